@@ -1,0 +1,103 @@
+"""What every room speaks: a Diagnostic, the evidence behind it, and the edits that repair it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Severity(StrEnum):
+    """How sure and how bad: an error crashes or corrupts under its condition, info is hidden by default."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+class Applicability(StrEnum):
+    """Whether a fix may be applied unasked (safe), on request (unsafe), or only be shown (display)."""
+
+    SAFE = "safe"
+    UNSAFE = "unsafe"
+    DISPLAY = "display"
+
+
+@dataclass(frozen=True, order=True)
+class Span:
+    """A stretch of one file.
+
+    Rows and columns count from 1, columns in code points; the end is exclusive. Rows end at a newline,
+    a carriage return, or the two together, and at nothing else.
+    """
+
+    path: str
+    row: int
+    column: int
+    end_row: int
+    end_column: int
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One step of the way to a finding: what happened at this place."""
+
+    span: Span
+    message: str
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Replace the text of span with content; an empty span inserts."""
+
+    span: Span
+    content: str
+
+
+@dataclass(frozen=True)
+class Import:
+    """A name that a fix needs: `import module`, or `from module import name`."""
+
+    module: str
+    name: str | None = None
+
+
+@dataclass(frozen=True)
+class Fix:
+    """Edits that belong together, with one sentence on what they change."""
+
+    applicability: Applicability
+    message: str
+    edits: tuple[Edit, ...]
+    imports: tuple[Import, ...] = ()
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """A finding: a rule, a place, the evidence chain that proves it, and how to repair it.
+
+    condition says when it fails ("whenever B > 1"), None when it always does. The first of fixes is
+    the one that `shapefix fix` considers.
+    """
+
+    code: str
+    name: str
+    severity: Severity
+    message: str
+    span: Span
+    evidence: tuple[Evidence, ...] = ()
+    condition: str | None = None
+    fixes: tuple[Fix, ...] = ()
+
+    @property
+    def fix(self) -> Fix | None:
+        return self.fixes[0] if self.fixes else None
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A file, or a folder, that could not be answered for; row and column where a place is known."""
+
+    path: str
+    message: str
+    row: int | None = None
+    column: int | None = None
