@@ -1,0 +1,1 @@
+"""The algebra of tensors: symbolic sizes, strides, the legality of views, dtypes."""

@@ -1,0 +1,284 @@
+"""What can be proved of sizes: equal, different, at least so much."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+from shapefix.tensors.polynomials import Monomial, Size, common_monomial, divide_monomials, multiply_monomials
+from shapefix.tensors.symbols import Atom, OpaqueStride, Symbol
+
+Terms = dict[Monomial, int]
+
+_DEPTH = 3
+"""How many atoms of one comparison are replaced by their bounds."""
+
+
+class Bounds:
+    """Lower bounds that hold in addition to those of the symbols themselves.
+
+    least maps symbols to bounds. facts are sizes, each with the number that it is never below, which
+    are not `symbol + constant` and so cannot be said of one symbol.
+    """
+
+    __slots__ = ("_shifts", "facts", "least")
+
+    def __init__(
+        self, least: Mapping[Symbol, int] | None = None, facts: tuple[tuple[Size, int], ...] = ()
+    ) -> None:
+        self.least = dict(least or {})
+        self.facts = facts
+        self._shifts: dict[Monomial, tuple[tuple[Monomial, int], ...]] = {}
+
+    def of(self, symbol: Symbol) -> int:
+        """The bound of a symbol."""
+        return max(symbol.least, self.least.get(symbol, symbol.least))
+
+    def shifted(self, monomial: Monomial) -> tuple[tuple[Monomial, int], ...]:
+        """The monomial over symbols that count from their bound."""
+        if not self.least:
+            return _shifted(monomial)
+        known = self._shifts.get(monomial)
+        if known is None:
+            known = self._shifts[monomial] = _expand(monomial, self.of)
+        return known
+
+    def __bool__(self) -> bool:
+        return bool(self.least or self.facts)
+
+
+NO_BOUNDS = Bounds()
+
+
+def assuming(sizes: Iterable[Size], least: int = 2, bounds: Bounds = NO_BOUNDS) -> Bounds:
+    """Bounds under which each of the sizes is at least `least`, on top of those given."""
+    symbols = dict(bounds.least)
+    facts = list(bounds.facts)
+    pending = [(size, least) for size in sizes]
+    while pending:
+        size, number = pending.pop()
+        if size.value is not None or lowest(size, Bounds(symbols)) >= number:
+            continue
+        constant = size.terms.get((), 0)
+        rest = [(m, c) for m, c in size.terms.items() if m]
+        if len(rest) == 1 and rest[0][1] > 0 and len(rest[0][0]) == 1:
+            ((symbol,), factor) = rest[0]
+            bound = -((constant - number) // factor)
+            symbols[symbol] = max(bound, symbols.get(symbol, bound))
+            if isinstance(symbol, Atom):
+                pending.extend(_consequences(symbol, bound))
+        else:
+            facts.append((size, number))
+    return Bounds(symbols, tuple(facts))
+
+
+def _consequences(atom: Atom, least: int) -> list[tuple[Size, int]]:
+    """What follows for the operands of an atom that is at least this, as sizes with their bounds."""
+    if atom.op == "min":
+        return [(atom.left, least), (atom.right, least)]
+    if atom.op in ("//", "/"):
+        return [(atom.left - atom.right * least, 0)]
+    if atom.op == "%":
+        return [(atom.left, least), (atom.right, least + 1)]
+    return []
+
+
+def same(one: int | Size, two: int | Size, bounds: Bounds = NO_BOUNDS) -> bool | None:
+    """True where the two are equal for all values of their symbols, False where for none, else None."""
+    if one is two:
+        return True
+    one, two = Size.of(one), Size.of(two)
+    if one.value is not None and two.value is not None:
+        return one.value == two.value
+    if one.terms == two.terms:
+        return True
+    terms = (one - two).terms
+    if not terms:
+        return True
+    if len(terms) == 1 and () in terms:
+        return False
+    common = common_monomial(terms)
+    if common:
+        if any(bounds.of(symbol) < 1 for symbol in common):
+            common = tuple(symbol for symbol in common if bounds.of(symbol) >= 1)
+        terms = {divide_monomials(m, common) or (): c for m, c in terms.items()}
+    if _low(terms, bounds, 1, _DEPTH) >= 1 or _low(_negative(terms), bounds, 1, _DEPTH) >= 1:
+        return False
+    if _strides_differ(terms, bounds):
+        return False
+    return None
+
+
+def at_least(size: int | Size, number: int | Size, bounds: Bounds = NO_BOUNDS) -> bool | None:
+    """True where size is never below number, False where it always is, else None."""
+    difference = Size.of(size) - number
+    if difference.value is not None:
+        return difference.value >= 0
+    if _low(difference.terms, bounds, 0, _DEPTH) >= 0:
+        return True
+    if _low(_negative(difference.terms), bounds, 1, _DEPTH) >= 1:
+        return False
+    return None
+
+
+def lowest(size: Size, bounds: Bounds = NO_BOUNDS) -> int:
+    """A number that the size is never below; far below zero where none is known."""
+    if size.value is not None:
+        return size.value
+    return _low(size.terms, bounds, 1, _DEPTH)
+
+
+_UNKNOWN = -(1 << 80)
+
+
+def _low(terms: Terms, bounds: Bounds, goal: int, depth: int) -> int:
+    """A lower bound of the terms; stops looking for a better one where it has reached goal."""
+    best = _shifted_low(terms, bounds)
+    if best >= goal:
+        return best
+    for fact, least in bounds.facts:
+        rewritten = _with_fact(terms, fact, least)
+        if rewritten is not None:
+            best = max(best, _shifted_low(rewritten, bounds))
+            if best >= goal:
+                return best
+    if depth:
+        for relaxed, factor in _relaxed(terms, bounds):
+            low = _low(relaxed, bounds, goal * factor, depth - 1)
+            if low > _UNKNOWN:
+                best = max(best, -(-low // factor))
+                if best >= goal:
+                    return best
+    return best
+
+
+def _shifted_low(terms: Terms, bounds: Bounds) -> int:
+    """The constant of the terms over symbols counted from their bounds, if nothing else is negative there."""
+    total: Terms = {}
+    for monomial, coefficient in terms.items():
+        for part, number in bounds.shifted(monomial):
+            total[part] = total.get(part, 0) + coefficient * number
+    constant = total.pop((), 0)
+    return _UNKNOWN if any(coefficient < 0 for coefficient in total.values()) else constant
+
+
+def _expand(monomial: Monomial, least: object) -> tuple[tuple[Monomial, int], ...]:
+    total: Terms = {(): 1}
+    for symbol in monomial:
+        bound: int = least(symbol)  # type: ignore[operator]
+        longer: Terms = {}
+        for part, coefficient in total.items():
+            grown = multiply_monomials(part, (symbol,))
+            longer[grown] = longer.get(grown, 0) + coefficient
+            if bound:
+                longer[part] = longer.get(part, 0) + coefficient * bound
+        total = longer
+    return tuple(total.items())
+
+
+@lru_cache(maxsize=4096)
+def _shifted(monomial: Monomial) -> tuple[tuple[Monomial, int], ...]:
+    return _expand(monomial, lambda symbol: symbol.least)
+
+
+def _negative(terms: Terms) -> Terms:
+    return {monomial: -coefficient for monomial, coefficient in terms.items()}
+
+
+def _with_fact(terms: Terms, fact: Size, least: int) -> Terms | None:
+    """The terms with the leading product of a fact made a fresh symbol; None where it does not occur."""
+    lead, factor = max(fact.terms.items(), key=lambda term: len(term[0]))
+    if factor != 1:
+        return None
+    whole = Size({(Symbol("fact", least),): 1})
+    rest = whole - Size({m: c for m, c in fact.terms.items() if m != lead})
+    total = Size({})
+    found = False
+    for monomial, coefficient in terms.items():
+        part = divide_monomials(monomial, lead)
+        if part is None:
+            total = total + Size({monomial: coefficient})
+        else:
+            found = True
+            total = total + rest * Size({part: coefficient})
+    return total.terms if found else None
+
+
+def _relaxed(terms: Terms, bounds: Bounds) -> Iterable[tuple[Terms, int]]:
+    """Terms that are never above these times the number beside them: an atom gave way to its bound."""
+    atoms = {symbol for monomial in terms for symbol in monomial if isinstance(symbol, Atom)}
+    for atom in sorted(atoms, key=lambda atom: atom.serial):
+        slope: Terms = {}
+        rest: Terms = {}
+        for monomial, coefficient in terms.items():
+            if atom in monomial:
+                at = monomial.index(atom)
+                slope[monomial[:at] + monomial[at + 1 :]] = coefficient
+            else:
+                rest[monomial] = coefficient
+        if any(atom in monomial for monomial in slope):
+            continue
+        factor = Size(slope)
+        if _shifted_low(_negative(slope), bounds) >= 0:
+            bounding, multiple = _upper(atom), atom.right if atom.op in ("//", "/") else Size.of(1)
+        elif _shifted_low(slope, bounds) >= 0:
+            bounding, multiple = _lower(atom), atom.right if atom.op in ("//", "/") else Size.of(1)
+        else:
+            continue
+        number = multiple.value
+        if number is None or number < 1:
+            continue
+        for bound in bounding:
+            yield (factor * bound + Size(rest) * number).terms, number
+
+
+def _upper(atom: Atom) -> list[Size]:
+    """Sizes that the atom, times its divisor where it is a quotient, is never above."""
+    if atom.op == "min":
+        return [atom.left, atom.right]
+    if atom.op in ("//", "/"):
+        return [atom.left]
+    if atom.op == "%":
+        return [atom.right - 1]
+    return []
+
+
+def _lower(atom: Atom) -> list[Size]:
+    """Sizes that the atom, times its divisor where it is a quotient, is never below."""
+    if atom.op == "max":
+        return [atom.left, atom.right]
+    if atom.op == "//":
+        return [atom.left - atom.right + 1]
+    if atom.op == "/":
+        return [atom.left]
+    return []
+
+
+def _strides_differ(terms: Terms, bounds: Bounds) -> bool:
+    """Whether terms, p*a - q*b for two unknown strides a and b of one tensor, cannot be zero.
+
+    The dimensions of that tensor do not overlap, so either a >= n*b with n the size at b, or the
+    reverse with m the size at a. With p*n > q and q*m > p neither can be equality.
+    """
+    slopes: dict[OpaqueStride, Terms] = {}
+    for monomial, coefficient in terms.items():
+        strides = [symbol for symbol in monomial if isinstance(symbol, OpaqueStride)]
+        if len(strides) != 1:
+            return False
+        rest = divide_monomials(monomial, (strides[0],)) or ()
+        slopes.setdefault(strides[0], {})[rest] = coefficient
+    if len(slopes) != 2:
+        return False
+    (a, p_terms), (b, q_terms) = slopes.items()
+    if (
+        a.base is not b.base
+        or at_least(a.size, 2, bounds) is not True
+        or at_least(b.size, 2, bounds) is not True
+    ):
+        return False
+    p, q = Size(p_terms), -Size(q_terms)
+    if at_least(p, 1, bounds) is not True:
+        p, q = -p, -q
+    if at_least(p, 1, bounds) is not True or at_least(q, 1, bounds) is not True:
+        return False
+    return at_least(p * b.size - q, 1, bounds) is True and at_least(q * a.size - p, 1, bounds) is True

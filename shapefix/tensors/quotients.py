@@ -1,0 +1,178 @@
+"""Functions of sizes that are not polynomials: folded where provable, else an atom for the result."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from weakref import WeakValueDictionary
+
+from shapefix.tensors.bounds import at_least, lowest
+from shapefix.tensors.polynomials import ZERO, Size, common_monomial, content, divide
+from shapefix.tensors.symbols import UNBOUNDED, Atom, Symbol
+
+_atoms: WeakValueDictionary[tuple[str, Size, Size], Atom] = WeakValueDictionary()
+
+
+def _atom(op: str, left: Size, right: Size, least: int) -> Size:
+    key = (op, left, right)
+    atom = _atoms.get(key)
+    if atom is None:
+        atom = _atoms[key] = Atom(op, left, right, max(least, UNBOUNDED))
+    return Size.from_symbol(atom)
+
+
+def _cancelled(dividend: Size, divisor: Size) -> tuple[Size, Size]:
+    """Both without the positive factors that they share."""
+    shared = common_monomial([*dividend.terms, *divisor.terms])
+    shared = tuple(symbol for symbol in shared if symbol.least >= 1)
+    number = math.gcd(content(dividend), content(divisor))
+    if not shared and number == 1:
+        return dividend, divisor
+    factor = Size({shared: number})
+    return divide(dividend, factor) or dividend, divide(divisor, factor) or divisor
+
+
+def quotient(dividend: int | Size, divisor: int | Size) -> Size:
+    """dividend / divisor where that is known to leave no remainder and to be at least 1."""
+    dividend, divisor = Size.of(dividend), Size.of(divisor)
+    exact = divide(dividend, divisor)
+    if exact is not None:
+        return exact
+    dividend, divisor = _cancelled(dividend, divisor)
+    return _atom("/", dividend, divisor, max(1, _least_quotient(dividend, divisor)))
+
+
+def _least_quotient(dividend: Size, divisor: Size) -> int:
+    low = lowest(dividend)
+    if divisor.value is not None and divisor.value > 0:
+        return low // divisor.value
+    if at_least(divisor, 1):
+        return int(low >= 0 and at_least(dividend - divisor, 0) is True) if low >= 0 else low
+    return UNBOUNDED
+
+
+def floor_divide(dividend: int | Size, divisor: int | Size) -> Size:
+    """dividend // divisor.
+
+    Raises ZeroDivisionError where the divisor is the constant 0.
+    """
+    dividend, divisor = Size.of(dividend), Size.of(divisor)
+    number = divisor.value
+    if number == 0:
+        raise ZeroDivisionError("a size divided by zero")
+    if dividend.value is not None and number is not None:
+        return Size.of(dividend.value // number)
+    exact = divide(dividend, divisor)
+    if exact is not None and (number is not None or at_least(divisor, 1) is True):
+        return exact
+    if number is not None and number > 0:
+        whole = Size({m: c // number for m, c in dividend.terms.items() if c // number})
+        rest = Size({m: c % number for m, c in dividend.terms.items() if c % number})
+        return whole + _floor_atom(rest, divisor)
+    if dividend.value == 0 and at_least(divisor, 1):
+        return ZERO
+    return _floor_atom(*_cancelled(dividend, divisor))
+
+
+def _floor_atom(dividend: Size, divisor: Size) -> Size:
+    if at_least(dividend, 0) and at_least(divisor - dividend, 1):
+        return ZERO
+    number = divisor.value
+    inner = dividend.only_symbol
+    if number is not None and number > 0 and isinstance(inner, Atom) and inner.op == "//":
+        divided = inner.right.value
+        if divided is not None and divided > 0:
+            return floor_divide(inner.left, divided * number)
+    return _atom("//", dividend, divisor, _least_quotient(dividend, divisor))
+
+
+def modulo(dividend: int | Size, divisor: int | Size) -> Size:
+    """dividend % divisor, with Python's sign.
+
+    Raises ZeroDivisionError where the divisor is the constant 0.
+    """
+    dividend, divisor = Size.of(dividend), Size.of(divisor)
+    number = divisor.value
+    if number == 0:
+        raise ZeroDivisionError("a size divided by zero")
+    if dividend.value is not None and number is not None:
+        return Size.of(dividend.value % number)
+    if divide(dividend, divisor) is not None:
+        return ZERO
+    if number is not None and number > 0:
+        dividend = Size({m: c % number for m, c in dividend.terms.items() if c % number})
+    if dividend.value is not None and number is not None:
+        return Size.of(dividend.value % number)
+    if at_least(dividend, 0) and at_least(divisor - dividend, 1):
+        return dividend
+    return _atom("%", dividend, divisor, 0 if at_least(divisor, 1) else UNBOUNDED)
+
+
+def minimum(one: int | Size, two: int | Size) -> Size:
+    """The smaller of the two."""
+    one, two = Size.of(one), Size.of(two)
+    if at_least(two, one):
+        return one
+    if at_least(one, two):
+        return two
+    one, two = _ordered(one, two)
+    return _atom("min", one, two, min(lowest(one), lowest(two)))
+
+
+def maximum(one: int | Size, two: int | Size) -> Size:
+    """The larger of the two."""
+    one, two = Size.of(one), Size.of(two)
+    if at_least(two, one):
+        return two
+    if at_least(one, two):
+        return one
+    one, two = _ordered(one, two)
+    return _atom("max", one, two, max(lowest(one), lowest(two)))
+
+
+def ceil_divide(dividend: int | Size, divisor: int | Size) -> Size:
+    """The smallest whole number that is not below dividend / divisor, for a positive divisor."""
+    divisor = Size.of(divisor)
+    return floor_divide(divisor - 1 + dividend, divisor)
+
+
+def _ordered(one: Size, two: Size) -> tuple[Size, Size]:
+    """The two in an order that does not depend on which came first."""
+    return (one, two) if _rank(one) <= _rank(two) else (two, one)
+
+
+def _rank(size: Size) -> tuple[object, ...]:
+    return tuple(sorted(([symbol.serial for symbol in m], c) for m, c in size.terms.items()))
+
+
+def substitute(size: Size, values: Mapping[Symbol, int | Size]) -> Size:
+    """The size with symbols replaced, those inside of atoms too.
+
+    Raises ZeroDivisionError where a divisor becomes 0.
+    """
+    if size.value is not None:
+        return size
+    known: dict[Symbol, Size] = {}
+    total = ZERO
+    for monomial, coefficient in size.terms.items():
+        term = Size.of(coefficient)
+        for symbol in monomial:
+            if symbol not in known:
+                known[symbol] = _substituted(symbol, values)
+            term = term * known[symbol]
+        total = total + term
+    return total
+
+
+def _substituted(symbol: Symbol, values: Mapping[Symbol, int | Size]) -> Size:
+    if symbol in values:
+        return Size.of(values[symbol])
+    if not isinstance(symbol, Atom):
+        return Size.from_symbol(symbol)
+    left, right = substitute(symbol.left, values), substitute(symbol.right, values)
+    if left is symbol.left and right is symbol.right:
+        return Size.from_symbol(symbol)
+    return _FUNCTIONS[symbol.op](left, right)
+
+
+_FUNCTIONS = {"//": floor_divide, "%": modulo, "min": minimum, "max": maximum, "/": quotient}

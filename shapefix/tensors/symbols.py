@@ -1,0 +1,58 @@
+"""Symbols: the unknown whole numbers that sizes and strides are made of."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from shapefix.tensors.polynomials import Size
+
+_serials = itertools.count()
+
+UNBOUNDED: Final = -(1 << 40)
+"""The lower bound of a symbol about which nothing is known."""
+
+
+class Symbol:
+    """One unknown whole number, equal only to itself; it is never below `least`."""
+
+    __slots__ = ("__weakref__", "least", "name", "serial")
+
+    def __init__(self, name: str, least: int = 1) -> None:
+        self.name = name
+        self.least = least
+        self.serial = next(_serials)
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class Atom(Symbol):
+    """A function of two sizes that does not fold into a polynomial; equal arguments give the same atom.
+
+    op is one of `//`, `%`, `min`, `max`, and `/`, a quotient known to be exact.
+    Its text comes from Size.text.
+    """
+
+    __slots__ = ("left", "op", "right")
+
+    def __init__(self, op: str, left: Size, right: Size, least: int) -> None:
+        super().__init__(op, least)
+        self.op = op
+        self.left = left
+        self.right = right
+
+
+class OpaqueStride(Symbol):
+    """An unknown stride of a tensor whose dimensions do not overlap.
+
+    base is one object for all the strides of a tensor, size the size of the dimension in that tensor.
+    """
+
+    __slots__ = ("base", "size")
+
+    def __init__(self, name: str, base: object, size: Size) -> None:
+        super().__init__(name, 1)
+        self.base = base
+        self.size = size
