@@ -1,0 +1,140 @@
+"""Where a fix's import goes in a file that does not have it yet."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from shapefix.diagnostics import Edit, Import, Span
+from shapefix.repair.edits import Rows
+from shapefix.repair.outline import Alias, ImportLine, Outline, outline
+
+
+class NameTaken(ValueError):
+    """The name that an import would bind means something else in the file."""
+
+
+def import_edit(path: str, text: str, wanted: Import) -> Edit | None:
+    """The edit that makes an import available at the top level of text; None where it is already.
+
+    It joins an existing `from module import …` of the same module; otherwise it becomes a line of its own
+    among the imports, after the docstring and the `__future__` imports. Raises NameTaken when the name is
+    bound to something else anywhere in the file where a function could see it, and libcst.ParserSyntaxError
+    when text does not parse.
+    """
+    found = outline(text)
+    name = wanted.name or wanted.module.partition(".")[0]
+    identity = (name, None) if wanted.name is None else (wanted.module, wanted.name)
+    if found.bound.get(name, set()) - {identity}:
+        raise NameTaken(
+            f"`{name}` already means something else in this file, so `{written(wanted)}` cannot be added"
+        )
+    if any(_provides(line, wanted) for line in found.imports):
+        return None
+    for line in found.imports:
+        if line.direct and line.aliases and line.module == wanted.module and wanted.name is not None:
+            return _merged(path, text, line.aliases, wanted.name)
+    return _own_line(path, text, found, wanted)
+
+
+def written(wanted: Import) -> str:
+    """The import as a statement."""
+    return f"import {wanted.module}" if wanted.name is None else f"from {wanted.module} import {wanted.name}"
+
+
+def _provides(line: ImportLine, wanted: Import) -> bool:
+    if wanted.name is not None:
+        return line.module == wanted.module and any(
+            alias.name == wanted.name and alias.asname in (None, wanted.name) for alias in line.aliases
+        )
+    return line.module is None and any(
+        alias.asname in (None, alias.name) and f"{alias.name}.".startswith(f"{wanted.module}.")
+        for alias in line.aliases
+    )
+
+
+def _merged(path: str, text: str, aliases: Sequence[Alias], name: str) -> Edit:
+    begin_of_row = [text[begin:end] for begin, end in Rows.of(text).bounds]
+
+    def indent(alias: Alias) -> str | None:
+        before = begin_of_row[alias.row - 1][: alias.column - 1]
+        return before if not before.strip() else None
+
+    later = next((alias for alias in aliases if alias.name > name), None)
+    last = aliases[-1]
+    if later is None and "#" in begin_of_row[last.end_row - 1][last.end_column - 1 :]:
+        later = last  # behind it, the new name would stand between the last one and its comment
+    if later is not None:
+        margin = indent(later)
+        content = f"{name}, " if margin is None else f"{name},\n{margin}"
+        return Edit(Span(path, later.row, later.column, later.row, later.column), content)
+    margin = indent(last)
+    content = f", {name}" if margin is None or len(aliases) == 1 else f",\n{margin}{name}"
+    return Edit(Span(path, last.end_row, last.end_column, last.end_row, last.end_column), content)
+
+
+def _own_line(path: str, text: str, found: Outline, wanted: Import) -> Edit:
+    statement = written(wanted)
+    lines = [line for line in found.imports if line.direct and line.row > found.floor]
+    package = wanted.module.partition(".")[0]
+    section = _section(package)
+    same = [line for line in lines if line.package == package] or [
+        line for line in lines if _section(line.package) == section
+    ]
+    if same:
+        key = _key(wanted.module if wanted.name is not None else None, wanted.module)
+        before = [line for line in same if _line_key(line) <= key]
+        if before:
+            return _after(path, text, max(before, key=_line_key).end_row, f"{statement}\n")
+        return _before(path, text, same[0].row, found, f"{statement}\n")
+    earlier = [line for line in lines if _section(line.package) < section]
+    if earlier:
+        return _after(path, text, earlier[-1].end_row, f"\n{statement}\n")
+    if lines:
+        return _before(path, text, lines[0].row, found, f"{statement}\n\n")
+    if found.floor:
+        rows = Rows.of(text).bounds
+        followed = found.floor < len(rows) and text[slice(*rows[found.floor])].strip()
+        return _after(path, text, found.floor, f"\n{statement}\n" + ("\n" if followed else ""))
+    if found.first is not None:
+        return _before(path, text, found.first, found, f"{statement}\n\n")
+    end = len(Rows.of(text).bounds)
+    return _after(path, text, end, f"{statement}\n")
+
+
+def _section(package: str) -> int:
+    """Standard library, then what is installed, then the project's own by relative import."""
+    return 2 if not package else 0 if package in sys.stdlib_module_names else 1
+
+
+def _key(module: str | None, name: str) -> tuple[bool, str]:
+    return module is not None, name.lower()
+
+
+def _line_key(line: ImportLine) -> tuple[bool, str]:
+    return _key(line.module, line.module if line.module is not None else line.aliases[0].name)
+
+
+def _before(path: str, text: str, row: int, found: Outline, content: str) -> Edit:
+    """A whole line in front of row, and of the comment that belongs to it unless that opens the file."""
+    rows = Rows.of(text).bounds
+    above = row
+    while above - 1 > found.floor and text[slice(*rows[above - 2])].lstrip().startswith("#"):
+        above -= 1
+    if above > 1:
+        row = above
+    column = 2 if row == 1 and text.startswith("\ufeff") else 1
+    return Edit(Span(path, row, column, row, column), content)
+
+
+def _after(path: str, text: str, row: int, content: str) -> Edit:
+    """Whole lines behind row; at the end of a text without a last newline they bring one."""
+    rows = Rows.of(text).bounds
+    if row < len(rows):
+        return Edit(Span(path, row + 1, 1, row + 1, 1), content)
+    begin, end = rows[-1]
+    column = end - begin + 1
+    opened = "\n" if text[begin:end].removeprefix("\ufeff") else ""
+    return Edit(
+        Span(path, row, column, row, column), opened + (content.removesuffix("\n") if opened else content)
+    )

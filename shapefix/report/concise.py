@@ -1,0 +1,19 @@
+"""One line per finding, for editors and grep: `path:row:column: SF101 [*] message`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from shapefix.diagnostics import Diagnostic, Failure
+from shapefix.report.view import View, failure_line, one_line
+
+
+def render(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: View) -> Iterator[str]:
+    """A line for each finding and each failure. `[*]` says that `shapefix fix` repairs it."""
+    for finding in findings:
+        span = finding.span
+        place = f"{one_line(view.relative(span.path))}:{span.row}:{span.column}"
+        mark = " [*]" if view.fixable(finding) else ""
+        yield f"{place}: {finding.code}{mark} {one_line(finding.message)}\n"
+    for failure in failures:
+        yield failure_line(failure, view) + "\n"

@@ -1,0 +1,48 @@
+"""Workflow commands that GitHub Actions turns into annotations on the changed lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from shapefix.diagnostics import Diagnostic, Failure, Severity
+from shapefix.report.view import View
+
+_COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
+
+
+def render(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: View) -> Iterator[str]:
+    """One command for each finding and each failure. Paths are absolute: a step may run in any folder."""
+    for finding in findings:
+        span = finding.span
+        properties: dict[str, str | int] = {
+            "title": f"shapefix ({finding.code})",
+            "file": view.absolute(span.path),
+            "line": span.row,
+            "col": span.column,
+            "endLine": span.end_row,
+            "endColumn": span.end_column,
+        }
+        if span.row != span.end_row:  # GitHub takes columns only for a stretch of one line
+            del properties["col"], properties["endColumn"]
+        message = finding.message
+        if finding.condition is not None:
+            message += f"\nfails when: {finding.condition}"
+        yield _command(_COMMANDS[finding.severity], properties, message)
+    for failure in failures:
+        places = {"line": failure.row, "col": failure.column}
+        known = {name: number for name, number in places.items() if number is not None}
+        properties = {"title": "shapefix", "file": view.absolute(failure.path), **known}
+        yield _command("error", properties, failure.message)
+
+
+def _command(name: str, properties: dict[str, str | int], message: str) -> str:
+    written = ",".join(f"{key}={_property(str(value))}" for key, value in properties.items())
+    return f"::{name} {written}::{_data(message)}\n"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

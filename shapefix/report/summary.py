@@ -1,0 +1,37 @@
+"""The last line of a report for people."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from shapefix.diagnostics import Applicability, Diagnostic, Failure, Severity
+from shapefix.report.view import View
+
+
+def summary(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: View) -> str:
+    """What was found, what could not be checked, and how much of it `shapefix fix` repairs, in one line."""
+    sentences = []
+    if findings:
+        counts = Counter(finding.severity for finding in findings)
+        found = [_count(counts[severity], severity) for severity in Severity if counts[severity]]
+        sentences.append(f"Found {', '.join(found)}.")
+    elif failures:
+        sentences.append("Nothing found in the rest.")
+    if failures:
+        paths = len({failure.path for failure in failures})
+        sentences.append(f"{paths} {'file' if paths == 1 else 'files'} could not be checked.")
+    if not sentences:
+        return "All checks passed."
+    applicable = Counter(finding.fix.applicability for finding in findings if finding.fix is not None)
+    safe, unsafe = applicable[Applicability.SAFE], applicable[Applicability.UNSAFE]
+    if unsafe and (view.unsafe_fixes or not safe):
+        sentences.append(f"{safe + unsafe} fixable with `shapefix fix --unsafe-fixes`.")
+    elif safe:
+        more = f" ({unsafe} more with --unsafe-fixes)" if unsafe else ""
+        sentences.append(f"{safe} fixable with `shapefix fix`{more}.")
+    return " ".join(sentences)
+
+
+def _count(number: int, severity: Severity) -> str:
+    return f"{number} {severity.value}" + ("s" if number != 1 and severity is not Severity.INFO else "")
