@@ -132,8 +132,9 @@ def maximum(one: int | Size, two: int | Size) -> Size:
 
 def ceil_divide(dividend: int | Size, divisor: int | Size) -> Size:
     """The smallest whole number that is not below dividend / divisor, for a positive divisor."""
-    divisor = Size.of(divisor)
-    return floor_divide(divisor - 1 + dividend, divisor)
+    dividend, divisor = Size.of(dividend), Size.of(divisor)
+    exact = divide(dividend, divisor)
+    return floor_divide(dividend + divisor - 1, divisor) if exact is None else exact
 
 
 def _ordered(one: Size, two: Size) -> tuple[Size, Size]:

@@ -1,0 +1,191 @@
+"""Operations that reorder, add, drop or repeat dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from shapefix.tensors.bounds import at_least, same
+from shapefix.tensors.errors import ShapeError
+from shapefix.tensors.layout import Layout, contiguous, dimension, sizes_of
+from shapefix.tensors.polynomials import ONE, ZERO, Size
+
+
+def transpose(layout: Layout, dim0: int, dim1: int) -> Layout:
+    """The layout with two dimensions swapped. Raises ShapeError where one is out of range."""
+    one, two = dimension(dim0, layout.rank), dimension(dim1, layout.rank)
+    order = list(range(layout.rank))
+    if order:
+        order[one], order[two] = order[two], order[one]
+    return _reordered(layout, order)
+
+
+def t(layout: Layout) -> Layout:
+    """The layout of `.t()`. Raises ShapeError for more than two dimensions."""
+    if layout.rank > 2:
+        raise ShapeError(f"t() expects a tensor with <= 2 dimensions, but self is {layout.rank}D")
+    return T(layout)
+
+
+def T(layout: Layout) -> Layout:
+    """The layout of `.T`: all dimensions reversed."""
+    return Layout(layout.sizes[::-1], layout.strides[::-1])
+
+
+def mT(layout: Layout) -> Layout:
+    """The layout of `.mT`: the last two dimensions swapped. Raises ShapeError for rank 0 and 1."""
+    if layout.rank < 2:
+        raise ShapeError(
+            f"tensor.mT is only supported on matrices or batches of matrices, got {layout.rank}-D"
+        )
+    return transpose(layout, -2, -1)
+
+
+def permute(layout: Layout, dims: Sequence[int]) -> Layout:
+    """The layout with its dimensions in the order of dims.
+
+    Raises ShapeError where dims is not a permutation of all dimensions.
+    """
+    if len(dims) != layout.rank:
+        raise ShapeError(
+            f"permute: number of dimensions in the tensor input does not match the length of the desired ordering "
+            f"of dimensions: {layout.rank} is not equal to {len(dims)}"
+        )
+    order = [dimension(dim, layout.rank) for dim in dims]
+    if len(set(order)) != len(order):
+        raise ShapeError("permute: duplicate dims are not allowed")
+    return _reordered(layout, order)
+
+
+def movedim(layout: Layout, source: int | Sequence[int], destination: int | Sequence[int]) -> Layout:
+    """The layout with the source dimensions at the destinations, the others in order.
+
+    Raises ShapeError where a dimension is out of range or named twice, or the two differ in length.
+    """
+    sources = [dimension(d, layout.rank) for d in ([source] if isinstance(source, int) else source)]
+    targets = [
+        dimension(d, layout.rank) for d in ([destination] if isinstance(destination, int) else destination)
+    ]
+    if len(sources) != len(targets):
+        raise ShapeError("movedim: source and destination must have the same number of elements")
+    if len(set(sources)) != len(sources) or len(set(targets)) != len(targets):
+        raise ShapeError("movedim: repeated dim")
+    if not layout.rank:
+        return layout
+    placed = dict(zip(targets, sources, strict=True))
+    others = iter(dim for dim in range(layout.rank) if dim not in sources)
+    return _reordered(layout, [placed[dim] if dim in placed else next(others) for dim in range(layout.rank)])
+
+
+def _dimensions(dims: int | Sequence[int], rank: int) -> list[int]:
+    return [dimension(dim, rank) for dim in ([dims] if isinstance(dims, int) else dims)]
+
+
+def _reordered(layout: Layout, order: Sequence[int]) -> Layout:
+    return Layout(tuple(layout.sizes[dim] for dim in order), tuple(layout.strides[dim] for dim in order))
+
+
+def squeeze(layout: Layout, dim: int | Sequence[int] | None = None) -> Layout | None:
+    """The layout without the dimensions of size 1 among dim, or among all; None where a size may be 1 or not.
+
+    Raises ShapeError where a dimension is out of range.
+    """
+    if dim is None:
+        dims = set(range(layout.rank))
+    else:
+        dims = set(_dimensions(dim, layout.rank))
+    kept = []
+    for place, size in enumerate(layout.sizes):
+        if place in dims:
+            if size.value == 1:
+                continue
+            if same(size, 1) is not False:
+                return None
+        kept.append(place)
+    return _reordered(layout, kept)
+
+
+def unsqueeze(layout: Layout, dim: int) -> Layout:
+    """The layout with a dimension of size 1 at dim. Raises ShapeError where dim is out of range."""
+    dim = dimension(dim, layout.rank + 1)
+    stride = layout.sizes[dim] * layout.strides[dim] if dim < layout.rank else ONE
+    return Layout(
+        (*layout.sizes[:dim], ONE, *layout.sizes[dim:]),
+        (*layout.strides[:dim], stride, *layout.strides[dim:]),
+    )
+
+
+def expand(layout: Layout, sizes: Sequence[int | Size]) -> Layout:
+    """The layout of `.expand(sizes)`, where -1 keeps a size and stretched dimensions have stride 0.
+
+    Raises ShapeError where there are too few sizes, or a size that is not 1 would have to change.
+    """
+    target = sizes_of(sizes)
+    added = len(target) - layout.rank
+    if added < 0:
+        raise ShapeError(
+            f"expand: the number of sizes provided ({len(target)}) must be greater or equal to the number of "
+            f"dimensions in the tensor ({layout.rank})"
+        )
+    found: list[Size] = []
+    strides: list[Size] = []
+    for place in range(len(target) - 1, -1, -1):
+        have = layout.sizes[place - added] if place >= added else ONE
+        stride = (
+            layout.strides[place - added] if place >= added else found[-1] * strides[-1] if found else ONE
+        )
+        want = target[place]
+        if want.value == -1:
+            if place < added:
+                raise ShapeError("expand: -1 isn't allowed in a leading, non-existing dimension")
+            want = have
+        found.append(want)
+        strides.append(_stretched(have, stride, want, place))
+    return Layout(tuple(reversed(found)), tuple(reversed(strides)))
+
+
+def _stretched(have: Size, stride: Size, want: Size, place: int) -> Size:
+    """The stride of a dimension of size have after it was expanded to want."""
+    fits = same(have, want)
+    if fits:
+        return stride
+    if have.value == 1:
+        return ZERO
+    if at_least(have, 2):
+        if fits is False:
+            raise ShapeError(
+                f"the expanded size of the tensor ({want}) must match the existing size ({have})"
+            )
+        return stride
+    # Stretched if the size is 1, kept if not: the stride is 0 or what it was.
+    return Size.symbol(f"stride{place}", 0)
+
+
+def expand_as(layout: Layout, other: Layout) -> Layout:
+    """The layout of `.expand_as(other)`. Raises ShapeError as expand does."""
+    return expand(layout, other.sizes)
+
+
+def broadcast_to(layout: Layout, sizes: Sequence[int | Size]) -> Layout:
+    """The layout of `.broadcast_to(sizes)`. Raises ShapeError as expand does."""
+    return expand(layout, sizes)
+
+
+def repeat(layout: Layout, repeats: Sequence[int | Size]) -> Layout:
+    """The layout of `.repeat(repeats)`, a contiguous copy.
+
+    Raises ShapeError where there are fewer repeats than dimensions.
+    """
+    times = sizes_of(repeats)
+    added = len(times) - layout.rank
+    if added < 0:
+        raise ShapeError(
+            "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor"
+        )
+    have = (ONE,) * added + layout.sizes
+    return contiguous(size * time for size, time in zip(have, times, strict=True))
+
+
+def tile(layout: Layout, repeats: Sequence[int | Size]) -> Layout:
+    """The layout of `.tile(repeats)`: a repeat where missing leading repeats count as 1."""
+    times = sizes_of(repeats)
+    return repeat(layout, (ONE,) * (layout.rank - len(times)) + times)

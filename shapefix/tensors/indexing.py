@@ -1,0 +1,305 @@
+"""Indexing: the layouts of `x[...]`, and of the methods that take a part of a tensor.
+
+Sizes are those of results that have elements: `x[:, 2:]` has size T - 2, which says that T is above 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import EllipsisType
+
+from shapefix.tensors.bounds import at_least, same
+from shapefix.tensors.errors import ShapeError
+from shapefix.tensors.iteration import allocated, broadcast_sizes
+from shapefix.tensors.layout import Layout, contiguous, dimension, sizes_of
+from shapefix.tensors.polynomials import ONE, ZERO, Size
+from shapefix.tensors.quotients import ceil_divide, floor_divide, maximum, minimum
+
+
+@dataclass(frozen=True, slots=True)
+class Indices:
+    """A tensor, or a list, of whole numbers as an index."""
+
+    layout: Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Mask:
+    """A tensor, or a list, of booleans as an index."""
+
+    sizes: tuple[Size, ...]
+
+
+Spec = int | Size | slice | None | EllipsisType | Indices | Mask
+"""One entry of an index. A slice holds ints, Sizes and None."""
+
+
+def index(layout: Layout, specs: Sequence[Spec]) -> Layout:
+    """The layout of `x[specs]`: a view for basic entries, a copy as soon as one is a tensor.
+
+    A mask selects a fresh number of elements, which may be 0. Raises ShapeError where there are too many
+    entries, one is provably out of range, or a mask does not fit.
+    """
+    sizes: list[Size] = []
+    strides: list[Size] = []
+    advanced: dict[int, Indices | Mask] = {}
+    taken = sum(_width(spec) for spec in specs)
+    if taken > layout.rank:
+        raise ShapeError(f"too many indices for tensor of dimension {layout.rank}")
+    if sum(spec is Ellipsis for spec in specs) > 1:
+        raise ShapeError("an index can only have a single ellipsis")
+    dim = 0
+    for spec in specs:
+        width = layout.rank - taken if spec is Ellipsis else _width(spec)
+        if spec is None:
+            sizes.append(ONE)
+            strides.append(layout.sizes[dim] * layout.strides[dim] if dim < layout.rank else ONE)
+        elif isinstance(spec, slice):
+            size, stride = _sliced(layout.sizes[dim], layout.strides[dim], spec)
+            sizes.append(size)
+            strides.append(stride)
+        elif isinstance(spec, int | Size):
+            _check_index(layout.sizes[dim], spec, dim)
+        else:
+            if isinstance(spec, Indices | Mask):
+                advanced[len(sizes)] = spec
+            sizes.extend(layout.sizes[dim : dim + width])
+            strides.extend(layout.strides[dim : dim + width])
+            if isinstance(spec, Mask):
+                _check_mask(spec, layout.sizes[dim : dim + width], dim)
+                if not width:
+                    sizes.append(ONE)
+                    strides.append(ONE)
+        dim += width
+    basic = Layout((*sizes, *layout.sizes[dim:]), (*strides, *layout.strides[dim:]))
+    return _gathered(basic, advanced) if advanced else basic
+
+
+def _width(spec: Spec) -> int:
+    """How many dimensions of the tensor an entry takes up."""
+    if spec is None or spec is Ellipsis:
+        return 0
+    return len(spec.sizes) if isinstance(spec, Mask) else 1
+
+
+def _check_index(size: Size, index: int | Size, dim: int) -> None:
+    index = Size.of(index)
+    if at_least(index, 0):
+        inside = at_least(size - index, 1)
+    elif at_least(index, 0) is False:
+        inside = at_least(size + index, 0)
+    else:
+        return
+    if inside is False:
+        raise ShapeError(f"index {index} is out of bounds for dimension {dim} with size {size}")
+
+
+def _check_mask(mask: Mask, sizes: tuple[Size, ...], dim: int) -> None:
+    for place, (have, want) in enumerate(zip(mask.sizes, sizes, strict=True)):
+        if same(have, want) is False:
+            raise ShapeError(
+                f"the shape of the mask at index {place}, {have}, does not match the shape of the indexed tensor "
+                f"at index {dim + place}, {want}"
+            )
+
+
+def _sliced(size: Size, stride: Size, part: slice) -> tuple[Size, Size]:
+    """The size and stride of a dimension after a slice."""
+    step = Size.of(1 if part.step is None else part.step)
+    if at_least(step, 1) is False:
+        raise ShapeError("slice step must be positive")
+    length = _length(size, part)
+    if step.value == 1:
+        return length, stride
+    if step.value is None and at_least(step, 1) is not True:
+        return Size.symbol("length"), stride * step
+    return ceil_divide(length, step), stride * step
+
+
+def _length(size: Size, part: slice) -> Size:
+    start = ZERO if part.start is None else Size.of(part.start)
+    stop = size if part.stop is None else Size.of(part.stop)
+    if size.value is not None and start.value is not None and stop.value is not None:
+        return Size.of(len(range(*slice(start.value, stop.value).indices(size.value))))
+    first, last = _from_front(size, start), _from_front(size, stop)
+    if first is None or last is None:
+        return Size.symbol("length")
+    if first is not start:
+        if part.stop is None:
+            return minimum(-start, size)
+        first = maximum(first, 0)
+    length = minimum(last, size) - first
+    return ZERO if at_least(length, 1) is False else length
+
+
+def _from_front(size: Size, place: Size) -> Size | None:
+    """A place counted from the front; None where its sign is not known."""
+    if at_least(place, 0):
+        return place
+    return size + place if at_least(place, 0) is False else None
+
+
+def _gathered(basic: Layout, advanced: dict[int, Indices | Mask]) -> Layout:
+    """The result of indexing with tensors at these dimensions of what the basic entries left."""
+    at: list[int] = []
+    tensors: list[Layout] = []
+    for dim, spec in advanced.items():
+        if isinstance(spec, Indices):
+            at.append(dim)
+            tensors.append(spec.layout)
+        else:
+            count = Size.symbol("selected", 0)
+            for place in range(max(1, len(spec.sizes))):
+                at.append(dim + place)
+                tensors.append(Layout((count,), (ONE,)))
+    shape = broadcast_sizes(*(tensor.sizes for tensor in tensors))
+    rest = [dim for dim in range(basic.rank) if dim not in at]
+    # Indexed dimensions that stand together stay in place; scattered ones go to the front.
+    before = at[0] if at[-1] - at[0] + 1 == len(at) else 0
+    front, back = rest[:before], rest[before:]
+    sizes = (*(basic.sizes[d] for d in front), *shape, *(basic.sizes[d] for d in back))
+    source = (*(basic.strides[d] for d in front), *(ZERO for _ in shape), *(basic.strides[d] for d in back))
+    operands: list[tuple[Size | None, ...]] = [source]
+    for tensor in tensors:
+        added = len(shape) - tensor.rank
+        strides: list[Size | None] = [ZERO] * (before + added)
+        for have, stride, want in zip(tensor.sizes, tensor.strides, shape[added:], strict=True):
+            strides.append(stride if have == want else ZERO if have.value == 1 else None)
+        operands.append((*strides, *(ZERO for _ in back)))
+    return allocated(sizes, operands)
+
+
+def select(layout: Layout, dim: int, place: int | Size) -> Layout:
+    """The layout of `.select(dim, place)`. Raises ShapeError where one is out of range."""
+    if not layout.rank:
+        raise ShapeError("select() cannot be applied to a 0-dim tensor.")
+    dim = dimension(dim, layout.rank)
+    _check_index(layout.sizes[dim], place, dim)
+    return Layout(
+        layout.sizes[:dim] + layout.sizes[dim + 1 :], layout.strides[:dim] + layout.strides[dim + 1 :]
+    )
+
+
+def narrow(layout: Layout, dim: int, start: int | Size, length: int | Size) -> Layout:
+    """The layout of `.narrow(dim, start, length)`. Raises ShapeError where start + length exceeds the size."""
+    if not layout.rank:
+        raise ShapeError("narrow() cannot be applied to a 0-dim tensor.")
+    dim = dimension(dim, layout.rank)
+    size, first = layout.sizes[dim], _from_front(layout.sizes[dim], Size.of(start))
+    if at_least(length, 0) is False:
+        raise ShapeError("narrow(): length must be non-negative.")
+    if first is not None and at_least(size - first - length, 0) is False:
+        raise ShapeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
+    return _resized(layout, dim, Size.of(length))
+
+
+def _resized(layout: Layout, dim: int, size: Size) -> Layout:
+    return Layout((*layout.sizes[:dim], size, *layout.sizes[dim + 1 :]), layout.strides)
+
+
+def chunk(layout: Layout, chunks: int, dim: int = 0) -> tuple[Layout, ...]:
+    """The layouts of `.chunk(chunks, dim)`: for symbolic sizes as many as asked for.
+
+    Raises ShapeError where dim is out of range or chunks is not positive.
+    """
+    if not layout.rank:
+        raise ShapeError("chunk expects at least a 1-dimensional tensor")
+    if chunks < 1:
+        raise ShapeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    dim = dimension(dim, layout.rank)
+    size = layout.sizes[dim]
+    each = ceil_divide(size, chunks)
+    if size.value is not None:
+        if size.value == 0:
+            return (layout,) * chunks
+        pieces = split(layout, each, dim)
+        assert pieces is not None
+        return pieces
+    last = floor_divide(size, 2) if chunks == 2 else size - (chunks - 1) * each
+    return (*(_resized(layout, dim, each) for _ in range(chunks - 1)), _resized(layout, dim, last))
+
+
+def split(layout: Layout, size: int | Size | Sequence[int | Size], dim: int = 0) -> tuple[Layout, ...] | None:
+    """The layouts of `.split(size, dim)`; None where how many there are is not known.
+
+    Raises ShapeError where dim is out of range, or the sizes of a list do not add up.
+    """
+    if not layout.rank:
+        raise ShapeError("split expects at least a 1-dimensional tensor")
+    dim = dimension(dim, layout.rank)
+    whole = layout.sizes[dim]
+    if isinstance(size, int | Size):
+        each = Size.of(size)
+        if each.value == 0 and whole.value == 0:
+            return (layout,)
+        if at_least(each, 1) is False:
+            raise ShapeError(f"split expects split_size be positive, but got split_size={each}")
+        if each == whole:
+            return (layout,)
+        count = ceil_divide(whole, each).value if each.value != 0 else None
+        if count is None:
+            return None
+        if count == 0:
+            return (layout,)
+        pieces = [each] * (count - 1)
+        return tuple(_resized(layout, dim, piece) for piece in [*pieces, whole - (count - 1) * each])
+    given = sizes_of(size)
+    if same(sum(given, ZERO), whole) is False:
+        raise ShapeError(
+            f"split_with_sizes expects split_sizes to sum exactly to {whole} (input tensor's size at dimension "
+            f"{dim}), but got split_sizes=[{', '.join(map(str, given))}]"
+        )
+    return tuple(_resized(layout, dim, piece) for piece in given)
+
+
+def unbind(layout: Layout, dim: int = 0) -> tuple[Layout, ...] | None:
+    """The layouts of `.unbind(dim)`; None where how many there are is not known.
+
+    Raises ShapeError where dim is out of range.
+    """
+    if not layout.rank:
+        raise ShapeError("unbind() cannot be applied to a 0-dim tensor.")
+    dim = dimension(dim, layout.rank)
+    count = layout.sizes[dim].value
+    return None if count is None else tuple(select(layout, dim, place) for place in range(count))
+
+
+def diagonal(layout: Layout, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Layout:
+    """The layout of `.diagonal(offset, dim1, dim2)`.
+
+    Raises ShapeError where the two dimensions are the same, or one is out of range.
+    """
+    one, two = dimension(dim1, layout.rank), dimension(dim2, layout.rank)
+    if one == two:
+        raise ShapeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    rows, columns = layout.sizes[one], layout.sizes[two]
+    size = minimum(rows, columns - offset) if offset >= 0 else minimum(rows + offset, columns)
+    if at_least(size, 1) is False:
+        size = ZERO
+    rest = [dim for dim in range(layout.rank) if dim not in (one, two)]
+    return Layout(
+        (*(layout.sizes[dim] for dim in rest), size),
+        (*(layout.strides[dim] for dim in rest), layout.strides[one] + layout.strides[two]),
+    )
+
+
+def unfold(layout: Layout, dim: int, size: int | Size, step: int | Size) -> Layout:
+    """The layout of `.unfold(dim, size, step)`: windows along dim, their elements in a new last dimension.
+
+    Raises ShapeError where dim is out of range, or the window is provably larger than the dimension.
+    """
+    dim = dimension(dim, layout.rank)
+    width, step = Size.of(size), Size.of(step)
+    have, stride = (layout.sizes[dim], layout.strides[dim]) if layout.rank else (ONE, ONE)
+    if at_least(have - width, 0) is False:
+        raise ShapeError(f"maximum size for tensor at dimension {dim} is {have} but size is {width}")
+    if at_least(step, 1) is False:
+        raise ShapeError(f"step is {step} but must be > 0")
+    if not layout.rank:
+        return contiguous([width])
+    windows = floor_divide(have - width, step) + 1
+    return Layout(
+        (*layout.sizes[:dim], windows, *layout.sizes[dim + 1 :], width),
+        (*layout.strides[:dim], stride * step, *layout.strides[dim + 1 :], stride),
+    )

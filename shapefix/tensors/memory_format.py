@@ -1,0 +1,59 @@
+"""Dense layouts, channels_last, and copies that preserve the format."""
+
+from __future__ import annotations
+
+from shapefix.tensors.iteration import dense_order, is_dense
+from shapefix.tensors.layout import (
+    Layout,
+    channels_last,
+    contiguous,
+    is_contiguous,
+    permuted_dense,
+    unknown_strides,
+)
+
+
+def like(layout: Layout) -> Layout:
+    """The layout of a copy that preserves the format: `.clone()`, `.to(dtype)`, `empty_like`."""
+    if is_dense(layout):
+        return layout
+    order = dense_order(layout.sizes, [layout.strides])
+    return unknown_strides(layout.sizes) if order is None else permuted_dense(layout.sizes, order)
+
+
+def suggests_channels_last(layout: Layout) -> bool | None:
+    """Whether torch takes the layout for channels_last (4-D and 5-D only); None where that is not known."""
+    if layout.rank not in (4, 5):
+        return False
+    if layout.is_constant:
+        return _is_channels_last(layout)
+    if is_contiguous(layout) is True:
+        return False
+    return True if layout.strides == channels_last(layout.sizes).strides else None
+
+
+def _is_channels_last(layout: Layout) -> bool:
+    sizes = [size.value or 0 for size in layout.sizes]
+    strides = [stride.value or 0 for stride in layout.strides]
+    least = 0
+    if strides[1] == 0:
+        return False
+    for dim in (1, *range(layout.rank - 1, 1, -1), 0):
+        if sizes[dim] == 0 or strides[dim] < least:
+            return False
+        # torch counts the ambiguous (N, 1, 1, 1) as contiguous.
+        if dim == 0 and least == strides[1]:
+            return False
+        least = strides[dim] * max(sizes[dim], 1)
+    return True
+
+
+def suggested(sizes: Layout, *inputs: Layout) -> Layout:
+    """A result of these sizes in channels_last where all inputs suggest it, contiguous where one does not.
+
+    Strides are unknown where that is not known.
+    """
+    answers = [suggests_channels_last(layout) for layout in inputs]
+    if all(answers):
+        return channels_last(sizes.sizes)
+    return contiguous(sizes.sizes) if False in answers else unknown_strides(sizes.sizes)
