@@ -56,7 +56,7 @@ class Rows:
         raise Unfit(f"the repair points at {row}:{column}, which the file does not have")
 
     def stretch(self, span: Span) -> tuple[int, int]:
-        """The code points of a span, end exclusive. Raises Unfit for places the text lacks or that are reversed."""
+        """The code points of a span, end exclusive. Raises Unfit if the text lacks it or it is reversed."""
         start, end = self.offset(span.row, span.column), self.offset(span.end_row, span.end_column)
         if start > end:
             raise Unfit(f"the repair's span at {span.row}:{span.column} ends before it begins")

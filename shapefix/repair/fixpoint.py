@@ -137,7 +137,7 @@ def _attempt(state: _State, chosen: list[_Candidate], analyse: Analyse) -> _Stat
     try:
         libcst.parse_module(text)
     except libcst.ParserSyntaxError as error:
-        return f"the repaired file would not parse: {error.message} (row {error.raw_line})"
+        return f"the repaired file would not parse at row {error.raw_line}"
     try:
         findings = tuple(analyse(text))
     except Exception as error:  # an analysis that fails on the new text proves nothing about it

@@ -54,15 +54,16 @@ def _provides(line: ImportLine, wanted: Import) -> bool:
 
 
 def _merged(path: str, text: str, aliases: Sequence[Alias], name: str) -> Edit:
-    begin_of_row = [text[begin:end] for begin, end in Rows.of(text).bounds]
+    rows = [text[begin:end] for begin, end in Rows.of(text).bounds]
 
     def indent(alias: Alias) -> str | None:
-        before = begin_of_row[alias.row - 1][: alias.column - 1]
-        return before if not before.strip() else None
+        """The indentation of a name that opens a row in parentheses; a row after a backslash is none."""
+        before = rows[alias.row - 1][: alias.column - 1]
+        return None if before.strip() or rows[alias.row - 2].endswith("\\") else before
 
     later = next((alias for alias in aliases if alias.name > name), None)
     last = aliases[-1]
-    if later is None and "#" in begin_of_row[last.end_row - 1][last.end_column - 1 :]:
+    if later is None and "#" in rows[last.end_row - 1][last.end_column - 1 :]:
         later = last  # behind it, the new name would stand between the last one and its comment
     if later is not None:
         margin = indent(later)

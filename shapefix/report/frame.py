@@ -73,10 +73,11 @@ def margin(gutter: int, row: int | None = None) -> Line:
 
 def _code(row: str, labels: Sequence[Label], number: int, gutter: int, room: int) -> Iterator[Line]:
     """One row of code, again for every group of labels too far apart for the room, and the labels below."""
-    parts: list[list[Label]] = [[label] for label in labels] if len(row) > _LONG_ROW else [list(labels)]
+    long = len(row) > _LONG_ROW
+    parts = [[label] for label in labels] or [[]] if long else [list(labels)]
     for part in parts:
-        base = max(0, part[0].span.column - 1 - 2 * room) if part and len(row) > _LONG_ROW else 0
-        near = row[base : base + 6 * room + 80] if len(row) > _LONG_ROW else row
+        base = max(0, part[0].span.column - 1 - 2 * room) if long and part else 0
+        near = row[base : base + 6 * room] if long else row
         shown, starts = glyphs(near)
         marks = [_mark(label, near, base, starts) for label in part]
         for group in _groups(marks, room - 2) or [[]]:
@@ -103,7 +104,7 @@ def _mark(label: Label, row: str, base: int, starts: Sequence[int]) -> _Mark:
 
 
 def _groups(marks: Sequence[_Mark], room: int) -> list[list[_Mark]]:
-    """The marks that fit into room cells together, from left to right; within a group steps keep their order."""
+    """The marks that fit into room cells together, from left to right; steps keep their order in a group."""
     groups: list[list[_Mark]] = []
     for mark in sorted(marks, key=lambda mark: mark.start):
         if groups and min(mark.end, mark.start + room) <= groups[-1][0].start + room:
