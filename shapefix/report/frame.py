@@ -17,7 +17,8 @@ Line: TypeAlias = list[tuple[str, str]]
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 _SHOWN_GAP = 2  # this many rows between two labelled ones are shown rather than left out
 _BESIDE = 40  # cells that a label too long for its row needs before it is wrapped beside its underline
-_UNDER = 40  # cells that a label under its underline gets, by moving left if it must
+_ONE_ROW = 60  # a label of up to so many cells moves left under its underline rather than be wrapped
+_UNDER = 48  # cells that a longer one gets by moving left
 _LONG_ROW = 5_000  # code points from which on only the surroundings of a place are measured
 
 
@@ -61,8 +62,8 @@ def frame(text: str | None, labels: Sequence[Label], gutter: int, width: int) ->
             yield from _code(rows[row - 1], here, row, gutter, room)
         else:
             for label in here:
-                place = f"{row}:{label.span.column}"
-                for line in wrapped(f"{place}  {label.text}", room, hang=len(place) + 2):
+                place = f"{row}:{label.span.column}: "
+                for line in wrapped(place + label.text, room, hang=len(place)):
                     yield [*margin(gutter), (line, label.style)]
 
 
@@ -154,7 +155,7 @@ def _labels(labels: Sequence[Label], begin: int, stop: int, gutter: int, room: i
         yield line
         line = []
         longest = max((width_of(label.text) for label in texts), default=0)
-        at = begin if longest <= room - begin else min(begin, max(room - _UNDER, 0))
+        at = min(begin, max(room - (longest if longest <= _ONE_ROW else _UNDER), 0))
     for label in texts:
         for row in wrapped(label.text, room - at, hang=_hang(label.text)):
             if line:
