@@ -47,8 +47,7 @@ def permute(layout: Layout, dims: Sequence[int]) -> Layout:
     """
     if len(dims) != layout.rank:
         raise ShapeError(
-            f"permute: number of dimensions in the tensor input does not match the length of the desired ordering "
-            f"of dimensions: {layout.rank} is not equal to {len(dims)}"
+            f"permute: the tensor has {layout.rank} dimensions, and the desired ordering names {len(dims)}"
         )
     order = [dimension(dim, layout.rank) for dim in dims]
     if len(set(order)) != len(order):
@@ -61,10 +60,7 @@ def movedim(layout: Layout, source: int | Sequence[int], destination: int | Sequ
 
     Raises ShapeError where a dimension is out of range or named twice, or the two differ in length.
     """
-    sources = [dimension(d, layout.rank) for d in ([source] if isinstance(source, int) else source)]
-    targets = [
-        dimension(d, layout.rank) for d in ([destination] if isinstance(destination, int) else destination)
-    ]
+    sources, targets = _dimensions(source, layout.rank), _dimensions(destination, layout.rank)
     if len(sources) != len(targets):
         raise ShapeError("movedim: source and destination must have the same number of elements")
     if len(set(sources)) != len(sources) or len(set(targets)) != len(targets):

@@ -99,8 +99,8 @@ def _check_mask(mask: Mask, sizes: tuple[Size, ...], dim: int) -> None:
     for place, (have, want) in enumerate(zip(mask.sizes, sizes, strict=True)):
         if same(have, want) is False:
             raise ShapeError(
-                f"the shape of the mask at index {place}, {have}, does not match the shape of the indexed tensor "
-                f"at index {dim + place}, {want}"
+                f"the shape of the mask at index {place}, {have}, does not match the shape of the indexed "
+                f"tensor at index {dim + place}, {want}"
             )
 
 
@@ -124,7 +124,7 @@ def _length(size: Size, part: slice) -> Size:
         return Size.of(len(range(*slice(start.value, stop.value).indices(size.value))))
     first, last = _from_front(size, start), _from_front(size, stop)
     if first is None or last is None:
-        return Size.symbol("length")
+        return Size.symbol(str(stop) if part.start is None and stop.only_symbol else "length")
     if first is not start:
         if part.stop is None:
             return minimum(-start, size)
@@ -176,13 +176,12 @@ def select(layout: Layout, dim: int, place: int | Size) -> Layout:
         raise ShapeError("select() cannot be applied to a 0-dim tensor.")
     dim = dimension(dim, layout.rank)
     _check_index(layout.sizes[dim], place, dim)
-    return Layout(
-        layout.sizes[:dim] + layout.sizes[dim + 1 :], layout.strides[:dim] + layout.strides[dim + 1 :]
-    )
+    rest = [other for other in range(layout.rank) if other != dim]
+    return Layout(tuple(layout.sizes[d] for d in rest), tuple(layout.strides[d] for d in rest))
 
 
 def narrow(layout: Layout, dim: int, start: int | Size, length: int | Size) -> Layout:
-    """The layout of `.narrow(dim, start, length)`. Raises ShapeError where start + length exceeds the size."""
+    """The layout of `.narrow(dim, start, length)`. Raises ShapeError where the part exceeds the tensor."""
     if not layout.rank:
         raise ShapeError("narrow() cannot be applied to a 0-dim tensor.")
     dim = dimension(dim, layout.rank)
@@ -247,7 +246,7 @@ def split(layout: Layout, size: int | Size | Sequence[int | Size], dim: int = 0)
     given = sizes_of(size)
     if same(sum(given, ZERO), whole) is False:
         raise ShapeError(
-            f"split_with_sizes expects split_sizes to sum exactly to {whole} (input tensor's size at dimension "
+            f"split_with_sizes expects split_sizes to sum exactly to {whole} (the size of dimension "
             f"{dim}), but got split_sizes=[{', '.join(map(str, given))}]"
         )
     return tuple(_resized(layout, dim, piece) for piece in given)

@@ -109,7 +109,7 @@ def is_dense(layout: Layout) -> bool:
 
 
 def dense_order(sizes: tuple[Size, ...], operands: Sequence[Strides]) -> list[int] | None:
-    """The order in memory, outermost first, in which TensorIterator puts the dimensions; None where unknown."""
+    """The order, outermost first, in which TensorIterator puts the dimensions; None where unknown."""
     rank = len(sizes)
     dims = list(range(rank))
     if any(stride is None or stride.value is None for strides in operands for stride in strides):
@@ -137,7 +137,7 @@ def dense_order(sizes: tuple[Size, ...], operands: Sequence[Strides]) -> list[in
 
 
 def _should_swap(sizes: tuple[Size, ...], operands: Sequence[Strides], one: int, two: int) -> int | None:
-    """-1 where dimension one lies inside of two, 1 where outside, 0 where nothing tells, None where unknown."""
+    """-1 where dimension one lies inside of two, 1 where outside, 0 where nothing tells, None if unknown."""
     bounds = None
     for strides in operands:
         inner, outer = strides[one], strides[two]

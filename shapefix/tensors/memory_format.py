@@ -1,7 +1,10 @@
-"""Dense layouts, channels_last, and copies that preserve the format."""
+"""Copies that preserve the format of a tensor, and results that follow channels_last."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from shapefix.tensors.bounds import at_least
 from shapefix.tensors.iteration import dense_order, is_dense
 from shapefix.tensors.layout import (
     Layout,
@@ -11,14 +14,28 @@ from shapefix.tensors.layout import (
     permuted_dense,
     unknown_strides,
 )
+from shapefix.tensors.polynomials import Size
 
 
 def like(layout: Layout) -> Layout:
-    """The layout of a copy that preserves the format: `.clone()`, `.to(dtype)`, `empty_like`."""
+    """The layout of a copy that preserves the format: `.clone()`, `.to(dtype)`, `empty_like`, `.flip`."""
     if is_dense(layout):
         return layout
     order = dense_order(layout.sizes, [layout.strides])
     return unknown_strides(layout.sizes) if order is None else permuted_dense(layout.sizes, order)
+
+
+def to(layout: Layout, *, changes: bool | None) -> Layout:
+    """The layout of `.to(...)`: the tensor itself where nothing changes, else a copy; None for unknown."""
+    if changes is False:
+        return layout
+    copy = like(layout)
+    return copy if changes or copy == layout else unknown_strides(layout.sizes)
+
+
+def as_contiguous(layout: Layout) -> Layout:
+    """The layout of `.contiguous()`."""
+    return layout if is_contiguous(layout) else contiguous(layout.sizes)
 
 
 def suggests_channels_last(layout: Layout) -> bool | None:
@@ -29,7 +46,10 @@ def suggests_channels_last(layout: Layout) -> bool | None:
         return _is_channels_last(layout)
     if is_contiguous(layout) is True:
         return False
-    return True if layout.strides == channels_last(layout.sizes).strides else None
+    if layout.strides == channels_last(layout.sizes).strides:
+        return True
+    # The last dimension would have to lie outside of the channels.
+    return False if at_least(layout.strides[1] * layout.sizes[1] - layout.strides[-1], 1) else None
 
 
 def _is_channels_last(layout: Layout) -> bool:
@@ -48,12 +68,12 @@ def _is_channels_last(layout: Layout) -> bool:
     return True
 
 
-def suggested(sizes: Layout, *inputs: Layout) -> Layout:
-    """A result of these sizes in channels_last where all inputs suggest it, contiguous where one does not.
+def suggested(sizes: Iterable[int | Size], *inputs: Layout) -> Layout:
+    """A result of these sizes: channels_last where all inputs suggest it, contiguous where one does not.
 
     Strides are unknown where that is not known.
     """
     answers = [suggests_channels_last(layout) for layout in inputs]
     if all(answers):
-        return channels_last(sizes.sizes)
-    return contiguous(sizes.sizes) if False in answers else unknown_strides(sizes.sizes)
+        return channels_last(sizes)
+    return contiguous(sizes) if False in answers else unknown_strides(sizes)

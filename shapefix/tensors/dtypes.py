@@ -1,0 +1,88 @@
+"""dtypes as torch names them ("float32", "int64", "bool"), and their promotion."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_INTEGERS: Final = ("uint8", "int8", "int16", "int32", "int64")
+_FLOATS: Final = ("float16", "bfloat16", "float32", "float64")
+_COMPLEX: Final = ("complex32", "complex64", "complex128")
+
+DTYPES: Final = frozenset({"bool", *_INTEGERS, *_FLOATS, *_COMPLEX})
+"""The dtypes that training code meets."""
+
+ALIASES: Final = {
+    "float": "float32",
+    "double": "float64",
+    "half": "float16",
+    "cfloat": "complex64",
+    "cdouble": "complex128",
+    "int": "int32",
+    "long": "int64",
+    "short": "int16",
+}
+"""Other names that torch has for a dtype: `torch.long` is `torch.int64`."""
+
+_PARTS: Final = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
+_FROM_PARTS: Final = {"float16": "complex32", "float32": "complex64", "float64": "complex128"}
+_SCALARS: Final = {bool: "bool", int: "int64", float: "float32", complex: "complex64"}
+
+
+def named(name: str) -> str | None:
+    """The dtype that `torch.<name>` is, None where it is none that is known here."""
+    return ALIASES.get(name, name if name in DTYPES else None)
+
+
+def is_floating(dtype: str) -> bool:
+    """Whether the dtype is a real floating-point one."""
+    return dtype in _FLOATS
+
+
+def is_complex(dtype: str) -> bool:
+    """Whether the dtype is complex."""
+    return dtype in _COMPLEX
+
+
+def is_integral(dtype: str) -> bool:
+    """Whether the dtype is a whole number's; bool is not."""
+    return dtype in _INTEGERS
+
+
+def promote(one: str, two: str) -> str:
+    """The dtype of an operation on two tensors of these dtypes, both with dimensions."""
+    if one == two or two == "bool":
+        return one
+    if one == "bool":
+        return two
+    low, high = sorted((one, two), key=_category)
+    if _category(low) < _category(high):
+        if is_complex(high) and is_floating(low):
+            return _FROM_PARTS[promote(_PARTS[high], low)]
+        return high
+    if is_complex(one):
+        return max(one, two, key=_COMPLEX.index)
+    if is_floating(one):
+        return "float32" if {one, two} == {"float16", "bfloat16"} else max(one, two, key=_FLOATS.index)
+    if {one, two} == {"uint8", "int8"}:
+        # Neither holds the other.
+        return "int16"
+    return max(one, two, key=_INTEGERS.index)
+
+
+def promote_scalar(dtype: str, scalar: type[bool] | type[int] | type[float] | type[complex]) -> str:
+    """The dtype of an operation on a tensor and a Python scalar of this type."""
+    if scalar is complex and is_floating(dtype):
+        # A half stays a half: its complex partner, where it has one.
+        return _FROM_PARTS.get(dtype, "complex64")
+    return promote_zero_dim(dtype, _SCALARS[scalar])
+
+
+def promote_zero_dim(dtype: str, zero_dim: str) -> str:
+    """The dtype of an operation on a tensor with dimensions and one without: only a higher kind counts."""
+    return promote(dtype, zero_dim) if _category(dtype) < _category(zero_dim) else dtype
+
+
+def _category(dtype: str) -> int:
+    if dtype == "bool":
+        return 0
+    return 3 if is_complex(dtype) else 2 if is_floating(dtype) else 1

@@ -1,0 +1,163 @@
+"""Results that gather elements: cat, stack, gather, pad and their kin."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from shapefix.tensors.bounds import at_least, same
+from shapefix.tensors.dims import unsqueeze
+from shapefix.tensors.errors import ShapeError
+from shapefix.tensors.iteration import broadcast_sizes
+from shapefix.tensors.layout import Layout, contiguous, dimension, sizes_of, unknown_strides
+from shapefix.tensors.memory_format import suggested, suggests_channels_last
+from shapefix.tensors.polynomials import Size
+from shapefix.tensors.verdicts import Legal
+from shapefix.tensors.views import unflatten
+
+
+def cat(layouts: Sequence[Layout], dim: int = 0) -> Layout:
+    """The layout of `torch.cat(tensors, dim)`: contiguous, or channels_last where all inputs are.
+
+    Raises ShapeError for no tensors, for different ranks, and for other sizes that provably differ.
+    """
+    if not layouts:
+        raise ShapeError("torch.cat(): expected a non-empty list of Tensors")
+    # Tensors of shape (0,) are ignored, whatever the others are.
+    parts = [layout for layout in layouts if not (layout.rank == 1 and layout.sizes[0].value == 0)]
+    if not parts:
+        return layouts[0]
+    first = parts[0]
+    if not first.rank:
+        raise ShapeError("zero-dimensional tensor (at position 0) cannot be concatenated")
+    dim = dimension(dim, first.rank)
+    sizes = list(first.sizes)
+    for part in parts[1:]:
+        if part.rank != first.rank:
+            raise ShapeError(f"Tensors must have same number of dimensions: got {first.rank} and {part.rank}")
+        for place, (have, want) in enumerate(zip(part.sizes, first.sizes, strict=True)):
+            if place == dim:
+                sizes[dim] = sizes[dim] + have
+            elif same(have, want) is False:
+                raise ShapeError(
+                    f"Sizes of tensors must match except in dimension {dim}: expected {want} but got "
+                    f"{have} in dimension {place}"
+                )
+    return suggested(sizes, *layouts)
+
+
+def stack(layouts: Sequence[Layout], dim: int = 0) -> Layout:
+    """The layout of `torch.stack(tensors, dim)`.
+
+    Raises ShapeError for no tensors, for different ranks, and for sizes that provably differ.
+    """
+    if not layouts:
+        raise ShapeError("stack expects a non-empty TensorList")
+    first = layouts[0]
+    dim = dimension(dim, first.rank + 1)
+    for layout in layouts[1:]:
+        if layout.rank != first.rank or any(
+            same(have, want) is False for have, want in zip(layout.sizes, first.sizes, strict=True)
+        ):
+            raise ShapeError(
+                f"stack expects each tensor to be equal size, but got {_shape(first)} at entry 0 and "
+                f"{_shape(layout)} at entry {layouts.index(layout)}"
+            )
+    sizes = (*first.sizes[:dim], Size.of(len(layouts)), *first.sizes[dim:])
+    if dim == first.rank:
+        return cat([unsqueeze(layout, dim) for layout in layouts], dim)
+    if any(suggests_channels_last(layout) is not False for layout in layouts):
+        verdict = unflatten(cat(layouts, dim), dim, [len(layouts), first.sizes[dim]])
+        return verdict.layout if isinstance(verdict, Legal) else unknown_strides(sizes)
+    return contiguous(sizes)
+
+
+def _shape(layout: Layout) -> str:
+    return f"[{', '.join(map(str, layout.sizes))}]"
+
+
+def gather(layout: Layout, dim: int, index: Layout) -> Layout:
+    """The layout of `.gather(dim, index)`.
+
+    Raises ShapeError where dim is out of range, or the ranks differ.
+    """
+    dim = dimension(dim, layout.rank)
+    if max(layout.rank, 1) != max(index.rank, 1):
+        raise ShapeError("Index tensor must have the same number of dimensions as input tensor")
+    for place in range(min(layout.rank, index.rank)):
+        if place != dim and at_least(layout.sizes[place] - index.sizes[place], 0) is False:
+            raise ShapeError(
+                f"Size does not match at dimension {place}: index {_shape(index)} must be no larger than "
+                f"self {_shape(layout)} apart from dimension {dim}"
+            )
+    return contiguous(index.sizes)
+
+
+def index_select(layout: Layout, dim: int, index: Layout) -> Layout:
+    """The layout of `.index_select(dim, index)`.
+
+    Raises ShapeError where dim is out of range, or the index has more than one dimension.
+    """
+    dim = dimension(dim, layout.rank)
+    if index.rank > 1:
+        raise ShapeError("index_select(): Index is supposed to be a vector")
+    if not layout.rank:
+        return layout
+    return contiguous((*layout.sizes[:dim], index.numel, *layout.sizes[dim + 1 :]))
+
+
+def one_hot(layout: Layout, classes: int | Size | None = None) -> Layout:
+    """The layout of `F.one_hot(tensor, classes)`; without classes, or with -1, a fresh symbol."""
+    if classes is None or Size.of(classes).value == -1:
+        classes = Size.symbol("classes")
+    return contiguous((*layout.sizes, classes))
+
+
+def repeat_interleave(layout: Layout, repeats: int | Size, dim: int | None = None) -> Layout:
+    """The layout of `.repeat_interleave(repeats, dim)` for one number of repeats; without dim, flat.
+
+    Raises ShapeError where dim is out of range.
+    """
+    if dim is None:
+        return contiguous([layout.numel * repeats])
+    dim = dimension(dim, layout.rank)
+    if not layout.rank:
+        return contiguous([repeats])
+    return contiguous((*layout.sizes[:dim], layout.sizes[dim] * repeats, *layout.sizes[dim + 1 :]))
+
+
+def pad(layout: Layout, widths: Sequence[int | Size]) -> Layout:
+    """The layout of `F.pad(tensor, widths)`: pairs of before and after, for the last dimension first.
+
+    Raises ShapeError for an odd number of widths, too many of them, or a size that becomes negative.
+    """
+    given = sizes_of(widths)
+    if len(given) % 2:
+        raise ShapeError("Padding length must be divisible by 2")
+    if len(given) > 2 * layout.rank:
+        raise ShapeError("Padding length too large")
+    sizes = list(layout.sizes)
+    for place in range(len(given) // 2):
+        dim = layout.rank - 1 - place
+        sizes[dim] = sizes[dim] + given[2 * place] + given[2 * place + 1]
+        if at_least(sizes[dim], 0) is False:
+            raise ShapeError(f"padding gives dimension {dim} the negative size {sizes[dim]}")
+    return suggested(sizes, layout)
+
+
+def roll(layout: Layout) -> Layout:
+    """The layout of `.roll(...)`, a copy."""
+    return suggested(layout.sizes, layout)
+
+
+def masked_fill(layout: Layout, mask: Layout) -> Layout:
+    """The layout of `.masked_fill(mask, value)`. Raises ShapeError where the two cannot be broadcast."""
+    return contiguous(broadcast_sizes(layout.sizes, mask.sizes))
+
+
+def masked_select(layout: Layout, mask: Layout) -> Layout:
+    """The layout of `.masked_select(mask)`, of a fresh number of elements.
+
+    Raises ShapeError where the two cannot be broadcast.
+    """
+    broadcast_sizes(layout.sizes, mask.sizes)
+    return contiguous([Size.symbol("selected", 0)])

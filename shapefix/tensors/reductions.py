@@ -1,0 +1,68 @@
+"""Results of operations along dimensions: reductions, softmax, sorting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from shapefix.tensors.bounds import at_least
+from shapefix.tensors.errors import ShapeError
+from shapefix.tensors.layout import Layout, contiguous, dimension
+from shapefix.tensors.memory_format import like
+from shapefix.tensors.polynomials import ONE, Size
+
+
+def reduce(layout: Layout, dims: int | Sequence[int] | None = None, keepdim: bool = False) -> Layout:
+    """The layout of a reduction (sum, mean, max, argmax, norm, ...) over dims, or over all; contiguous.
+
+    Raises ShapeError where a dimension is out of range or named twice.
+    """
+    if dims is None or (not isinstance(dims, int) and not dims):
+        gone = set(range(layout.rank))
+    else:
+        named = [dimension(dim, layout.rank) for dim in ([dims] if isinstance(dims, int) else dims)]
+        gone = set(named)
+        if len(gone) != len(named):
+            raise ShapeError("a dim appears multiple times in the list of dims")
+    if keepdim:
+        return contiguous(ONE if dim in gone else size for dim, size in enumerate(layout.sizes))
+    return contiguous(size for dim, size in enumerate(layout.sizes) if dim not in gone)
+
+
+def along(layout: Layout, dim: int) -> Layout:
+    """The layout of an operation along dim that keeps all sizes and gives a contiguous result.
+
+    These are softmax, log_softmax, cumsum, cumprod. Raises ShapeError where dim is out of range.
+    """
+    dimension(dim, layout.rank)
+    return contiguous(layout.sizes)
+
+
+def softmax(layout: Layout, dim: int) -> Layout:
+    """The layout of `.softmax(dim)`. Raises ShapeError where dim is out of range."""
+    return along(layout, dim)
+
+
+def cumsum(layout: Layout, dim: int) -> Layout:
+    """The layout of `.cumsum(dim)`. Raises ShapeError where dim is out of range."""
+    return along(layout, dim)
+
+
+def topk(layout: Layout, k: int | Size, dim: int = -1) -> Layout:
+    """The layout of the values, and of the indices, of `.topk(k, dim)`.
+
+    Raises ShapeError where dim is out of range, or k is provably larger than the dimension.
+    """
+    dim = dimension(dim, layout.rank)
+    if not layout.rank:
+        return layout
+    if at_least(layout.sizes[dim] - k, 0) is False:
+        raise ShapeError(
+            f"selected index k out of range: k is {k}, dimension {dim} has size {layout.sizes[dim]}"
+        )
+    return contiguous((*layout.sizes[:dim], k, *layout.sizes[dim + 1 :]))
+
+
+def sort(layout: Layout, dim: int = -1) -> Layout:
+    """The layout of the values and indices of `.sort(dim)`. Raises ShapeError where dim is out of range."""
+    dimension(dim, layout.rank)
+    return like(layout)

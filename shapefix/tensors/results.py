@@ -1,0 +1,74 @@
+"""The public face of results: the layouts of what torch operations return.
+
+Every function takes layouts, sizes and plain numbers, and raises ShapeError only where torch would
+raise whatever the values of the symbols.
+"""
+
+from shapefix.tensors.convolutions import conv, conv_transpose, pool, resized
+from shapefix.tensors.errors import ShapeError
+from shapefix.tensors.iteration import broadcast_sizes, elementwise, is_dense
+from shapefix.tensors.joins import (
+    cat,
+    gather,
+    index_select,
+    masked_fill,
+    masked_select,
+    one_hot,
+    pad,
+    repeat_interleave,
+    roll,
+    stack,
+)
+from shapefix.tensors.memory_format import as_contiguous, like, suggested, suggests_channels_last, to
+from shapefix.tensors.networks import (
+    batch_norm,
+    embedding,
+    layer_norm,
+    multihead_attention,
+    recurrent,
+    rms_norm,
+)
+from shapefix.tensors.products import einsum, linear, matmul, scaled_dot_product_attention
+from shapefix.tensors.reductions import along, cumsum, reduce, softmax, sort, topk
+
+__all__ = [
+    "ShapeError",
+    "along",
+    "as_contiguous",
+    "batch_norm",
+    "broadcast_sizes",
+    "cat",
+    "conv",
+    "conv_transpose",
+    "cumsum",
+    "einsum",
+    "elementwise",
+    "embedding",
+    "gather",
+    "index_select",
+    "is_dense",
+    "layer_norm",
+    "like",
+    "linear",
+    "masked_fill",
+    "masked_select",
+    "matmul",
+    "multihead_attention",
+    "one_hot",
+    "pad",
+    "pool",
+    "recurrent",
+    "reduce",
+    "repeat_interleave",
+    "resized",
+    "rms_norm",
+    "roll",
+    "scaled_dot_product_attention",
+    "softmax",
+    "sort",
+    "stack",
+    "suggested",
+    "suggests_channels_last",
+    "to",
+    "topk",
+]
