@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, insort_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -34,6 +36,7 @@ class Rows:
     length: int
 
     @classmethod
+    @lru_cache(maxsize=4)  # each fix of a round is placed on its own in the same text
     def of(cls, text: str) -> Rows:
         bounds, begin = [], 0
         for newline in _NEWLINE.finditer(text):
@@ -98,6 +101,7 @@ class Plan:
         return low, high
 
 
+@lru_cache(maxsize=4)
 def newline_of(text: str) -> str:
     r"""The newline that most rows of a text end with, the first one among equals; \n where there is none."""
     counts = Counter(_NEWLINE.findall(text))
@@ -113,15 +117,18 @@ def plan(text: str, fixes: Sequence[Fix]) -> Plan:
     """
     rows, newline = Rows.of(text), newline_of(text)
     taken: list[Replacement] = []
+    known: set[Replacement] = set()
     applied, postponed = [], []
     for fix in fixes:
-        fresh = [edit for edit in _placed(rows, newline, fix) if edit not in taken]
-        if any(new.start <= old.end and old.start <= new.end for new in fresh for old in taken):
+        fresh = [edit for edit in _placed(rows, newline, fix) if edit not in known]
+        if any(_touches(edit, taken) for edit in fresh):
             postponed.append(fix)
         else:
-            taken += fresh
+            for edit in fresh:
+                insort_right(taken, edit, key=_place)
+            known.update(fresh)
             applied.append(fix)
-    return Plan(tuple(sorted(taken, key=_place)), tuple(applied), tuple(postponed))
+    return Plan(tuple(taken), tuple(applied), tuple(postponed))
 
 
 def apply(text: str, fixes: Sequence[Fix]) -> tuple[str, list[Fix], list[Fix]]:
@@ -135,6 +142,12 @@ def apply(text: str, fixes: Sequence[Fix]) -> tuple[str, list[Fix], list[Fix]]:
 
 def _place(edit: Replacement) -> tuple[int, int]:
     return edit.start, edit.end
+
+
+def _touches(edit: Replacement, taken: Sequence[Replacement]) -> bool:
+    """Whether edit meets one of taken, which are in order and do not overlap, so that their ends are too."""
+    first = bisect_left(taken, edit.start, key=lambda old: old.end)
+    return first < len(taken) and taken[first].start <= edit.end
 
 
 def _placed(rows: Rows, newline: str, fix: Fix) -> list[Replacement]:

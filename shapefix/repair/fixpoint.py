@@ -105,7 +105,8 @@ def _round(
 ) -> tuple[list[_Candidate], Plan, _State | None]:
     """Repairs as many candidates at once as prove themselves; no state when all of them are refused."""
     together = plan(state.text, [fix for _, fix in candidates])
-    fitting = [candidate for candidate in candidates if candidate[1] in together.applied]
+    taken = set(together.applied)
+    fitting = [candidate for candidate in candidates if candidate[1] in taken]
     after = _attempt(state, fitting, analyse)
     if isinstance(after, _State):
         return fitting, together, after
