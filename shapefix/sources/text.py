@@ -1,0 +1,221 @@
+"""The text of one source file, and the way back to its exact bytes."""
+
+# Paths are plain strings here, as in every room: a path is shown as it was given.
+# ruff: noqa: PTH116, PTH123
+
+from __future__ import annotations
+
+import codecs
+import errno
+import os
+import re
+import stat
+from bisect import bisect_right
+from dataclasses import dataclass
+
+BYTE_ORDER_MARK = codecs.BOM_UTF8
+
+# Python takes the encoding from the first row, or from the second when the first is blank or a comment.
+_CODING_LINE = re.compile(rb"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
+_BLANK_OR_COMMENT = re.compile(rb"[ \t\f]*(?:#.*)?\Z", re.DOTALL)
+_ROW_END_BYTES = re.compile(rb"\r\n|\r|\n")
+_ROW_END = re.compile(r"\r\n|\r|\n")
+
+
+class Unreadable(Exception):
+    """A file whose text cannot be had; message is one sentence for the person who asked for it.
+
+    row and column (counted from 1) say where, when a place is known.
+    """
+
+    def __init__(self, message: str, row: int | None = None, column: int | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.row = row
+        self.column = column
+
+
+@dataclass(frozen=True)
+class SourceText:
+    """A decoded file: text keeps its newlines as they are, and does not hold the byte order mark."""
+
+    path: str
+    text: str
+    encoding: str = "utf-8"
+    bom: bool = False
+
+    def encode(self) -> bytes:
+        """Return the bytes of the file; for a text that was read, exactly the bytes it was read from.
+
+        Raises Unreadable when an edit brought in a character that the file's encoding does not have.
+        """
+        try:
+            body = self.text.encode(self.encoding)
+        except UnicodeEncodeError as error:
+            row, column = position(line_starts(self.text), error.start)
+            character = self.text[error.start]
+            raise Unreadable(
+                f"the file's encoding {self.encoding} has no character {character!r}", row, column
+            ) from None
+        return BYTE_ORDER_MARK + body if self.bom else body
+
+
+def read_source(path: str) -> SourceText:
+    """Read and decode the file at path; raises Unreadable."""
+    return decode_source(path, read_bytes(path))
+
+
+def read_bytes(path: str) -> bytes:
+    """Return the bytes of the regular file at path; raises Unreadable, also for a folder or a pipe."""
+    try:
+        # Opening a pipe would wait for a writer for ever, so look first.
+        mode = os.stat(path).st_mode
+        if not stat.S_ISREG(mode):
+            what = "a folder" if stat.S_ISDIR(mode) else "not a regular file"
+            raise Unreadable(f"cannot be read: it is {what}")
+        with open(path, "rb") as file:
+            return file.read()
+    except (OSError, ValueError) as error:
+        raise Unreadable(f"cannot be read: {reason(error)}") from None
+
+
+def decode_source(path: str, data: bytes) -> SourceText:
+    """Decode data as Python would: the byte order mark, else the coding line (PEP 263), else UTF-8.
+
+    path only names the result. Raises Unreadable for bytes that Python would not read either, and for an
+    encoding that cannot give the same bytes back.
+    """
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise Unreadable("is saved as UTF-16, which Python does not read; save it as UTF-8", 1, 1)
+    nul = data.find(b"\0")
+    if nul >= 0:
+        row, column = _place(data, nul)
+        raise Unreadable("contains a NUL byte, which Python does not accept in source code", row, column)
+    bom = data.startswith(BYTE_ORDER_MARK)
+    body = data[len(BYTE_ORDER_MARK) :] if bom else data
+    declared = _declared_encoding(body)
+    if declared is None:
+        return SourceText(path, _decode_utf8(body, coding_line=False), "utf-8", bom)
+    name, row = declared
+    encoding = _codec_name(name, row)
+    if bom and encoding != "utf-8":
+        raise Unreadable(
+            f"starts with a UTF-8 byte order mark, but its coding line says {name!r}; remove one of the two",
+            row,
+        )
+    if encoding == "utf-8":
+        return SourceText(path, _decode_utf8(body, coding_line=True), "utf-8", bom)
+    return SourceText(path, _decode_as(body, encoding, name, row), encoding, bom)
+
+
+def _declared_encoding(body: bytes) -> tuple[str, int] | None:
+    """The name on the coding line and its row, or None without one."""
+    start = 0
+    for row in (1, 2):
+        end = _ROW_END_BYTES.search(body, start)
+        line = body[start : end.start() if end else len(body)]
+        found = _CODING_LINE.match(line)
+        if found:
+            return found[1].decode("ascii", "replace"), row
+        if end is None or not _BLANK_OR_COMMENT.match(line):
+            return None
+        start = end.end()
+    return None
+
+
+def _codec_name(name: str, row: int) -> str:
+    """Python's own name for the encoding called name."""
+    normal = name.lower().replace("_", "-")
+    if normal == "utf-8" or normal.startswith("utf-8-"):
+        return "utf-8"
+    if normal.startswith(("latin-1-", "iso-8859-1-", "iso-latin-1-")):
+        return "iso8859-1"
+    try:
+        return codecs.lookup(name).name
+    except (LookupError, ValueError):
+        message = f"names the encoding {name!r} in its coding line, and Python knows no such encoding"
+        raise Unreadable(message, row) from None
+
+
+def _decode_utf8(body: bytes, coding_line: bool) -> str:
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        row, column = _place(body, error.start)
+        message = f"is not valid UTF-8 (byte 0x{body[error.start]:02x})"
+        if coding_line:
+            message += ", although its coding line says so"
+        else:
+            message += "; save it as UTF-8, or name its encoding in the first line: # -*- coding: latin-1 -*-"
+        raise Unreadable(message, row, column) from None
+
+
+def _decode_as(body: bytes, encoding: str, name: str, row: int) -> str:
+    try:
+        text = body.decode(encoding)
+    except LookupError:
+        message = f"names {name!r} in its coding line, which is not an encoding of text"
+        raise Unreadable(message, row) from None
+    except UnicodeDecodeError as error:
+        at_row, column = _place(body, error.start)
+        message = f"is not valid {encoding}, the encoding that its coding line names"
+        raise Unreadable(message, at_row, column) from None
+    except ValueError:
+        raise Unreadable(f"is not valid {encoding}, the encoding that its coding line names", row) from None
+    # Some encodings write one text in several ways (UTF-7, ISO-2022): a repair would change foreign bytes.
+    try:
+        faithful = text.encode(encoding) == body
+    except ValueError:
+        faithful = False
+    if not faithful:
+        message = f"cannot be written back unchanged in its encoding {encoding}; save it as UTF-8"
+        raise Unreadable(message, row)
+    return text
+
+
+def _place(data: bytes, index: int) -> tuple[int, int]:
+    """Row and column of a byte, from 1; the column counts characters as far as the row is UTF-8."""
+    row = 1
+    start = 0
+    for end in _ROW_END_BYTES.finditer(data, 0, index):
+        row += 1
+        start = end.end()
+    before = data[start:index].removeprefix(BYTE_ORDER_MARK) if row == 1 else data[start:index]
+    return row, len(before.decode("utf-8", "replace")) + 1
+
+
+def reason(error: OSError | ValueError) -> str:
+    """Say in plain words why the operating system refused a path."""
+    match error:
+        case FileNotFoundError():
+            return "no such file or folder"
+        case PermissionError():
+            return "permission denied"
+        case OSError(errno=errno.ELOOP):
+            return "it is a symbolic link that leads back to itself"
+        case OSError() if error.strerror:
+            return error.strerror[:1].lower() + error.strerror[1:]
+        case _:
+            return str(error)
+
+
+def line_starts(text: str) -> list[int]:
+    r"""Return the offset at which each row starts; rows end at \n, \r\n and \r, and at nothing else."""
+    return [0, *(end.end() for end in _ROW_END.finditer(text))]
+
+
+def offset(starts: list[int], row: int, column: int) -> int:
+    """Return the offset of a row and a column (from 1), given line_starts of the text.
+
+    Raises ValueError for a row that the text does not have and for a column below 1; the column is not
+    checked against the row's length.
+    """
+    if not 1 <= row <= len(starts) or column < 1:
+        raise ValueError(f"no place {row}:{column} in a text of {len(starts)} rows")
+    return starts[row - 1] + column - 1
+
+
+def position(starts: list[int], place: int) -> tuple[int, int]:
+    """Return row and column (from 1) of an offset, given line_starts of the text."""
+    row = bisect_right(starts, place)
+    return row, place - starts[row - 1] + 1
