@@ -1,0 +1,226 @@
+"""What the user set: `[tool.shapefix]` in the nearest pyproject.toml, or a shapefix.toml."""
+
+# Paths are plain strings here, as in every room: a path is shown as it was given.
+# ruff: noqa: PTH100, PTH111, PTH113, PTH118, PTH120
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
+from typing import Any, TypeVar
+
+from shapefix.sources.globs import Globs
+from shapefix.sources.text import Unreadable, read_bytes
+
+DEFAULT_EXCLUDE = (
+    ".bzr", ".direnv", ".eggs", ".git", ".git-rewrite", ".hg", ".ipynb_checkpoints", ".mypy_cache", ".nox",
+    ".pants.d", ".pyenv", ".pytest_cache", ".pytype", ".ruff_cache", ".shapefix_cache", ".svn", ".tox",
+    ".venv", ".vscode", "__pycache__", "__pypackages__", "_build", "buck-out", "build", "dist",
+    "node_modules", "site-packages", "venv",
+)  # fmt: skip
+
+
+class ConfigurationError(Exception):
+    """A setting that cannot be used; the text names the file or option, the key, and what was expected."""
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """The settings that hold for the files below root, an absolute path.
+
+    path is the file that they were written in, None for the defaults. None stands for a key that is not set;
+    exclude has its default instead. cache_dir is absolute. per_file_ignores maps patterns to selectors.
+    """
+
+    root: str
+    path: str | None = None
+    select: tuple[str, ...] | None = None
+    ignore: tuple[str, ...] = ()
+    extend_select: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = DEFAULT_EXCLUDE
+    extend_exclude: tuple[str, ...] = ()
+    per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    unsafe_fixes: bool | None = None
+    output_format: str | None = None
+    cache_dir: str | None = None
+
+    def excludes(self, path: str) -> bool:
+        """Tell whether exclude or extend-exclude match this absolute path itself, whatever its parents."""
+        return self._excluded.matches(path)
+
+    def ignored_in(self, path: str) -> tuple[str, ...]:
+        """Return the selectors that per-file-ignores name for the file at this absolute path.
+
+        As with ruff, a pattern that starts with `!` holds for the files that it does not match.
+        """
+        return tuple(
+            selector
+            for globs, negated, selectors in self._ignores
+            if globs.matches(path) != negated
+            for selector in selectors
+        )
+
+    @cached_property
+    def _excluded(self) -> Globs:
+        return Globs(self.root, self.exclude + self.extend_exclude)
+
+    @cached_property
+    def _ignores(self) -> list[tuple[Globs, bool, tuple[str, ...]]]:
+        return [
+            (Globs(self.root, [pattern.removeprefix("!")]), pattern.startswith("!"), selectors)
+            for pattern, selectors in self.per_file_ignores
+        ]
+
+
+class Configurations:
+    """The nearest configuration for each folder, each file read once.
+
+    Above every configuration file the defaults hold, with the folder `fallback_root` (the working directory,
+    when not given) as their root.
+    """
+
+    def __init__(self, fallback_root: str | None = None) -> None:
+        self._defaults = Configuration(os.path.realpath(fallback_root or os.curdir))
+        self._nearest: dict[str, Configuration] = {}
+
+    def nearest(self, folder: str) -> Configuration:
+        """Return the configuration that holds in folder, an absolute path; raises ConfigurationError."""
+        known = self._nearest.get(folder)
+        if known is None:
+            known = configuration_in(folder)
+            if known is None:
+                parent = os.path.dirname(folder)
+                known = self._defaults if parent == folder else self.nearest(parent)
+            self._nearest[folder] = known
+        return known
+
+
+def configuration_in(folder: str) -> Configuration | None:
+    """Return what shapefix.toml or else pyproject.toml in this very folder says; None when neither does.
+
+    Raises ConfigurationError. A pyproject.toml that nowhere says "shapefix" is not even parsed.
+    """
+    path = f"{folder}{os.sep}shapefix.toml"
+    if os.path.isfile(path):
+        return parse_configuration(path, _parse(path, _read(path)), table="")
+    path = f"{folder}{os.sep}pyproject.toml"
+    if os.path.isfile(path):
+        data = _read(path)
+        if b"shapefix" in data:
+            tool = _parse(path, data).get("tool")
+            if isinstance(tool, dict) and "shapefix" in tool:
+                return parse_configuration(path, tool["shapefix"], table="tool.shapefix")
+    return None
+
+
+def read_configuration(path: str) -> Configuration:
+    """Return what the given file says, for one that is named like pyproject.toml in its [tool.shapefix].
+
+    Raises ConfigurationError, also when it says nothing for shapefix or cannot be read.
+    """
+    path = os.path.abspath(path)
+    content = _parse(path, _read(path))
+    if not path.endswith("pyproject.toml"):
+        return parse_configuration(path, content, table="")
+    tool = content.get("tool")
+    if not isinstance(tool, dict) or "shapefix" not in tool:
+        raise ConfigurationError(f"{path}: has no table [tool.shapefix]")
+    return parse_configuration(path, tool["shapefix"], table="tool.shapefix")
+
+
+def parse_configuration(path: str, content: Any, table: str) -> Configuration:
+    """Check the content of a configuration table, read from path; table is its name, "" at the top level."""
+    where = f"{path}: [{table}]" if table else path
+    if not isinstance(content, dict):
+        raise ConfigurationError(f"{where} must be a table, not {_kind(content)}")
+    root = os.path.dirname(path)
+    settings: dict[str, Any] = {}
+    for key, value in content.items():
+        at = f"{where}: {key}"
+        match key:
+            case "select" | "ignore" | "extend-select" | "exclude" | "extend-exclude":
+                settings[key.replace("-", "_")] = _strings(at, value)
+            case "per-file-ignores":
+                settings["per_file_ignores"] = _strings_by_pattern(at, value)
+            case "unsafe-fixes":
+                settings["unsafe_fixes"] = _expect(at, value, bool, "true or false")
+            case "output-format":
+                settings["output_format"] = _expect(at, value, str, "a string")
+            case "cache-dir":
+                folder = os.path.expanduser(_expect(at, value, str, "a string"))
+                settings["cache_dir"] = os.path.normpath(os.path.join(root, folder))
+            case _:
+                hint = suggestion(key, _KEYS, f"; known keys are {', '.join(_KEYS)}")
+                raise ConfigurationError(f"{where}: unknown key {key!r}{hint}")
+    return Configuration(root, path, **settings)
+
+
+_KEYS = (
+    "select", "ignore", "extend-select", "exclude", "extend-exclude", "per-file-ignores", "unsafe-fixes",
+    "output-format", "cache-dir",
+)  # fmt: skip
+
+
+def suggestion(word: str, known: Iterable[str], otherwise: str = "") -> str:
+    """Return `; did you mean "…"?` with the known word that is closest, or otherwise."""
+    by_lowered = {each.lower().replace("_", "-"): each for each in known}
+    close = get_close_matches(word.lower().replace("_", "-"), by_lowered, n=1, cutoff=0.6)
+    return f"; did you mean {by_lowered[close[0]]!r}?" if close else otherwise
+
+
+def _read(path: str) -> bytes:
+    try:
+        return read_bytes(path)
+    except Unreadable as error:
+        raise ConfigurationError(f"{path}: {error.message}") from None
+
+
+def _parse(path: str, data: bytes) -> dict[str, Any]:
+    # Few folders have anything to parse.
+    import tomllib
+
+    try:
+        return tomllib.loads(data.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"{path}: is not valid UTF-8, as TOML must be") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"{path}: is not valid TOML: {error}") from None
+    except RecursionError:
+        raise ConfigurationError(f"{path}: is nested too deeply to be read") from None
+
+
+T = TypeVar("T")
+
+
+def _expect(at: str, value: Any, kind: type[T], expected: str) -> T:
+    if not isinstance(value, kind):
+        raise ConfigurationError(f"{at} must be {expected}, not {_kind(value)}")
+    return value
+
+
+def _strings(at: str, value: Any) -> tuple[str, ...]:
+    if isinstance(value, list):
+        for each in value:
+            _expect(at, each, str, "a list of strings")
+        return tuple(value)
+    raise ConfigurationError(f"{at} must be a list of strings, not {_kind(value)}")
+
+
+def _strings_by_pattern(at: str, value: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    if not isinstance(value, Mapping):
+        raise ConfigurationError(f"{at} must be a table from patterns to lists of rules, not {_kind(value)}")
+    return tuple((pattern, _strings(f"{at}.{pattern!r}", selectors)) for pattern, selectors in value.items())
+
+
+def _kind(value: Any) -> str:
+    """What a TOML value is, in TOML's words."""
+    for kind, words in (
+        (bool, "a boolean"), (int, "an integer"), (float, "a float"), (str, f"the string {value!r}"),
+        (list, "a list"), (dict, "a table"),
+    ):  # fmt: skip
+        if isinstance(value, kind):
+            return words
+    return "a date or time"

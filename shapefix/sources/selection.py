@@ -1,0 +1,109 @@
+"""Which rules run: codes, prefixes, names and ALL, resolved against the table of rules as ruff does it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from shapefix.diagnostics import Severity
+from shapefix.sources.configuration import Configuration, ConfigurationError, suggestion
+
+RuleRow = tuple[str, str, Severity]
+"""Code, name and severity of one rule."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """One layer of choices: the configuration file's, or the command line's.
+
+    select None keeps what the layers before chose. source says where the selectors were written, for errors;
+    the key ("select", "ignore", "extend-select") follows it.
+    """
+
+    select: tuple[str, ...] | None = None
+    ignore: tuple[str, ...] = ()
+    extend_select: tuple[str, ...] = ()
+    source: str = "--"
+
+    @classmethod
+    def of(cls, configuration: Configuration) -> Selection:
+        """Return the layer that a configuration file makes."""
+        return cls(
+            configuration.select,
+            configuration.ignore,
+            configuration.extend_select,
+            f"{configuration.path}: ",
+        )
+
+
+def selected(rules: Iterable[RuleRow], *layers: Selection) -> frozenset[str]:
+    """Return the codes that the layers choose, later layers over earlier ones.
+
+    Without any choice these are the rules of severity error and warning. A rule of severity info is turned on
+    by its full code, its name or ALL only. Within a layer the more specific selector wins (name and code over
+    longer prefix over shorter prefix over ALL), and ignore over select where they are alike.
+
+    Raises ConfigurationError for a selector that names no rule.
+    """
+    table = _Table(tuple(rules))
+    codes = {code for code, _, severity in table.rules if severity is not Severity.INFO}
+    for layer in layers:
+        # Sorted by specificity, then deselecting after selecting: the last word on a code wins.
+        choices: list[tuple[int, bool, set[str]]] = []
+        for key, selectors in (("select", layer.select or ()), ("extend-select", layer.extend_select)):
+            for selector in selectors:
+                specificity, covered = table.resolve(selector, f"{layer.source}{key}")
+                if 0 < specificity < _WHOLE_CODE:
+                    covered -= table.hidden
+                choices.append((specificity, False, covered))
+        for selector in layer.ignore:
+            specificity, covered = table.resolve(selector, f"{layer.source}ignore")
+            choices.append((specificity, True, covered))
+        if layer.select is not None:
+            codes = set()
+        decided: dict[str, bool] = {}
+        for _, dropped, covered in sorted(choices, key=lambda choice: choice[:2]):
+            decided.update(dict.fromkeys(covered, not dropped))
+        codes = {code for code in table.codes if decided.get(code, code in codes)}
+    return frozenset(codes)
+
+
+def covered(rules: Iterable[RuleRow], selectors: Sequence[str], source: str) -> frozenset[str]:
+    """Return every code that one of the selectors covers, of whatever severity (for per-file-ignores).
+
+    source says where they were written. Raises ConfigurationError for a selector that names no rule.
+    """
+    table = _Table(tuple(rules))
+    return frozenset(code for selector in selectors for code in table.resolve(selector, source)[1])
+
+
+_WHOLE_CODE = 1_000
+
+
+class _Table:
+    """The rules, ready to resolve selectors against."""
+
+    def __init__(self, rules: tuple[RuleRow, ...]) -> None:
+        self.rules = rules
+        self.codes = [code for code, _, _ in rules]
+        self.hidden = {code for code, _, severity in rules if severity is Severity.INFO}
+        self._code_of = {name: code for code, name, _ in rules} | {code: code for code in self.codes}
+
+    def resolve(self, selector: str, source: str) -> tuple[int, set[str]]:
+        """How specific a selector is (0 for ALL, then the length of a prefix), and the codes it covers."""
+        if selector == "ALL":
+            return 0, set(self.codes)
+        if selector in self._code_of:
+            return _WHOLE_CODE, {self._code_of[selector]}
+        below = {code for code in self.codes if is_prefix(selector, code)}
+        if below:
+            return len(selector), below
+        known = ["ALL", *self._code_of]
+        raise ConfigurationError(f"{source}: no rule is called {selector!r}{suggestion(selector, known)}")
+
+
+def is_prefix(selector: str, code: str) -> bool:
+    """Tell whether a selector covers a code: all of its letters, then any number of digits ("SF", "SF1")."""
+    letters = re.match(r"[A-Z]+", code)
+    return letters is not None and selector.startswith(letters[0]) and code.startswith(selector)
