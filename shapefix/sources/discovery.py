@@ -1,0 +1,174 @@
+"""Which files to read: the paths of the command line, and the Python files in the folders among them."""
+
+# Paths are plain strings here: Path objects would take longer than reading the folders does.
+# ruff: noqa: PTH100, PTH110, PTH112, PTH113, PTH114, PTH115, PTH116, PTH118, PTH119, PTH120
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from shapefix.diagnostics import Failure
+from shapefix.sources.configuration import Configurations
+from shapefix.sources.gitignore import Ignored, ignored_above
+from shapefix.sources.text import reason
+
+
+@dataclass(frozen=True)
+class Discovered:
+    """Files in the order of the paths that led to them; of a folder first its own, then those below, by name.
+
+    Paths are written as the given ones are: relative ones stay relative. No file is named twice, also not
+    by way of a symbolic link.
+    """
+
+    files: tuple[str, ...]
+    failures: tuple[Failure, ...]
+
+
+def discover(
+    paths: Iterable[str], configurations: Configurations, *, force_exclude: bool = False
+) -> Discovered:
+    """Find the files to analyse.
+
+    A file that is named is taken whatever it is called, and whatever excludes it, unless force_exclude.
+    In folders these are the files *.py that neither git nor the configuration excludes. Links to folders are
+    not followed. What is missing, unreadable or loops becomes one Failure. Raises ConfigurationError.
+    """
+    walk = _Walk(configurations)
+    for given in paths:
+        path = os.path.normpath(given) if given else given
+        absolute = _real_folder(path)
+        if force_exclude and given and _excluded(absolute, configurations):
+            continue
+        if os.path.isdir(path):
+            walk.folder("" if path == os.curdir else path, os.path.realpath(path))
+        elif path.endswith(".ipynb") and os.path.exists(path):
+            walk.fail(path, "notebooks are not read yet")
+        else:
+            walk.named_file(path, absolute)
+    return walk.result()
+
+
+def _real_folder(path: str) -> str:
+    """The absolute path, through no link but perhaps the last part: so that one file has one such path."""
+    folder, name = os.path.split(os.path.abspath(path))
+    return os.path.join(os.path.realpath(folder), name)
+
+
+def _excluded(absolute: str, configurations: Configurations) -> bool:
+    """Whether the configuration excludes a path, or a folder above it up to the configuration's root."""
+    configuration = configurations.nearest(os.path.dirname(absolute))
+    at = absolute
+    while at != configuration.root and at != os.path.dirname(at):
+        if configuration.excludes(at):
+            return True
+        at = os.path.dirname(at)
+    return False
+
+
+@dataclass
+class _Walk:
+    """What has been found so far."""
+
+    configurations: Configurations
+    files: dict[str, str] = field(default_factory=dict)  # absolute path -> path as written
+    links: dict[str, str] = field(default_factory=dict)  # the same, for symbolic links to files
+    failures: dict[str, Failure] = field(default_factory=dict)
+
+    def fail(self, path: str, message: str) -> None:
+        self.failures.setdefault(path, Failure(path, message))
+
+    def result(self) -> Discovered:
+        taken = {absolute for absolute in self.files if absolute not in self.links}
+        files: list[str] = []
+        for absolute, path in self.files.items():
+            if absolute in self.links:
+                target = os.path.realpath(absolute)
+                if target in taken:
+                    continue
+                taken.add(target)
+            files.append(path)
+        return Discovered(tuple(files), tuple(self.failures.values()))
+
+    def named_file(self, path: str, absolute: str) -> None:
+        try:
+            os.stat(path)
+        except (OSError, ValueError) as error:
+            self.fail(path, reason(error))
+            return
+        self._file(absolute, path, os.path.islink(path))
+
+    def _file(self, absolute: str, path: str, is_link: bool) -> None:
+        if absolute not in self.files:
+            self.files[absolute] = path
+            if is_link:
+                self.links[absolute] = path
+
+    def folder(self, path: str, absolute: str) -> None:
+        """Take what is in a folder that was named; path is how to write it, "" for the working directory."""
+        # A stack instead of recursion: folders may be nested deeper than Python likes to recurse.
+        pending = [(path, absolute, ignored_above(absolute))]
+        while pending:
+            at, absolute_at, ignored = pending.pop()
+            pending += reversed(self._entries(at, absolute_at, ignored))
+
+    def _entries(self, path: str, absolute: str, above: Ignored) -> list[tuple[str, str, Ignored]]:
+        """Take the files of one folder; return the folders in it that are to be visited."""
+        try:
+            with os.scandir(path or os.curdir) as found:
+                entries = sorted(found, key=lambda entry: entry.name)
+        except OSError as error:
+            self.fail(path or os.curdir, f"cannot be listed: {reason(error)}")
+            return []
+        ignored = above.inside(absolute, frozenset(entry.name for entry in entries))
+        excludes = self.configurations.nearest(absolute).excludes
+        start = f"{path.rstrip(os.sep)}{os.sep}" if path else ""
+        absolute_start = f"{absolute.rstrip(os.sep)}{os.sep}"
+        folders: list[tuple[str, str, Ignored]] = []
+        for entry in entries:
+            name = entry.name
+            is_folder = _is_folder(entry)
+            is_link = entry.is_symlink()
+            if not (is_folder or is_link or name.endswith(".py")):
+                continue
+            full = absolute_start + name
+            if excludes(full) or ignored(full, is_folder):
+                continue
+            if is_folder:
+                folders.append((start + name, full, ignored))
+            elif is_link:
+                self._link(full, start + name)
+            elif entry.is_file():
+                self._file(full, start + name, is_link=False)
+        return folders
+
+    def _link(self, absolute: str, path: str) -> None:
+        """Take a symbolic link to a Python file; say so where a link cannot lead anywhere."""
+        is_python = path.endswith(".py")
+        try:
+            is_folder = os.path.isdir(absolute)
+            os.stat(absolute)
+        except FileNotFoundError:
+            # Editors mark an open file with a link ".#name" that leads nowhere.
+            if is_python and not os.path.basename(path).startswith(".#"):
+                self.fail(path, f"is a symbolic link to {os.readlink(absolute)}, which does not exist")
+        except OSError as error:
+            if is_python or error.errno == errno.ELOOP:
+                self.fail(path, reason(error))
+        else:
+            if is_folder:
+                target = os.path.realpath(absolute)
+                if absolute.startswith(target.rstrip(os.sep) + os.sep):
+                    self.fail(path, f"is a symbolic link back to {target}, a folder around it; not followed")
+            elif is_python and os.path.isfile(absolute):
+                self._file(absolute, path, is_link=True)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir(follow_symlinks=False)
+    except OSError:
+        return False
