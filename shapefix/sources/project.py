@@ -1,0 +1,218 @@
+"""Which file a module's name means, told from the folders alone: nothing is imported."""
+
+# Paths are plain strings here: every import of every file comes through.
+# ruff: noqa: PTH100, PTH112, PTH113, PTH118, PTH119, PTH120, PTH122, PTH206, PTH208
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, field
+
+from shapefix.sources.relevance import LIBRARIES
+
+_ROOT_FILES = ("pyproject.toml", "setup.py", "setup.cfg", "shapefix.toml")
+
+
+@dataclass(frozen=True)
+class Probes:
+    """The absolute paths that answers rested on: files that were found, and paths where nothing was.
+
+    An answer stays right as long as the found files are there and the missing paths are not.
+    """
+
+    found: set[str] = field(default_factory=set)
+    missing: set[str] = field(default_factory=set)
+
+    def update(self, other: Probes) -> None:
+        """Add what the other one has seen."""
+        self.found.update(other.found)
+        self.missing.update(other.missing)
+
+
+def project_root(path: str) -> str:
+    """Return the folder that holds the project of the file or folder at path, as an absolute path.
+
+    This is the root of the git repository; outside of one, the nearest folder above with a pyproject.toml or
+    setup file; otherwise the file's own folder.
+    """
+    absolute = os.path.abspath(path)
+    start = absolute if os.path.isdir(absolute) else os.path.dirname(absolute)
+    nearest: str | None = None
+    at = start
+    while not os.path.lexists(os.path.join(at, ".git")):
+        if nearest is None and any(os.path.isfile(os.path.join(at, name)) for name in _ROOT_FILES):
+            nearest = at
+        parent = os.path.dirname(at)
+        if parent == at:
+            return nearest or start
+        at = parent
+    return at
+
+
+class Project:
+    """The modules below root, as the files there would import them.
+
+    Folders are listed once and answers are kept, so a Project sees the disk as it was in one moment: make a
+    new one for a new run. Paths are absolute.
+    """
+
+    def __init__(self, root: str) -> None:
+        self.root = os.path.abspath(root)
+        self._names: dict[str, frozenset[str] | None] = {}
+        self._search: dict[str, list[str]] = {}
+        self._answers: dict[tuple[str, str], tuple[str | None, Probes]] = {}
+
+    def locate(self, module: str, importing_path: str, probes: Probes | None = None) -> str | None:
+        """Return the file that `import module` loads in the file at importing_path, a package's __init__.py.
+
+        None for what is not a file of this project: the standard library (never looked for), installed
+        libraries, and namespace packages, which have no file; their modules are found. What the answer
+        rests on is added to probes, also when it was already known.
+        """
+        top = module.partition(".")[0]
+        if top in sys.stdlib_module_names:
+            return None
+        key = (os.path.dirname(importing_path), module)
+        answer = self._answers.get(key)
+        if answer is None:
+            seen = Probes()
+            answer = self._answers[key] = (self._find(module.split("."), importing_path, seen), seen)
+        if probes is not None:
+            probes.update(answer[1])
+        return answer[0]
+
+    def resolve(self, importing_path: str, level: int, module: str | None) -> str | None:
+        """Return the absolute name of a module: level counts the dots of `from ..module import name`.
+
+        None where the dots lead out of the project, or where nothing is named at all.
+        """
+        if level == 0:
+            return module or None
+        parts = self.module_name(importing_path).split(".")
+        if os.path.basename(importing_path) != "__init__.py":
+            parts.pop()
+        if level - 1 > len(parts):
+            return None
+        parts = parts[: len(parts) - (level - 1)]
+        if module:
+            parts.append(module)
+        return ".".join(parts) or None
+
+    def module_name(self, path: str) -> str:
+        """Return the dotted name of the file at path: `pkg.model` for pkg/model.py, `pkg` for its __init__.
+
+        Inside packages the name starts at the outermost one. A file in a plain folder has its name from the
+        project's root (or from a src folder), or its bare name where a folder between cannot be imported.
+        """
+        folder, file = os.path.split(path)
+        base = self._package_base(folder)
+        if base == folder:
+            base = self._namespace_base(folder)
+        parts = os.path.relpath(folder, base).split(os.sep) if folder != base else []
+        if file != "__init__.py":
+            parts.append(os.path.splitext(file)[0])
+        return ".".join(parts)
+
+    def _package_base(self, folder: str) -> str:
+        """The folder that holds the outermost regular package around folder; folder itself outside of one."""
+        while "__init__.py" in (self._listing(folder) or ()):
+            parent = os.path.dirname(folder)
+            if parent == folder:
+                break
+            folder = parent
+        return folder
+
+    def _namespace_base(self, folder: str) -> str:
+        """Where the name of a file in a plain folder starts."""
+        within = folder == self.root or folder.startswith(self.root.rstrip(os.sep) + os.sep)
+        if not within:
+            return folder
+        at = folder
+        while at != self.root and os.path.basename(at) != "src":
+            if not os.path.basename(at).isidentifier():
+                return folder
+            at = os.path.dirname(at)
+        return at
+
+    def _folders(self, folder: str) -> list[str]:
+        """Where the imports of a file in folder are looked for, in this order.
+
+        First as `python train.py` does, in the script's own folder, or above the package that the file is in.
+        Then, because people run from anywhere, in the folders above up to root, with the src folder of each.
+        A package's own folder comes last: some run the scripts in it, or put it on the path.
+        """
+        known = self._search.get(folder)
+        if known is None:
+            base = self._package_base(folder)
+            known = [base]
+            at = base
+            while at != self.root and at.startswith(self.root.rstrip(os.sep) + os.sep):
+                at = os.path.dirname(at)
+                known.append(at)
+            if self.root not in known:
+                known.append(self.root)
+            known = [
+                each
+                for above in known
+                for each in (above, os.path.join(above, "src"))
+                if each == above or "src" in (self._listing(above) or ())
+            ]
+            if folder not in known:
+                known.append(folder)
+            self._search[folder] = known
+        return known
+
+    def _find(self, parts: list[str], importing_path: str, probes: Probes) -> str | None:
+        folder = os.path.dirname(importing_path)
+        folders = self._folders(folder)
+        in_package = "__init__.py" in (self._listing(folder) or ())
+        is_library = parts[0] in LIBRARIES
+        if is_library and in_package and folders[-1] == folder:
+            # `import datasets` beside pkg/datasets.py, in pkg, is the library.
+            folders = folders[:-1]
+        for each in folders:
+            found = self._find_below(each, parts, probes, plain_folders=not is_library)
+            if found is not None:
+                probes.found.add(found)
+                return found
+        return None
+
+    def _find_below(self, folder: str, parts: list[str], probes: Probes, plain_folders: bool) -> str | None:
+        """The file of a dotted name below one folder; plain_folders says whether namespace packages count.
+
+        They do not for the name of a library: an installed package goes before a folder full of data.
+        """
+        for index, part in enumerate(parts):
+            is_last = index == len(parts) - 1
+            names = self._listing(folder) or frozenset()
+            package = f"{folder}{os.sep}{part}"
+            inside = self._listing(package) if part in names else None
+            if inside is not None and "__init__.py" in inside:
+                package_file = f"{package}{os.sep}__init__.py"
+                if is_last:
+                    return package_file
+                probes.found.add(package_file)
+                folder = package
+                continue
+            probes.missing.add(package if inside is None else f"{package}{os.sep}__init__.py")
+            module = f"{package}.py"
+            if f"{part}.py" in names and os.path.isfile(module):
+                if is_last:
+                    return module
+                probes.found.add(module)
+                return None
+            probes.missing.add(module)
+            if inside is None or is_last or not plain_folders:
+                return None
+            folder = package
+        return None
+
+    def _listing(self, folder: str) -> frozenset[str] | None:
+        """The names in a folder; None for what is no folder, or cannot be listed."""
+        if folder not in self._names:
+            try:
+                self._names[folder] = frozenset(os.listdir(folder))
+            except (OSError, ValueError):
+                self._names[folder] = None
+        return self._names[folder]
