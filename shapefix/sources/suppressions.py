@@ -1,0 +1,139 @@
+"""Comments that silence findings: `# noqa`, `# shapefix: ignore`, `# shapefix: skip-file`."""
+
+from __future__ import annotations
+
+import re
+import tokenize
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from shapefix.diagnostics import Diagnostic, Span
+from shapefix.sources.selection import is_prefix
+from shapefix.sources.text import SourceText, line_starts
+
+_MARKER = re.compile(r"#\s*(?:noqa|shapefix:\s*(ignore|skip-file))(?![\w-])", re.IGNORECASE)
+_NOQA_LIST = re.compile(r"\s*:\s*((?:[A-Z]+[0-9]+[\s,]*)*)", re.IGNORECASE)
+_BRACKETS = re.compile(r"\s*\[([^]]*)(]?)")
+
+
+@dataclass(frozen=True)
+class Suppression:
+    """A comment that silences: the findings that selectors name, or all of them where it is None.
+
+    row and column (from 1) are the place of its `#`.
+    """
+
+    row: int
+    column: int
+    selectors: tuple[str, ...] | None
+    whole_file: bool = False
+
+    def covers(self, diagnostic: Diagnostic) -> bool:
+        """Tell whether it names the finding's rule, by code, by the start of its code, or by name."""
+        return self.selectors is None or any(
+            selector == diagnostic.name or is_prefix(selector.upper(), diagnostic.code)
+            for selector in self.selectors
+        )
+
+
+@dataclass(frozen=True)
+class Suppressed:
+    """The findings that remain, in their order, and the comments that silenced the others."""
+
+    kept: tuple[Diagnostic, ...]
+    used: tuple[Suppression, ...]
+
+
+def suppressed(source: SourceText, diagnostics: Iterable[Diagnostic]) -> Suppressed:
+    """Drop the findings in source that a comment of it silences.
+
+    A comment counts on any row of the finding, and on the first and last row of the statement that the
+    finding is in. Findings whose span is in another file are kept.
+    """
+    diagnostics = tuple(diagnostics)
+    if not diagnostics or not _MARKER.search(source.text):
+        return Suppressed(diagnostics, ())
+    suppressions, statements = _read(source.text)
+    kept: list[Diagnostic] = []
+    used: set[Suppression] = set()
+    for diagnostic in diagnostics:
+        silencing: list[Suppression] = []
+        if diagnostic.span.path == source.path:
+            rows = _rows(diagnostic.span, statements)
+            silencing = [
+                each
+                for each in suppressions
+                if (each.whole_file or each.row in rows) and each.covers(diagnostic)
+            ]
+        if silencing:
+            used.update(silencing)
+        else:
+            kept.append(diagnostic)
+    return Suppressed(tuple(kept), tuple(each for each in suppressions if each in used))
+
+
+def _rows(span: Span, statements: list[tuple[int, int]]) -> set[int]:
+    """The rows on which a comment speaks of the span."""
+    last_row = span.end_row - 1 if span.end_column == 1 and span.end_row > span.row else span.end_row
+    first = _statement(span.row, statements)
+    last = _statement(last_row, statements)
+    rows = {*first, *last}
+    # A span over several statements (a loop, a class) has comments inside that speak of something else.
+    rows.update(range(span.row, last_row + 1) if first == last else (span.row, last_row))
+    return rows
+
+
+def _statement(row: int, statements: list[tuple[int, int]]) -> tuple[int, int]:
+    """First and last row of the statement on row; the row itself where no statement is."""
+    index = bisect_right(statements, row, key=lambda statement: statement[0]) - 1
+    if index >= 0 and row <= statements[index][1]:
+        return statements[index]
+    return row, row
+
+
+def _read(text: str) -> tuple[list[Suppression], list[tuple[int, int]]]:
+    """The suppressions of a text, and the rows of each of its statements (of a compound one, of its head)."""
+    suppressions: list[Suppression] = []
+    statements: list[tuple[int, int]] = []
+    first_row = 0
+    try:
+        for token in tokenize.generate_tokens(_rows_of(text).__next__):
+            row, column = token.start
+            if token.type == tokenize.COMMENT:
+                suppressions += _in_comment(token.string, row, column + 1)
+            elif token.type == tokenize.NEWLINE:
+                statements.append((first_row or row, row))
+                first_row = 0
+            elif token.type not in (tokenize.NL, tokenize.INDENT, tokenize.DEDENT):
+                first_row = first_row or row
+    except (tokenize.TokenError, SyntaxError):
+        # What cannot be told apart from a string further down does not silence anything.
+        pass
+    return suppressions, statements
+
+
+def _rows_of(text: str) -> Iterator[str]:
+    r"""The rows of a text as tokenize wants them: it would not see that \r alone ends one."""
+    starts = line_starts(text)
+    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+        if end > start:
+            yield text[start:end].rstrip("\r\n") + "\n"
+
+
+def _in_comment(comment: str, row: int, column: int) -> Iterator[Suppression]:
+    for marker in _MARKER.finditer(comment):
+        at = column + marker.start()
+        kind = marker[1] and marker[1].lower()
+        if kind == "skip-file":
+            yield Suppression(row, at, None, whole_file=True)
+        elif kind == "ignore":
+            brackets = _BRACKETS.match(comment, marker.end())
+            if brackets is None:
+                yield Suppression(row, at, None)
+            elif brackets[2]:
+                names = (name.strip() for name in brackets[1].split(","))
+                yield Suppression(row, at, tuple(name for name in names if name))
+        else:
+            codes = _NOQA_LIST.match(comment, marker.end())
+            yield Suppression(row, at, tuple(re.findall(r"\w+", codes[1])) if codes else None)
