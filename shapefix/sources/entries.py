@@ -1,0 +1,146 @@
+"""What the cache keeps about one file, and its form on disk."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+from shapefix.diagnostics import (
+    Applicability,
+    Diagnostic,
+    Edit,
+    Evidence,
+    Failure,
+    Fix,
+    Import,
+    Severity,
+    Span,
+)
+
+_DIGEST_SIZE = 16
+
+
+@dataclass(frozen=True)
+class CachedResult:
+    """What an analysis of one file found, and what else it rested on.
+
+    dependencies maps the path of each other file that was looked at to the hash of its content, or to None
+    where there was no such file.
+    """
+
+    diagnostics: tuple[Diagnostic, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    dependencies: Mapping[str, str | None] = field(default_factory=dict)
+
+
+def content_hash(data: bytes) -> str:
+    """Return the hash by which the cache knows the content of a file."""
+    return blake2b(data, digest_size=_DIGEST_SIZE).hexdigest()
+
+
+def to_bytes(fingerprint: str, content: str, result: CachedResult) -> bytes:
+    """Return an entry: the result, with the fingerprint and the hash of the content that it is for."""
+    found = {path: known for path, known in result.dependencies.items() if known is not None}
+    missing: dict[str, list[str]] = {}
+    # Many thousands of paths are missing from few folders: kept by folder they are read ten times faster.
+    for path, known in result.dependencies.items():
+        if known is None:
+            folder, name = split(path)
+            missing.setdefault(folder, []).append(name)
+    diagnostics = [_from_diagnostic(each) for each in result.diagnostics]
+    failures = [[each.path, each.message, each.row, each.column] for each in result.failures]
+    payload = json.dumps(
+        [fingerprint, content, found, missing, diagnostics, failures], separators=(",", ":")
+    ).encode()
+    return content_hash(payload).encode() + b"\n" + payload
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An entry as read back: missing maps folders to the names that were not in them."""
+
+    fingerprint: str
+    content: str
+    found: Mapping[str, str]
+    missing: Mapping[str, list[str]]
+    diagnostics: list[Any]
+    failures: list[Any]
+
+    def result(self) -> CachedResult:
+        """Return what to_bytes was given."""
+        dependencies: dict[str, str | None] = dict(self.found)
+        for folder, names in self.missing.items():
+            dependencies.update(dict.fromkeys(f"{folder}{name}" for name in names))
+        return CachedResult(
+            tuple(_to_diagnostic(each) for each in self.diagnostics),
+            tuple(Failure(*each) for each in self.failures),
+            dependencies,
+        )
+
+
+def from_bytes(data: bytes) -> Entry | None:
+    """Read an entry; None for bytes that are not, to the last one, what to_bytes returned."""
+    digest, _, payload = data.partition(b"\n")
+    if digest != content_hash(payload).encode():
+        return None
+    return Entry(*json.loads(payload))
+
+
+def split(path: str) -> tuple[str, str]:
+    """Return the folder of a path, with the separator at its end, and the name in it."""
+    at = path.rfind(os.sep) + 1
+    return path[:at], path[at:]
+
+
+def _from_span(span: Span) -> list[Any]:
+    return [span.path, span.row, span.column, span.end_row, span.end_column]
+
+
+def _from_diagnostic(diagnostic: Diagnostic) -> list[Any]:
+    return [
+        diagnostic.code,
+        diagnostic.name,
+        diagnostic.severity,
+        diagnostic.message,
+        _from_span(diagnostic.span),
+        [[_from_span(each.span), each.message] for each in diagnostic.evidence],
+        diagnostic.condition,
+        [_from_fix(each) for each in diagnostic.fixes],
+    ]
+
+
+def _from_fix(fix: Fix) -> list[Any]:
+    return [
+        fix.applicability,
+        fix.message,
+        [[_from_span(edit.span), edit.content] for edit in fix.edits],
+        [[each.module, each.name] for each in fix.imports],
+    ]
+
+
+def _to_diagnostic(content: list[Any]) -> Diagnostic:
+    code, name, severity, message, span, evidence, condition, fixes = content
+    return Diagnostic(
+        code,
+        name,
+        Severity(severity),
+        message,
+        Span(*span),
+        tuple(Evidence(Span(*at), step) for at, step in evidence),
+        condition,
+        tuple(_to_fix(each) for each in fixes),
+    )
+
+
+def _to_fix(content: list[Any]) -> Fix:
+    applicability, message, edits, imports = content
+    return Fix(
+        Applicability(applicability),
+        message,
+        tuple(Edit(Span(*at), written) for at, written in edits),
+        tuple(Import(*each) for each in imports),
+    )
