@@ -1,0 +1,112 @@
+"""Runs an example of the rule book with real torch and notes what happened at which line."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from types import CodeType
+from unittest import mock
+
+import torch
+
+EXAMPLE, RUN = "<example>", "<run>"
+
+
+Layout = tuple[tuple[int, ...], tuple[int, ...]]
+"""The sizes of a tensor, and its strides."""
+
+
+@dataclass
+class Ran:
+    """What came of an example: the exceptions by line, and the names that it left behind.
+
+    errors maps a line of the example to the exceptions raised there, 0 to those that no line of it raised;
+    run_errors maps a line of the run block to the exception that reached it. refused maps a line of the
+    example to the sizes and strides of the tensors that torch refused to view there.
+    """
+
+    names: dict[str, object]
+    errors: dict[int, list[BaseException]] = field(default_factory=dict)
+    run_errors: dict[int, BaseException] = field(default_factory=dict)
+    refused: dict[int, list[Layout]] = field(default_factory=dict)
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        return {name: value for name, value in self.names.items() if isinstance(value, torch.Tensor)}
+
+
+def _statements(source: str, filename: str) -> Iterator[tuple[int, CodeType]]:
+    """Each top-level statement, with its line, so that what follows a failure still runs."""
+    module = ast.parse(source, filename)
+    future = [
+        node for node in module.body if isinstance(node, ast.ImportFrom) and node.module == "__future__"
+    ]
+    for node in module.body:
+        if node not in future:
+            whole = ast.Module([*future, node], type_ignores=[])
+            yield node.lineno, compile(whole, filename, "exec", dont_inherit=True)
+
+
+def _line_in_example(error: BaseException) -> int:
+    lines = [row.lineno or 0 for row in traceback.extract_tb(error.__traceback__) if row.filename == EXAMPLE]
+    return lines[-1] if lines else 0
+
+
+@contextlib.contextmanager
+def small_models() -> Iterator[None]:
+    """from_pretrained gives a tiny model with random weights, and nothing is downloaded."""
+    import transformers
+
+    config = transformers.GPT2Config(n_layer=1, n_embd=8, n_head=2, vocab_size=100, n_positions=32)
+    model = transformers.AutoModelForCausalLM.from_config(config).eval()
+    with mock.patch.object(transformers.AutoModelForCausalLM, "from_pretrained", return_value=model):
+        yield
+
+
+@contextlib.contextmanager
+def refusals_noted(refused: dict[int, list[Layout]]) -> Iterator[None]:
+    """While open, every view that torch refuses is noted by the line of the example that asked for it."""
+
+    def noting(method: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+        def view(tensor: torch.Tensor, *target: object) -> torch.Tensor:
+            try:
+                return method(tensor, *target)
+            except RuntimeError:
+                asked_from = sys._getframe(1)
+                if asked_from.f_code.co_filename == EXAMPLE:
+                    layout = (tuple(tensor.shape), tuple(tensor.stride()))
+                    refused.setdefault(asked_from.f_lineno, []).append(layout)
+                raise
+
+        return view
+
+    with contextlib.ExitStack() as stack:
+        for name in ("view", "view_as"):
+            noted = noting(getattr(torch.Tensor, name))
+            stack.enter_context(mock.patch.object(torch.Tensor, name, noted))
+        yield
+
+
+def execute(text: str, run: str = "", reveal: Callable[[torch.Tensor], object] = id) -> Ran:
+    """Execute text, then run in the same namespace, with fixed seeds; a failed statement ends only itself."""
+    torch.manual_seed(0)
+    ran = Ran({"__name__": "example", "reveal": reveal})
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")
+        stack.enter_context(refusals_noted(ran.refused))
+        if "transformers" in text:
+            stack.enter_context(small_models())
+        for source, filename in ((text, EXAMPLE), (run, RUN)):
+            for line, code in _statements(source, filename):
+                try:
+                    exec(code, ran.names)
+                except Exception as error:
+                    ran.errors.setdefault(_line_in_example(error), []).append(error)
+                    if filename == RUN:
+                        ran.run_errors[line] = error
+    return ran

@@ -1,0 +1,185 @@
+"""What the rule book says of its examples is what torch does when they run."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from execution import execute
+from rule_pages import Example, examples, front_matter, pages
+
+PAGES = pages()
+EXAMPLES = [example for page in PAGES for example in examples(page)]
+FIRING = [example for example in EXAMPLES if example.findings]
+SILENT = [example for example in EXAMPLES if not example.findings]
+FIXED = [example for example in FIRING if example.fixed]
+
+REFUSED = {
+    "SF101": "view size is not compatible",
+    "SF102": "view size is not compatible",
+    "SF104": "more than one element of the written-to tensor refers to a single memory location",
+}
+"""What torch says, by rule. The findings of the other rules crash nowhere: that is what is bad about them."""
+
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+
+
+def same(one: torch.Tensor, two: torch.Tensor) -> bool:
+    """Equal in sizes, strides and elements."""
+    return one.shape == two.shape and one.stride() == two.stride() and bool(torch.equal(one, two))
+
+
+@every_page
+def test_front_matter(page: Path) -> None:
+    stated = front_matter(page)
+    assert list(stated) == ["code", "name", "severity", "fix", "since"]
+    assert page.stem == f"{stated['code']}-{stated['name']}"
+    assert stated["severity"] in ("error", "warning", "info")
+    assert stated["fix"] in ("safe", "unsafe", "sometimes", "none")
+
+
+@every_page
+def test_enough_examples_of_both_kinds(page: Path) -> None:
+    own = [example for example in EXAMPLES if example.page == page]
+    firing = [example for example in own if example.findings]
+    silent = [example for example in own if not example.findings]
+    assert len(firing) >= 6
+    assert len(silent) >= 6
+    assert {example.heading for example in firing} == {"Examples that fire"}
+    assert {example.heading for example in silent} == {"Examples that stay silent"}
+
+
+@every_page
+def test_the_sections_of_a_page(page: Path) -> None:
+    sections = re.findall(r"^##+ (.+)$", page.read_text("utf-8"), re.MULTILINE)
+    assert sections == [
+        "What goes wrong",
+        "The runtime message it explains",
+        "How to repair it",
+        "When not to",
+        "Fix safety",
+        "Examples that fire",
+        "Examples that stay silent",
+    ]
+
+
+@pytest.mark.parametrize("example", FIRING, ids=str)
+def test_findings_carry_the_code_and_severity_of_their_page(example: Example) -> None:
+    stated = front_matter(example.page)
+    assert {(finding.code, finding.severity) for finding in example.findings} == {
+        (stated["code"], stated["severity"])
+    }
+
+
+@pytest.mark.parametrize("example", FIRING, ids=str)
+def test_only_marked_lines_fail_and_as_stated(example: Example) -> None:
+    ran = execute(example.text, example.run)
+    marked = {finding.line: REFUSED.get(finding.code) for finding in example.findings}
+    for line, errors in ran.errors.items():
+        for error in errors:
+            message = marked.get(line)
+            assert message is not None, f"line {line}: {error!r}"
+            assert message in str(error)
+    assert ran.run_errors.keys() == {line for line, _ in example.raises}
+    for line, message in example.raises:
+        assert message in str(ran.run_errors[line])
+
+
+def without_marked_lines(example: Example) -> str:
+    """The text of an example with `pass` in the place of every line that has a finding."""
+    marked = {finding.line for finding in example.findings}
+    rows = enumerate(example.text.split("\n"), start=1)
+    return "\n".join(re.sub(r"\S.*", "pass", row) if number in marked else row for number, row in rows)
+
+
+@pytest.mark.parametrize("example", [e for e in FIRING if e.findings[0].code == "SF105"], ids=str)
+def test_a_result_that_is_thrown_away_is_not_missed(example: Example) -> None:
+    before = execute(example.text, example.run).tensors()
+    after = execute(without_marked_lines(example), example.run).tensors()
+    assert before
+    assert before.keys() == after.keys()
+    assert all(same(before[name], after[name]) for name in before)
+
+
+@pytest.mark.parametrize("example", [e for e in FIRING if e.fixed or e.findings[0].code != "SF105"], ids=str)
+def test_marked_lines_fail_or_their_repair_computes_something_else(example: Example) -> None:
+    ran = execute(example.text, example.run)
+    calm = {finding.line for finding in example.findings} - ran.errors.keys()
+    if calm:
+        assert front_matter(example.page)["code"] not in ("SF101", "SF102"), f"nothing raised at {calm}"
+        assert example.fixed is not None, f"nothing raised at {calm}, and there is no repair to compare with"
+        repaired = execute(example.fixed.text, example.run)
+        before, after = ran.tensors(), repaired.tensors()
+        assert before.keys() == after.keys()
+        assert any(not same(before[name], after[name]) for name in before)
+
+
+@pytest.mark.parametrize("example", FIXED, ids=str)
+def test_the_repair_runs(example: Example) -> None:
+    assert example.fixed is not None
+    ran = execute(example.fixed.text, example.run)
+    assert not ran.errors, ran.errors
+
+
+@pytest.mark.parametrize("example", FIXED, ids=str)
+def test_the_repair_changes_marked_lines_only_or_the_line_of_the_expand(example: Example) -> None:
+    assert example.fixed is not None
+    before, after = example.text.splitlines(), example.fixed.text.splitlines()
+    assert len(before) == len(after)
+    changed = {number for number, (a, b) in enumerate(zip(before, after, strict=True), start=1) if a != b}
+    assert changed
+    marked = {finding.line for finding in example.findings}
+    expands = {n for n, row in enumerate(before, start=1) if re.search(r"expand|broadcast", row)}
+    assert changed <= (expands if front_matter(example.page)["code"] == "SF104" else marked)
+
+
+@pytest.mark.parametrize("example", SILENT, ids=str)
+def test_silent_examples_run_through(example: Example) -> None:
+    ran = execute(example.text, example.run)
+    assert not ran.errors, ran.errors
+
+
+def explains(message: str, sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Whether the two dimensions that a message names have a gap between them, and the one that it states."""
+    dimensions = re.search(r"merges dimensions (\d) and (\d)", message)
+    if dimensions is None:
+        return "merges dimensions" in message
+    outer, inner = int(dimensions[1]), int(dimensions[2])
+    needed = sizes[inner] * strides[inner]
+    stated = re.search(r"(\d+) is needed, (\d+) is there", message)
+    return (
+        inner == outer + 1
+        and min(sizes[outer], sizes[inner]) > 1
+        and strides[outer] != needed
+        and (stated is None or (int(stated[1]), int(stated[2])) == (needed, strides[outer]))
+    )
+
+
+@pytest.mark.parametrize("example", [e for e in FIRING if e.findings[0].code in ("SF101", "SF102")], ids=str)
+def test_the_dimensions_named_are_those_with_the_gap(example: Example) -> None:
+    ran = execute(example.text, example.run)
+    assert ran.refused.keys() == {finding.line for finding in example.findings}
+    for line, layouts in ran.refused.items():
+        messages = [finding.message for finding in example.findings if finding.line == line]
+        for layout in layouts:
+            assert any(explains(message, *layout) for message in messages), (line, layout)
+
+
+def numbers_revealed(example: Example) -> list[str]:
+    """What an example reveals in numbers; sizes in symbols have no one value to compare with."""
+    return [text for text in example.revealed.values() if not re.search(r"[A-Z]", text)]
+
+
+@pytest.mark.parametrize("example", [e for e in EXAMPLES if numbers_revealed(e)], ids=str)
+def test_what_is_revealed_is_what_torch_has(example: Example) -> None:
+    seen: list[str] = []
+
+    def reveal(value: torch.Tensor) -> None:
+        dtype = {"float32": "f32", "int64": "i64", "bool": "bool"}[str(value.dtype).removeprefix("torch.")]
+        sizes = ", ".join(str(size) for size in value.shape)
+        seen.append(f"{dtype}[{sizes}] strides {tuple(value.stride())}")
+
+    execute(example.text, reveal=reveal)
+    assert seen == numbers_revealed(example)
