@@ -1,0 +1,54 @@
+"""SF105: a shape operation whose result nobody takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.checks.layout import short
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.run import Run
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Fix, Severity, Span
+from shapefix.interpreter.events import Discarded
+from shapefix.interpreter.modules import dotted_name
+from shapefix.interpreter.values import TensorValue, Unknown
+
+_SHAPE_OPERATIONS = frozenset(
+    "view view_as reshape reshape_as flatten ravel unflatten transpose swapaxes swapdims t permute movedim "
+    "moveaxis squeeze unsqueeze expand expand_as broadcast_to narrow contiguous repeat tile unfold flip roll "
+    "adjoint".split()
+)
+
+
+@rule(
+    "SF105",
+    "discarded-shape-operation",
+    Severity.WARNING,
+    "the result of `.reshape`, `.unsqueeze`, `.transpose` … is thrown away: the tensor stays as it was",
+    Applicability.SAFE,
+    on=Discarded,
+)
+def discarded_shape_operation(event: Discarded, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    kind, _, name = event.function.rpartition(".")
+    if kind != "torch.Tensor" or name not in _SHAPE_OPERATIONS:
+        return
+    receiver = event.receiver.tensor if isinstance(event.receiver, Unknown) else event.receiver
+    if not isinstance(receiver, TensorValue) or not receiver.certain:
+        return
+    func = event.call.func
+    if not isinstance(func, cst.Attribute):
+        return
+    target = dotted_name(func.value)
+    subject = short(event.place.module.code(func.value))
+    yield this.diagnostic(
+        event.place.span,
+        f"the result of `.{name}(…)` is thrown away: `{subject}` stays as it was",
+        fixes=_assign(event, target) if target else (),
+    )
+
+
+def _assign(event: Discarded, target: str) -> list[Fix]:
+    span = event.place.span
+    start = Span(span.path, span.row, span.column, span.row, span.column)
+    return [Fix(Applicability.SAFE, f"assign it: `{target} = …`", (Edit(start, f"{target} = "),))]

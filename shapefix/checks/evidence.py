@@ -1,0 +1,46 @@
+"""The way to a finding: the calls that led there, and what happened to the tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shapefix.checks.run import Run
+from shapefix.diagnostics import Evidence
+from shapefix.interpreter.events import Event
+from shapefix.interpreter.values import Step, TensorValue
+from shapefix.tensors.layout import Layout, is_contiguous
+
+LONGEST = 6
+"""A chain of more steps than this tells its last ones."""
+
+
+def calls(event: Event) -> Iterator[Evidence]:
+    """The calls through which the event was reached, outermost first; those in the event's own function last."""
+    for place in event.calls[-3:]:
+        yield Evidence(place.span, "called here")
+
+
+def history(tensor: TensorValue, run: Run) -> list[Evidence]:
+    """How the tensor got its layout, from the last time that it was contiguous."""
+    steps: list[Step] = []
+    step = tensor.origin
+    while step is not None:
+        steps.append(step)
+        if step.layout is not None and is_contiguous(step.layout):
+            break
+        step = step.before
+    evidence = []
+    before: Layout | None = None
+    for step in reversed(steps[:LONGEST]):
+        if step.layout is not None and step.layout != before:
+            evidence.append(Evidence(step.place.span, f"{step.verb} here: {run.layout(step.layout)}"))
+        before = step.layout
+    return evidence
+
+
+def lineage(tensor: TensorValue) -> Iterator[Step]:
+    """The steps in the life of the tensor's layout, the latest first."""
+    step = tensor.origin
+    while step is not None:
+        yield step
+        step = step.before

@@ -1,0 +1,207 @@
+"""SF101 to SF103: views and reshapes that cannot be, that depend, or that mean something else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.checks.evidence import calls, history, lineage
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.run import Run, whole_sizes
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity, Span
+from shapefix.interpreter.events import Viewed
+from shapefix.tensors.layout import has_unknown_strides
+from shapefix.tensors.polynomials import Size
+from shapefix.tensors.views import Illegal, Unknown
+
+_RESHAPES = {"view": "reshape", "view_as": "reshape_as"}
+
+
+@rule(
+    "SF101",
+    "view-across-stride-gap",
+    Severity.ERROR,
+    "`.view` merges dimensions whose strides do not line up: RuntimeError",
+    Applicability.SAFE,
+    on=Viewed,
+)
+def view_across_stride_gap(event: Viewed, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    verdict = event.verdict
+    if event.method not in _RESHAPES or not isinstance(verdict, Illegal):
+        return
+    subject, call = _subject(event), short(event.place.code)
+    dims = f"dimensions {verdict.dim} and {verdict.dim + 1}"
+    gap, merge = _gap(event, verdict, run)
+    yield this.diagnostic(
+        event.place.span,
+        f"`{call}` merges {dims} of `{subject}`, but {gap}",
+        evidence=[
+            *calls(event),
+            *history(event.tensor, run),
+            Evidence(event.place.span, f"merges {dims} here: {merge}"),
+        ],
+        condition=run.condition(verdict.conditions),
+        fixes=_reshape_instead(event, run),
+    )
+
+
+def _gap(event: Viewed, verdict: Illegal, run: Run) -> tuple[str, str]:
+    """Why the two dimensions cannot be merged: for the message, and at the merge itself."""
+    layout = event.tensor.layout
+    whole = whole_sizes(layout) if layout is not None else None
+    if layout is not None and whole is not None:
+        inner = verdict.dim + 1
+        part = f"{run.text(layout.sizes[inner])} of {run.text(whole[inner])}"
+        return (
+            f"dimension {inner} is a slice ({part}), which leaves a gap after each run of it",
+            f"what the slice left out ({part} are there) lies in between",
+        )
+    has, needs = run.text(verdict.has), run.text(verdict.needs)
+    return (
+        f"their strides have a gap: {needs} is needed, {has} is there",
+        f"dimension {verdict.dim} needs stride {needs}, and has {has}",
+    )
+
+
+def _reshape_instead(event: Viewed, run: Run) -> list[Fix]:
+    name = _method_name(event.call)
+    if name is None:
+        return []
+    instead = _RESHAPES[event.method]
+    edit = Edit(event.place.module.span(name), instead)
+    if event.call in run.written_views:
+        return [
+            Fix(
+                Applicability.UNSAFE,
+                f"use `.{instead}`; the result is written to later, and these writes would go to a copy",
+                (edit,),
+            )
+        ]
+    return [Fix(Applicability.SAFE, f"use `.{instead}`, which copies where a view cannot be", (edit,))]
+
+
+@rule(
+    "SF102",
+    "view-of-runtime-layout",
+    Severity.INFO,
+    "`.view` of a layout that depends on backend, memory format or input",
+    Applicability.SAFE,
+    on=Viewed,
+)
+def view_of_runtime_layout(event: Viewed, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    verdict = event.verdict
+    if event.method not in _RESHAPES or not isinstance(verdict, Unknown) or verdict.numel:
+        return
+    if event.tensor.layout is None or not has_unknown_strides(event.tensor.layout):
+        return
+    origin = None
+    for step in lineage(event.tensor):
+        if step.layout is not None and has_unknown_strides(step.layout):
+            origin = step
+    reason = _RUNTIME_LAYOUTS.get(origin.verb) if origin is not None else None
+    if origin is None or reason is None:
+        return
+    subject, call = _subject(event), short(event.place.code)
+    yield this.diagnostic(
+        event.place.span,
+        f"`{call}` merges dimensions of `{subject}`, whose strides depend on {reason}",
+        evidence=[
+            *calls(event),
+            Evidence(origin.place.span, f"{origin.verb} here: the strides depend on {reason}"),
+            Evidence(event.place.span, "merged here"),
+        ],
+        condition="the layout at run time has a gap between the merged dimensions",
+        fixes=_reshape_instead(event, run),
+    )
+
+
+_RUNTIME_LAYOUTS = {
+    "attended": "the attention backend",
+    "convolved": "the memory format of input and weight",
+    "pooled": "the memory format of the input",
+    "normalised by batch": "the memory format of the input",
+    "interpolated": "the memory format of the input",
+}
+
+
+@rule(
+    "SF103",
+    "view-as-transpose",
+    Severity.WARNING,
+    "`.view` or `.reshape` to swapped sizes: mixes up the elements instead of transposing",
+    Applicability.UNSAFE,
+    on=Viewed,
+)
+def view_as_transpose(event: Viewed, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    layout = event.tensor.layout
+    if layout is None or isinstance(event.verdict, Illegal):
+        return
+    have, want = list(layout.sizes), list(event.target)
+    order = _permutation(have, want)
+    if order is None:
+        return
+    # Going back to a shape that these elements had before undoes an earlier view.
+    if any(step.layout is not None and step.layout.sizes == event.target for step in lineage(event.tensor)):
+        return
+    subject, call = _subject(event), short(event.place.code)
+    swap = _swapped(order)
+    instead = f"transpose({swap[0]}, {swap[1]})" if swap else f"permute({', '.join(map(str, order))})"
+    yield this.diagnostic(
+        event.place.span,
+        f"`{call}` does not transpose `{subject}`: sizes {run.shape(have)} become {run.shape(want)}, but the "
+        "elements stay in their order, and rows and columns mix",
+        evidence=[
+            *calls(event),
+            *history(event.tensor, run),
+            Evidence(event.place.span, f"the same elements, read as {run.shape(want)}"),
+        ],
+        fixes=_permute_instead(event, instead),
+    )
+
+
+def _permute_instead(event: Viewed, instead: str) -> list[Fix]:
+    name = _method_name(event.call)
+    if name is None or event.method not in ("view", "reshape"):
+        return []
+    start, end = event.place.module.span(name), event.place.span
+    whole = Span(start.path, start.row, start.column, end.end_row, end.end_column)
+    message = f"use `.{instead}`, which moves the elements along; results change"
+    return [Fix(Applicability.UNSAFE, message, (Edit(whole, instead),))]
+
+
+def _permutation(have: list[Size], want: list[Size]) -> list[int] | None:
+    """The dims of `have` in the order of `want`, None where want is no true permutation of other sizes."""
+    if len(have) != len(want) or have == want or len(set(have)) < len(have):
+        return None
+    if set(have) != set(want):
+        return None
+    order = [have.index(size) for size in want]
+    moved = [size for size in have if size.value != 1]
+    # Moving dimensions of size 1 about moves no element.
+    return None if moved == [size for size in want if size.value != 1] else order
+
+
+def _swapped(order: list[int]) -> tuple[int, int] | None:
+    moved = [dim for dim, source in enumerate(order) if dim != source]
+    return (moved[0], moved[1]) if len(moved) == 2 else None
+
+
+def _method_name(call: cst.CSTNode) -> cst.Name | None:
+    """The name of the method in `x.view(...)`."""
+    if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute):
+        return call.func.attr
+    return None
+
+
+def _subject(event: Viewed) -> str:
+    """What the user's code calls the tensor that is viewed."""
+    call = event.call
+    if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute):
+        return short(event.place.module.code(call.func.value))
+    return "the tensor"
+
+
+def short(code: str, limit: int = 60) -> str:
+    """Code for a message: on one line, its middle left out where it is long."""
+    return code if len(code) <= limit else f"{code[: limit // 2 - 1]}…{code[-(limit // 2) :]}"

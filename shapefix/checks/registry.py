@@ -1,0 +1,70 @@
+"""The table of rules, and how a module adds one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from shapefix.checks.run import Run
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity, Span
+from shapefix.interpreter.events import Event
+
+Check = Callable[[Any, Run], Iterable[Diagnostic]]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a rule is called, how bad its findings are, and in one line what they are.
+
+    fix is the applicability of the repair that it usually offers, None where it offers none.
+    """
+
+    code: str
+    name: str
+    severity: Severity
+    summary: str
+    fix: Applicability | None
+
+    def diagnostic(
+        self,
+        span: Span,
+        message: str,
+        *,
+        evidence: Iterable[Evidence] = (),
+        condition: str | None = None,
+        fixes: Iterable[Fix] = (),
+    ) -> Diagnostic:
+        """A finding of this rule."""
+        return Diagnostic(
+            self.code, self.name, self.severity, message, span, tuple(evidence), condition, tuple(fixes)
+        )
+
+
+RULES: dict[str, Rule] = {}
+CHECKS: list[tuple[str, type[Event], Check]] = []
+
+
+def rule(
+    code: str, name: str, severity: Severity, summary: str, fix: Applicability | None, on: type[Event]
+) -> Callable[[Callable[[Any, Run, Rule], Iterator[Diagnostic]]], Check]:
+    """Register a check: a function of an event of type `on`, the run that it happened in, and the rule itself."""
+    entry = Rule(code, name, severity, summary, fix)
+    RULES[code] = entry
+
+    def register(function: Callable[[Any, Run, Rule], Iterator[Diagnostic]]) -> Check:
+        def check(event: Any, run: Run) -> Iterable[Diagnostic]:
+            return function(event, run, entry)
+
+        CHECKS.append((code, on, check))
+        return check
+
+    return register
+
+
+def findings(run: Run, codes: frozenset[str]) -> Iterator[Diagnostic]:
+    """What the rules of these codes find in the events of a run."""
+    for event in run.events:
+        for code, kind, check in CHECKS:
+            if isinstance(event, kind) and code in codes:
+                yield from check(event, run)

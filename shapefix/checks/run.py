@@ -1,0 +1,85 @@
+"""What a check may ask about the run in which an event happened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import libcst as cst
+
+from shapefix.interpreter.events import Event, InPlaceWrite
+from shapefix.tensors.bounds import at_least
+from shapefix.tensors.layout import Layout, has_unknown_strides, is_contiguous
+from shapefix.tensors.polynomials import ONE, Size
+from shapefix.tensors.symbols import OpaqueStride, Symbol
+
+
+@dataclass(frozen=True)
+class Run:
+    """All events of one run, in their order, and what the user's code calls the symbols."""
+
+    events: Sequence[Event]
+    symbol_names: Mapping[Symbol, str]
+
+    @cached_property
+    def written_views(self) -> frozenset[cst.CSTNode]:
+        """The calls of `.view` whose result somebody wrote into."""
+        return frozenset(
+            node for event in self.events if isinstance(event, InPlaceWrite) for node in event.tensor.views
+        )
+
+    def text(self, size: Size) -> str:
+        """A size or stride in the user's words."""
+        names = dict(self.symbol_names)
+        for symbol in size.symbols:
+            if isinstance(symbol, OpaqueStride):
+                names[symbol] = f"stride({symbol.name.removeprefix('stride')})"
+        return size.text(names)
+
+    def shape(self, sizes: Sequence[Size]) -> str:
+        """Sizes or strides as a tuple."""
+        inner = ", ".join(self.text(size) for size in sizes)
+        return f"({inner},)" if len(sizes) == 1 else f"({inner})"
+
+    def layout(self, layout: Layout) -> str:
+        """Sizes, and strides where they say more than the sizes do."""
+        if is_contiguous(layout):
+            return f"{self.shape(layout.sizes)}, contiguous"
+        if has_unknown_strides(layout):
+            whole = whole_sizes(layout)
+            if whole is None or whole == layout.sizes:
+                return f"sizes {self.shape(layout.sizes)}"
+            return f"sizes {self.shape(layout.sizes)}, with the strides of the whole {self.shape(whole)}"
+        return f"sizes {self.shape(layout.sizes)}, strides {self.shape(layout.strides)}"
+
+    def condition(self, sizes: Sequence[Size]) -> str | None:
+        """`B > 1 and T > 2` for sizes that must each exceed 1; None where all of them always do."""
+        parts: dict[str, None] = {}
+        for size in sizes:
+            if at_least(size, 2):
+                continue
+            base, rest = _without_constant(size)
+            if base.only_symbol is not None:
+                parts[f"{self.text(base)} > {1 - rest}"] = None
+            else:
+                parts[f"{self.text(size)} > 1"] = None
+        return " and ".join(parts) or None
+
+
+def whole_sizes(layout: Layout) -> tuple[Size, ...] | None:
+    """The sizes of the tensor that a slice of unknown strides is cut from; None where that is not the whole story."""
+    sizes = []
+    bases = set()
+    for stride in layout.strides:
+        symbol = stride.only_symbol
+        if not isinstance(symbol, OpaqueStride):
+            return None
+        bases.add(id(symbol.base))
+        sizes.append(symbol.size)
+    return tuple(sizes) if len(bases) == 1 else None
+
+
+def _without_constant(size: Size) -> tuple[Size, int]:
+    rest = size.terms.get((), 0)
+    return size - rest * ONE, rest

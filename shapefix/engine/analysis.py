@@ -1,0 +1,151 @@
+"""One file in, its findings out: parse, run in the interpreter, ask the rules."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from shapefix.checks.describe import describe
+from shapefix.checks.rules import findings
+from shapefix.checks.run import Run
+from shapefix.diagnostics import Diagnostic, Evidence, Failure
+from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.events import Revealed
+from shapefix.interpreter.modules import Module, ModuleCache
+from shapefix.interpreter.program import run_program
+from shapefix.library.tables import Tables
+from shapefix.sources.project import Probes, Project
+from shapefix.sources.text import SourceText, Unreadable, read_source
+
+STEPS = 20_000
+STEPS_PER_LINE = 10
+"""How many steps a run may take before it stops following calls, and how many more for each line."""
+MODULES = 40
+"""How many other files of the project one run looks into."""
+DEEPEST_RECURSION = 4_000
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What is found in a run of one file.
+
+    diagnostics may lie in other files of the project. probes are the files and missing paths that the answer
+    rests on, besides the file itself. bounded counts the calls that were not followed because a bound was hit.
+    reveals are the answers to `reveal(x)`.
+    """
+
+    diagnostics: tuple[Diagnostic, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    probes: Probes = field(default_factory=Probes)
+    bounded: int = 0
+    reveals: tuple[Evidence, ...] = ()
+
+
+class _ProjectFiles:
+    """The project as one run sees it: every module that it loads stays loaded until the run is over."""
+
+    def __init__(self, project: Project, cache: ModuleCache) -> None:
+        self._project = project
+        self._cache = cache
+        self._modules: dict[str, Module | None] = {}
+        self.probes = Probes()
+
+    def locate(self, importing: Module, module: str, level: int) -> str | None:
+        dotted = self._project.resolve(importing.path, level, module)
+        return None if not dotted else self._project.locate(dotted, importing.path, self.probes)
+
+    def module(self, path: str) -> Module | None:
+        if path not in self._modules:
+            self._modules[path] = self._load(path) if len(self._modules) < MODULES else None
+        return self._modules[path]
+
+    def add(self, module: Module) -> None:
+        self._modules[module.path] = module
+
+    def release(self) -> None:
+        for module in self._modules.values():
+            if module is not None:
+                module.forget_positions()
+
+    def _load(self, path: str) -> Module | None:
+        try:
+            return self._cache.get(path)
+        except (Unreadable, cst.ParserSyntaxError, RecursionError):
+            # The file gets a line of its own when it is checked itself; here its names are just unknown.
+            return None
+
+
+class Analyst:
+    """Analyses the files of one project, one after another, sharing what it has parsed."""
+
+    def __init__(self, project: Project, rules: frozenset[str]) -> None:
+        self._project = project
+        self._rules = rules
+        self._library = Tables()
+        self._cache = ModuleCache(self._parse)
+
+    def _parse(self, path: str) -> Module:
+        return self._module(read_source(path))
+
+    def _module(self, source: SourceText) -> Module:
+        name = self._project.module_name(source.path)
+        return Module(source.path, name, source.text, cst.parse_module(source.text))
+
+    def analyse(self, path: str, source: SourceText) -> Analysis:
+        """What the rules find in a run of the file at path (absolute). Never raises: what fails is a Failure."""
+        files = _ProjectFiles(self._project, self._cache)
+        limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(max(limit, DEEPEST_RECURSION))
+        try:
+            return self._analyse(path, source, files)
+        except cst.ParserSyntaxError as error:
+            message = f"cannot be parsed: {_syntax_message(error)}"
+            return Analysis(failures=(Failure(path, message, error.raw_line, error.raw_column + 1),))
+        except RecursionError:
+            return Analysis(
+                failures=(Failure(path, "is nested too deeply to be analysed"),), probes=files.probes
+            )
+        except Exception as error:
+            return Analysis(failures=(_internal(path, "the analysis", error),), probes=files.probes)
+        finally:
+            files.release()
+            sys.setrecursionlimit(limit)
+
+    def _analyse(self, path: str, source: SourceText, files: _ProjectFiles) -> Analysis:
+        module = self._cache.kept(path, source.text) or self._cache.add(self._module(source))
+        files.add(module)
+        ev = Evaluator(self._library, files, STEPS + STEPS_PER_LINE * source.text.count("\n"))
+        run_program(ev, module)
+        run = Run(ev.events, ev.symbol_names)
+        diagnostics: list[Diagnostic] = []
+        failures: list[Failure] = []
+        for code in sorted(self._rules):
+            try:
+                diagnostics += findings(run, frozenset({code}))
+            except Exception as error:
+                failures.append(_internal(path, f"rule {code}", error))
+        return Analysis(
+            tuple(dict.fromkeys(diagnostics)),
+            tuple(failures),
+            files.probes,
+            ev.bounded,
+            tuple(_reveals(run)),
+        )
+
+
+def _reveals(run: Run) -> Iterator[Evidence]:
+    for event in run.events:
+        if isinstance(event, Revealed):
+            yield Evidence(event.place.span, describe(event.value, run))
+
+
+def _syntax_message(error: cst.ParserSyntaxError) -> str:
+    text = error.message.removeprefix("Syntax Error:").strip()
+    return text.splitlines()[0] if text else "invalid syntax"
+
+
+def _internal(path: str, what: str, error: Exception) -> Failure:
+    return Failure(path, f"internal error in {what}, please report it: {type(error).__name__}: {error}")

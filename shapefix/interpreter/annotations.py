@@ -1,0 +1,111 @@
+"""What an annotation says about a parameter."""
+
+from __future__ import annotations
+
+import re
+
+import libcst as cst
+
+from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.values import Constant, Reference, TensorValue, Unknown, Value
+from shapefix.tensors.layout import unknown_strides
+from shapefix.tensors.sizes import Size
+
+_DTYPES = {
+    "Float": None,
+    "Int": None,
+    "Bool": "bool",
+    "Float16": "float16",
+    "BFloat16": "bfloat16",
+    "Float32": "float32",
+    "Float64": "float64",
+    "Int8": "int8",
+    "Int16": "int16",
+    "Int32": "int32",
+    "Int64": "int64",
+    "UInt8": "uint8",
+}
+
+
+def annotated_value(ev: Evaluator, annotation: cst.Annotation | None, name: str) -> Value | None:
+    """What a parameter called name holds by its annotation; None where the annotation tells nothing.
+
+    An optional tensor is Unknown, with the tensor that it is where it is not None.
+    """
+    return None if annotation is None else _value(ev, annotation.annotation, name)
+
+
+def _value(ev: Evaluator, node: cst.BaseExpression, name: str) -> Value | None:
+    if isinstance(node, (cst.SimpleString, cst.ConcatenatedString)):
+        text = node.evaluated_value
+        if not isinstance(text, str) or len(text) > 200:
+            return None
+        try:
+            return _value(ev, cst.parse_expression(text.strip()), name)
+        except cst.ParserSyntaxError:
+            return None
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.BitOr):
+        return _either(ev, [node.left, node.right], name)
+    if isinstance(node, cst.Subscript):
+        return _subscripted(ev, node, name)
+    if isinstance(node, (cst.Name, cst.Attribute)):
+        meaning = ev.evaluate(node)
+        if isinstance(meaning, Reference):
+            if meaning.name == "builtins.int":
+                return Unknown(name)
+            return ev.library.annotated(meaning.name)
+    return None
+
+
+def _either(ev: Evaluator, nodes: list[cst.BaseExpression], name: str) -> Value | None:
+    values = [_value(ev, node, name) for node in nodes if not _is_none(node)]
+    tensors = [value for value in values if isinstance(value, TensorValue)]
+    return Unknown(name, tensor=tensors[0]) if len(values) == len(tensors) == 1 else None
+
+
+def _is_none(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Name) and node.value == "None"
+
+
+def _subscripted(ev: Evaluator, node: cst.Subscript, name: str) -> Value | None:
+    meaning = ev.evaluate(node.value)
+    if not isinstance(meaning, Reference):
+        return None
+    entries = [e.slice.value for e in node.slice if isinstance(e.slice, cst.Index)]
+    if meaning.name == "typing.Optional" and entries:
+        return _either(ev, entries[:1], name)
+    if meaning.name == "typing.Union":
+        return _either(ev, entries, name)
+    if meaning.name == "typing.Annotated" and entries:
+        return _value(ev, entries[0], name)
+    if meaning.name.startswith("jaxtyping.") and len(entries) == 2:
+        tensor = _value(ev, entries[0], name)
+        shape = ev.evaluate(entries[1])
+        if isinstance(tensor, TensorValue) and isinstance(shape, Constant) and isinstance(shape.value, str):
+            sizes = _dimensions(ev, shape.value)
+            dtype = _DTYPES.get(meaning.name.rpartition(".")[2])
+            return TensorValue(None if sizes is None else unknown_strides(sizes), dtype=dtype)
+    return None
+
+
+def _dimensions(ev: Evaluator, text: str) -> list[Size] | None:
+    """The sizes that a jaxtyping string names; None where it leaves the rank open."""
+    known = ev.frame.dimensions
+    sizes = []
+    for word in text.split():
+        word = word.lstrip("#?").rpartition("=")[2]
+        if word.isdigit():
+            sizes.append(Size.of(int(word)))
+        elif re.fullmatch(r"[A-Za-z]\w*", word):
+            if word not in known:
+                known[word] = Size.symbol(word)
+            sizes.append(known[word])
+        elif word == "_":
+            sizes.append(Size.symbol("_"))
+        elif re.fullmatch(r"[A-Za-z]\w*\s*[-+]\s*\d+", word):
+            base, sign, number = re.split(r"([-+])", word)
+            size = known.setdefault(base, Size.symbol(base))
+            sizes.append(size + int(number) if sign == "+" else size - int(number))
+        else:
+            return None
+    return sizes

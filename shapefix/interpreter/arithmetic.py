@@ -1,0 +1,212 @@
+"""Operators on constants and symbolic integers; what operators do to tensors is the library's to say."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import libcst as cst
+
+from shapefix.interpreter.calls import Arguments, call_library
+from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.truth import equal
+from shapefix.interpreter.values import (
+    NUMBER,
+    Constant,
+    Integer,
+    ListValue,
+    Number,
+    TensorValue,
+    TupleValue,
+    Unknown,
+    Value,
+    as_size,
+    elements,
+    integer,
+)
+from shapefix.tensors.sizes import Size, floor_divide, modulo
+
+PYTHON: dict[type, Callable[[Any, Any], Any]] = {
+    cst.Add: operator.add,
+    cst.Subtract: operator.sub,
+    cst.Multiply: operator.mul,
+    cst.Divide: operator.truediv,
+    cst.FloorDivide: operator.floordiv,
+    cst.Modulo: operator.mod,
+    cst.Power: operator.pow,
+    cst.BitAnd: operator.and_,
+    cst.BitOr: operator.or_,
+    cst.BitXor: operator.xor,
+    cst.LeftShift: operator.lshift,
+    cst.RightShift: operator.rshift,
+    cst.LessThan: operator.lt,
+    cst.LessThanEqual: operator.le,
+    cst.GreaterThan: operator.gt,
+    cst.GreaterThanEqual: operator.ge,
+    cst.Equal: operator.eq,
+    cst.NotEqual: operator.ne,
+}
+SIZES: dict[type, Callable[[Size, Size], Size]] = {
+    cst.Add: operator.add,
+    cst.Subtract: operator.sub,
+    cst.Multiply: operator.mul,
+    cst.FloorDivide: floor_divide,
+    cst.Modulo: modulo,
+}
+NAMES: dict[type, str] = {
+    cst.Add: "add",
+    cst.Subtract: "sub",
+    cst.Multiply: "mul",
+    cst.Divide: "truediv",
+    cst.FloorDivide: "floordiv",
+    cst.Modulo: "mod",
+    cst.Power: "pow",
+    cst.MatrixMultiply: "matmul",
+    cst.BitAnd: "and",
+    cst.BitOr: "or",
+    cst.BitXor: "xor",
+    cst.LeftShift: "lshift",
+    cst.RightShift: "rshift",
+    cst.LessThan: "lt",
+    cst.LessThanEqual: "le",
+    cst.GreaterThan: "gt",
+    cst.GreaterThanEqual: "ge",
+    cst.Equal: "eq",
+    cst.NotEqual: "ne",
+}
+_ARITHMETIC = frozenset((*SIZES, cst.Divide, cst.Power))
+LONGEST = 10_000
+"""Constants are not folded past this: `"-" * 10**9` is somebody's test."""
+
+
+def concerns_tensors(left: Value, right: Value) -> bool:
+    """Whether one of the operands is a tensor, so that the result is one."""
+    return _is_tensor(left) or _is_tensor(right)
+
+
+def _is_tensor(value: Value) -> bool:
+    return isinstance(value, TensorValue) or (
+        isinstance(value, Unknown) and value.tensor is not None and value.tensor.certain
+    )
+
+
+def operate(ev: Evaluator, kind: type, left: Value, right: Value, node: cst.CSTNode) -> Value:
+    """left kind right, at node."""
+    if concerns_tensors(left, right):
+        name = f"operator.{NAMES[kind]}"
+        return call_library(ev, name, Arguments([left, right]), node)
+    if isinstance(left, Constant) and isinstance(right, Constant):
+        return _fold(kind, left.value, right.value)
+    if isinstance(left, Number) or isinstance(right, Number):
+        return NUMBER if _is_number(left) and _is_number(right) and kind in _ARITHMETIC else Unknown()
+    if isinstance(left, Integer) or isinstance(right, Integer):
+        return _symbolic(kind, left, right)
+    if isinstance(left, (TupleValue, ListValue)) or isinstance(right, (TupleValue, ListValue)):
+        return _sequences(kind, left, right)
+    if (
+        isinstance(left, Unknown)
+        and isinstance(right, (Unknown, Constant))
+        or isinstance(right, Unknown)
+        and isinstance(left, Constant)
+    ):
+        return _symbolic(kind, left, right)
+    return Unknown()
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value, (Number, Integer)) or (
+        isinstance(value, Constant) and isinstance(value.value, (int, float))
+    )
+
+
+def _fold(kind: type, left: Any, right: Any) -> Value:
+    function = PYTHON.get(kind)
+    if function is None:
+        return Unknown()
+    if kind in (cst.Power, cst.LeftShift) and not (_is_small(left) and _is_small(right)):
+        return Unknown()
+    if kind is cst.Multiply and isinstance(left, (str, bytes)) and isinstance(right, int):
+        if len(left) * right > LONGEST:
+            return Unknown()
+    elif kind is cst.Multiply and isinstance(right, (str, bytes)) and isinstance(left, int):
+        return Unknown()
+    elif kind is cst.Modulo and isinstance(left, (str, bytes)):
+        return Unknown()
+    try:
+        return Constant(function(left, right))
+    except Exception:
+        return Unknown()
+
+
+def _is_small(number: Any) -> bool:
+    return isinstance(number, (int, float)) and abs(number) <= 64
+
+
+def _symbolic(kind: type, left: Value, right: Value) -> Value:
+    function = SIZES.get(kind)
+    if function is None:
+        return NUMBER if _is_number(left) and _is_number(right) and kind in _ARITHMETIC else Unknown()
+    if isinstance(left, Unknown) and isinstance(right, Unknown) and not (left.hint and right.hint):
+        return Unknown()
+    a, b = as_size(left), as_size(right)
+    if a is None or b is None:
+        return Unknown()
+    if kind in (cst.FloorDivide, cst.Modulo) and b.value == 0:
+        return Unknown()
+    return integer(function(a, b))
+
+
+def _sequences(kind: type, left: Value, right: Value) -> Value:
+    a, b = elements(left), elements(right)
+    if kind is cst.Add and a is not None and b is not None:
+        return _like(left, a + b)
+    if kind is cst.Multiply:
+        items, times = (a, right) if a is not None else (b, left)
+        if items is not None and isinstance(times, Constant) and isinstance(times.value, int):
+            if len(items) * times.value <= LONGEST:
+                return _like(left if a is not None else right, items * times.value)
+        elif items is not None and len(items) == 1:
+            return ListValue(None, items[0])
+    return Unknown()
+
+
+def _like(value: Value, items: tuple[Value, ...]) -> Value:
+    return TupleValue(items) if isinstance(value, TupleValue) else ListValue(items)
+
+
+def negate(ev: Evaluator, kind: type, value: Value, node: cst.CSTNode) -> Value:
+    """-value, +value or ~value."""
+    if concerns_tensors(value, value):
+        return call_library(ev, "operator.neg", Arguments([value]), node)
+    if isinstance(value, Constant):
+        try:
+            match kind.__name__:
+                case "Minus":
+                    return Constant(-value.value)
+                case "Plus":
+                    return Constant(+value.value)
+                case "BitInvert":
+                    return Constant(~value.value)
+        except TypeError:
+            return Unknown()
+    if isinstance(value, Number):
+        return NUMBER
+    if isinstance(value, Integer) and kind is cst.Minus:
+        return Integer(-value.size)
+    return Unknown()
+
+
+def compare(kind: type, left: Value, right: Value) -> bool | None:
+    """left kind right for what is not a tensor."""
+    if kind is cst.Equal:
+        return equal(left, right)
+    if kind is cst.NotEqual:
+        known = equal(left, right)
+        return None if known is None else not known
+    if isinstance(left, Constant) and isinstance(right, Constant):
+        try:
+            return bool(PYTHON[kind](left.value, right.value))
+        except TypeError:
+            return None
+    return None

@@ -1,0 +1,168 @@
+"""`value.name`."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from shapefix.interpreter.calls import Arguments, Call, call_value
+from shapefix.interpreter.classes import member, outside_bases
+from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.names import module_name, resolve
+from shapefix.interpreter.values import (
+    BoundMethod,
+    ClassValue,
+    Constant,
+    DictValue,
+    FunctionValue,
+    Imported,
+    InstanceValue,
+    LibraryObject,
+    ListValue,
+    ModuleValue,
+    Reference,
+    Shape,
+    TensorValue,
+    TupleValue,
+    Unknown,
+    Value,
+    as_tensor,
+)
+
+TENSOR = "torch.Tensor"
+_SAME_FOR_ARRAYS = frozenset({"shape", "ndim", "T"})
+
+
+def attribute(ev: Evaluator, owner: Value, name: str, node: cst.CSTNode) -> Value:
+    """owner.name, read at node."""
+    if isinstance(owner, TensorValue):
+        return of_library(ev, TENSOR, owner, name, node) or Unknown(name)
+    if isinstance(owner, InstanceValue):
+        return _of_instance(ev, owner, name, node)
+    if isinstance(owner, Unknown):
+        return _of_unknown(ev, owner, name, node)
+    if isinstance(owner, Reference):
+        return Reference(f"{owner.name}.{name}")
+    if isinstance(owner, ModuleValue):
+        return _of_module(ev, owner, name)
+    if isinstance(owner, LibraryObject):
+        if owner.kind == "builtins.super":
+            return _of_super(ev, owner, name, node)
+        if name in owner.fields:
+            field = owner.fields[name]
+            return field if isinstance(field, Value) else Unknown(name)
+        found = of_library(ev, owner.kind, owner, name, node)
+        if found is None:
+            found = owner.fields[name] = Unknown(name)
+        return found
+    if isinstance(owner, ClassValue):
+        return _of_class(ev, owner, name, node)
+    if isinstance(owner, ListValue):
+        return BoundMethod(owner, Reference(f"builtins.list.{name}"))
+    if isinstance(owner, DictValue):
+        return BoundMethod(owner, Reference(f"builtins.dict.{name}"))
+    if isinstance(owner, TupleValue):
+        if name in owner.names:
+            return owner.items[owner.names.index(name)]
+        return BoundMethod(owner, Reference(f"builtins.tuple.{name}"))
+    if isinstance(owner, Shape):
+        return BoundMethod(owner, Reference(f"torch.Size.{name}"))
+    if isinstance(owner, Constant) and isinstance(owner.value, str):
+        return BoundMethod(owner, Reference(f"builtins.str.{name}"))
+    return Unknown(name)
+
+
+def of_library(ev: Evaluator, kind: str, owner: Value, name: str, node: cst.CSTNode) -> Value | None:
+    """A property or a bound method of a library class; None where the library does not know the name."""
+    prop = ev.library.method(kind, f"@{name}")
+    if prop is not None:
+        return prop(Call(ev, f"{kind}.{name}", ev.place(node), Arguments(), owner))
+    if ev.library.method(kind, name) is not None:
+        return BoundMethod(owner, Reference(f"{kind}.{name}"))
+    return None
+
+
+def _of_instance(ev: Evaluator, owner: InstanceValue, name: str, node: cst.CSTNode) -> Value:
+    if name in owner.fields:
+        return owner.fields[name]
+    own = member(owner.cls, name)
+    if own is not None:
+        return bound(ev, own, owner, node)
+    if name == "__class__":
+        return owner.cls
+    for base in outside_bases(owner.cls):
+        found = of_library(ev, base, owner, name, node)
+        if found is not None:
+            return found
+    unknown = owner.fields[name] = Unknown(f"self.{name}")
+    return unknown
+
+
+def bound(ev: Evaluator, own: Value, owner: InstanceValue, node: cst.CSTNode) -> Value:
+    """What a member of the class is when it is read through an object."""
+    if isinstance(own, FunctionValue) and own.owner is not None:
+        match own.binding:
+            case "property":
+                return call_value(ev, own, Arguments([owner]), node)
+            case "staticmethod":
+                return own
+            case "classmethod":
+                return BoundMethod(owner.cls, own)
+            case "unknown":
+                return Unknown(own.name)
+        return BoundMethod(owner, own)
+    return own
+
+
+def _of_super(ev: Evaluator, owner: LibraryObject, name: str, node: cst.CSTNode) -> Value:
+    after, receiver = owner.arguments["owner"], owner.arguments["receiver"]
+    cls = receiver.cls if isinstance(receiver, InstanceValue) else receiver
+    if not isinstance(cls, ClassValue) or not isinstance(after, ClassValue):
+        return Unknown(name)
+    own = member(cls, name, after)
+    if own is not None:
+        return bound(ev, own, receiver, node) if isinstance(receiver, InstanceValue) else own
+    for base in outside_bases(cls):
+        found = of_library(ev, base, receiver, name, node)
+        if found is not None:
+            return found
+    return Unknown(name)
+
+
+def _of_class(ev: Evaluator, owner: ClassValue, name: str, node: cst.CSTNode) -> Value:
+    own = member(owner, name)
+    if isinstance(own, FunctionValue) and own.binding == "classmethod":
+        return BoundMethod(owner, own)
+    if own is not None:
+        return own
+    if name == "__name__":
+        return Constant(owner.name)
+    for base in outside_bases(owner):
+        found = of_library(ev, base, owner, name, node)
+        if found is not None:
+            return found
+    return Unknown(name)
+
+
+def _of_module(ev: Evaluator, owner: ModuleValue, name: str) -> Value:
+    found = module_name(ev, owner.module, name)
+    if found is not None:
+        return found
+    path = ev.files.locate(owner.module, name, 1) if owner.module.path.endswith("__init__.py") else None
+    return resolve(ev, Imported(path, None)) if path is not None else Unknown(name)
+
+
+def _of_unknown(ev: Evaluator, owner: Unknown, name: str, node: cst.CSTNode) -> Value:
+    if name in owner.attributes:
+        return owner.attributes[name]
+    if ev.library.only_of_tensors(name):
+        tensor = as_tensor(owner)
+        if tensor is not None:
+            tensor.certain = True
+    tensor = owner.tensor
+    if name in _SAME_FOR_ARRAYS:
+        tensor = as_tensor(owner)
+    if tensor is not None and (tensor.certain or tensor.layout is not None or name in _SAME_FOR_ARRAYS):
+        found = of_library(ev, TENSOR, tensor, name, node)
+        if found is not None:
+            return found
+    return owner.attribute(name)

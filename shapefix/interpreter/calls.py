@@ -1,0 +1,202 @@
+"""Calls: evaluating arguments, and who answers: a project function or class, or the library."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from shapefix.interpreter.classes import is_closed, member, outside_bases
+from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.functions import run_function
+from shapefix.interpreter.joins import join
+from shapefix.interpreter.modules import Place
+from shapefix.interpreter.values import (
+    BoundMethod,
+    ClassValue,
+    Constant,
+    DictValue,
+    FunctionValue,
+    InstanceValue,
+    LibraryObject,
+    ListValue,
+    Reference,
+    Unknown,
+    Value,
+    elements,
+)
+
+
+@dataclass(eq=False, slots=True)
+class Arguments:
+    """The evaluated arguments of a call; open where `*args` or `**kwargs` may add some that are not known."""
+
+    positional: list[Value] = field(default_factory=list)
+    keywords: dict[str, Value] = field(default_factory=dict)
+    open: bool = False
+
+    def after(self, receiver: Value) -> Arguments:
+        """The same with receiver put in front."""
+        return Arguments([receiver, *self.positional], self.keywords, self.open)
+
+
+@dataclass(eq=False, slots=True)
+class Call:
+    """What a library function is handed: its own qualified name, where it is called, and its arguments.
+
+    receiver is the object whose method it is. Positions count without it.
+    """
+
+    ev: Evaluator
+    name: str
+    place: Place
+    arguments: Arguments
+    receiver: Value | None = None
+
+    def value(self, position: int, keyword: str = "") -> Value | None:
+        """The argument at this position or of this name, None where it is not given."""
+        if 0 <= position < len(self.arguments.positional):
+            return self.arguments.positional[position]
+        return self.arguments.keywords.get(keyword)
+
+    def constant(self, position: int, keyword: str = "", default: object = None) -> object:
+        """The argument as a plain Python value: default where it is not given, None where it is not known."""
+        value = self.value(position, keyword)
+        if value is None:
+            return None if self.arguments.open else default
+        return value.value if isinstance(value, Constant) else None
+
+
+def evaluate_call(ev: Evaluator, node: cst.Call) -> Value:
+    """The value of a call expression."""
+    function = ev.evaluate(node.func)
+    arguments = evaluate_arguments(ev, node)
+    return call_value(ev, function, arguments, node)
+
+
+def evaluate_arguments(ev: Evaluator, node: cst.Call) -> Arguments:
+    """The arguments of a call, with what is known of `*args` and `**kwargs` unpacked."""
+    arguments = Arguments()
+    for argument in node.args:
+        value = ev.evaluate(argument.value)
+        if argument.star == "*":
+            items = elements(value)
+            if items is None:
+                arguments.open = True
+            else:
+                arguments.positional.extend(items)
+        elif argument.star == "**":
+            if isinstance(value, DictValue):
+                arguments.keywords.update(
+                    (key, item) for key, item in value.fields.items() if isinstance(key, str)
+                )
+                arguments.open = arguments.open or not value.closed
+            else:
+                arguments.open = True
+        elif argument.keyword is not None:
+            arguments.keywords[argument.keyword.value] = value
+        elif arguments.open:
+            # Behind an unknown *args no position is certain any more.
+            continue
+        else:
+            arguments.positional.append(value)
+    return arguments
+
+
+def call_value(ev: Evaluator, function: Value, arguments: Arguments, node: cst.CSTNode) -> Value:
+    """What calling function with these arguments returns."""
+    if isinstance(function, FunctionValue):
+        return run_function(ev, function, arguments.positional, arguments.keywords, arguments.open, node)
+    if isinstance(function, BoundMethod):
+        if isinstance(function.function, FunctionValue):
+            return call_value(ev, function.function, arguments.after(function.receiver), node)
+        return call_library(ev, function.function.name, arguments, node, function.receiver)
+    if isinstance(function, Reference):
+        return call_library(ev, function.name, arguments, node)
+    if isinstance(function, ClassValue):
+        return instantiate(ev, function, arguments, node)
+    if isinstance(function, InstanceValue):
+        return call_method(ev, function, "__call__", arguments, node)
+    if isinstance(function, LibraryObject):
+        method = ev.library.method(function.kind, "__call__")
+        if method is not None:
+            name = f"{function.kind}.__call__"
+            return method(Call(ev, name, ev.place(node), arguments, function))
+    forget(ev, arguments)
+    return Unknown()
+
+
+def call_library(
+    ev: Evaluator, name: str, arguments: Arguments, node: cst.CSTNode, receiver: Value | None = None
+) -> Value:
+    """What a library function of this qualified name returns; a receiver makes it a method."""
+    function = ev.library.function(name)
+    if function is None:
+        forget(ev, arguments)
+        if ev.library.is_class(name):
+            return LibraryObject(name, dict(arguments.keywords), ev.place(node))
+        return Unknown()
+    value = function(Call(ev, name, ev.place(node), arguments, receiver))
+    if isinstance(node, cst.Call) and receiver is not None:
+        ev.called = (node, name, receiver)
+    return value
+
+
+def call_method(
+    ev: Evaluator, instance: InstanceValue, name: str, arguments: Arguments, node: cst.CSTNode
+) -> Value:
+    """What a method of an object of a project class returns, be it its own or of a library base."""
+    own = instance.fields.get(name) or member(instance.cls, name)
+    if isinstance(own, FunctionValue):
+        return run_function(
+            ev, own, [instance, *arguments.positional], arguments.keywords, arguments.open, node, instance
+        )
+    if own is None and is_closed(instance.cls):
+        for base in outside_bases(instance.cls):
+            method = ev.library.method(base, name)
+            if method is not None:
+                return method(Call(ev, f"{base}.{name}", ev.place(node), arguments, instance))
+    forget(ev, arguments)
+    return Unknown()
+
+
+def instantiate(ev: Evaluator, cls: ClassValue, arguments: Arguments, node: cst.CSTNode) -> Value:
+    """A new object of a project class, its __init__ run."""
+    if len(ev.frames) > 60:
+        return Unknown()
+    instance = InstanceValue(cls, open=not is_closed(cls))
+    init = member(cls, "__init__")
+    if isinstance(init, FunctionValue):
+        run_function(
+            ev, init, [instance, *arguments.positional], arguments.keywords, arguments.open, node, instance
+        )
+    elif "@dataclass" in cls.fields:
+        _fill_dataclass(ev, instance, arguments)
+    else:
+        instance.open = instance.open or not all(
+            base == "builtins.object" or ev.library.is_class(base) for base in outside_bases(cls)
+        )
+    return instance
+
+
+def _fill_dataclass(ev: Evaluator, instance: InstanceValue, arguments: Arguments) -> None:
+    annotated = instance.cls.fields["@dataclass"]
+    names = [item.value for item in elements(annotated) or () if isinstance(item, Constant)]
+    for position, name in enumerate(names):
+        if name in arguments.keywords:
+            instance.fields[name] = arguments.keywords[name]
+        elif position < len(arguments.positional):
+            instance.fields[name] = arguments.positional[position]
+        elif arguments.open or name not in instance.cls.fields:
+            instance.fields[name] = Unknown(name)
+
+
+def forget(ev: Evaluator, arguments: Arguments) -> None:
+    """What unknown code was handed, it may have changed: lists and dictionaries lose what was known of them."""
+    for value in (*arguments.positional, *arguments.keywords.values()):
+        if isinstance(value, ListValue) and value.items is not None:
+            element: Value | None = None
+            for item in value.items:
+                element = item if element is None else join(element, item)
+            ev.journal.write(value.fields, "items", None)
+            ev.journal.write(value.fields, "element", element)

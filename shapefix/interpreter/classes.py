@@ -1,0 +1,123 @@
+"""Project classes: their members through all their bases, and what lies outside the project."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.interpreter.values import ClassValue, Constant, InstanceValue, Reference, Unknown, Value
+
+
+def lineage(cls: ClassValue) -> Iterator[Value]:
+    """The class and its bases, nearest first; ClassValue in the project, Reference or Unknown outside."""
+    seen: set[int] = set()
+    waiting: list[Value] = [cls]
+    while waiting:
+        current = waiting.pop(0)
+        if id(current) in seen:
+            continue
+        seen.add(id(current))
+        yield current
+        if isinstance(current, ClassValue):
+            waiting[:0] = current.bases
+
+
+def member(cls: ClassValue, name: str, after: ClassValue | None = None) -> Value | None:
+    """What cls binds to name, itself or through its project bases; after skips up to and with that base."""
+    skipping = after is not None
+    for base in lineage(cls):
+        if skipping:
+            skipping = base is not after
+            continue
+        if isinstance(base, ClassValue) and name in base.fields:
+            return base.fields[name]
+    return None
+
+
+def outside_bases(cls: ClassValue) -> list[str]:
+    """The qualified names of the bases that lie outside the project."""
+    return [base.name for base in lineage(cls) if isinstance(base, Reference)]
+
+
+def is_closed(cls: ClassValue) -> bool:
+    """Whether every base is known, so that a name that is not found is not there."""
+    return all(isinstance(base, (ClassValue, Reference)) for base in lineage(cls))
+
+
+def assigned_late(cls: ClassValue) -> frozenset[str]:
+    """The attributes of self that a method other than __init__ assigns, in the class or its project bases."""
+    names: set[str] = set()
+    for base in lineage(cls):
+        if isinstance(base, ClassValue):
+            names |= base.module.once(base.node, _assigned_in_methods)
+    return frozenset(names)
+
+
+def _assigned_in_methods(node: cst.ClassDef) -> frozenset[str]:
+    names: set[str] = set()
+    for statement in node.body.body:
+        if (
+            type(statement) is cst.FunctionDef
+            and statement.name.value != "__init__"
+            and statement.params.params
+        ):
+            names.update(_assigned(statement.body, statement.params.params[0].name.value))
+    return frozenset(names)
+
+
+def _assigned(block: cst.BaseSuite, this: str) -> Iterator[str]:
+    """The attributes of `this` that the statements of a block assign, those of inner blocks included."""
+    for statement in block.body:
+        if type(statement) is cst.SimpleStatementLine:
+            for small in statement.body:
+                if type(small) is cst.Assign:
+                    for target in small.targets:
+                        yield from _attributes(target.target, this)
+                elif type(small) in (cst.AugAssign, cst.AnnAssign):
+                    yield from _attributes(small.target, this)  # type: ignore[union-attr]
+        else:
+            for inner in _inner_blocks(statement):
+                yield from _assigned(inner, this)
+
+
+def _inner_blocks(statement: cst.CSTNode) -> Iterator[cst.BaseSuite]:
+    body = getattr(statement, "body", None)
+    if isinstance(body, cst.BaseSuite) and type(statement) is not cst.ClassDef:
+        yield body
+    for handler in getattr(statement, "handlers", ()):
+        yield handler.body
+    for case in getattr(statement, "cases", ()):
+        yield case.body
+    orelse, finalbody = getattr(statement, "orelse", None), getattr(statement, "finalbody", None)
+    if type(orelse) is cst.If:
+        yield from _inner_blocks(orelse)
+    elif orelse is not None:
+        yield orelse.body
+    if finalbody is not None:
+        yield finalbody.body
+
+
+def _attributes(target: cst.CSTNode, this: str) -> Iterator[str]:
+    if isinstance(target, (cst.Tuple, cst.List)):
+        for element in target.elements:
+            yield from _attributes(element.value, this)
+    elif (
+        isinstance(target, cst.Attribute)
+        and isinstance(target.value, cst.Name)
+        and target.value.value == this
+    ):
+        yield target.attr.value
+
+
+def loosen(instance: InstanceValue) -> None:
+    """Forget what any method might have changed by the time that another one runs, flags above all.
+
+    The instance must not have been used yet: nothing of this is written to the journal.
+    """
+    instance.open = True
+    late = assigned_late(instance.cls)
+    for name, value in list(instance.fields.items()):
+        flag = isinstance(value, Constant) and (value.value is None or isinstance(value.value, bool))
+        if name in late or flag:
+            instance.fields[name] = Unknown(f"self.{name}")

@@ -1,0 +1,192 @@
+"""The evaluator: walks a tree once, keeps the state, and lets the library and the tables say what things mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+import libcst as cst
+
+from shapefix.interpreter.events import Event
+from shapefix.interpreter.modules import Module, Place
+from shapefix.interpreter.scopes import Changes, Journal, Scope
+from shapefix.interpreter.values import ClassValue, Unknown, Value
+from shapefix.tensors.sizes import Size, Symbol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from shapefix.interpreter.calls import Call
+
+
+class Library(Protocol):
+    """What the interpreter asks about everything that the project did not write."""
+
+    def function(self, name: str) -> Callable[[Call], Value] | None:
+        """What calling the function or class of this qualified name does."""
+
+    def method(self, kind: str, name: str) -> Callable[[Call], Value] | None:
+        """What a method or a property (`@shape`) of a class does, its bases included."""
+
+    def is_class(self, name: str) -> bool:
+        """Whether this qualified name is known to be a class."""
+
+    def inherits(self, kind: str, base: str) -> bool:
+        """Whether the class is base or derives from it."""
+
+    def only_of_tensors(self, method: str) -> bool:
+        """Whether nothing but a tensor is known to have a method of this name."""
+
+    def annotated(self, name: str) -> Value | None:
+        """What a parameter annotated with this qualified name holds."""
+
+    def is_transparent(self, decorator: str) -> bool:
+        """Whether a function decorated with this still takes and returns the same."""
+
+    def expects_failure(self, value: Value) -> bool:
+        """Whether the body of `with value:` is expected to raise."""
+
+
+class Files(Protocol):
+    """The project's other files."""
+
+    def locate(self, importing: Module, module: str, level: int) -> str | None:
+        """The path of the module, or package, that an import statement names; None outside the project."""
+
+    def module(self, path: str) -> Module | None:
+        """The parsed file; None where it cannot be parsed."""
+
+
+class Flow:
+    """How a block ended."""
+
+    FALLS_THROUGH = 0
+    LEAVES = 1
+    """By return or raise, or by a break or continue that its loop has taken note of."""
+
+
+@dataclass(eq=False, slots=True)
+class Loop:
+    """A loop being run: the journal's depth at its start, and the state at each break and continue."""
+
+    depth: int
+    breaks: list[Changes] = field(default_factory=list)
+    continues: list[Changes] = field(default_factory=list)
+
+
+@dataclass(eq=False, slots=True)
+class Frame:
+    """A function, class body or module being run."""
+
+    module: Module
+    scope: Scope
+    owner: ClassValue | None = None
+    receiver: Value | None = None
+    returns: list[Value] = field(default_factory=list)
+    yields: list[Value] = field(default_factory=list)
+    loops: list[Loop] = field(default_factory=list)
+    generator: bool = False
+    dimensions: dict[str, Size] = field(default_factory=dict)
+    """Symbols that the annotations of this function name: `Float[Tensor, "B T"]`."""
+
+
+Node = TypeVar("Node", bound=cst.CSTNode)
+Expression = Callable[["Evaluator", "cst.BaseExpression"], Value]
+Statement = Callable[["Evaluator", "cst.CSTNode"], int]
+
+EXPRESSIONS: dict[type, Callable[..., Value]] = {}
+STATEMENTS: dict[type, Callable[..., int]] = {}
+
+
+def expression(*kinds: type) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
+    """Register what evaluating nodes of these types does."""
+
+    def register(function: Callable[..., Value]) -> Callable[..., Value]:
+        for kind in kinds:
+            EXPRESSIONS[kind] = function
+        return function
+
+    return register
+
+
+def statement(*kinds: type) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Register what executing nodes of these types does."""
+
+    def register(function: Callable[..., int]) -> Callable[..., int]:
+        for kind in kinds:
+            STATEMENTS[kind] = function
+        return function
+
+    return register
+
+
+class Evaluator:
+    """The state of one run over one file: scopes, journal, call stack, events, and the work still allowed."""
+
+    def __init__(self, library: Library, files: Files, allowance: int) -> None:
+        self.library = library
+        self.files = files
+        self.journal = Journal()
+        self.events: list[Event] = []
+        self.frames: list[Frame] = []
+        self.calls: tuple[Place, ...] = ()
+        self.running: list[cst.CSTNode] = []
+        """The functions being run, innermost last: recursion is not followed."""
+        self.visited: set[int] = set()
+        """The ids of all function nodes that have been run."""
+        self.module_scopes: dict[str, Scope] = {}
+        self.steps = 0
+        self.allowance = allowance
+        """Steps after which calls are no longer followed."""
+        self.bounded = 0
+        """How many calls were not followed because a bound was hit."""
+        self.muted = 0
+        self.called: tuple[cst.Call, str, Value] | None = None
+        """The last library function that was called: its node, qualified name and receiver."""
+        self.symbol_names: dict[Symbol, str] = {}
+        """What the user's own code calls a size that the library named."""
+
+    @property
+    def frame(self) -> Frame:
+        return self.frames[-1]
+
+    def place(self, node: cst.CSTNode) -> Place:
+        return Place(self.frames[-1].module, node)
+
+    def emit(self, event: Event) -> None:
+        if not self.muted:
+            self.events.append(event)
+
+    def evaluate(self, node: cst.BaseExpression) -> Value:
+        """The value of an expression; Unknown for what nobody can tell."""
+        self.steps += 1
+        handler = EXPRESSIONS.get(type(node))
+        return handler(self, node) if handler is not None else Unknown()
+
+    def execute(self, node: cst.CSTNode) -> int:
+        """Run one statement, and tell how it ended (see Flow)."""
+        self.steps += 1
+        handler = STATEMENTS.get(type(node))
+        return handler(self, node) if handler is not None else Flow.FALLS_THROUGH
+
+    def run(self, block: cst.BaseSuite | cst.Module) -> int:
+        """Run a block; what stands after a return, raise, break or continue in it is dead, and is not run."""
+        for node in block.body:
+            if type(node) is cst.SimpleStatementLine:
+                for small in node.body:
+                    if self.execute(small):
+                        return Flow.LEAVES
+            elif self.execute(node):
+                return Flow.LEAVES
+        return Flow.FALLS_THROUGH
+
+    @contextmanager
+    def outside_branches(self) -> Iterator[None]:
+        """Write past all open branches: what is loaded on demand stays loaded when a branch is undone."""
+        journal, self.journal = self.journal, Journal()
+        try:
+            yield
+        finally:
+            self.journal = journal

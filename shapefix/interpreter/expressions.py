@@ -1,0 +1,327 @@
+"""What expressions evaluate to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import libcst as cst
+
+from shapefix.interpreter import arithmetic
+from shapefix.interpreter.attributes import attribute
+from shapefix.interpreter.calls import evaluate_call
+from shapefix.interpreter.evaluator import Evaluator, expression
+from shapefix.interpreter.iteration import each
+from shapefix.interpreter.joins import join
+from shapefix.interpreter.names import look_up
+from shapefix.interpreter.scopes import Scope
+from shapefix.interpreter.subscripts import evaluate_subscript
+from shapefix.interpreter.targets import bind
+from shapefix.interpreter.truth import equal, is_none, truth
+from shapefix.interpreter.values import (
+    ELLIPSIS,
+    FALSE,
+    TRUE,
+    Constant,
+    DictValue,
+    FunctionValue,
+    ListValue,
+    TupleValue,
+    Unknown,
+    Value,
+    elements,
+)
+
+
+@expression(cst.Name)
+def name(ev: Evaluator, node: cst.Name) -> Value:
+    return look_up(ev, node.value)
+
+
+@expression(cst.Integer)
+def whole_number(ev: Evaluator, node: cst.Integer) -> Value:
+    return Constant(int(node.value, 0))
+
+
+@expression(cst.Float)
+def real_number(ev: Evaluator, node: cst.Float) -> Value:
+    return Constant(float(node.value))
+
+
+@expression(cst.SimpleString)
+def string(ev: Evaluator, node: cst.SimpleString) -> Value:
+    text = node.value
+    # Most strings are plain; evaluating a literal costs a compilation.
+    if text[0] == text[-1] and text[0] in "'\"" and "\\" not in text and text[:3] not in ("'''", '"""'):
+        return Constant(text[1:-1])
+    return Constant(node.evaluated_value)
+
+
+@expression(cst.ConcatenatedString)
+def joined_string(ev: Evaluator, node: cst.ConcatenatedString) -> Value:
+    value = node.evaluated_value
+    return Unknown() if value is None else Constant(value)
+
+
+@expression(cst.FormattedString)
+def formatted_string(ev: Evaluator, node: cst.FormattedString) -> Value:
+    for part in node.parts:
+        if isinstance(part, cst.FormattedStringExpression):
+            ev.evaluate(part.expression)
+    return Unknown()
+
+
+@expression(cst.Ellipsis)
+def ellipsis(ev: Evaluator, node: cst.Ellipsis) -> Value:
+    return ELLIPSIS
+
+
+@expression(cst.Attribute)
+def dotted(ev: Evaluator, node: cst.Attribute) -> Value:
+    return attribute(ev, ev.evaluate(node.value), node.attr.value, node)
+
+
+@expression(cst.Call)
+def call(ev: Evaluator, node: cst.Call) -> Value:
+    return evaluate_call(ev, node)
+
+
+@expression(cst.Subscript)
+def subscript(ev: Evaluator, node: cst.Subscript) -> Value:
+    return evaluate_subscript(ev, node)
+
+
+@expression(cst.Tuple, cst.List, cst.Set)
+def sequence(ev: Evaluator, node: cst.Tuple | cst.List | cst.Set) -> Value:
+    items: list[Value] | None = []
+    element: Value | None = None
+    for entry in node.elements:
+        value = ev.evaluate(entry.value)
+        if isinstance(entry, cst.StarredElement):
+            inner = elements(value)
+            if inner is None:
+                items = None
+            elif items is not None:
+                items.extend(inner)
+            value = each(ev, value)
+        elif items is not None:
+            items.append(value)
+        if items is None:
+            element = value if element is None else join(element, value)
+    if isinstance(node, cst.Tuple) and items is not None:
+        return TupleValue(tuple(items))
+    return ListValue(None if items is None else tuple(items), element)
+
+
+@expression(cst.Dict)
+def dictionary(ev: Evaluator, node: cst.Dict) -> Value:
+    result = DictValue({})
+    for element in node.elements:
+        value = ev.evaluate(element.value)
+        if isinstance(element, cst.StarredDictElement):
+            if isinstance(value, DictValue):
+                result.fields.update(value.fields)
+                result.closed = result.closed and value.closed
+            else:
+                result.closed = False
+            continue
+        if not isinstance(element, cst.DictElement):
+            continue
+        key = ev.evaluate(element.key)
+        if isinstance(key, Constant):
+            result.fields[key.value] = value
+        else:
+            result.closed = False
+    return result
+
+
+@expression(cst.BinaryOperation)
+def binary(ev: Evaluator, node: cst.BinaryOperation) -> Value:
+    left = ev.evaluate(node.left)
+    right = ev.evaluate(node.right)
+    return arithmetic.operate(ev, type(node.operator), left, right, node)
+
+
+@expression(cst.UnaryOperation)
+def unary(ev: Evaluator, node: cst.UnaryOperation) -> Value:
+    value = ev.evaluate(node.expression)
+    if isinstance(node.operator, cst.Not):
+        known = truth(value)
+        return Unknown() if known is None else (FALSE if known else TRUE)
+    return arithmetic.negate(ev, type(node.operator), value, node)
+
+
+@expression(cst.BooleanOperation)
+def boolean(ev: Evaluator, node: cst.BooleanOperation) -> Value:
+    left = ev.evaluate(node.left)
+    known = truth(left)
+    stops = isinstance(node.operator, cst.Or)
+    if known is stops:
+        return left
+    if known is not None:
+        return ev.evaluate(node.right)
+    ev.journal.begin()
+    right = ev.evaluate(node.right)
+    ev.journal.keep()
+    joined: Value = join(left, right)
+    return joined
+
+
+@expression(cst.Comparison)
+def comparison(ev: Evaluator, node: cst.Comparison) -> Value:
+    left = ev.evaluate(node.left)
+    if len(node.comparisons) != 1:
+        for target in node.comparisons:
+            ev.evaluate(target.comparator)
+        return Unknown()
+    target = node.comparisons[0]
+    right = ev.evaluate(target.comparator)
+    known: bool | None
+    match target.operator:
+        case cst.Is() | cst.IsNot():
+            if isinstance(right, Constant) and right.value is None:
+                known = is_none(left)
+            elif isinstance(left, Constant) and isinstance(right, Constant):
+                known = left.value is right.value
+            else:
+                known = None
+            if isinstance(target.operator, cst.IsNot) and known is not None:
+                known = not known
+        case cst.In() | cst.NotIn():
+            known = _contains(right, left)
+            if isinstance(target.operator, cst.NotIn) and known is not None:
+                known = not known
+        case _:
+            if arithmetic.concerns_tensors(left, right):
+                return arithmetic.operate(ev, type(target.operator), left, right, node)
+            known = arithmetic.compare(type(target.operator), left, right)
+    return Unknown() if known is None else (TRUE if known else FALSE)
+
+
+def _contains(container: Value, value: Value) -> bool | None:
+    if isinstance(container, DictValue) and isinstance(value, Constant):
+        if value.value in container.fields:
+            return True
+        return False if container.closed else None
+    items = elements(container)
+    if items is not None:
+        verdicts = [equal(item, value) for item in items]
+        if True in verdicts:
+            return True
+        return None if None in verdicts else False
+    if isinstance(container, Constant) and isinstance(value, Constant):
+        try:
+            return bool(value.value in container.value)
+        except TypeError:
+            return None
+    return None
+
+
+@expression(cst.IfExp)
+def conditional(ev: Evaluator, node: cst.IfExp) -> Value:
+    known = truth(ev.evaluate(node.test))
+    if known is not None:
+        return ev.evaluate(node.body if known else node.orelse)
+    ev.journal.begin()
+    first = ev.evaluate(node.body)
+    one = ev.journal.undo()
+    ev.journal.begin()
+    second = ev.evaluate(node.orelse)
+    other = ev.journal.undo()
+    ev.journal.apply([one, other])
+    joined: Value = join(first, second)
+    return joined
+
+
+@expression(cst.Lambda)
+def function(ev: Evaluator, node: cst.Lambda) -> Value:
+    return FunctionValue("lambda", node, ev.frame.module, ev.frame.scope)
+
+
+@expression(cst.NamedExpr)
+def walrus(ev: Evaluator, node: cst.NamedExpr) -> Value:
+    value = ev.evaluate(node.value)
+    bind(ev, node.target, value)
+    return value
+
+
+@expression(cst.Await)
+def awaited(ev: Evaluator, node: cst.Await) -> Value:
+    ev.evaluate(node.expression)
+    return Unknown()
+
+
+@expression(cst.Yield)
+def yielded(ev: Evaluator, node: cst.Yield) -> Value:
+    ev.frame.generator = True
+    if isinstance(node.value, cst.From):
+        ev.frame.yields.append(each(ev, ev.evaluate(node.value.item)))
+    elif node.value is not None:
+        ev.frame.yields.append(ev.evaluate(node.value))
+    return Unknown()
+
+
+@expression(cst.ListComp, cst.SetComp, cst.GeneratorExp)
+def comprehension(ev: Evaluator, node: cst.ListComp | cst.SetComp | cst.GeneratorExp) -> Value:
+    results: list[Value] = []
+    exact = _comprehend(ev, node.for_in, lambda: results.append(ev.evaluate(node.elt)))
+    if exact:
+        return ListValue(tuple(results))
+    element = results[0] if results else None
+    for value in results[1:]:
+        element = join(element, value)
+    return ListValue(None, element)
+
+
+@expression(cst.DictComp)
+def dict_comprehension(ev: Evaluator, node: cst.DictComp) -> Value:
+    result = DictValue({})
+
+    def add() -> None:
+        key = ev.evaluate(node.key)
+        value = ev.evaluate(node.value)
+        if isinstance(key, Constant):
+            result.fields[key.value] = value
+        else:
+            result.closed = False
+
+    if not _comprehend(ev, node.for_in, add):
+        result.closed = False
+    return result
+
+
+UNROLLED = 8
+"""Loops over at most this many known items run item by item."""
+
+
+def _comprehend(ev: Evaluator, loop: cst.CompFor, produce: Callable[[], None]) -> bool:
+    """Run produce for the items of the loop; False where their number or choice is not known."""
+    scope = Scope(ev.frame.scope)
+    ev.frame.scope, around = scope, ev.frame.scope
+    try:
+        return _run_comprehension(ev, loop, produce)
+    finally:
+        ev.frame.scope = around
+
+
+def _run_comprehension(ev: Evaluator, loop: cst.CompFor, produce: Callable[[], None]) -> bool:
+    iterable = ev.evaluate(loop.iter)
+    items = elements(iterable)
+    exact = items is not None and len(items) <= UNROLLED
+    values = items if exact and items is not None else (each(ev, iterable),)
+    for value in values:
+        bind(ev, loop.target, value)
+        chosen: bool | None = True
+        for condition in loop.ifs:
+            known = truth(ev.evaluate(condition.test))
+            chosen = False if known is False else (None if known is None else chosen)
+            if chosen is False:
+                break
+        if chosen is False:
+            continue
+        if chosen is None:
+            exact = False
+        if loop.inner_for_in is not None:
+            exact = _run_comprehension(ev, loop.inner_for_in, produce) and exact
+        else:
+            produce()
+    return exact

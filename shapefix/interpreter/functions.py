@@ -1,0 +1,174 @@
+"""Running a project function: binding parameters, following the body, collecting what it returns."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from shapefix.interpreter.annotations import annotated_value
+from shapefix.interpreter.evaluator import Evaluator, Flow, Frame
+from shapefix.interpreter.joins import join
+from shapefix.interpreter.scopes import Scope
+from shapefix.interpreter.values import (
+    NONE,
+    DictValue,
+    FunctionValue,
+    ListValue,
+    TupleValue,
+    Unknown,
+    Value,
+)
+
+DEEPEST = 12
+"""Calls inside calls are followed this far."""
+
+
+def run_function(
+    ev: Evaluator,
+    function: FunctionValue,
+    positional: list[Value],
+    keywords: dict[str, Value],
+    open_arguments: bool,
+    node: cst.CSTNode,
+    receiver: Value | None = None,
+) -> Value:
+    """What the function returns for these arguments, the call standing at node.
+
+    Recursion is not followed, nor are calls beyond the bounds: their result is Unknown.
+    """
+    if function.node in ev.running:
+        return Unknown()
+    if len(ev.calls) >= DEEPEST or ev.steps > ev.allowance:
+        ev.bounded += 1
+        return Unknown()
+    place = ev.place(node)
+    frame = Frame(function.module, Scope(function.closure), function.owner)
+    if receiver is not None or (function.owner is not None and positional):
+        frame.receiver = receiver or positional[0]
+    ev.frames.append(frame)
+    ev.running.append(function.node)
+    calls = ev.calls
+    ev.calls = (*calls, place)
+    try:
+        bind_parameters(ev, function.node.params, positional, keywords, open_arguments)
+        return run_body(ev, function, frame)
+    finally:
+        ev.calls = calls
+        ev.running.pop()
+        ev.frames.pop()
+
+
+def run_unasked(ev: Evaluator, function: FunctionValue, receiver: Value | None) -> Value:
+    """Run a function that nobody called, with unknown arguments."""
+    frame = Frame(function.module, Scope(function.closure), function.owner, receiver)
+    ev.frames.append(frame)
+    ev.running.append(function.node)
+    calls, ev.calls = ev.calls, ()
+    try:
+        bind_unknown(ev, function.node.params, receiver)
+        return run_body(ev, function, frame)
+    finally:
+        ev.calls = calls
+        ev.running.pop()
+        ev.frames.pop()
+
+
+def run_body(ev: Evaluator, function: FunctionValue, frame: Frame) -> Value:
+    """Run a function whose frame has been entered and whose parameters have been bound."""
+    first = id(function.node) not in ev.visited
+    ev.visited.add(id(function.node))
+    if isinstance(function.node, cst.Lambda):
+        return ev.evaluate(function.node.body)
+    end = ev.run(function.node.body)
+    if first:
+        # Inner functions are mostly handed to somebody else's code: map, Trainer, a hook. What they close over
+        # is only there now.
+        for inner in list(frame.scope.names.values()):
+            if isinstance(inner, FunctionValue) and inner.closure is frame.scope:
+                if id(inner.node) not in ev.visited and inner.node not in ev.running:
+                    run_unasked(ev, inner, None)
+    if frame.generator:
+        element: Value | None = None
+        for value in frame.yields:
+            element = value if element is None else join(element, value)
+        return ListValue(None, element)
+    if function.node.asynchronous is not None:
+        return Unknown()
+    results = list(frame.returns)
+    if end == Flow.FALLS_THROUGH:
+        results.append(NONE)
+    if not results:
+        return Unknown()
+    result = results[0]
+    for value in results[1:]:
+        result = join(result, value)
+    return result
+
+
+def bind_parameters(
+    ev: Evaluator,
+    params: cst.Parameters,
+    positional: list[Value],
+    keywords: dict[str, Value],
+    open_arguments: bool,
+) -> None:
+    """Bind arguments to parameters in the current frame; what is not given gets its default."""
+    names = ev.frame.scope.names
+    write = ev.journal.write
+    ordered = (*params.posonly_params, *params.params)
+    taken: set[str] = set()
+    for position, param in enumerate(ordered):
+        name = param.name.value
+        if position < len(positional):
+            value = positional[position]
+            if isinstance(value, Unknown) and not value.hint:
+                value.hint = name
+        elif name in keywords:
+            value = keywords[name]
+        else:
+            value = _missing(ev, param, open_arguments)
+        taken.add(name)
+        write(names, name, _refined(ev, param, value))
+    for param in params.kwonly_params:
+        name = param.name.value
+        taken.add(name)
+        value = keywords[name] if name in keywords else _missing(ev, param, open_arguments)
+        write(names, name, _refined(ev, param, value))
+    if isinstance(params.star_arg, cst.Param):
+        rest = tuple(positional[len(ordered) :])
+        value = ListValue(None) if open_arguments else TupleValue(rest)
+        write(names, params.star_arg.name.value, value)
+    if params.star_kwarg is not None:
+        others: dict[object, Value] = {k: v for k, v in keywords.items() if k not in taken}
+        write(names, params.star_kwarg.name.value, DictValue(others, closed=not open_arguments))
+
+
+def _missing(ev: Evaluator, param: cst.Param, open_arguments: bool) -> Value:
+    name = param.name.value
+    if param.default is None or open_arguments:
+        return annotated_value(ev, param.annotation, name) or Unknown(name)
+    return ev.evaluate(param.default)
+
+
+def _refined(ev: Evaluator, param: cst.Param, value: Value) -> Value:
+    """What the annotation adds to an argument about which nothing is known."""
+    if isinstance(value, Unknown) and value.tensor is None and param.annotation is not None:
+        return annotated_value(ev, param.annotation, param.name.value) or value
+    return value
+
+
+def bind_unknown(ev: Evaluator, params: cst.Parameters, receiver: Value | None) -> None:
+    """Bind every parameter to what its annotation says, or to an Unknown of its own name."""
+    names = ev.frame.scope.names
+    ordered = [*params.posonly_params, *params.params]
+    if receiver is not None and ordered:
+        ev.journal.write(names, ordered.pop(0).name.value, receiver)
+    for param in (*ordered, *params.kwonly_params):
+        name = param.name.value
+        value = annotated_value(ev, param.annotation, name)
+        if value is None or (isinstance(param.default, cst.Name) and param.default.value == "None"):
+            value = Unknown(name, tensor=getattr(value, "tensor", None))
+        ev.journal.write(names, name, value)
+    if isinstance(params.star_arg, cst.Param):
+        ev.journal.write(names, params.star_arg.name.value, ListValue(None))
+    if params.star_kwarg is not None:
+        ev.journal.write(names, params.star_kwarg.name.value, DictValue({}, closed=False))

@@ -1,0 +1,54 @@
+"""What a loop over a value sees."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from shapefix.interpreter.calls import Arguments, Call, call_method
+from shapefix.interpreter.classes import member
+from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.joins import join
+from shapefix.interpreter.subscripts import item
+from shapefix.interpreter.values import (
+    Constant,
+    DictValue,
+    InstanceValue,
+    LibraryObject,
+    ListValue,
+    TensorValue,
+    TupleValue,
+    Unknown,
+    Value,
+    elements,
+)
+
+
+def iterate(ev: Evaluator, iterable: Value, node: cst.CSTNode) -> Value:
+    """iterable as a tuple or list, its number of items unknown where it is."""
+    if isinstance(iterable, (TupleValue, ListValue)):
+        return iterable
+    if isinstance(iterable, DictValue):
+        keys = tuple(Constant(key) for key in iterable.fields)
+        return ListValue(keys) if iterable.closed else ListValue(None)
+    if isinstance(iterable, LibraryObject):
+        method = ev.library.method(iterable.kind, "__iter__")
+        if method is not None:
+            return method(Call(ev, f"{iterable.kind}.__iter__", ev.place(node), Arguments(), iterable))
+    if isinstance(iterable, InstanceValue):
+        if member(iterable.cls, "__iter__") is not None:
+            return call_method(ev, iterable, "__iter__", Arguments(), node)
+        if member(iterable.cls, "__getitem__") is not None:
+            element = call_method(ev, iterable, "__getitem__", Arguments([Unknown("index")]), node)
+            return ListValue(None, element)
+    if isinstance(iterable, TensorValue):
+        return ListValue(None, item(ev, iterable, Constant(0), node))
+    return ListValue(None)
+
+
+def each(ev: Evaluator, iterable: Value) -> Value:
+    """What any one item of iterable is."""
+    items = elements(iterable)
+    element = iterable.element if isinstance(iterable, ListValue) else None
+    for value in items or ():
+        element = value if element is None else join(element, value)
+    return element if element is not None else Unknown()

@@ -1,0 +1,193 @@
+"""A parsed file, the places in it, and the names that its top level binds."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+import libcst as cst
+from libcst.metadata import MetadataWrapper, PositionProvider
+
+from shapefix.diagnostics import Span
+
+Node = TypeVar("Node", bound=cst.CSTNode)
+Result = TypeVar("Result")
+Statement = cst.BaseStatement | cst.BaseSmallStatement
+
+
+class Module:
+    """One source file: its tree, and what is computed from the tree when somebody asks."""
+
+    def __init__(self, path: str, name: str, text: str, tree: cst.Module) -> None:
+        self.path = path
+        self.name = name
+        self.text = text
+        self.tree = tree
+        self._positions: Mapping[cst.CSTNode, object] | None = None
+        self._bindings: dict[str, list[Statement]] | None = None
+        self._computed: dict[tuple[cst.CSTNode, object], object] = {}
+
+    @property
+    def package(self) -> str:
+        """The package that relative imports in this file start from."""
+        if self.path.endswith("__init__.py"):
+            return self.name
+        return self.name.rpartition(".")[0]
+
+    @property
+    def bindings(self) -> dict[str, list[Statement]]:
+        """The top-level statements that bind each name, in their order; star imports stand under `*`."""
+        if self._bindings is None:
+            self._bindings = {}
+            for statement in _binding_statements(self.tree.body):
+                for name in _bound_names(statement):
+                    self._bindings.setdefault(name, []).append(statement)
+        return self._bindings
+
+    def span(self, node: cst.CSTNode) -> Span:
+        """Where node stands. The first call computes all positions of the file, which is why checks ask late."""
+        if self._positions is None:
+            wrapper = MetadataWrapper(self.tree, unsafe_skip_copy=True)
+            self._positions = wrapper.resolve(PositionProvider)
+        where = self._positions[node]
+        start, end = where.start, where.end  # type: ignore[attr-defined]
+        return Span(self.path, start.line, start.column + 1, end.line, end.column + 1)
+
+    def once(self, node: Node, compute: Callable[[Node], Result]) -> Result:
+        """What compute says of a node of this tree, computed the first time that somebody asks."""
+        key = (node, compute)
+        if key not in self._computed:
+            self._computed[key] = compute(node)
+        return self._computed[key]  # type: ignore[return-value]
+
+    def forget_positions(self) -> None:
+        """Free the positions; they are computed again when somebody asks."""
+        self._positions = None
+
+    def code(self, node: cst.CSTNode) -> str:
+        """The source text of node, on one line."""
+        return " ".join(self.tree.code_for_node(node).split())
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Place:
+    """A node in a file."""
+
+    module: Module
+    node: cst.CSTNode
+
+    @property
+    def span(self) -> Span:
+        return self.module.span(self.node)
+
+    @property
+    def code(self) -> str:
+        return self.module.code(self.node)
+
+
+class ModuleCache:
+    """The most recently used parsed files, bounded by their number of lines so that memory stays flat.
+
+    load parses a path, and raises what parsing raises.
+    """
+
+    def __init__(self, load: Callable[[str], Module], lines: int = 60_000) -> None:
+        self._load = load
+        self._lines = lines
+        self._modules: OrderedDict[str, tuple[Module, int]] = OrderedDict()
+        self._held = 0
+
+    def get(self, path: str) -> Module:
+        """The file at path, parsed."""
+        if path not in self._modules:
+            return self.add(self._load(path))
+        self._modules.move_to_end(path)
+        return self._modules[path][0]
+
+    def kept(self, path: str, text: str) -> Module | None:
+        """The file at path if it is here, and was parsed from this text."""
+        module, _ = self._modules.get(path, (None, 0))
+        return module if module is not None and module.text == text else None
+
+    def add(self, module: Module) -> Module:
+        """Keep a parsed file, and let go of those that were not used for longest."""
+        _, replaced = self._modules.pop(module.path, (module, 0))
+        lines = module.text.count("\n") + 1
+        self._modules[module.path] = (module, lines)
+        self._held += lines - replaced
+        while self._held > self._lines and len(self._modules) > 1:
+            _, (_, dropped) = self._modules.popitem(last=False)
+            self._held -= dropped
+        return module
+
+
+def _binding_statements(body: object) -> Iterator[Statement]:
+    """The statements that may bind a top-level name, those inside if, try and with included."""
+    for statement in body:  # type: ignore[attr-defined]
+        if isinstance(statement, cst.SimpleStatementLine):
+            yield from statement.body
+        elif isinstance(statement, (cst.FunctionDef, cst.ClassDef)):
+            yield statement
+        elif isinstance(statement, cst.If):
+            yield from _branches(statement)
+        elif isinstance(statement, (cst.Try, cst.TryStar)):
+            yield from _binding_statements(statement.body.body)
+            for handler in statement.handlers:
+                yield from _binding_statements(handler.body.body)
+            if statement.orelse:
+                yield from _binding_statements(statement.orelse.body.body)
+        elif isinstance(statement, cst.With):
+            yield from _binding_statements(statement.body.body)
+
+
+def _branches(statement: cst.If) -> Iterator[Statement]:
+    test = statement.test
+    # What only runs as a script is not there for whoever imports the file.
+    if isinstance(test, cst.Comparison) and isinstance(test.left, cst.Name) and test.left.value == "__name__":
+        return
+    yield from _binding_statements(statement.body.body)
+    orelse = statement.orelse
+    if isinstance(orelse, cst.If):
+        yield from _branches(orelse)
+    elif orelse is not None:
+        yield from _binding_statements(orelse.body.body)
+
+
+def _bound_names(statement: Statement) -> Iterator[str]:
+    if isinstance(statement, (cst.FunctionDef, cst.ClassDef)):
+        yield statement.name.value
+    elif isinstance(statement, cst.Assign):
+        for target in statement.targets:
+            yield from target_names(target.target)
+    elif isinstance(statement, (cst.AnnAssign, cst.AugAssign)):
+        yield from target_names(statement.target)
+    elif isinstance(statement, (cst.Import, cst.ImportFrom)):
+        if isinstance(statement.names, cst.ImportStar):
+            yield "*"
+            return
+        for alias in statement.names:
+            if alias.asname is not None:
+                yield from target_names(alias.asname.name)
+            else:
+                yield dotted_name(alias.name).partition(".")[0]
+
+
+def target_names(target: cst.CSTNode) -> Iterator[str]:
+    """The plain names that an assignment to target binds."""
+    if isinstance(target, cst.Name):
+        yield target.value
+    elif isinstance(target, (cst.Tuple, cst.List)):
+        for element in target.elements:
+            yield from target_names(element.value)
+
+
+def dotted_name(node: cst.CSTNode) -> str:
+    """`a.b.c` of a chain of names; an empty string for anything else."""
+    if isinstance(node, cst.Name):
+        return node.value
+    if isinstance(node, cst.Attribute):
+        left = dotted_name(node.value)
+        return f"{left}.{node.attr.value}" if left else ""
+    return ""

@@ -1,0 +1,112 @@
+"""From a name to what it is bound to: local, enclosing, module, another file of the project, built in."""
+
+from __future__ import annotations
+
+import builtins
+
+import libcst as cst
+
+from shapefix.interpreter.evaluator import Evaluator, Frame
+from shapefix.interpreter.modules import Module, Statement, dotted_name
+from shapefix.interpreter.scopes import Scope
+from shapefix.interpreter.values import Imported, ModuleValue, Reference, Unknown, Value
+
+_BUILTINS = frozenset(dir(builtins))
+
+
+def look_up(ev: Evaluator, name: str) -> Value:
+    """What name means in the current frame."""
+    scope: Scope | None = ev.frame.scope
+    while scope is not None:
+        value = scope.names.get(name)
+        if value is not None:
+            if isinstance(value, Imported):
+                value = resolve(ev, value)
+                with ev.outside_branches():
+                    ev.journal.write(scope.names, name, value)
+            return value
+        scope = scope.outer
+    value = module_name(ev, ev.frame.module, name)
+    if value is not None:
+        return value
+    if name in _BUILTINS or ev.library.function(f"builtins.{name}") is not None:
+        return Reference(f"builtins.{name}")
+    return Unknown(name)
+
+
+def scope_of(ev: Evaluator, module: Module) -> Scope:
+    """The top-level scope of a module, filled as names are asked for."""
+    scope = ev.module_scopes.get(module.path)
+    if scope is None:
+        scope = ev.module_scopes[module.path] = Scope()
+    return scope
+
+
+def module_name(ev: Evaluator, module: Module, name: str) -> Value | None:
+    """What a module's top level binds to name, running just the statements that bind it; None for nothing."""
+    scope = scope_of(ev, module)
+    found = scope.names.get(name)
+    if found is None and name not in scope.names:
+        bindings = module.bindings.get(name)
+        if bindings is None:
+            found = _through_star_imports(ev, module, name)
+        elif id(bindings) not in ev.visited:
+            # Marked first: a module that needs itself to define a name gets no further.
+            ev.visited.add(id(bindings))
+            _define(ev, module, scope, bindings)
+            found = scope.names.get(name)
+    if isinstance(found, Imported):
+        found = resolve(ev, found)
+        with ev.outside_branches():
+            ev.journal.write(scope.names, name, found)
+    return found
+
+
+def _define(ev: Evaluator, module: Module, scope: Scope, statements: list[Statement]) -> None:
+    if len(ev.frames) > 40:
+        return
+    ev.frames.append(Frame(module, scope))
+    calls, ev.calls = ev.calls, ()
+    try:
+        with ev.outside_branches():
+            for statement in statements:
+                ev.execute(statement)
+    finally:
+        ev.frames.pop()
+        ev.calls = calls
+
+
+def _through_star_imports(ev: Evaluator, module: Module, name: str) -> Value | None:
+    for statement in module.bindings.get("*", ()):
+        if not isinstance(statement, cst.ImportFrom) or id(statement) in ev.visited:
+            continue
+        named = dotted_name(statement.module) if statement.module is not None else ""
+        path = ev.files.locate(module, named, len(statement.relative))
+        other = ev.files.module(path) if path is not None else None
+        if other is None or other is module:
+            continue
+        ev.visited.add(id(statement))
+        try:
+            found = module_name(ev, other, name)
+        finally:
+            ev.visited.discard(id(statement))
+        if found is not None:
+            return found
+    return None
+
+
+def resolve(ev: Evaluator, imported: Imported) -> Value:
+    """What an import of a project file brings; Unknown where the file or the name is missing."""
+    module = ev.files.module(imported.path)
+    if module is None:
+        return Unknown(imported.name or "")
+    if imported.name is None:
+        return ModuleValue(module)
+    value = module_name(ev, module, imported.name)
+    if value is None:
+        # `from package import submodule`
+        path = ev.files.locate(module, imported.name, 1) if module.path.endswith("__init__.py") else None
+        if path is not None:
+            return resolve(ev, Imported(path, None))
+        return Unknown(imported.name)
+    return value

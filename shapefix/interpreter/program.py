@@ -1,0 +1,74 @@
+"""Running a file: its top level as a script first, then every function that nobody called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.interpreter import blocks, expressions, statements
+from shapefix.interpreter.classes import loosen, member
+from shapefix.interpreter.evaluator import Evaluator, Frame
+from shapefix.interpreter.functions import run_unasked
+from shapefix.interpreter.modules import Module
+from shapefix.interpreter.names import scope_of
+from shapefix.interpreter.values import ClassValue, Constant, FunctionValue, InstanceValue
+
+TABLES = (blocks, expressions, statements)
+"""The modules that register what each kind of node does."""
+
+
+def run_program(ev: Evaluator, module: Module) -> None:
+    """Run module in ev; what happened stands in ev.events afterwards."""
+    scope = scope_of(ev, module)
+    scope.names["__name__"] = Constant("__main__")
+    for statements_ in module.bindings.values():
+        ev.visited.add(id(statements_))
+    frame = Frame(module, scope)
+    ev.frames.append(frame)
+    budget = ev.allowance
+    try:
+        ev.run(module.tree)
+        for function, receiver in _uncalled(ev, module, frame):
+            # What is left is shared out, so that the last function is not worse off than the first by much.
+            ev.allowance = min(budget, ev.steps + max(500, (budget - ev.steps) // 8))
+            ev.journal.begin()
+            run_unasked(ev, function, receiver)
+            ev.journal.undo()
+    finally:
+        ev.frames.pop()
+        ev.allowance = budget
+
+
+def _uncalled(
+    ev: Evaluator, module: Module, frame: Frame
+) -> Iterator[tuple[FunctionValue, InstanceValue | None]]:
+    for value in list(frame.scope.names.values()):
+        if isinstance(value, FunctionValue) and value.module is module:
+            if id(value.node) not in ev.visited:
+                yield value, None
+        elif isinstance(value, ClassValue) and value.module is module:
+            yield from _uncalled_methods(ev, value)
+
+
+def _uncalled_methods(ev: Evaluator, cls: ClassValue) -> Iterator[tuple[FunctionValue, InstanceValue | None]]:
+    waiting = [
+        value
+        for value in cls.fields.values()
+        if isinstance(value, FunctionValue) and value.owner is cls and id(value.node) not in ev.visited
+    ]
+    if not waiting:
+        return
+    instance = InstanceValue(cls)
+    init = member(cls, "__init__")
+    if isinstance(init, FunctionValue):
+        run_unasked(ev, init, instance)
+    loosen(instance)
+    for function in waiting:
+        if id(function.node) not in ev.visited:
+            yield function, None if function.binding in ("staticmethod", "classmethod") else instance
+
+
+def parsed(path: str, name: str, text: str) -> Module:
+    """A module from its text. Raises libcst.ParserSyntaxError, and RecursionError for what nests too deep."""
+    return Module(path, name, text, cst.parse_module(text))

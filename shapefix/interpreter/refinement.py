@@ -1,0 +1,43 @@
+"""Facts that code states about a tensor by the way it uses it."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.values import Integer, TensorValue, Value
+from shapefix.tensors.layout import contiguous, unknown_strides
+from shapefix.tensors.sizes import Size
+
+
+def refine_rank(ev: Evaluator, tensor: TensorValue, names: list[str]) -> tuple[Size, ...]:
+    """Take it that tensor has as many dimensions as there are names; its sizes, new ones called by the names."""
+    if tensor.layout is None:
+        rank = len(names)
+        sizes = []
+        for dim, name in enumerate(names):
+            known = tensor.settled(dim) or tensor.settled(dim - rank)
+            sizes.append(known or Size.symbol(name or f"size({dim})"))
+        layout = contiguous(sizes) if tensor.contiguous else unknown_strides(sizes)
+        ev.journal.write(tensor, "layout", layout)
+        return tuple(sizes)
+    return tensor.layout.sizes
+
+
+def name_size(ev: Evaluator, value: Value, name: str) -> None:
+    """Let messages call a size what the user's code calls it, unless it already bears a name of the user's."""
+    if isinstance(value, Integer) and value.size.value is None:
+        symbols = tuple(value.size.symbols)
+        if len(symbols) == 1 and value.size == Size.from_symbol(symbols[0]):
+            symbol = symbols[0]
+            if symbol.name not in ev.frame.scope.names:
+                ev.symbol_names.setdefault(symbol, name)
+
+
+def target_name(node: cst.CSTNode) -> str:
+    """What an assignment target is called: `B`, or `b` of `self.b`; nothing for `_`."""
+    if isinstance(node, cst.Name):
+        return "" if set(node.value) == {"_"} else node.value
+    if isinstance(node, cst.Attribute):
+        return node.attr.value
+    return ""

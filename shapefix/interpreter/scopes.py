@@ -1,0 +1,129 @@
+"""Scopes, and the journal through which everything that can change is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from shapefix.interpreter.joins import join
+from shapefix.interpreter.values import TensorValue, Value
+
+Container = dict[Any, Any] | TensorValue
+Location = tuple[int, Any]
+
+MISSING: Any = object()
+
+
+class Scope:
+    """The names of a function, a module or a comprehension, and the scope around it."""
+
+    __slots__ = ("elsewhere", "names", "outer")
+
+    def __init__(self, outer: Scope | None = None) -> None:
+        self.outer = outer
+        self.names: dict[str, Value] = {}
+        self.elsewhere: dict[str, Scope] | None = None
+        """Names that a `global` or `nonlocal` statement sends to another scope."""
+
+    def home(self, name: str) -> Scope:
+        """The scope that an assignment to name writes to."""
+        if self.elsewhere is not None:
+            return self.elsewhere.get(name, self)
+        return self
+
+
+class Changes:
+    """What one path through the code wrote: for each location its container, its key, and the value at the end."""
+
+    __slots__ = ("written",)
+
+    def __init__(self) -> None:
+        self.written: dict[Location, tuple[Container, Any, Any]] = {}
+
+
+def _read(container: Container, key: Any) -> Any:
+    if isinstance(container, dict):
+        return container.get(key, MISSING)
+    return container.layout
+
+
+def _put(container: Container, key: Any, value: Any) -> None:
+    if isinstance(container, TensorValue):
+        container.layout = value
+    elif value is MISSING:
+        container.pop(key, None)
+    else:
+        container[key] = value
+
+
+class Journal:
+    """Remembers what was written since each open branch began, so that it can be undone and joined."""
+
+    def __init__(self) -> None:
+        self._logs: list[dict[Location, tuple[Container, Any, Any]]] = []
+
+    @property
+    def depth(self) -> int:
+        return len(self._logs)
+
+    def write(self, container: Container, key: Any, value: Any) -> None:
+        """Set container[key]; a tensor's only key is "layout"."""
+        if self._logs:
+            log = self._logs[-1]
+            location = (id(container), key)
+            if location not in log:
+                log[location] = (container, key, _read(container, key))
+        _put(container, key, value)
+
+    def delete(self, container: dict[Any, Any], key: Any) -> None:
+        self.write(container, key, MISSING)
+
+    def begin(self) -> None:
+        self._logs.append({})
+
+    def undo(self) -> Changes:
+        """Close the innermost branch as if it had not run, and return what it did."""
+        changes = Changes()
+        log = self._logs.pop()
+        for location, (container, key, old) in log.items():
+            changes.written[location] = (container, key, _read(container, key))
+            _put(container, key, old)
+        return changes
+
+    def keep(self) -> None:
+        """Close the innermost branch and let what it wrote stand."""
+        log = self._logs.pop()
+        if self._logs:
+            outer = self._logs[-1]
+            for location, entry in log.items():
+                outer.setdefault(location, entry)
+
+    def since(self, depth: int) -> Changes:
+        """What has been written since the branch that was opened at depth; nothing is undone."""
+        changes = Changes()
+        for log in self._logs[depth:]:
+            for location, (container, key, _) in log.items():
+                changes.written[location] = (container, key, _read(container, key))
+        return changes
+
+    def apply(self, paths: Iterable[Changes]) -> None:
+        """Make the state what it is after one of several paths, nobody knows which."""
+        paths = list(paths)
+        if len(paths) == 1:
+            for container, key, value in paths[0].written.values():
+                self.write(container, key, value)
+            return
+        touched: dict[Location, tuple[Container, Any]] = {}
+        for path in paths:
+            for location, (container, key, _) in path.written.items():
+                touched[location] = (container, key)
+        for location, (container, key) in touched.items():
+            before = _read(container, key)
+            after: Any = MISSING
+            for path in paths:
+                value = path.written[location][2] if location in path.written else before
+                # A name that one path does not bind can only be read after another one.
+                if value is MISSING:
+                    continue
+                after = value if after is MISSING else join(after, value)
+            self.write(container, key, after)

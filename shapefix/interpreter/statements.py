@@ -1,0 +1,259 @@
+"""What statements do: small statements, definitions and imports. Those with a body stand in blocks.py."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from shapefix.interpreter import arithmetic
+from shapefix.interpreter.annotations import annotated_value
+from shapefix.interpreter.evaluator import Evaluator, Flow, Frame, statement
+from shapefix.interpreter.events import Discarded, InPlaceWrite
+from shapefix.interpreter.modules import dotted_name
+from shapefix.interpreter.scopes import Scope
+from shapefix.interpreter.targets import bind, delete
+from shapefix.interpreter.values import (
+    NONE,
+    ClassValue,
+    Constant,
+    FunctionValue,
+    Imported,
+    ListValue,
+    Reference,
+    TensorValue,
+    TupleValue,
+    Unknown,
+    Value,
+)
+
+
+@statement(cst.Expr)
+def expression_statement(ev: Evaluator, node: cst.Expr) -> int:
+    ev.called = None
+    value = ev.evaluate(node.value)
+    if ev.called is not None and ev.called[0] is node.value:
+        call, function, receiver = ev.called
+        ev.emit(Discarded(ev.place(node), ev.calls, call, function, receiver, value))
+    return Flow.FALLS_THROUGH
+
+
+@statement(cst.Assign)
+def assign(ev: Evaluator, node: cst.Assign) -> int:
+    value = ev.evaluate(node.value)
+    for target in node.targets:
+        bind(ev, target.target, value)
+    return Flow.FALLS_THROUGH
+
+
+@statement(cst.AnnAssign)
+def annotated_assign(ev: Evaluator, node: cst.AnnAssign) -> int:
+    if node.value is not None:
+        value = ev.evaluate(node.value)
+        if isinstance(value, Unknown) and value.tensor is None:
+            name = node.target.value if isinstance(node.target, cst.Name) else ""
+            value = annotated_value(ev, node.annotation, name) or value
+        bind(ev, node.target, value)
+    return Flow.FALLS_THROUGH
+
+
+_IN_PLACE = {
+    cst.AddAssign: cst.Add,
+    cst.SubtractAssign: cst.Subtract,
+    cst.MultiplyAssign: cst.Multiply,
+    cst.DivideAssign: cst.Divide,
+    cst.FloorDivideAssign: cst.FloorDivide,
+    cst.ModuloAssign: cst.Modulo,
+    cst.PowerAssign: cst.Power,
+    cst.BitAndAssign: cst.BitAnd,
+    cst.BitOrAssign: cst.BitOr,
+    cst.BitXorAssign: cst.BitXor,
+    cst.LeftShiftAssign: cst.LeftShift,
+    cst.RightShiftAssign: cst.RightShift,
+}
+
+
+@statement(cst.AugAssign)
+def augmented_assign(ev: Evaluator, node: cst.AugAssign) -> int:
+    before = ev.evaluate(node.target)
+    operand = ev.evaluate(node.value)
+    kind = _IN_PLACE.get(type(node.operator))
+    if isinstance(before, TensorValue):
+        if kind is not None:
+            ev.emit(InPlaceWrite(ev.place(node), ev.calls, before, "augmented"))
+        return Flow.FALLS_THROUGH
+    if isinstance(before, ListValue) and kind is cst.Add:
+        joined = arithmetic.operate(ev, cst.Add, before, operand, node)
+        items = joined.items if isinstance(joined, ListValue) else None
+        ev.journal.write(before.fields, "items", items)
+        ev.journal.write(before.fields, "element", None)
+        return Flow.FALLS_THROUGH
+    value = arithmetic.operate(ev, kind, before, operand, node) if kind is not None else Unknown()
+    bind(ev, node.target, value)
+    return Flow.FALLS_THROUGH
+
+
+@statement(cst.Return)
+def return_(ev: Evaluator, node: cst.Return) -> int:
+    ev.frame.returns.append(ev.evaluate(node.value) if node.value is not None else NONE)
+    return Flow.LEAVES
+
+
+@statement(cst.Raise)
+def raise_(ev: Evaluator, node: cst.Raise) -> int:
+    if node.exc is not None:
+        ev.evaluate(node.exc)
+    return Flow.LEAVES
+
+
+@statement(cst.Break)
+def break_(ev: Evaluator, node: cst.Break) -> int:
+    if ev.frame.loops:
+        loop = ev.frame.loops[-1]
+        loop.breaks.append(ev.journal.since(loop.depth))
+    return Flow.LEAVES
+
+
+@statement(cst.Continue)
+def continue_(ev: Evaluator, node: cst.Continue) -> int:
+    if ev.frame.loops:
+        loop = ev.frame.loops[-1]
+        loop.continues.append(ev.journal.since(loop.depth))
+    return Flow.LEAVES
+
+
+@statement(cst.Assert)
+def assert_(ev: Evaluator, node: cst.Assert) -> int:
+    ev.evaluate(node.test)
+    return Flow.FALLS_THROUGH
+
+
+@statement(cst.Del)
+def del_(ev: Evaluator, node: cst.Del) -> int:
+    delete(ev, node.target)
+    return Flow.FALLS_THROUGH
+
+
+@statement(cst.Global)
+def global_(ev: Evaluator, node: cst.Global) -> int:
+    scope = ev.frame.scope
+    top = scope
+    while top.outer is not None:
+        top = top.outer
+    scope.elsewhere = {**(scope.elsewhere or {}), **{item.name.value: top for item in node.names}}
+    return Flow.FALLS_THROUGH
+
+
+@statement(cst.Nonlocal)
+def nonlocal_(ev: Evaluator, node: cst.Nonlocal) -> int:
+    scope = ev.frame.scope
+    homes = dict(scope.elsewhere or {})
+    for item in node.names:
+        outer = scope.outer
+        while outer is not None and item.name.value not in outer.names:
+            outer = outer.outer
+        if outer is not None:
+            homes[item.name.value] = outer
+    scope.elsewhere = homes
+    return Flow.FALLS_THROUGH
+
+
+@statement(cst.Import)
+def import_(ev: Evaluator, node: cst.Import) -> int:
+    for alias in node.names:
+        dotted = dotted_name(alias.name)
+        if alias.asname is not None:
+            bind(ev, alias.asname.name, _imported_module(ev, dotted))
+        else:
+            top = dotted.partition(".")[0]
+            bind(ev, cst.Name(top), _imported_module(ev, top))
+    return Flow.FALLS_THROUGH
+
+
+def _imported_module(ev: Evaluator, dotted: str) -> Value:
+    path = ev.files.locate(ev.frame.module, dotted, 0)
+    return Imported(path, None) if path is not None else Reference(dotted)
+
+
+@statement(cst.ImportFrom)
+def import_from(ev: Evaluator, node: cst.ImportFrom) -> int:
+    dotted = dotted_name(node.module) if node.module is not None else ""
+    level = len(node.relative)
+    if isinstance(node.names, cst.ImportStar):
+        return Flow.FALLS_THROUGH
+    path = ev.files.locate(ev.frame.module, dotted, level)
+    for alias in node.names:
+        name = dotted_name(alias.name)
+        value: Value
+        if path is not None:
+            value = Imported(path, name)
+        elif level == 0:
+            value = Reference(f"{dotted}.{name}")
+        else:
+            submodule = ev.files.locate(ev.frame.module, f"{dotted}.{name}" if dotted else name, level)
+            value = Imported(submodule, None) if submodule is not None else Unknown(name)
+        bind(ev, alias.asname.name if alias.asname is not None else alias.name, value)
+    return Flow.FALLS_THROUGH
+
+
+@statement(cst.FunctionDef)
+def define_function(ev: Evaluator, node: cst.FunctionDef) -> int:
+    function = FunctionValue(node.name.value, node, ev.frame.module, ev.frame.scope)
+    function.binding = binding(ev, node)
+    ev.journal.write(ev.frame.scope.home(function.name).names, function.name, function)
+    return Flow.FALLS_THROUGH
+
+
+def binding(ev: Evaluator, node: cst.FunctionDef) -> str:
+    """What the decorators make of a function (see FunctionValue)."""
+    result = ""
+    for decorator in node.decorators:
+        target = decorator.decorator
+        if isinstance(target, cst.Call):
+            target = target.func
+        value = ev.evaluate(target)
+        name = value.name if isinstance(value, Reference) else ""
+        if name in ("builtins.property", "functools.cached_property"):
+            result = "property"
+        elif name in ("builtins.staticmethod", "builtins.classmethod"):
+            result = name.rpartition(".")[2]
+        elif not (name and ev.library.is_transparent(name)):
+            return "unknown"
+    return result
+
+
+@statement(cst.ClassDef)
+def define_class(ev: Evaluator, node: cst.ClassDef) -> int:
+    bases = tuple(ev.evaluate(arg.value) for arg in node.bases if not arg.star)
+    fields: dict[str, Value] = {}
+    cls = ClassValue(node.name.value, node, ev.frame.module, bases, fields)
+    body = Scope(ev.frame.scope)
+    body.names = fields
+    ev.frames.append(Frame(ev.frame.module, body, cls))
+    try:
+        ev.run(node.body)
+    finally:
+        ev.frames.pop()
+    for value in fields.values():
+        if isinstance(value, FunctionValue) and value.closure is body:
+            value.owner = cls
+            # A method does not see the names of its class.
+            value.closure = ev.frame.scope
+    if _is_dataclass(ev, node):
+        names = [
+            Constant(line.target.value)
+            for statement_ in node.body.body
+            if isinstance(statement_, cst.SimpleStatementLine)
+            for line in statement_.body
+            if isinstance(line, cst.AnnAssign) and isinstance(line.target, cst.Name)
+        ]
+        fields["@dataclass"] = TupleValue(tuple(names))
+    ev.journal.write(ev.frame.scope.home(cls.name).names, cls.name, cls)
+    return Flow.FALLS_THROUGH
+
+
+def _is_dataclass(ev: Evaluator, node: cst.ClassDef) -> bool:
+    for decorator in node.decorators:
+        target = decorator.decorator
+        value = ev.evaluate(target.func if isinstance(target, cst.Call) else target)
+        if isinstance(value, Reference) and value.name == "dataclasses.dataclass":
+            return True
+    return False

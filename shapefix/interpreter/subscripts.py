@@ -1,0 +1,140 @@
+"""`value[index]`."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from shapefix.interpreter.calls import Arguments, Call, call_library, call_method
+from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.joins import join
+from shapefix.interpreter.values import (
+    NONE,
+    Constant,
+    DictValue,
+    InstanceValue,
+    LibraryObject,
+    ListValue,
+    Shape,
+    Slice,
+    TensorValue,
+    TupleValue,
+    Unknown,
+    Value,
+    as_tensor,
+    integer,
+)
+
+
+def evaluate_subscript(ev: Evaluator, node: cst.Subscript) -> Value:
+    """The value of a subscript that is read."""
+    owner = ev.evaluate(node.value)
+    index = evaluate_index(ev, node)
+    return item(ev, owner, index, node)
+
+
+def evaluate_index(ev: Evaluator, node: cst.Subscript) -> Value:
+    """What stands between the brackets: a tuple for several entries, a Slice for `a:b`."""
+    entries = [_entry(ev, element.slice) for element in node.slice]
+    last = node.slice[-1] if node.slice else None
+    if len(entries) == 1 and last is not None and not isinstance(last.comma, cst.Comma):
+        return entries[0]
+    return TupleValue(tuple(entries))
+
+
+def _entry(ev: Evaluator, entry: cst.BaseSlice) -> Value:
+    if isinstance(entry, cst.Index):
+        return ev.evaluate(entry.value)
+    if isinstance(entry, cst.Slice):
+        lower = ev.evaluate(entry.lower) if entry.lower is not None else NONE
+        upper = ev.evaluate(entry.upper) if entry.upper is not None else NONE
+        step = ev.evaluate(entry.step) if entry.step is not None else NONE
+        return Slice(lower, upper, step)
+    return Unknown()
+
+
+def item(ev: Evaluator, owner: Value, index: Value, node: cst.CSTNode) -> Value:
+    """owner[index], read at node."""
+    if isinstance(owner, TensorValue):
+        return call_library(ev, "operator.getitem", Arguments([owner, index]), node)
+    if isinstance(owner, (TupleValue, ListValue)):
+        return _of_sequence(owner, index)
+    if isinstance(owner, DictValue):
+        if isinstance(index, Constant) and index.value in owner.fields:
+            return owner.fields[index.value]
+        return Unknown()
+    if isinstance(owner, Shape):
+        if isinstance(index, Constant) and isinstance(index.value, int):
+            return integer(owner.tensor.size(index.value))
+        return Unknown()
+    if isinstance(owner, LibraryObject):
+        method = ev.library.method(owner.kind, "__getitem__")
+        if method is not None:
+            return method(Call(ev, f"{owner.kind}.__getitem__", ev.place(node), Arguments([index]), owner))
+        if isinstance(index, Constant) and index.value in owner.fields:
+            value = owner.fields[index.value]
+            return value if isinstance(value, Value) else Unknown()
+        return Unknown()
+    if isinstance(owner, InstanceValue):
+        return call_method(ev, owner, "__getitem__", Arguments([index]), node)
+    if isinstance(owner, Constant):
+        return _of_constant(owner, index)
+    if isinstance(owner, Unknown):
+        return _of_unknown(ev, owner, index, node)
+    return Unknown()
+
+
+def _of_sequence(owner: TupleValue | ListValue, index: Value) -> Value:
+    items = owner.items
+    if isinstance(index, Constant) and isinstance(index.value, int):
+        if items is None:
+            return _element(owner)
+        if -len(items) <= index.value < len(items):
+            return items[index.value]
+        return Unknown()
+    if isinstance(index, Slice):
+        bounds = [_plain(part) for part in (index.start, index.stop, index.step)]
+        if items is not None and all(known for known, _ in bounds) and bounds[2][1] != 0:
+            part = items[slice(*(value for _, value in bounds))]
+            return TupleValue(part) if isinstance(owner, TupleValue) else ListValue(part)
+        return ListValue(None, _element(owner))
+    return _element(owner)
+
+
+def _element(owner: TupleValue | ListValue) -> Value:
+    """What any item of the sequence may be."""
+    element = owner.element if isinstance(owner, ListValue) else None
+    for value in owner.items or ():
+        element = value if element is None else join(element, value)
+    return element if element is not None else Unknown()
+
+
+def _plain(value: Value) -> tuple[bool, int | None]:
+    if isinstance(value, Constant) and (value.value is None or isinstance(value.value, int)):
+        return True, value.value
+    return False, None
+
+
+def _of_constant(owner: Constant, index: Value) -> Value:
+    if isinstance(owner.value, (str, bytes)) and isinstance(index, Constant) and isinstance(index.value, int):
+        try:
+            return Constant(owner.value[index.value])
+        except IndexError:
+            return Unknown()
+    return Unknown()
+
+
+def _of_unknown(ev: Evaluator, owner: Unknown, index: Value, node: cst.CSTNode) -> Value:
+    entries = index.items if isinstance(index, TupleValue) else ()
+    by_dimension = any(
+        isinstance(entry, Slice) or (isinstance(entry, Constant) and entry.value in (None, Ellipsis))
+        for entry in entries
+    )
+    # Only arrays take several slices at once, and an array that is used in this file is a tensor until
+    # something says otherwise.
+    if by_dimension or (
+        owner.tensor is not None and (owner.tensor.certain or owner.tensor.layout is not None)
+    ):
+        return call_library(ev, "operator.getitem", Arguments([as_tensor(owner) or owner, index]), node)
+    if isinstance(index, Constant):
+        return owner.item(index.value)
+    return Unknown()

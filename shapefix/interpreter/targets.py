@@ -1,0 +1,133 @@
+"""Binding values to assignment targets."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from shapefix.interpreter.calls import Arguments, call_method
+from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.events import InPlaceWrite
+from shapefix.interpreter.iteration import each
+from shapefix.interpreter.refinement import name_size, refine_rank, target_name
+from shapefix.interpreter.subscripts import evaluate_index
+from shapefix.interpreter.values import (
+    ClassValue,
+    Constant,
+    DictValue,
+    InstanceValue,
+    LibraryObject,
+    ListValue,
+    Shape,
+    TensorValue,
+    Unknown,
+    Value,
+    elements,
+    integer,
+)
+
+
+def bind(ev: Evaluator, target: cst.CSTNode, value: Value) -> None:
+    """Assign value to target."""
+    if isinstance(target, cst.Name):
+        if isinstance(value, Unknown) and not value.hint:
+            value.hint = target.value
+        scope = ev.frame.scope.home(target.value)
+        ev.journal.write(scope.names, target.value, value)
+    elif isinstance(target, (cst.Tuple, cst.List)):
+        _unpack(ev, target, value)
+    elif isinstance(target, cst.Attribute):
+        _set_attribute(ev, ev.evaluate(target.value), target.attr.value, value)
+    elif isinstance(target, cst.Subscript):
+        _set_item(ev, target, value)
+    elif isinstance(target, cst.StarredElement):
+        bind(ev, target.value, value)
+
+
+def _unpack(ev: Evaluator, target: cst.Tuple | cst.List, value: Value) -> None:
+    entries = target.elements
+    stars = [i for i, entry in enumerate(entries) if isinstance(entry, cst.StarredElement)]
+    if isinstance(value, Shape) and not stars:
+        sizes = refine_rank(ev, value.tensor, [target_name(entry.value) for entry in entries])
+        if len(sizes) == len(entries):
+            for entry, size in zip(entries, sizes, strict=True):
+                bind(ev, entry.value, integer(size))
+            return
+    items = elements(value)
+    if items is not None and not stars and len(items) == len(entries):
+        for entry, item in zip(entries, items, strict=True):
+            name_size(ev, item, target_name(entry.value))
+            bind(ev, entry.value, item)
+        return
+    if items is not None and len(stars) == 1 and len(items) >= len(entries) - 1:
+        star = stars[0]
+        behind = len(entries) - star - 1
+        for entry, item in zip(entries[:star], items[:star], strict=True):
+            bind(ev, entry.value, item)
+        bind(ev, entries[star].value, ListValue(items[star : len(items) - behind]))
+        if behind:
+            for entry, item in zip(entries[-behind:], items[-behind:], strict=True):
+                bind(ev, entry.value, item)
+        return
+    for position, entry in enumerate(entries):
+        if isinstance(entry, cst.StarredElement):
+            bind(ev, entry.value, ListValue(None))
+        elif isinstance(value, TensorValue):
+            bind(ev, entry.value, each(ev, value))
+        elif isinstance(value, Unknown):
+            bind(ev, entry.value, value.item(position) if not stars else Unknown())
+        else:
+            bind(ev, entry.value, Unknown())
+
+
+def _set_attribute(ev: Evaluator, owner: Value, name: str, value: Value) -> None:
+    if isinstance(owner, (InstanceValue, ClassValue)):
+        if isinstance(value, Unknown) and not value.hint:
+            value.hint = f"self.{name}"
+        ev.journal.write(owner.fields, name, value)
+    elif isinstance(owner, LibraryObject):
+        ev.journal.write(owner.fields, name, value)
+    elif isinstance(owner, Unknown):
+        ev.journal.write(owner.attributes, name, value)
+
+
+def _set_item(ev: Evaluator, target: cst.Subscript, value: Value) -> None:
+    owner = ev.evaluate(target.value)
+    index = evaluate_index(ev, target)
+    if isinstance(owner, TensorValue):
+        ev.emit(InPlaceWrite(ev.place(target), ev.calls, owner, "index"))
+    elif isinstance(owner, DictValue):
+        if isinstance(index, Constant):
+            ev.journal.write(owner.fields, index.value, value)
+        else:
+            owner.closed = False
+    elif isinstance(owner, ListValue):
+        items = owner.items
+        if items is not None and isinstance(index, Constant) and isinstance(index.value, int):
+            if -len(items) <= index.value < len(items):
+                at = index.value % len(items)
+                ev.journal.write(owner.fields, "items", (*items[:at], value, *items[at + 1 :]))
+        else:
+            ev.journal.write(owner.fields, "items", None)
+            ev.journal.write(owner.fields, "element", None)
+    elif isinstance(owner, InstanceValue):
+        call_method(ev, owner, "__setitem__", Arguments([index, value]), target)
+    elif isinstance(owner, LibraryObject):
+        method = ev.library.method(owner.kind, "__setitem__")
+        if method is None and isinstance(index, Constant):
+            ev.journal.write(owner.fields, index.value, value)
+    elif isinstance(owner, Unknown) and isinstance(index, Constant):
+        ev.journal.write(owner.attributes, f"[{index.value!r}]", value)
+
+
+def delete(ev: Evaluator, target: cst.CSTNode) -> None:
+    """What `del target` takes away."""
+    if isinstance(target, cst.Subscript):
+        owner = ev.evaluate(target.value)
+        index = evaluate_index(ev, target)
+        if isinstance(owner, DictValue) and isinstance(index, Constant):
+            ev.journal.delete(owner.fields, index.value)
+        elif isinstance(owner, ListValue):
+            ev.journal.write(owner.fields, "items", None)
+    elif isinstance(target, (cst.Tuple, cst.List)):
+        for entry in target.elements:
+            delete(ev, entry.value)

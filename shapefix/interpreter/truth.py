@@ -1,0 +1,92 @@
+"""Whether a condition is known to hold."""
+
+from __future__ import annotations
+
+from shapefix.interpreter.values import (
+    BoundMethod,
+    ClassValue,
+    Constant,
+    DictValue,
+    FunctionValue,
+    InstanceValue,
+    Integer,
+    LibraryObject,
+    ListValue,
+    ModuleValue,
+    Number,
+    Reference,
+    TensorValue,
+    TupleValue,
+    Value,
+)
+from shapefix.tensors.sizes import same
+
+
+def truth(value: Value) -> bool | None:
+    """What `bool(value)` gives, None where it is not known."""
+    if isinstance(value, Constant):
+        return bool(value.value)
+    if isinstance(value, TupleValue):
+        return bool(value.items)
+    if isinstance(value, ListValue):
+        return None if value.items is None else bool(value.items)
+    if isinstance(value, DictValue):
+        return True if value.fields else (False if value.closed else None)
+    if isinstance(value, (FunctionValue, BoundMethod, ClassValue, ModuleValue)):
+        return True
+    return None
+
+
+def is_none(value: Value) -> bool | None:
+    """Whether value is None, None where it is not known."""
+    if isinstance(value, Constant):
+        return value.value is None
+    if isinstance(
+        value,
+        (
+            TensorValue,
+            Integer,
+            Number,
+            TupleValue,
+            ListValue,
+            DictValue,
+            FunctionValue,
+            BoundMethod,
+            ClassValue,
+            InstanceValue,
+            LibraryObject,
+            ModuleValue,
+        ),
+    ):
+        return False
+    # An attribute of a library may be None where an optional package is missing.
+    return None
+
+
+def equal(left: Value, right: Value) -> bool | None:
+    """Whether left == right, None where it is not known."""
+    if isinstance(left, Constant) and isinstance(right, Constant):
+        return bool(left.value == right.value)
+    if isinstance(left, Integer) and isinstance(right, (Integer, Constant)):
+        return _same_size(left, right)
+    if isinstance(right, Integer) and isinstance(left, Constant):
+        return _same_size(right, left)
+    if isinstance(left, TupleValue) and isinstance(right, TupleValue):
+        if len(left.items) != len(right.items):
+            return False
+        verdicts = [equal(a, b) for a, b in zip(left.items, right.items, strict=True)]
+        if False in verdicts:
+            return False
+        return None if None in verdicts else True
+    if isinstance(left, Reference) and isinstance(right, Reference) and left.name == right.name:
+        return True
+    return None
+
+
+def _same_size(left: Integer, right: Integer | Constant) -> bool | None:
+    if isinstance(right, Integer):
+        return same(left.size, right.size)
+    if isinstance(right.value, int):
+        # Sizes are taken to be at least 1, but an int that is only used like one may still be 0 or -1.
+        return same(left.size, right.value) if right.value > 0 else None
+    return False if right.value is None or isinstance(right.value, str) else None

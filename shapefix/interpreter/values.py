@@ -1,0 +1,391 @@
+"""What a variable may hold: tensors with a layout, symbolic integers, containers, functions, objects.
+
+Values compare by identity. Those that Python can change in place keep their contents in a `fields` dictionary,
+which is only written through the Journal, so that a branch can be undone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from shapefix.tensors.layout import Layout
+from shapefix.tensors.sizes import Size
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import libcst as cst
+
+    from shapefix.interpreter.modules import Module, Place
+    from shapefix.interpreter.scopes import Scope
+
+
+class Value:
+    """Anything that an expression can evaluate to."""
+
+    __slots__ = ()
+
+
+class Unknown(Value):
+    """A value about which nothing is known but, perhaps, its name; its attributes and its size stay the same.
+
+    tensor is what it would be if it is a tensor at all: reading `.shape` twice must give the same symbols.
+    """
+
+    __slots__ = ("_attributes", "_size", "hint", "tensor")
+
+    def __init__(self, hint: str = "", tensor: TensorValue | None = None) -> None:
+        self.hint = hint
+        self.tensor = tensor
+        self._attributes: dict[str, Value] | None = None
+        self._size: Size | None = None
+
+    @property
+    def attributes(self) -> dict[str, Value]:
+        if self._attributes is None:
+            self._attributes = {}
+        return self._attributes
+
+    def attribute(self, name: str) -> Value:
+        found = self.attributes.get(name)
+        if found is None:
+            found = self.attributes[name] = Unknown(f"{self.hint}.{name}" if self.hint else name)
+        return found
+
+    def item(self, key: object) -> Value:
+        """What `value[key]` is: the same each time."""
+        subscript = f"[{key!r}]"
+        found = self.attributes.get(subscript)
+        if found is None:
+            found = self.attributes[subscript] = Unknown(f"{self.hint}{subscript}" if self.hint else "")
+        return found
+
+    def size(self) -> Size:
+        """The symbol that stands for this value where it is used as a number of elements (at least 1)."""
+        if self._size is None:
+            self._size = Size.symbol(self.hint or "n")
+        return self._size
+
+
+class Constant(Value):
+    """A str, bytes, bool, int, float, complex, None or Ellipsis that the code states."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class Integer(Value):
+    """An int that is only known as a polynomial over sizes."""
+
+    __slots__ = ("size",)
+
+    def __init__(self, size: Size) -> None:
+        self.size = size
+
+
+class Number(Value):
+    """An int or a float of unknown value, that is not used as a size: `head_dim ** -0.5`."""
+
+    __slots__ = ()
+
+
+NUMBER = Number()
+NONE = Constant(None)
+TRUE = Constant(True)
+FALSE = Constant(False)
+ELLIPSIS = Constant(Ellipsis)
+
+
+class Slice(Value):
+    """start:stop:step, as an index."""
+
+    __slots__ = ("start", "step", "stop")
+
+    def __init__(self, start: Value, stop: Value, step: Value) -> None:
+        self.start = start
+        self.stop = stop
+        self.step = step
+
+
+class Step:
+    """One operation in the life of a tensor's layout, and the one before it."""
+
+    __slots__ = ("before", "layout", "place", "subject", "verb")
+
+    def __init__(
+        self, place: Place, verb: str, layout: Layout | None, before: Step | None, subject: str = ""
+    ) -> None:
+        self.place = place
+        self.verb = verb
+        self.layout = layout
+        self.before = before
+        self.subject = subject
+
+
+class Storage:
+    """The memory that a tensor and all its views share."""
+
+    __slots__ = ()
+
+
+class TensorValue(Value):
+    """A tensor: sizes and strides where the rank is known, dtype and device where they are.
+
+    certain is False where the code only treats the value as an array: numpy has slices, too.
+    contiguous is True where the rank is unknown, and the tensor contiguous all the same.
+    views are the calls of `.view` and its like that this tensor has come through since its storage was made.
+    """
+
+    __slots__ = ("_sizes", "certain", "contiguous", "device", "dtype", "layout", "origin", "storage", "views")
+
+    def __init__(
+        self,
+        layout: Layout | None = None,
+        *,
+        contiguous: bool = False,
+        dtype: str | None = None,
+        device: str | None = None,
+        storage: Storage | None = None,
+        origin: Step | None = None,
+        views: tuple[cst.CSTNode, ...] = (),
+        certain: bool = True,
+    ) -> None:
+        self.layout = layout
+        self.dtype = dtype
+        self.device = device
+        self.storage = storage or Storage()
+        self.origin = origin
+        self.views = views
+        self.certain = certain
+        self.contiguous = contiguous
+        self._sizes: dict[int, Size] | None = None
+
+    def size(self, dim: int, name: str = "") -> Size:
+        """The size of dimension dim, the same symbol each time where it is not known.
+
+        name is what the symbol is called. Raises IndexError where the tensor has no such dimension.
+        """
+        if self.layout is not None:
+            return self.layout.sizes[dim]
+        if self._sizes is None:
+            self._sizes = {}
+        if dim not in self._sizes:
+            self._sizes[dim] = Size.symbol(name or f"size({dim})")
+        return self._sizes[dim]
+
+    def settle(self, dim: int, size: Size) -> None:
+        """Take note of a size although the rank is unknown."""
+        if self._sizes is None:
+            self._sizes = {}
+        self._sizes.setdefault(dim, size)
+
+    def settled(self, dim: int) -> Size | None:
+        """The size of dimension dim, None where nobody has asked for it or told it."""
+        if self.layout is not None:
+            return self.layout.sizes[dim] if -len(self.layout.sizes) <= dim < len(self.layout.sizes) else None
+        return self._sizes.get(dim) if self._sizes is not None else None
+
+
+class Shape(Value):
+    """`x.shape` of a tensor of unknown rank: unpacking it tells the rank."""
+
+    __slots__ = ("tensor",)
+
+    def __init__(self, tensor: TensorValue) -> None:
+        self.tensor = tensor
+
+
+class TupleValue(Value):
+    """A tuple of known length; names where it is a named tuple or a model's output."""
+
+    __slots__ = ("items", "names")
+
+    def __init__(self, items: tuple[Value, ...], names: tuple[str, ...] = ()) -> None:
+        self.items = items
+        self.names = names
+
+
+class ListValue(Value):
+    """A list, or any other iterable whose elements are like `element`.
+
+    fields: items (a tuple, or None where the length is unknown), element (what any of them is, or None).
+    """
+
+    __slots__ = ("fields",)
+
+    def __init__(self, items: tuple[Value, ...] | None, element: Value | None = None) -> None:
+        self.fields: dict[str, Any] = {"items": items, "element": element}
+
+    @property
+    def items(self) -> tuple[Value, ...] | None:
+        items: tuple[Value, ...] | None = self.fields["items"]
+        return items
+
+    @property
+    def element(self) -> Value | None:
+        element: Value | None = self.fields["element"]
+        return element
+
+
+class DictValue(Value):
+    """A dictionary with constant keys; closed is False where it may hold further keys.
+
+    fields: one entry for each known key.
+    """
+
+    __slots__ = ("closed", "fields")
+
+    def __init__(self, fields: dict[Any, Value], closed: bool = True) -> None:
+        self.fields = fields
+        self.closed = closed
+
+
+class Reference(Value):
+    """A module, function, class or constant outside the project, by its qualified name: `torch.nn.Linear`."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+class Imported(Value):
+    """A name of another file of the project, or that file itself (name None), not looked at yet."""
+
+    __slots__ = ("name", "path")
+
+    def __init__(self, path: str, name: str | None) -> None:
+        self.path = path
+        self.name = name
+
+
+class ModuleValue(Value):
+    """A module of the project."""
+
+    __slots__ = ("module",)
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+
+
+class FunctionValue(Value):
+    """A function, lambda or method of the project, with the scope that it closes over.
+
+    binding is "property", "staticmethod" or "classmethod" where a decorator makes it one, "unknown" where a
+    decorator may replace it by something else.
+    """
+
+    __slots__ = ("binding", "closure", "module", "name", "node", "owner")
+
+    def __init__(
+        self,
+        name: str,
+        node: cst.FunctionDef | cst.Lambda,
+        module: Module,
+        closure: Scope,
+        owner: ClassValue | None = None,
+        binding: str = "",
+    ) -> None:
+        self.name = name
+        self.binding = binding
+        self.node = node
+        self.module = module
+        self.closure = closure
+        self.owner = owner
+
+
+class ClassValue(Value):
+    """A class of the project: its bases (classes, or references where they lie outside) and its body's names."""
+
+    __slots__ = ("bases", "fields", "module", "name", "node")
+
+    def __init__(
+        self,
+        name: str,
+        node: cst.ClassDef,
+        module: Module,
+        bases: tuple[Value, ...],
+        fields: dict[str, Value],
+    ) -> None:
+        self.name = name
+        self.node = node
+        self.module = module
+        self.bases = bases
+        self.fields = fields
+
+
+class InstanceValue(Value):
+    """An object of a project class; fields holds its attributes, open where others may have been set."""
+
+    __slots__ = ("cls", "fields", "open")
+
+    def __init__(self, cls: ClassValue, *, open: bool = False) -> None:
+        self.cls = cls
+        self.fields: dict[str, Value] = {}
+        self.open = open
+
+
+class LibraryObject(Value):
+    """An object of a library class, made with these arguments: `nn.Linear(271, 256)`."""
+
+    __slots__ = ("arguments", "fields", "kind", "place")
+
+    def __init__(
+        self,
+        kind: str,
+        arguments: Mapping[str, Value] | None = None,
+        place: Place | None = None,
+        fields: dict[Any, Any] | None = None,
+    ) -> None:
+        self.kind = kind
+        self.arguments: Mapping[str, Value] = arguments or {}
+        self.place = place
+        self.fields: dict[Any, Any] = fields if fields is not None else {}
+
+
+class BoundMethod(Value):
+    """A function with its first argument already given."""
+
+    __slots__ = ("function", "receiver")
+
+    def __init__(self, receiver: Value, function: FunctionValue | Reference) -> None:
+        self.receiver = receiver
+        self.function = function
+
+
+def integer(size: Size) -> Value:
+    """The value of a size: a plain constant where it is one."""
+    number = size.value
+    return Constant(number) if number is not None else Integer(size)
+
+
+def as_size(value: Value | None) -> Size | None:
+    """The size that a value stands for where a number of elements is asked for; None for what is no int."""
+    if isinstance(value, Integer):
+        return value.size
+    if isinstance(value, Constant):
+        number = value.value
+        return Size.of(number) if isinstance(number, int) and not isinstance(number, bool) else None
+    if isinstance(value, Unknown):
+        return value.size()
+    return None
+
+
+def as_tensor(value: Value | None) -> TensorValue | None:
+    """The tensor that a value is, or would be if it is one at all; None for what cannot be a tensor."""
+    if isinstance(value, TensorValue):
+        return value
+    if isinstance(value, Unknown):
+        if value.tensor is None:
+            value.tensor = TensorValue(certain=False)
+        return value.tensor
+    return None
+
+
+def elements(value: Value | None) -> tuple[Value, ...] | None:
+    """The items of a tuple or list of known length."""
+    if isinstance(value, (TupleValue, ListValue)):
+        return value.items
+    return None
