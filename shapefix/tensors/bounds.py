@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from shapefix.tensors.polynomials import Monomial, Size, common_monomial, divide_monomials, multiply_monomials
@@ -50,8 +50,10 @@ class Bounds:
 NO_BOUNDS = Bounds()
 
 
-def assuming(sizes: Iterable[Size], least: int = 2, bounds: Bounds = NO_BOUNDS) -> Bounds:
+def assuming(sizes: Sequence[Size], least: int = 2, bounds: Bounds = NO_BOUNDS) -> Bounds:
     """Bounds under which each of the sizes is at least `least`, on top of those given."""
+    if all(size.value is not None or lowest(size, bounds) >= least for size in sizes):
+        return bounds
     symbols = dict(bounds.least)
     facts = list(bounds.facts)
     pending = [(size, least) for size in sizes]
@@ -257,8 +259,8 @@ def _lower(atom: Atom) -> list[Size]:
 def _strides_differ(terms: Terms, bounds: Bounds) -> bool:
     """Whether terms, p*a - q*b for two unknown strides a and b of one tensor, cannot be zero.
 
-    The dimensions of that tensor do not overlap, so either a >= n*b with n the size at b, or the
-    reverse with m the size at a. With p*n > q and q*m > p neither can be equality.
+    The dimensions of that tensor do not overlap, so either a > (n - 1)*b with n the size at b, or the
+    reverse with m the size at a. With p*(n - 1) >= q and q*(m - 1) >= p neither leaves room for p*a == q*b.
     """
     slopes: dict[OpaqueStride, Terms] = {}
     for monomial, coefficient in terms.items():
@@ -281,4 +283,5 @@ def _strides_differ(terms: Terms, bounds: Bounds) -> bool:
         p, q = -p, -q
     if at_least(p, 1, bounds) is not True or at_least(q, 1, bounds) is not True:
         return False
-    return at_least(p * b.size - q, 1, bounds) is True and at_least(q * a.size - p, 1, bounds) is True
+    outside = at_least(p * (b.size - 1) - q, 0, bounds)
+    return outside is True and at_least(q * (a.size - 1) - p, 0, bounds) is True

@@ -7,9 +7,18 @@ from collections.abc import Sequence
 from shapefix.tensors.bounds import at_least, same
 from shapefix.tensors.dims import unsqueeze
 from shapefix.tensors.errors import ShapeError
-from shapefix.tensors.layout import Layout, channels_last, contiguous, sizes_of, unknown_strides
-from shapefix.tensors.memory_format import suggests_channels_last
-from shapefix.tensors.polynomials import Size
+from shapefix.tensors.layout import (
+    Layout,
+    channels_last,
+    contiguous,
+    contiguous_strides,
+    is_contiguous,
+    permuted_dense,
+    sizes_of,
+    unknown_strides,
+)
+from shapefix.tensors.memory_format import as_contiguous, suggests_channels_last
+from shapefix.tensors.polynomials import ONE, Size
 from shapefix.tensors.quotients import ceil_divide, floor_divide
 
 Number = int | Size
@@ -33,18 +42,23 @@ def conv(
     Contiguous, or channels_last where the input or the weight is. Raises ShapeError for a wrong rank or
     number of channels, and where the kernel is provably larger than the padded input.
     """
-    _check(layout, len(kernel), in_channels)
-    lengths = layout.sizes[layout.rank - len(kernel) :]
-    if padding == "same":
-        found = list(lengths)
-    else:
-        pads = each(0 if isinstance(padding, str) else padding, len(kernel))
-        settings = (sizes_of(kernel), each(stride, len(kernel)), pads, each(dilation, len(kernel)))
-        found = [
-            _window(n, k, step, pad, spread)
-            for n, k, step, pad, spread in zip(lengths, *settings, strict=True)
-        ]
-    return _following(layout, out_channels, found, weight_channels_last if len(kernel) > 1 else False)
+    rank = len(kernel)
+    _check(layout, rank, in_channels)
+    pads = [Size.of(0)] * rank if isinstance(padding, str) else each(padding, rank)
+    steps, spreads = each(stride, rank), each(dilation, rank)
+
+    def windows(lengths: Sequence[Size]) -> list[Size]:
+        if padding == "same":
+            return list(lengths)
+        settings = zip(lengths, sizes_of(kernel), steps, pads, spreads, strict=True)
+        return [_window(n, k, step, pad, spread) for n, k, step, pad, spread in settings]
+
+    found = windows(layout.sizes[layout.rank - rank :])
+    if rank == 1:
+        spare = 2 * pads[0] - spreads[0] * (Size.of(kernel[0]) - 1)
+        alone = ONE if padding == "same" or at_least(steps[0] - spare, 1) else found[0]
+        return _one_dimensional(layout, out_channels, found[0], alone)
+    return _followed(_following(layout, out_channels, found, weight_channels_last), rank)
 
 
 def conv_transpose(
@@ -69,7 +83,12 @@ def conv_transpose(
             layout.sizes[layout.rank - rank :], sizes_of(kernel), *settings, strict=True
         )
     ]
-    return _following(layout, out_channels, found, weight_channels_last if rank > 1 else False)
+    if any(at_least(length, 0) is False for length in found):
+        raise ShapeError("output size is too small: the padding takes more than all of it away")
+    if rank == 1:
+        alone = settings[3][0] * (Size.of(kernel[0]) - 1) + settings[2][0] - 2 * settings[1][0] + 1
+        return _one_dimensional(layout, out_channels, found[0], alone)
+    return _followed(_following(layout, out_channels, found, weight_channels_last), rank)
 
 
 def pool(
@@ -150,7 +169,36 @@ def _window(
     count = ceil_divide(spare, stride) + 1
     beyond = at_least((count - 1) * stride - length - pad, 0)
     # A last window that would start in the padding is dropped.
-    return Size.symbol("windows") if beyond is None else count - 1 if beyond else count
+    windows = Size.symbol("windows") if beyond is None else count - 1 if beyond else count
+    if at_least(windows, 1) is False:
+        raise ShapeError(f"output size is too small: no window of {kernel} starts inside of {length}")
+    return windows
+
+
+def _followed(layout: Layout, rank: int) -> Layout:
+    """A result as it is, but for three dimensions, where keeping channels_last depends on the backend."""
+    if rank < 3 or layout.strides == contiguous_strides(layout.sizes):
+        return layout
+    return unknown_strides(layout.sizes)
+
+
+def _one_dimensional(layout: Layout, channels: Number, length: Size, alone: Size) -> Layout:
+    """The result of a convolution over one dimension, which torch makes contiguous and then runs over two.
+
+    alone is the length of the result for an input of length 1.
+    """
+    sizes = (*layout.sizes[:-2], Size.of(channels), length)
+    source = layout if layout.rank == 3 else unsqueeze(layout, 0)
+    if layout.is_constant:
+        if not suggests_channels_last(unsqueeze(as_contiguous(source), 2)):
+            return contiguous(sizes)
+        return permuted_dense(sizes, (0, 2, 1) if layout.rank == 3 else (1, 0))
+    if source.strides == contiguous_strides(source.sizes) or is_contiguous(source) is False:
+        return contiguous(sizes)
+    # A transposed input of length 1 is contiguous, and is still taken for channels_last.
+    if at_least(source.sizes[1], 2) and alone.value is not None and alone.value <= 1:
+        return contiguous(sizes)
+    return unknown_strides(sizes)
 
 
 def _following(
@@ -159,9 +207,12 @@ def _following(
     """The result of these channels and lengths: in channels_last where the input or the weight is."""
     batched = layout.rank == len(lengths) + 2
     sizes = (*layout.sizes[: layout.rank - len(lengths) - 1], channels, *lengths)
+    source = layout if batched else unsqueeze(layout, 0)
     if len(lengths) == 1:
-        return contiguous(sizes)
-    follows = suggests_channels_last(layout if batched else unsqueeze(layout, 0))
+        # Pooling runs over two dimensions inside; some kinds then keep a channels_last order.
+        ordered = suggests_channels_last(unsqueeze(source, -2)) is not False
+        return unknown_strides(sizes) if ordered else contiguous(sizes)
+    follows = suggests_channels_last(source)
     if follows is False and weight_channels_last is False:
         return contiguous(sizes)
     if follows or weight_channels_last:

@@ -6,7 +6,15 @@ from collections.abc import Sequence
 
 from shapefix.tensors.bounds import at_least, same
 from shapefix.tensors.errors import ShapeError
-from shapefix.tensors.layout import Layout, contiguous, dimension, sizes_of
+from shapefix.tensors.layout import (
+    Layout,
+    contiguous,
+    contiguous_strides,
+    dimension,
+    sizes_of,
+    unknown_strides,
+)
+from shapefix.tensors.memory_format import like
 from shapefix.tensors.polynomials import ONE, ZERO, Size
 
 
@@ -32,8 +40,10 @@ def T(layout: Layout) -> Layout:
 
 
 def mT(layout: Layout) -> Layout:
-    """The layout of `.mT`: the last two dimensions swapped. Raises ShapeError for rank 0 and 1."""
-    if layout.rank < 2:
+    """The layout of `.mT`: the last two dimensions swapped. Raises ShapeError for rank 1."""
+    if not layout.rank:
+        return layout
+    if layout.rank == 1:
         raise ShapeError(
             f"tensor.mT is only supported on matrices or batches of matrices, got {layout.rank}-D"
         )
@@ -185,3 +195,27 @@ def tile(layout: Layout, repeats: Sequence[int | Size]) -> Layout:
     """The layout of `.tile(repeats)`: a repeat where missing leading repeats count as 1."""
     times = sizes_of(repeats)
     return repeat(layout, (ONE,) * (layout.rank - len(times)) + times)
+
+
+def flip(layout: Layout, axes: Sequence[int]) -> Layout:
+    """The layout of `.flip(axes)`, a copy. Raises ShapeError where an axis is out of range or repeated."""
+    if len(set(_dimensions(axes, layout.rank))) != len(axes):
+        raise ShapeError("flip: a dim appears multiple times in the list of dims")
+    return like(layout)
+
+
+def roll(layout: Layout, axes: Sequence[int] | None = None) -> Layout:
+    """The layout of `.roll(shifts, axes)`, a copy; without axes all elements are rolled.
+
+    Raises ShapeError where a dimension is out of range.
+    """
+    if not axes:
+        return contiguous(layout.sizes)
+    _dimensions(axes, layout.rank)
+    if not layout.rank:
+        raise ShapeError("roll: the tensor has no dimensions")
+    # torch joins two parts anew, in channels_last where both look like it, which depends on their lengths.
+    if layout.rank not in (4, 5) or layout.strides == contiguous_strides(layout.sizes):
+        return contiguous(layout.sizes)
+    outside = at_least(layout.strides[1] - layout.strides[-1], 1)
+    return contiguous(layout.sizes) if outside else unknown_strides(layout.sizes)

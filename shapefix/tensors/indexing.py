@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from types import EllipsisType
 
-from shapefix.tensors.bounds import at_least, same
+from shapefix.tensors.bounds import assuming, at_least, same
 from shapefix.tensors.errors import ShapeError
-from shapefix.tensors.iteration import allocated, broadcast_sizes
+from shapefix.tensors.iteration import Strides, aligned, allocated, broadcast_sizes
 from shapefix.tensors.layout import Layout, contiguous, dimension, sizes_of
 from shapefix.tensors.polynomials import ONE, ZERO, Size
 from shapefix.tensors.quotients import ceil_divide, floor_divide, maximum, minimum
+from shapefix.tensors.views import reshape
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +123,15 @@ def _length(size: Size, part: slice) -> Size:
     stop = size if part.stop is None else Size.of(part.stop)
     if size.value is not None and start.value is not None and stop.value is not None:
         return Size.of(len(range(*slice(start.value, stop.value).indices(size.value))))
-    first, last = _from_front(size, start), _from_front(size, stop)
+    first = _from_front(size, start)
+    last = size if part.stop is None else _from_front(size, stop)
     if first is None or last is None:
         return Size.symbol(str(stop) if part.start is None and stop.only_symbol else "length")
     if first is not start:
         if part.stop is None:
-            return minimum(-start, size)
+            return minimum(-start, size, assuming([size], 1))
         first = maximum(first, 0)
-    length = minimum(last, size) - first
+    length = minimum(last, size, assuming([size], 1)) - first
     return ZERO if at_least(length, 1) is False else length
 
 
@@ -160,13 +162,10 @@ def _gathered(basic: Layout, advanced: dict[int, Indices | Mask]) -> Layout:
     front, back = rest[:before], rest[before:]
     sizes = (*(basic.sizes[d] for d in front), *shape, *(basic.sizes[d] for d in back))
     source = (*(basic.strides[d] for d in front), *(ZERO for _ in shape), *(basic.strides[d] for d in back))
-    operands: list[tuple[Size | None, ...]] = [source]
-    for tensor in tensors:
-        added = len(shape) - tensor.rank
-        strides: list[Size | None] = [ZERO] * (before + added)
-        for have, stride, want in zip(tensor.sizes, tensor.strides, shape[added:], strict=True):
-            strides.append(stride if have == want else ZERO if have.value == 1 else None)
-        operands.append((*strides, *(ZERO for _ in back)))
+    operands: list[Strides] = [source]
+    # torch puts dimensions of size 1 around an index, whose strides take part in the order of dimensions.
+    around = [reshape(tensor, (*[ONE] * before, *tensor.sizes, *[ONE] * len(back))) for tensor in tensors]
+    operands += [aligned(tensor, sizes) for tensor in around]
     return allocated(sizes, operands)
 
 
@@ -244,6 +243,8 @@ def split(layout: Layout, size: int | Size | Sequence[int | Size], dim: int = 0)
         pieces = [each] * (count - 1)
         return tuple(_resized(layout, dim, piece) for piece in [*pieces, whole - (count - 1) * each])
     given = sizes_of(size)
+    if any(at_least(piece, 0) is False for piece in given):
+        raise ShapeError("split_with_sizes expects split_sizes have only non-negative entries")
     if same(sum(given, ZERO), whole) is False:
         raise ShapeError(
             f"split_with_sizes expects split_sizes to sum exactly to {whole} (the size of dimension "

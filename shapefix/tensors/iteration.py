@@ -52,7 +52,8 @@ def _broadcast_size(one: Size, two: Size, dim: int) -> Size:
     return maximum(one, two)
 
 
-def _aligned(layout: Layout, sizes: tuple[Size, ...]) -> Strides:
+def aligned(layout: Layout, sizes: tuple[Size, ...]) -> Strides:
+    """The strides of an operand over the sizes that it is broadcast to."""
     added = len(sizes) - layout.rank
     strides: list[Size | None] = [ZERO] * added
     for have, stride, want in zip(layout.sizes, layout.strides, sizes[added:], strict=True):
@@ -80,7 +81,7 @@ def elementwise(*operands: Layout) -> Layout:
             return contiguous(sizes)
         if all(operand.strides == first.strides for operand in operands) and is_dense(first):
             return first
-    return allocated(sizes, [_aligned(operand, sizes) for operand in operands])
+    return allocated(sizes, [aligned(operand, sizes) for operand in operands])
 
 
 def allocated(sizes: tuple[Size, ...], operands: Sequence[Strides]) -> Layout:
@@ -110,10 +111,52 @@ def is_dense(layout: Layout) -> bool:
 
 def dense_order(sizes: tuple[Size, ...], operands: Sequence[Strides]) -> list[int] | None:
     """The order, outermost first, in which TensorIterator puts the dimensions; None where unknown."""
-    rank = len(sizes)
-    dims = list(range(rank))
-    if any(stride is None or stride.value is None for strides in operands for stride in strides):
-        dims = [dim for dim in dims if sizes[dim].value != 1]
+    natural = list(range(len(sizes)))
+    if len(sizes) < 2:
+        return natural
+    exact = all(size.value is not None for size in sizes) and all(
+        stride is not None and stride.value is not None for strides in operands for stride in strides
+    )
+    if exact or all(at_least(size, 2) for size in sizes):
+        return _sorted(sizes, operands, natural)
+    # A dimension of size 1 may bring others into another order, unless one operand decides everything.
+    alone = next((strides for strides in operands if any(s is None or s.value != 0 for s in strides)), None)
+    if alone is None:
+        return natural
+    larger = [dim for dim in natural if sizes[dim].value != 1]
+    if all(stride is not None and stride.value != 0 for stride in alone):
+        order = _sorted(sizes, [alone], larger)
+        if order is not None:
+            for dim in natural:
+                if dim not in larger:
+                    order.insert(dim, dim)
+            return natural if [dim for dim in order if dim in larger] == larger else order
+    return natural if _never_swaps(sizes, operands) else None
+
+
+def _never_swaps(sizes: tuple[Size, ...], operands: Sequence[Strides]) -> bool:
+    """Whether all operands provably agree that each dimension lies outside of those after it."""
+    nonempty = assuming(sizes, 1)
+    for strides in operands:
+        for outer, one in enumerate(strides):
+            for inner in range(outer + 1, len(sizes)):
+                two = strides[inner]
+                if one is None or two is None:
+                    return False
+                if one.value == 0 or two.value == 0:
+                    continue
+                if not at_least(one - two, 0, nonempty):
+                    return False
+                # Equal strides swap where the inner size is the larger, so at least 2.
+                if at_least(sizes[outer] - sizes[inner], 0, nonempty):
+                    continue
+                if not at_least(one - two, 1, assuming([sizes[inner]], 2, nonempty)):
+                    return False
+    return True
+
+
+def _sorted(sizes: tuple[Size, ...], operands: Sequence[Strides], dims: list[int]) -> list[int] | None:
+    """These dimensions as TensorIterator's insertion sort leaves them, outermost first."""
     order = dims[::-1]
     for start in range(1, len(order)):
         moving = start
@@ -128,11 +171,6 @@ def dense_order(sizes: tuple[Size, ...], operands: Sequence[Strides]) -> list[in
             elif answer < 0:
                 break
     order.reverse()
-    if order == dims:
-        return list(range(rank))
-    # Where dimensions of size 1 lie has no effect on the others.
-    for dim in sorted(set(range(rank)) - set(dims)):
-        order.insert(dim, dim)
     return order
 
 

@@ -144,11 +144,6 @@ def pad(layout: Layout, widths: Sequence[int | Size]) -> Layout:
     return suggested(sizes, layout)
 
 
-def roll(layout: Layout) -> Layout:
-    """The layout of `.roll(...)`, a copy."""
-    return suggested(layout.sizes, layout)
-
-
 def masked_fill(layout: Layout, mask: Layout) -> Layout:
     """The layout of `.masked_fill(mask, value)`. Raises ShapeError where the two cannot be broadcast."""
     return contiguous(broadcast_sizes(layout.sizes, mask.sizes))

@@ -97,7 +97,11 @@ def channels_last(sizes: Iterable[int | Size]) -> Layout:
 
 
 def unknown_strides(sizes: Iterable[int | Size]) -> Layout:
-    """A layout of known sizes whose dimensions do not overlap: in any order, maybe with gaps."""
+    """A layout of known sizes whose dimensions do not overlap: in any order, maybe with gaps.
+
+    Each stride is larger than the reach of all the dimensions inside of it, as in every part of a tensor
+    that was not expanded or unfolded.
+    """
     given = sizes_of(sizes)
     base = object()
     strides = tuple(

@@ -1,4 +1,8 @@
-"""Copies that preserve the format of a tensor, and results that follow channels_last."""
+"""Copies that preserve the format of a tensor, and results that follow channels_last.
+
+torch reads channels_last off all strides, also those of dimensions of size 1. Where a symbol turns out to
+be 1 a stride may be another than its formula says, and torch may then see another format.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +14,13 @@ from shapefix.tensors.layout import (
     Layout,
     channels_last,
     contiguous,
+    contiguous_strides,
     is_contiguous,
     permuted_dense,
     unknown_strides,
 )
-from shapefix.tensors.polynomials import Size
+from shapefix.tensors.overlap import unknown_part
+from shapefix.tensors.polynomials import Size, product
 
 
 def like(layout: Layout) -> Layout:
@@ -30,7 +36,7 @@ def to(layout: Layout, *, changes: bool | None) -> Layout:
     if changes is False:
         return layout
     copy = like(layout)
-    return copy if changes or copy == layout else unknown_strides(layout.sizes)
+    return copy if changes or copy == layout else unknown_part(layout.sizes, layout)
 
 
 def as_contiguous(layout: Layout) -> Layout:
@@ -44,10 +50,10 @@ def suggests_channels_last(layout: Layout) -> bool | None:
         return False
     if layout.is_constant:
         return _is_channels_last(layout)
-    if is_contiguous(layout) is True:
+    if layout.strides == contiguous_strides(layout.sizes):
         return False
     if layout.strides == channels_last(layout.sizes).strides:
-        return True
+        return at_least(product(layout.sizes[1:]), 2)
     # The last dimension would have to lie outside of the channels.
     return False if at_least(layout.strides[1] * layout.sizes[1] - layout.strides[-1], 1) else None
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from weakref import WeakValueDictionary
 
-from shapefix.tensors.bounds import at_least, lowest
+from shapefix.tensors.bounds import NO_BOUNDS, Bounds, at_least, lowest
 from shapefix.tensors.polynomials import ZERO, Size, common_monomial, content, divide
 from shapefix.tensors.symbols import UNBOUNDED, Atom, Symbol
 
@@ -108,12 +108,12 @@ def modulo(dividend: int | Size, divisor: int | Size) -> Size:
     return _atom("%", dividend, divisor, 0 if at_least(divisor, 1) else UNBOUNDED)
 
 
-def minimum(one: int | Size, two: int | Size) -> Size:
+def minimum(one: int | Size, two: int | Size, bounds: Bounds = NO_BOUNDS) -> Size:
     """The smaller of the two."""
     one, two = Size.of(one), Size.of(two)
-    if at_least(two, one):
+    if one is two or at_least(two, one, bounds):
         return one
-    if at_least(one, two):
+    if at_least(one, two, bounds):
         return two
     one, two = _ordered(one, two)
     return _atom("min", one, two, min(lowest(one), lowest(two)))
@@ -176,4 +176,10 @@ def _substituted(symbol: Symbol, values: Mapping[Symbol, int | Size]) -> Size:
     return _FUNCTIONS[symbol.op](left, right)
 
 
-_FUNCTIONS = {"//": floor_divide, "%": modulo, "min": minimum, "max": maximum, "/": quotient}
+_FUNCTIONS: dict[str, Callable[[Size, Size], Size]] = {
+    "//": floor_divide,
+    "%": modulo,
+    "min": minimum,
+    "max": maximum,
+    "/": quotient,
+}

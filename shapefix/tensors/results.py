@@ -16,7 +16,6 @@ from shapefix.tensors.joins import (
     one_hot,
     pad,
     repeat_interleave,
-    roll,
     stack,
 )
 from shapefix.tensors.memory_format import as_contiguous, like, suggested, suggests_channels_last, to
@@ -62,7 +61,6 @@ __all__ = [
     "repeat_interleave",
     "resized",
     "rms_norm",
-    "roll",
     "scaled_dot_product_attention",
     "softmax",
     "sort",

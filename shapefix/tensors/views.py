@@ -14,8 +14,8 @@ from shapefix.tensors.layout import (
     is_contiguous,
     sizes_of,
     substitute,
-    unknown_strides,
 )
+from shapefix.tensors.overlap import unknown_part
 from shapefix.tensors.polynomials import ONE, Size, divide, product, suffix_products
 from shapefix.tensors.quotients import quotient
 from shapefix.tensors.symbols import Atom, Symbol
@@ -171,7 +171,7 @@ def _symbolic(layout: Layout, sizes: tuple[Size, ...], fits: bool | None, bounds
         at, conditions = illegal
         needs = have[at + 1] * strides[at + 1]
         return Illegal(kept[at], strides[at], needs, conditions, contiguous(sizes))
-    return Unknown(unknown_strides(sizes), numel=not fits)
+    return Unknown(unknown_part(sizes, layout), numel=not fits)
 
 
 def _split_strides(
@@ -258,7 +258,7 @@ def reshape(layout: Layout, target: Sequence[int | Size], minus_one: int | None 
     if isinstance(verdict, WrongNumel):
         raise ShapeError(f"shape {_shape(target, minus_one)} is invalid for input of size {verdict.has}")
     if isinstance(verdict, Illegal) and not _contiguous_either_way(layout, verdict):
-        return unknown_strides(verdict.layout.sizes)
+        return unknown_part(verdict.layout.sizes, layout)
     return verdict.layout
 
 
