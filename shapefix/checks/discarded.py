@@ -31,21 +31,35 @@ _SHAPE_OPERATIONS = frozenset(
 )
 def discarded_shape_operation(event: Discarded, run: Run, this: Rule) -> Iterator[Diagnostic]:
     kind, _, name = event.function.rpartition(".")
-    if kind != "torch.Tensor" or name not in _SHAPE_OPERATIONS:
+    if kind not in ("torch.Tensor", "torch") or name not in _SHAPE_OPERATIONS:
         return
     receiver = event.receiver.tensor if isinstance(event.receiver, Unknown) else event.receiver
     if not isinstance(receiver, TensorValue) or not receiver.certain:
         return
-    func = event.call.func
-    if not isinstance(func, cst.Attribute):
+    node = _subject(event.call, kind)
+    if node is None:
         return
-    target = dotted_name(func.value)
-    subject = short(event.place.module.code(func.value))
+    subject, call = short(event.place.module.code(node)), short(event.place.code)
+    target = _root(node)
     yield this.diagnostic(
         event.place.span,
-        f"the result of `.{name}(…)` is thrown away: `{subject}` stays as it was",
+        f"the result of `{call}` is thrown away: `{subject}` itself does not change",
         fixes=_assign(event, target) if target else (),
     )
+
+
+def _subject(call: cst.Call, kind: str) -> cst.BaseExpression | None:
+    """The expression of the tensor that the operation is about."""
+    if kind == "torch.Tensor":
+        return call.func.value if isinstance(call.func, cst.Attribute) else None
+    return call.args[0].value if call.args else None
+
+
+def _root(node: cst.BaseExpression) -> str:
+    """The name that a chain of methods starts from: `y` of `y.permute(0, 2, 1).contiguous()`."""
+    while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+        node = node.func.value
+    return dotted_name(node)
 
 
 def _assign(event: Discarded, target: str) -> list[Fix]:

@@ -48,9 +48,9 @@ def view_across_stride_gap(event: Viewed, run: Run, this: Rule) -> Iterator[Diag
 
 def _gap(event: Viewed, verdict: Illegal, run: Run) -> tuple[str, str]:
     """Why the two dimensions cannot be merged: for the message, and at the merge itself."""
-    layout = event.tensor.layout
-    whole = whole_sizes(layout) if layout is not None else None
-    if layout is not None and whole is not None:
+    layout = event.layout
+    whole = whole_sizes(layout)
+    if whole is not None:
         inner = verdict.dim + 1
         part = f"{run.text(layout.sizes[inner])} of {run.text(whole[inner])}"
         return (
@@ -91,9 +91,10 @@ def _reshape_instead(event: Viewed, run: Run) -> list[Fix]:
 )
 def view_of_runtime_layout(event: Viewed, run: Run, this: Rule) -> Iterator[Diagnostic]:
     verdict = event.verdict
-    if event.method not in _RESHAPES or not isinstance(verdict, Unknown) or verdict.numel:
+    if event.method not in _RESHAPES or not isinstance(verdict, Unknown):
         return
-    if event.tensor.layout is None or not has_unknown_strides(event.tensor.layout):
+    # Only a merge asks for strides, and a merge leaves fewer dimensions.
+    if not has_unknown_strides(event.layout) or len(event.target) >= event.layout.rank:
         return
     origin = None
     for step in lineage(event.tensor):
@@ -105,7 +106,7 @@ def view_of_runtime_layout(event: Viewed, run: Run, this: Rule) -> Iterator[Diag
     subject, call = _subject(event), short(event.place.code)
     yield this.diagnostic(
         event.place.span,
-        f"`{call}` merges dimensions of `{subject}`, whose strides depend on {reason}",
+        f"`{call}` merges dimensions of `{subject}`, whose layout depends on the run: on {reason}",
         evidence=[
             *calls(event),
             Evidence(origin.place.span, f"{origin.verb} here: the strides depend on {reason}"),
@@ -134,10 +135,9 @@ _RUNTIME_LAYOUTS = {
     on=Viewed,
 )
 def view_as_transpose(event: Viewed, run: Run, this: Rule) -> Iterator[Diagnostic]:
-    layout = event.tensor.layout
-    if layout is None or isinstance(event.verdict, Illegal):
+    if isinstance(event.verdict, Illegal):
         return
-    have, want = list(layout.sizes), list(event.target)
+    have, want = list(event.layout.sizes), list(event.target)
     order = _permutation(have, want)
     if order is None:
         return
@@ -146,11 +146,12 @@ def view_as_transpose(event: Viewed, run: Run, this: Rule) -> Iterator[Diagnosti
         return
     subject, call = _subject(event), short(event.place.code)
     swap = _swapped(order)
+    moves = f"swap dimensions {swap[0]} and {swap[1]} of" if swap else "permute the dimensions of"
+    to = "" if swap else f" to ({', '.join(map(str, order))})"
     instead = f"transpose({swap[0]}, {swap[1]})" if swap else f"permute({', '.join(map(str, order))})"
     yield this.diagnostic(
         event.place.span,
-        f"`{call}` does not transpose `{subject}`: sizes {run.shape(have)} become {run.shape(want)}, but the "
-        "elements stay in their order, and rows and columns mix",
+        f"`{call}` does not {moves} `{subject}`{to}: it keeps the order in memory, and mixes up the elements",
         evidence=[
             *calls(event),
             *history(event.tensor, run),
@@ -162,12 +163,19 @@ def view_as_transpose(event: Viewed, run: Run, this: Rule) -> Iterator[Diagnosti
 
 def _permute_instead(event: Viewed, instead: str) -> list[Fix]:
     name = _method_name(event.call)
-    if name is None or event.method not in ("view", "reshape"):
+    if event.method not in ("view", "reshape") or not isinstance(event.call, cst.Call):
         return []
-    start, end = event.place.module.span(name), event.place.span
-    whole = Span(start.path, start.row, start.column, end.end_row, end.end_column)
     message = f"use `.{instead}`, which moves the elements along; results change"
-    return [Fix(Applicability.UNSAFE, message, (Edit(whole, instead),))]
+    end = event.place.span
+    if name is not None and not event.free:
+        start = event.place.module.span(name)
+        whole = Span(start.path, start.row, start.column, end.end_row, end.end_column)
+        return [Fix(Applicability.UNSAFE, message, (Edit(whole, instead),))]
+    subject = event.call.args[0].value
+    if not isinstance(subject, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)):
+        return []
+    code = event.place.module.code(subject)
+    return [Fix(Applicability.UNSAFE, message, (Edit(end, f"{code}.{instead}"),))]
 
 
 def _permutation(have: list[Size], want: list[Size]) -> list[int] | None:
@@ -197,6 +205,8 @@ def _method_name(call: cst.CSTNode) -> cst.Name | None:
 def _subject(event: Viewed) -> str:
     """What the user's code calls the tensor that is viewed."""
     call = event.call
+    if event.free and isinstance(call, cst.Call) and call.args:
+        return short(event.place.module.code(call.args[0].value))
     if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute):
         return short(event.place.module.code(call.func.value))
     return "the tensor"

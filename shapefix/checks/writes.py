@@ -10,7 +10,6 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.run import Run
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity, Span
 from shapefix.interpreter.events import InPlaceWrite
-from shapefix.tensors.bounds import same
 
 
 @rule(
@@ -22,37 +21,35 @@ from shapefix.tensors.bounds import same
     on=InPlaceWrite,
 )
 def write_into_expanded(event: InPlaceWrite, run: Run, this: Rule) -> Iterator[Diagnostic]:
-    layout = event.tensor.layout
-    if layout is None:
+    layout, dim = event.layout, event.shared
+    if layout is None or dim is None or event.subject is None:
         return
-    shared = [
-        (dim, size)
-        for dim, (size, stride) in enumerate(zip(layout.sizes, layout.strides, strict=True))
-        if stride.value == 0 and same(size, 1) is not True and size.value != 0
-    ]
-    if not shared:
-        return
-    dim, size = shared[0]
-    code = short(event.place.code)
+    module = event.place.module
+    target = short(module.code(event.subject))
+    outcome = "torch refuses it" if event.refused else "the write is seen in every element along it"
     yield this.diagnostic(
         event.place.span,
-        f"`{code}` writes into an expanded tensor: along dimension {dim}, of size {run.text(size)}, all elements "
-        "are one and the same in memory",
+        f"`{short(event.place.code)}` writes into `{target}`, whose dimension {dim} is expanded: {outcome}",
         evidence=[
             *calls(event),
             *history(event.tensor, run),
-            Evidence(event.place.span, "written in place here"),
+            Evidence(
+                event.place.span,
+                f"written to here: all {run.text(layout.sizes[dim])} elements along dimension {dim} are one in memory",
+            ),
         ],
-        condition=run.condition([size]),
+        condition=run.condition([layout.sizes[dim]]),
         fixes=_clone(event),
     )
 
 
 def _clone(event: InPlaceWrite) -> list[Fix]:
+    """Memory of its own for each element; no fix where the tensor was expanded in another file."""
     for step in lineage(event.tensor):
-        if step.verb == "expanded":
+        if step.verb == "expanded" and step.place.module is event.place.module:
             span = step.place.span
             end = Span(span.path, span.end_row, span.end_column, span.end_row, span.end_column)
             message = "clone the expanded tensor, so that each element has memory of its own"
-            return [Fix(Applicability.SAFE, message, (Edit(end, ".clone()"),))]
+            safety = Applicability.SAFE if event.refused else Applicability.UNSAFE
+            return [Fix(safety, message, (Edit(end, ".clone()"),))]
     return []

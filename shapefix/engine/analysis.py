@@ -20,9 +20,11 @@ from shapefix.library.tables import Tables
 from shapefix.sources.project import Probes, Project
 from shapefix.sources.text import SourceText, Unreadable, read_source
 
-STEPS = 20_000
-STEPS_PER_LINE = 10
-"""How many steps a run may take before it stops following calls, and how many more for each line."""
+STEPS = 30_000
+"""How many steps the script itself may take before its calls are no longer followed."""
+UNCALLED_STEPS = 2_000
+UNCALLED_STEPS_PER_LINE = 2
+"""The same for all functions together that nobody called, and how many more for each line."""
 MODULES = 40
 """How many other files of the project one run looks into."""
 DEEPEST_RECURSION = 4_000
@@ -55,7 +57,9 @@ class _ProjectFiles:
 
     def locate(self, importing: Module, module: str, level: int) -> str | None:
         dotted = self._project.resolve(importing.path, level, module)
-        return None if not dotted else self._project.locate(dotted, importing.path, self.probes)
+        found = None if not dotted else self._project.locate(dotted, importing.path, self.probes)
+        # A file called like the library that it wraps does not mean itself.
+        return None if found == importing.path else found
 
     def module(self, path: str) -> Module | None:
         if path not in self._modules:
@@ -117,8 +121,16 @@ class Analyst:
     def _analyse(self, path: str, source: SourceText, files: _ProjectFiles) -> Analysis:
         module = self._cache.kept(path, source.text) or self._cache.add(self._module(source))
         files.add(module)
-        ev = Evaluator(self._library, files, STEPS + STEPS_PER_LINE * source.text.count("\n"))
-        run_program(ev, module)
+        ev = Evaluator(self._library, files, STEPS)
+        try:
+            lines = source.text.count("\n") + 1
+            run_program(ev, module, UNCALLED_STEPS + UNCALLED_STEPS_PER_LINE * lines)
+            return self._judged(path, ev, files.probes)
+        finally:
+            ev.close()
+
+    def _judged(self, path: str, ev: Evaluator, probes: Probes) -> Analysis:
+        """What the rules say of a run."""
         run = Run(ev.events, ev.symbol_names)
         diagnostics: list[Diagnostic] = []
         failures: list[Failure] = []
@@ -130,7 +142,7 @@ class Analyst:
         return Analysis(
             tuple(dict.fromkeys(diagnostics)),
             tuple(failures),
-            files.probes,
+            probes,
             ev.bounded,
             tuple(_reveals(run)),
         )

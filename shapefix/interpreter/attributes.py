@@ -154,14 +154,11 @@ def _of_module(ev: Evaluator, owner: ModuleValue, name: str) -> Value:
 def _of_unknown(ev: Evaluator, owner: Unknown, name: str, node: cst.CSTNode) -> Value:
     if name in owner.attributes:
         return owner.attributes[name]
-    if ev.library.only_of_tensors(name):
-        tensor = as_tensor(owner)
-        if tensor is not None:
-            tensor.certain = True
-    tensor = owner.tensor
-    if name in _SAME_FOR_ARRAYS:
-        tensor = as_tensor(owner)
-    if tensor is not None and (tensor.certain or tensor.layout is not None or name in _SAME_FOR_ARRAYS):
+    used_as_tensor = name in _SAME_FOR_ARRAYS or ev.library.mostly_of_tensors(name)
+    tensor = as_tensor(owner) if used_as_tensor else owner.tensor
+    if tensor is not None and ev.library.only_of_tensors(name):
+        tensor.certain = True
+    if tensor is not None and (used_as_tensor or tensor.certain or tensor.layout is not None):
         found = of_library(ev, TENSOR, tensor, name, node)
         if found is not None:
             return found

@@ -8,10 +8,10 @@ import libcst as cst
 
 from shapefix.interpreter.evaluator import Evaluator, Flow, Loop, statement
 from shapefix.interpreter.iteration import each, iterate
-from shapefix.interpreter.scopes import Changes
+from shapefix.interpreter.scopes import UNCHANGED, Changes
 from shapefix.interpreter.targets import bind
 from shapefix.interpreter.truth import truth
-from shapefix.interpreter.values import LibraryObject, Unknown, Value, elements
+from shapefix.interpreter.values import LibraryObject, Reference, Unknown, Value, elements
 
 UNROLLED = 8
 """Loops over at most this many known items run item by item."""
@@ -28,6 +28,9 @@ def branch(ev: Evaluator, node: cst.If) -> int:
     ev.journal.begin()
     first = ev.run(node.body)
     one = ev.journal.undo()
+    if orelse is None:
+        ev.journal.apply([one, UNCHANGED] if first == Flow.FALLS_THROUGH else [UNCHANGED])
+        return Flow.FALLS_THROUGH
     ev.journal.begin()
     second = _otherwise(ev, orelse)
     other = ev.journal.undo()
@@ -127,7 +130,7 @@ def _repeat(ev: Evaluator, run: Callable[[], int], at_least_once: bool = False) 
     end = run()
     ev.frame.loops.pop()
     state = ev.journal.undo()
-    paths = [] if at_least_once else [Changes()]
+    paths = [] if at_least_once else [UNCHANGED]
     paths += loop.breaks + loop.continues
     if end == Flow.FALLS_THROUGH:
         paths.append(state)
@@ -139,7 +142,10 @@ def _repeat(ev: Evaluator, run: Callable[[], int], at_least_once: bool = False) 
 @statement(cst.Try, cst.TryStar)
 def try_(ev: Evaluator, node: cst.Try | cst.TryStar) -> int:
     ev.journal.begin()
+    expected = _expects_runtime_error(ev, node)
+    ev.muted += expected
     body = ev.run(node.body)
+    ev.muted -= expected
     if body == Flow.FALLS_THROUGH and node.orelse is not None:
         body = ev.run(node.orelse.body)
     after = ev.journal.undo()
@@ -147,7 +153,7 @@ def try_(ev: Evaluator, node: cst.Try | cst.TryStar) -> int:
     for handler in node.handlers:
         ev.journal.begin()
         # The exception may have come at any point of the body.
-        ev.journal.apply([Changes(), after])
+        ev.journal.apply([UNCHANGED, after])
         if handler.name is not None:
             bind(ev, handler.name.name, Unknown("exception"))
         end = ev.run(handler.body)
@@ -159,6 +165,15 @@ def try_(ev: Evaluator, node: cst.Try | cst.TryStar) -> int:
     if node.finalbody is not None and ev.run(node.finalbody.body) == Flow.LEAVES:
         return Flow.LEAVES
     return Flow.FALLS_THROUGH if paths else Flow.LEAVES
+
+
+def _expects_runtime_error(ev: Evaluator, node: cst.Try | cst.TryStar) -> bool:
+    """Whether one single line is tried for a RuntimeError: whoever does so knows that it may come."""
+    body = node.body.body
+    if len(body) != 1 or not isinstance(body[0], cst.SimpleStatementLine):
+        return False
+    kinds = [ev.evaluate(handler.type) for handler in node.handlers if handler.type is not None]
+    return any(isinstance(kind, Reference) and kind.name == "builtins.RuntimeError" for kind in kinds)
 
 
 @statement(cst.With)
@@ -191,7 +206,7 @@ def _asserts_raises(item: cst.BaseExpression) -> bool:
 @statement(cst.Match)
 def match(ev: Evaluator, node: cst.Match) -> int:
     ev.evaluate(node.subject)
-    paths = [Changes()]
+    paths = [UNCHANGED]
     for case in node.cases:
         ev.journal.begin()
         end = ev.run(case.body)

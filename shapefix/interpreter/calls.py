@@ -12,6 +12,7 @@ from shapefix.interpreter.functions import run_function
 from shapefix.interpreter.joins import join
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.values import (
+    NONE,
     BoundMethod,
     ClassValue,
     Constant,
@@ -137,8 +138,8 @@ def call_library(
             return LibraryObject(name, dict(arguments.keywords), ev.place(node))
         return Unknown()
     value = function(Call(ev, name, ev.place(node), arguments, receiver))
-    if isinstance(node, cst.Call) and receiver is not None:
-        ev.called = (node, name, receiver)
+    if isinstance(node, cst.Call):
+        ev.called = (node, name, receiver or (arguments.positional[0] if arguments.positional else NONE))
     return value
 
 
@@ -165,6 +166,7 @@ def instantiate(ev: Evaluator, cls: ClassValue, arguments: Arguments, node: cst.
     if len(ev.frames) > 60:
         return Unknown()
     instance = InstanceValue(cls, open=not is_closed(cls))
+    ev.cycles.append(instance.fields)
     init = member(cls, "__init__")
     if isinstance(init, FunctionValue):
         run_function(

@@ -74,8 +74,8 @@ def _assigned(block: cst.BaseSuite, this: str) -> Iterator[str]:
                 if type(small) is cst.Assign:
                     for target in small.targets:
                         yield from _attributes(target.target, this)
-                elif type(small) in (cst.AugAssign, cst.AnnAssign):
-                    yield from _attributes(small.target, this)  # type: ignore[union-attr]
+                elif isinstance(small, (cst.AugAssign, cst.AnnAssign)):
+                    yield from _attributes(small.target, this)
         else:
             for inner in _inner_blocks(statement):
                 yield from _assigned(inner, this)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import libcst as cst
 
@@ -38,6 +38,9 @@ class Library(Protocol):
 
     def only_of_tensors(self, method: str) -> bool:
         """Whether nothing but a tensor is known to have a method of this name."""
+
+    def mostly_of_tensors(self, method: str) -> bool:
+        """Whether an unknown value with a method of this name is best taken for a tensor."""
 
     def annotated(self, name: str) -> Value | None:
         """What a parameter annotated with this qualified name holds."""
@@ -137,12 +140,16 @@ class Evaluator:
         self.visited: set[int] = set()
         """The ids of all function nodes that have been run."""
         self.module_scopes: dict[str, Scope] = {}
+        self.resolving: set[tuple[str, str]] = set()
+        """The imports being looked up: files may import each other in a circle."""
         self.steps = 0
         self.allowance = allowance
         """Steps after which calls are no longer followed."""
         self.bounded = 0
         """How many calls were not followed because a bound was hit."""
         self.muted = 0
+        self.cycles: list[dict[Any, Any]] = []
+        """The contents of what refers to itself: classes, objects, scopes that functions close over."""
         self.called: tuple[cst.Call, str, Value] | None = None
         """The last library function that was called: its node, qualified name and receiver."""
         self.symbol_names: dict[Symbol, str] = {}
@@ -181,6 +188,14 @@ class Evaluator:
             elif self.execute(node):
                 return Flow.LEAVES
         return Flow.FALLS_THROUGH
+
+    def close(self) -> None:
+        """Let go of everything, so that memory is free at once, and not when the garbage collector comes by."""
+        self.events.clear()
+        for contents in self.cycles:
+            contents.clear()
+        for scope in self.module_scopes.values():
+            scope.names.clear()
 
     @contextmanager
     def outside_branches(self) -> Iterator[None]:

@@ -8,13 +8,18 @@ import libcst as cst
 
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.values import TensorValue, Value
+from shapefix.tensors.layout import Layout
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.verdicts import Verdict
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Event:
-    """Something that happened at a place, reached through these calls, outermost first."""
+    """Something that happened at a place, reached through these calls, outermost first.
+
+    What is known of a tensor may change later on, and is forgotten when a branch is undone: an event keeps the
+    layout that it is about.
+    """
 
     place: Place
     calls: tuple[Place, ...]
@@ -29,10 +34,17 @@ class Revealed(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class InPlaceWrite(Event):
-    """A write into the memory of a tensor: `x += 1`, `x[mask] = 0`, `x.add_(1)`."""
+    """A write into the memory of a tensor, which the code calls subject: `x += 1`, `x[mask] = 0`, `x.add_(1)`.
+
+    shared is the first dimension along which several elements that are written to are one in memory, None where
+    there is none, layout that of the tensor at that moment. refused says whether torch raises then, or lets the write be seen in all of them.
+    """
 
     tensor: TensorValue
-    operation: str
+    layout: Layout | None
+    subject: cst.CSTNode | None
+    shared: int | None = None
+    refused: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -49,12 +61,14 @@ class Discarded(Event):
 class Viewed(Event):
     """`.view`, `.view_as` or `.reshape` of a tensor whose rank is known, and what torch says to it.
 
-    target holds the sizes asked for, the -1 already resolved.
+    layout is the tensor's at that moment; target holds the sizes asked for, the -1 already resolved. free is True for `torch.reshape(x, …)`.
     """
 
     call: cst.CSTNode
     method: str
     tensor: TensorValue
+    layout: Layout
     target: tuple[Size, ...]
     verdict: Verdict
     result: TensorValue
+    free: bool = False

@@ -102,7 +102,15 @@ def resolve(ev: Evaluator, imported: Imported) -> Value:
         return Unknown(imported.name or "")
     if imported.name is None:
         return ModuleValue(module)
-    value = module_name(ev, module, imported.name)
+    asked = (imported.path, imported.name)
+    if asked in ev.resolving:
+        # Two files import the name from each other.
+        return Unknown(imported.name)
+    ev.resolving.add(asked)
+    try:
+        value = module_name(ev, module, imported.name)
+    finally:
+        ev.resolving.discard(asked)
     if value is None:
         # `from package import submodule`
         path = ev.files.locate(module, imported.name, 1) if module.path.endswith("__init__.py") else None

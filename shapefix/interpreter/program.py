@@ -18,17 +18,22 @@ TABLES = (blocks, expressions, statements)
 """The modules that register what each kind of node does."""
 
 
-def run_program(ev: Evaluator, module: Module) -> None:
-    """Run module in ev; what happened stands in ev.events afterwards."""
+def run_program(ev: Evaluator, module: Module, uncalled_allowance: int) -> None:
+    """Run module in ev; what happened stands in ev.events afterwards.
+
+    uncalled_allowance is the number of steps after which the functions that nobody called no longer have their
+    own calls followed.
+    """
     scope = scope_of(ev, module)
     scope.names["__name__"] = Constant("__main__")
     for statements_ in module.bindings.values():
         ev.visited.add(id(statements_))
     frame = Frame(module, scope)
     ev.frames.append(frame)
-    budget = ev.allowance
     try:
         ev.run(module.tree)
+        # Nobody asked for what comes now: it gets what is left of a smaller allowance.
+        budget = ev.steps + uncalled_allowance
         for function, receiver in _uncalled(ev, module, frame):
             # What is left is shared out, so that the last function is not worse off than the first by much.
             ev.allowance = min(budget, ev.steps + max(500, (budget - ev.steps) // 8))
@@ -37,7 +42,6 @@ def run_program(ev: Evaluator, module: Module) -> None:
             ev.journal.undo()
     finally:
         ev.frames.pop()
-        ev.allowance = budget
 
 
 def _uncalled(
@@ -60,6 +64,7 @@ def _uncalled_methods(ev: Evaluator, cls: ClassValue) -> Iterator[tuple[Function
     if not waiting:
         return
     instance = InstanceValue(cls)
+    ev.cycles.append(instance.fields)
     init = member(cls, "__init__")
     if isinstance(init, FunctionValue):
         run_unasked(ev, init, instance)

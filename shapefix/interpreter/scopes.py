@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from shapefix.interpreter.joins import join
@@ -56,6 +56,10 @@ def _put(container: Container, key: Any, value: Any) -> None:
         container[key] = value
 
 
+UNCHANGED = Changes()
+"""The path that writes nothing."""
+
+
 class Journal:
     """Remembers what was written since each open branch began, so that it can be undone and joined."""
 
@@ -106,24 +110,31 @@ class Journal:
                 changes.written[location] = (container, key, _read(container, key))
         return changes
 
-    def apply(self, paths: Iterable[Changes]) -> None:
+    def apply(self, paths: Sequence[Changes]) -> None:
         """Make the state what it is after one of several paths, nobody knows which."""
-        paths = list(paths)
         if len(paths) == 1:
             for container, key, value in paths[0].written.values():
                 self.write(container, key, value)
             return
-        touched: dict[Location, tuple[Container, Any]] = {}
+        done: set[Location] = set()
         for path in paths:
-            for location, (container, key, _) in path.written.items():
-                touched[location] = (container, key)
-        for location, (container, key) in touched.items():
-            before = _read(container, key)
-            after: Any = MISSING
-            for path in paths:
-                value = path.written[location][2] if location in path.written else before
-                # A name that one path does not bind can only be read after another one.
-                if value is MISSING:
-                    continue
-                after = value if after is MISSING else join(after, value)
-            self.write(container, key, after)
+            for location, (container, key, value) in path.written.items():
+                if location not in done:
+                    done.add(location)
+                    self.write(container, key, _meet(paths, location, container, key, value))
+
+
+def _meet(paths: Sequence[Changes], location: Location, container: Container, key: Any, first: Any) -> Any:
+    """What stands at a location after one of the paths."""
+    before = MISSING
+    after = first
+    for path in paths:
+        entry = path.written.get(location)
+        if entry is not None:
+            value = entry[2]
+        else:
+            value = before = _read(container, key) if before is MISSING else before
+        # A name that one path does not bind can only be read after another one.
+        if value is not MISSING and value is not after:
+            after = value if after is MISSING else join(after, value)
+    return after

@@ -6,8 +6,9 @@ import libcst as cst
 
 from shapefix.interpreter import arithmetic
 from shapefix.interpreter.annotations import annotated_value
+from shapefix.interpreter.calls import Arguments, call_library
 from shapefix.interpreter.evaluator import Evaluator, Flow, Frame, statement
-from shapefix.interpreter.events import Discarded, InPlaceWrite
+from shapefix.interpreter.events import Discarded
 from shapefix.interpreter.modules import dotted_name
 from shapefix.interpreter.scopes import Scope
 from shapefix.interpreter.targets import bind, delete
@@ -28,6 +29,8 @@ from shapefix.interpreter.values import (
 
 @statement(cst.Expr)
 def expression_statement(ev: Evaluator, node: cst.Expr) -> int:
+    if type(node.value) is cst.SimpleString:
+        return Flow.FALLS_THROUGH
     ev.called = None
     value = ev.evaluate(node.value)
     if ev.called is not None and ev.called[0] is node.value:
@@ -77,8 +80,11 @@ def augmented_assign(ev: Evaluator, node: cst.AugAssign) -> int:
     operand = ev.evaluate(node.value)
     kind = _IN_PLACE.get(type(node.operator))
     if isinstance(before, TensorValue):
-        if kind is not None:
-            ev.emit(InPlaceWrite(ev.place(node), ev.calls, before, "augmented"))
+        if isinstance(node.target, cst.Subscript):
+            # `x[i] += 1` ends by assigning to x[i].
+            bind(ev, node.target, before)
+        else:
+            call_library(ev, "operator.iadd", Arguments([before, operand]), node)
         return Flow.FALLS_THROUGH
     if isinstance(before, ListValue) and kind is cst.Add:
         joined = arithmetic.operate(ev, cst.Add, before, operand, node)
@@ -198,6 +204,7 @@ def import_from(ev: Evaluator, node: cst.ImportFrom) -> int:
 def define_function(ev: Evaluator, node: cst.FunctionDef) -> int:
     function = FunctionValue(node.name.value, node, ev.frame.module, ev.frame.scope)
     function.binding = binding(ev, node)
+    ev.cycles.append(ev.frame.scope.names)
     ev.journal.write(ev.frame.scope.home(function.name).names, function.name, function)
     return Flow.FALLS_THROUGH
 
@@ -225,6 +232,7 @@ def define_class(ev: Evaluator, node: cst.ClassDef) -> int:
     bases = tuple(ev.evaluate(arg.value) for arg in node.bases if not arg.star)
     fields: dict[str, Value] = {}
     cls = ClassValue(node.name.value, node, ev.frame.module, bases, fields)
+    ev.cycles.append(fields)
     body = Scope(ev.frame.scope)
     body.names = fields
     ev.frames.append(Frame(ev.frame.module, body, cls))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import libcst as cst
 
-from shapefix.interpreter.calls import Arguments, call_method
+from shapefix.interpreter.calls import Arguments, call_library, call_method
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.events import InPlaceWrite
 from shapefix.interpreter.iteration import each
 from shapefix.interpreter.refinement import name_size, refine_rank, target_name
 from shapefix.interpreter.subscripts import evaluate_index
@@ -94,7 +93,7 @@ def _set_item(ev: Evaluator, target: cst.Subscript, value: Value) -> None:
     owner = ev.evaluate(target.value)
     index = evaluate_index(ev, target)
     if isinstance(owner, TensorValue):
-        ev.emit(InPlaceWrite(ev.place(target), ev.calls, owner, "index"))
+        call_library(ev, "operator.setitem", Arguments([owner, index, value]), target)
     elif isinstance(owner, DictValue):
         if isinstance(index, Constant):
             ev.journal.write(owner.fields, index.value, value)

@@ -1,0 +1,79 @@
+"""Every example of the rule book, as shapefix itself sees it: what it reports, reveals and repairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from rule_pages import Example, examples, front_matter, pages
+from shapefix.checks.rules import RULES
+from shapefix.diagnostics import Applicability, Diagnostic, Fix, Severity
+from shapefix.engine.analysis import Analysis, Analyst
+from shapefix.repair.fixpoint import repair
+from shapefix.sources.project import Project
+from shapefix.sources.text import SourceText
+
+EXAMPLES = [example for page in pages() for example in examples(page)]
+
+
+def analysed(text: str, folder: Path) -> Analysis:
+    path = str(folder / "example.py")
+    return Analyst(Project(str(folder)), frozenset(RULES)).analyse(path, SourceText(path, text))
+
+
+def shown(findings: Iterable[Diagnostic], own: str) -> list[Diagnostic]:
+    """What a user sees by default, and what the page's own rule says."""
+    return [d for d in findings if d.severity is not Severity.INFO or d.code == own]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=str)
+def test_the_findings_are_those_that_the_page_promises(example: Example, tmp_path: Path) -> None:
+    analysis = analysed(example.text, tmp_path)
+    assert not analysis.failures
+    found = shown(analysis.diagnostics, front_matter(example.page)["code"])
+    assert sorted((d.span.row, d.code, str(d.severity)) for d in found) == sorted(
+        (e.line, e.code, e.severity) for e in example.findings
+    ), "\n".join(f"{d.span.row}: {d.message}" for d in found)
+    for expected in example.findings:
+        here = [d for d in found if (d.span.row, d.code) == (expected.line, expected.code)]
+        assert any(expected.message in d.message for d in here), [d.message for d in here]
+        if expected.condition is not None:
+            assert any(expected.condition in (d.condition or "") for d in here), [d.condition for d in here]
+
+
+@pytest.mark.parametrize("example", [e for e in EXAMPLES if e.revealed], ids=str)
+def test_reveal_says_what_the_page_says(example: Example, tmp_path: Path) -> None:
+    revealed = {answer.span.row: answer.message for answer in analysed(example.text, tmp_path).reveals}
+    assert revealed == example.revealed
+
+
+@pytest.mark.parametrize("example", [e for e in EXAMPLES if e.fixed], ids=str)
+def test_the_repair_gives_the_text_on_the_page(example: Example, tmp_path: Path) -> None:
+    assert example.fixed is not None
+    allowed = {Applicability.SAFE, Applicability.UNSAFE} if example.fixed.unsafe else {Applicability.SAFE}
+    own = front_matter(example.page)["code"]
+
+    def may(fix: Fix, diagnostic: Diagnostic) -> bool:
+        return fix.applicability in allowed
+
+    repaired = repair(example.text, lambda text: shown(analysed(text, tmp_path).diagnostics, own), may)
+    assert repaired.text == example.fixed.text
+
+
+def test_pages_and_rules_are_one_to_one() -> None:
+    described = {}
+    for page in pages():
+        head = front_matter(page)
+        described[head["code"]] = (head["name"], head["severity"])
+        assert page.stem == f"{head['code']}-{head['name']}"
+    assert described == {code: (rule.name, str(rule.severity)) for code, rule in RULES.items()}
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.stem)
+def test_a_page_shows_at_least_six_examples_that_fire_and_six_that_do_not(page: Path) -> None:
+    firing = [e for e in examples(page) if e.findings]
+    silent = [e for e in examples(page) if not e.findings]
+    assert len(firing) >= 6
+    assert len(silent) >= 6
