@@ -20,6 +20,7 @@ from shapefix.interpreter.truth import equal, is_none, truth
 from shapefix.interpreter.values import (
     ELLIPSIS,
     FALSE,
+    NONE,
     TRUE,
     Constant,
     DictValue,
@@ -32,9 +33,12 @@ from shapefix.interpreter.values import (
 )
 
 
+_KEYWORDS = {"True": TRUE, "False": FALSE, "None": NONE}
+
+
 @expression(cst.Name)
 def name(ev: Evaluator, node: cst.Name) -> Value:
-    return look_up(ev, node.value)
+    return _KEYWORDS.get(node.value) or look_up(ev, node.value)
 
 
 @expression(cst.Integer)
