@@ -1,0 +1,135 @@
+"""MultiheadAttention and the Transformer layers built on it."""
+
+from __future__ import annotations
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.values import NONE, LibraryObject, TensorValue, TupleValue, Unknown, Value
+from shapefix.library.nn.layers import computed_dtype, layer, result
+from shapefix.library.nn.module import call_module
+from shapefix.library.signatures import Given
+from shapefix.tensors import results
+from shapefix.tensors.layout import Layout, contiguous, is_contiguous, unknown_strides
+
+
+@layer(
+    "MultiheadAttention",
+    takes="embed_dim, num_heads, dropout=0.0, bias=True, add_bias_kv=False, add_zero_attn=False, kdim=None, "
+    "vdim=None, batch_first=False",
+    forward="query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None, "
+    "average_attn_weights=True, is_causal=False",
+)
+def multihead_attention(call: Call, given: Given) -> Value:
+    query, key = given.tensor("query"), given.tensor("key")
+    heads, batch_first = given.size("num_heads"), given.flag("batch_first")
+    average, needed = given.flag("average_attn_weights"), given.flag("need_weights")
+    output, weights = None, None
+    if query is not None and key is not None and query.layout is not None and key.layout is not None:
+        if batch_first is not None:
+            output, weights = results.multihead_attention(
+                query.layout,
+                key.layout,
+                heads=heads or 1,
+                batch_first=batch_first,
+                average=average is not False,
+                fast_path=_fast_path(given),
+            )
+        elif query.layout is not None:
+            output = unknown_strides(query.layout.sizes)
+    dtype = computed_dtype(query)
+    attended = result(
+        call, query, output, "returned by nn.MultiheadAttention", dtype=dtype, last=given.size("embed_dim")
+    )
+    if needed is False:
+        return TupleValue((attended, NONE))
+    if average is None or heads is None or needed is None:
+        return TupleValue((attended, Unknown("weights")))
+    if given.flag("add_zero_attn") or given.flag("add_bias_kv"):
+        weights = None
+    return TupleValue((attended, result(call, query, weights, "returned by nn.MultiheadAttention")))
+
+
+def _fast_path(given: Given) -> bool | None:
+    """Whether torch may take its fast path in evaluation, without gradients; None where it may."""
+    heads = given.number("num_heads")
+    apart = given.value("query") is not given.value("key") or given.value("key") is not given.value("value")
+    if apart or given.flag("bias") is False or (heads is not None and heads % 2):
+        return False
+    return None
+
+
+_LAYER = (
+    "d_model, nhead, dim_feedforward=2048, dropout=0.1, activation=None, layer_norm_eps=1e-05, "
+    "batch_first=False, norm_first=False, bias=True"
+)
+
+
+@layer(
+    "TransformerEncoderLayer",
+    takes=_LAYER,
+    forward="src, src_mask=None, src_key_padding_mask=None, is_causal=False",
+)
+@layer(
+    "TransformerDecoderLayer",
+    takes=_LAYER,
+    forward="tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None, "
+    "memory_key_padding_mask=None, tgt_is_causal=False, memory_is_causal=False",
+)
+def transformer_layer(call: Call, given: Given) -> Value:
+    """A norm comes last, and gives a contiguous result; with norm_first a residual sum does."""
+    name = "src" if "src" in given.values else "tgt"
+    tensor, norm_first = given.tensor(name), given.flag("norm_first")
+    ends_in_norm = norm_first is False
+    layout: Layout | None = None
+    if tensor is not None and tensor.layout is not None:
+        layout = contiguous(tensor.layout.sizes)
+        if not ends_in_norm and is_contiguous(tensor.layout) is not True:
+            layout = results.elementwise(tensor.layout, layout)
+            # Without gradients torch may take a fast path that copies.
+            if norm_first is None or name == "src":
+                layout = unknown_strides(layout.sizes)
+    width = given.size("d_model")
+    verb = "returned by a Transformer layer"
+    return result(call, tensor, layout, verb, is_contiguous=ends_in_norm, last=width)
+
+
+@layer(
+    "TransformerEncoder",
+    takes="encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True",
+    forward="src, mask=None, src_key_padding_mask=None, is_causal=None",
+)
+@layer(
+    "TransformerDecoder",
+    takes="decoder_layer, num_layers, norm=None",
+    forward="tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None, "
+    "memory_key_padding_mask=None, tgt_is_causal=None, memory_is_causal=False",
+)
+def transformer_stack(call: Call, given: Given) -> Value:
+    """What the first layer gives, as all the others do, and then the norm."""
+    is_encoder = "encoder_layer" in given.values
+    block = given.value("encoder_layer" if is_encoder else "decoder_layer")
+    norm = given.value("norm")
+    if not isinstance(block, LibraryObject) or not block.kind.startswith("torch.nn.Transformer"):
+        return Unknown()
+    output = call_module(Call(call.ev, f"{block.kind}.__call__", call.place, call.arguments, block))
+    if isinstance(norm, LibraryObject) and isinstance(output, TensorValue):
+        arguments = type(call.arguments)([output])
+        return call_module(Call(call.ev, f"{norm.kind}.__call__", call.place, arguments, norm))
+    return output if given.is_none("norm") else Unknown()
+
+
+@layer(
+    "Transformer",
+    takes="d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6, dim_feedforward=2048, "
+    "dropout=0.1, activation=None, custom_encoder=None, custom_decoder=None, layer_norm_eps=1e-05, batch_first=False, "
+    "norm_first=False, bias=True",
+    forward="src, tgt, src_mask=None, tgt_mask=None, memory_mask=None, src_key_padding_mask=None, "
+    "tgt_key_padding_mask=None, memory_key_padding_mask=None, src_is_causal=None, tgt_is_causal=None, "
+    "memory_is_causal=False",
+)
+def transformer(call: Call, given: Given) -> Value:
+    tensor = given.tensor("tgt")
+    if given.is_none("custom_decoder") is not True:
+        return Unknown()
+    layout = None if tensor is None or tensor.layout is None else contiguous(tensor.layout.sizes)
+    verb = "returned by nn.Transformer"
+    return result(call, tensor, layout, verb, is_contiguous=True, last=given.size("d_model"))

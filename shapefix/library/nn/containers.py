@@ -1,0 +1,220 @@
+"""Containers of modules and parameters: Sequential, ModuleList, ModuleDict and their like.
+
+The children stand in the field `_modules`, as in torch: a list, or for the dictionaries a dictionary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from shapefix.interpreter.calls import Arguments, Call, call_value
+from shapefix.interpreter.iteration import each, iterate
+from shapefix.interpreter.joins import join
+from shapefix.interpreter.subscripts import item
+from shapefix.interpreter.values import (
+    NONE,
+    Constant,
+    DictValue,
+    LibraryObject,
+    ListValue,
+    Slice,
+    TensorValue,
+    TupleValue,
+    Unknown,
+    Value,
+    as_tensor,
+    elements,
+    integer,
+)
+from shapefix.library.nn.layers import fields_of
+from shapefix.library.nn.module import MODULE
+from shapefix.library.registry import declare, function, method
+from shapefix.tensors.polynomials import Size
+
+SEQUENTIAL, LIST, DICT = "torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict"
+PARAMETERS, PARAMETER_DICT = "torch.nn.ParameterList", "torch.nn.ParameterDict"
+_SEQUENCES = (SEQUENTIAL, LIST, PARAMETERS)
+for _kind in (*_SEQUENCES, DICT, PARAMETER_DICT):
+    declare(_kind, MODULE)
+
+
+def _children(owner: Value | None) -> ListValue:
+    """The children of a sequence, with what was assigned to `container[0]` since."""
+    fields: Mapping[Any, Value] = fields_of(owner)
+    held = fields.get("_modules")
+    if not isinstance(held, ListValue):
+        return ListValue(None)
+    if held.items is None or not any(position in fields for position in range(len(held.items))):
+        return held
+    return ListValue(tuple(fields.get(position, child) for position, child in enumerate(held.items)))
+
+
+def _filled(call: Call, kind: str) -> dict[str, Value]:
+    """The fields of a container made with these arguments."""
+    given = call.arguments.positional
+    if kind in (DICT, PARAMETER_DICT):
+        held = given[0] if given else call.arguments.keywords.get("modules")
+        if isinstance(held, DictValue):
+            return {"_modules": DictValue(dict(held.fields), held.closed), **_named(held)}
+        return {"_modules": DictValue({}, closed=held is None and not call.arguments.open)}
+    if kind == SEQUENTIAL:
+        if len(given) == 1 and isinstance(given[0], DictValue):
+            held = given[0]
+            modules = tuple(held.fields.values())
+            return {"_modules": ListValue(modules if held.closed else None), **_named(held)}
+        return {"_modules": ListValue(None if call.arguments.open else tuple(given))}
+    if not given and not call.arguments.keywords and not call.arguments.open:
+        return {"_modules": ListValue(())}
+    source = call.value(0, "modules") or call.value(0, "values") or Unknown()
+    children = iterate(call.ev, source, call.place.node)
+    if isinstance(children, ListValue):
+        return {"_modules": ListValue(children.items, children.element)}
+    return {"_modules": ListValue(elements(children))}
+
+
+def _named(held: DictValue) -> dict[str, Value]:
+    return {name: child for name, child in held.fields.items() if isinstance(name, str)}
+
+
+@function(SEQUENTIAL, LIST, DICT, PARAMETERS, PARAMETER_DICT)
+def make(call: Call) -> Value:
+    return LibraryObject(call.name, {}, call.place, _filled(call, call.name))
+
+
+def _initialize(call: Call) -> Value:
+    kind = call.name.rpartition(".")[0]
+    for name, value in _filled(call, kind).items():
+        call.ev.journal.write(fields_of(call.receiver), name, value)
+    return NONE
+
+
+for _kind in (*_SEQUENCES, DICT, PARAMETER_DICT):
+    method(_kind, "__init__")(_initialize)
+
+
+@method(SEQUENTIAL, "forward")
+def forward(call: Call) -> Value:
+    """One module after another."""
+    value = call.value(0, "input") or Unknown()
+    children = _children(call.receiver)
+    if children.items is not None:
+        for child in children.items:
+            value = call_value(call.ev, child, Arguments([value]), call.place.node)
+        return value
+    if children.element is None:
+        return Unknown()
+    # As often as it may be: a fixed point is what comes out, however many there are.
+    once = call_value(call.ev, children.element, Arguments([value]), call.place.node)
+    before, after = as_tensor(value), as_tensor(once)
+    if before is not None and after is not None and before.layout is not None:
+        if before.layout == after.layout:
+            return once
+    return Unknown()
+
+
+@method(SEQUENTIAL, "__iter__")
+@method(LIST, "__iter__")
+@method(PARAMETERS, "__iter__")
+def iterated(call: Call) -> Value:
+    return _children(call.receiver)
+
+
+@method(SEQUENTIAL, "__len__")
+@method(LIST, "__len__")
+@method(PARAMETERS, "__len__")
+def length(call: Call) -> Value:
+    items = _children(call.receiver).items
+    return Unknown("len") if items is None else integer(Size.of(len(items)))
+
+
+@method(SEQUENTIAL, "__getitem__")
+@method(LIST, "__getitem__")
+@method(PARAMETERS, "__getitem__")
+def child_at(call: Call) -> Value:
+    index = call.value(0) or Unknown()
+    found = item(call.ev, _children(call.receiver), index, call.place.node)
+    if isinstance(index, Slice) and isinstance(found, ListValue):
+        kind = call.name.rpartition(".")[0]
+        return LibraryObject(kind, {}, call.place, {"_modules": found})
+    return found
+
+
+@method(SEQUENTIAL, "append", "extend", "insert", "add_module")
+@method(LIST, "append", "extend", "insert", "add_module")
+@method(PARAMETERS, "append", "extend")
+def grow(call: Call) -> Value:
+    """The container itself, its children more by what is added."""
+    fields, name = fields_of(call.receiver), call.name.rpartition(".")[2]
+    held = _children(call.receiver)
+    added = call.value(0 if name in ("append", "extend") else 1, "module") or Unknown()
+    children: Value | None = None
+    if held.items is not None and name in ("append", "add_module"):
+        children = ListValue((*held.items, added))
+        label = call.value(0, "name")
+        if name == "add_module" and isinstance(label, Constant):
+            call.ev.journal.write(fields, label.value, added)
+    elif held.items is not None and name == "extend":
+        more = elements(iterate(call.ev, added, call.place.node))
+        children = None if more is None else ListValue((*held.items, *more))
+    if children is None:
+        new = each(call.ev, iterate(call.ev, added, call.place.node)) if name == "extend" else added
+        known = held.items or held.element is not None
+        children = ListValue(None, join(each(call.ev, held), new) if known else new)
+    call.ev.journal.write(fields, "_modules", children)
+    return call.receiver or Unknown()
+
+
+def _entries(owner: Value | None) -> DictValue:
+    """The children of a dictionary, with what was assigned to `container["name"]` since."""
+    fields = fields_of(owner)
+    held = fields.get("_modules")
+    if not isinstance(held, DictValue):
+        return DictValue({}, closed=False)
+    written = {
+        name: value
+        for name, value in fields.items()
+        if name not in held.fields and name != "_modules" and isinstance(value, (LibraryObject, TensorValue))
+    }
+    return DictValue({**held.fields, **written}, held.closed)
+
+
+@method(DICT, "__getitem__")
+@method(PARAMETER_DICT, "__getitem__")
+def entry(call: Call) -> Value:
+    return item(call.ev, _entries(call.receiver), call.value(0) or Unknown(), call.place.node)
+
+
+@method(DICT, "__iter__", "keys")
+@method(PARAMETER_DICT, "__iter__", "keys")
+def names(call: Call) -> Value:
+    held = _entries(call.receiver)
+    return ListValue(tuple(Constant(name) for name in held.fields) if held.closed else None)
+
+
+@method(DICT, "values")
+@method(PARAMETER_DICT, "values")
+def children(call: Call) -> Value:
+    held = _entries(call.receiver)
+    return ListValue(tuple(held.fields.values()) if held.closed else None)
+
+
+@method(DICT, "items")
+@method(PARAMETER_DICT, "items")
+def named_children(call: Call) -> Value:
+    held = _entries(call.receiver)
+    if not held.closed:
+        return ListValue(None, TupleValue((Unknown("name"), Unknown("module"))))
+    return ListValue(tuple(TupleValue((Constant(name), child)) for name, child in held.fields.items()))
+
+
+@function(
+    "torch.nn.Parameter",
+    "torch.nn.parameter.Parameter",
+    "torch.nn.Buffer",
+    "torch.nn.parameter.Buffer",
+)
+def parameter(call: Call) -> Value:
+    """The tensor that it is given, seen as a parameter."""
+    data = call.value(0, "data")
+    return data if isinstance(data, TensorValue) else TensorValue()

@@ -1,0 +1,167 @@
+"""Convolutions: contiguous results, or channels_last where the input or the weight is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.values import FALSE, TensorValue, Value
+from shapefix.library.nn.layers import computed_dtype, fields_of, functional, layer, result, weights
+from shapefix.library.nn.module import WEIGHT_IS_CHANNELS_LAST
+from shapefix.library.registry import method
+from shapefix.library.signatures import Given
+from shapefix.library.tensors import as_result
+from shapefix.tensors import results
+from shapefix.tensors.layout import Layout, channels_last, contiguous, unknown_strides
+from shapefix.tensors.polynomials import Size
+from shapefix.tensors.quotients import quotient
+
+_AXES = ("depth", "height", "width")
+_SETTINGS = "stride=1, padding=0, dilation=1, groups=1, bias=True, padding_mode='zeros'"
+_TRANSPOSED = "stride=1, padding=0, output_padding=0, groups=1, bias=True, dilation=1, padding_mode='zeros'"
+
+
+def spatial_rank(call: Call, kind: str = "") -> int:
+    """How many spatial dimensions a layer or function works on, by the digit in its name."""
+    return int(next(c for c in reversed(kind or call.name) if c.isdigit()))
+
+
+def of_fresh_lengths(layout: Layout, rank: int) -> Layout:
+    """A layout of the same memory format whose spatial sizes are not known."""
+    return results.resized(layout, [Size.symbol(axis) for axis in _AXES[3 - rank :]])
+
+
+def _convolved(
+    call: Call,
+    tensor: TensorValue | None,
+    given: Given,
+    kernel: Sequence[Size] | None,
+    out_channels: Size | None,
+    in_channels: Size | None,
+    weight_is_last: bool | None,
+    rank: int,
+    *,
+    transposed: bool,
+) -> Value:
+    layout = None
+    if tensor is not None and tensor.layout is not None and out_channels is not None:
+        names = ("stride", "padding", "dilation", *(("output_padding",) if transposed else ()))
+        settings = {name: given.sizes(name, rank) for name in names}
+        text = given.text("padding")
+        if text == "same":
+            kernel = None
+        elif text == "valid":
+            settings["padding"] = [Size.of(0)] * rank
+        if kernel is None or None in settings.values():
+            known = tensor.layout if text == "same" else of_fresh_lengths(tensor.layout, rank)
+            layout = results.conv(
+                known,
+                out_channels,
+                (1,) * rank,
+                in_channels=in_channels,
+                weight_channels_last=weight_is_last,
+            )
+        else:
+            convolution = results.conv_transpose if transposed else results.conv
+            layout = convolution(
+                tensor.layout,
+                out_channels,
+                kernel,
+                in_channels=in_channels,
+                weight_channels_last=weight_is_last,
+                **{name: value for name, value in settings.items() if value is not None},
+            )
+    dtype = computed_dtype(tensor)
+    return result(call, tensor, layout, "convolved", dtype=dtype, channels=(-rank - 1, out_channels))
+
+
+def _register(rank: int, *, transposed: bool) -> None:
+    kind = f"ConvTranspose{rank}d" if transposed else f"Conv{rank}d"
+    rest = _TRANSPOSED if transposed else _SETTINGS
+    forward = "input, output_size=None" if transposed else "input"
+
+    @layer(
+        kind,
+        takes=f"in_channels, out_channels, kernel_size, {rest}",
+        forward=forward,
+        holds={WEIGHT_IS_CHANNELS_LAST: FALSE},
+    )
+    @layer(
+        f"Lazy{kind}",
+        takes=f"out_channels, kernel_size, {rest}",
+        forward=forward,
+        base=f"torch.nn.{kind}",
+        holds={WEIGHT_IS_CHANNELS_LAST: FALSE},
+    )
+    def convolution(call: Call, given: Given) -> Value:
+        expected = given.size("in_channels") if "in_channels" in given.values else None
+        kernel = given.sizes("kernel_size", rank)
+        if transposed and given.is_none("output_size") is not True:
+            kernel = None
+        return _convolved(
+            call,
+            given.tensor("input"),
+            given,
+            kernel,
+            given.size("out_channels"),
+            expected,
+            given.flag(WEIGHT_IS_CHANNELS_LAST),
+            rank,
+            transposed=transposed,
+        )
+
+    def weight(call: Call) -> Value:
+        given = Given(fields_of(call.receiver))
+        layout = _weight_layout(given, rank, transposed=transposed)
+        return TensorValue() if layout is None else as_result(call, layout, "created")
+
+    method(f"torch.nn.{kind}", "@weight")(weight)
+    weights((kind, f"Lazy{kind}"), bias=lambda given: (given.size("out_channels"),))
+    _register_function(rank, transposed=transposed)
+
+
+def _weight_layout(given: Given, rank: int, *, transposed: bool) -> Layout | None:
+    outer, inner = given.size("out_channels"), given.size("in_channels")
+    kernel, groups = given.sizes("kernel_size", rank), given.size("groups")
+    if (
+        outer is None
+        or inner is None
+        or kernel is None
+        or groups is None
+        or "in_channels" not in given.values
+    ):
+        return None
+    if transposed:
+        outer, inner = inner, outer
+    sizes = (outer, quotient(inner, groups), *kernel)
+    is_last = given.flag(WEIGHT_IS_CHANNELS_LAST)
+    if rank == 1 or is_last is False:
+        return contiguous(sizes)
+    return channels_last(sizes) if is_last else unknown_strides(sizes)
+
+
+def _register_function(rank: int, *, transposed: bool) -> None:
+    rest = "stride=1, padding=0, output_padding=0, groups=1, dilation=1" if transposed else ""
+    name = f"conv_transpose{rank}d" if transposed else f"conv{rank}d"
+
+    @functional(
+        name,
+        takes=f"input, weight, bias=None, {rest or 'stride=1, padding=0, dilation=1, groups=1'}",
+        namespaces=("torch", "torch.nn.functional"),
+    )
+    def convolution(call: Call, given: Given) -> Value:
+        tensor, weight, groups = given.tensor("input"), given.tensor("weight"), given.size("groups")
+        kernel, out_channels, in_channels, is_last = None, None, None, None
+        if weight is not None and weight.layout is not None and weight.layout.rank == rank + 2:
+            first, second, *kernel = weight.layout.sizes
+            is_last = results.suggests_channels_last(weight.layout)
+            in_channels = first if transposed else None if groups is None else second * groups
+            out_channels = first if not transposed else None if groups is None else second * groups
+        return _convolved(
+            call, tensor, given, kernel, out_channels, in_channels, is_last, rank, transposed=transposed
+        )
+
+
+for _rank in (1, 2, 3):
+    _register(_rank, transposed=False)
+    _register(_rank, transposed=True)

@@ -1,0 +1,88 @@
+"""Embeddings: the sizes of the indices, then the dimension; contiguous."""
+
+from __future__ import annotations
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.values import LibraryObject, TensorValue, Unknown, Value, integer
+from shapefix.library.nn.layers import functional, layer, result, weights
+from shapefix.library.registry import function
+from shapefix.library.signatures import Given
+from shapefix.tensors import results
+from shapefix.tensors.layout import Layout, contiguous
+from shapefix.tensors.polynomials import Size
+
+_SETTINGS = "max_norm=None, norm_type=2.0, scale_grad_by_freq=False"
+_EMBEDDING = f"num_embeddings, embedding_dim, padding_idx=None, {_SETTINGS}, sparse=False"
+_BAG = (
+    f"num_embeddings, embedding_dim, {_SETTINGS}, mode='mean', sparse=False, _weight=None, "
+    "include_last_offset=False, padding_idx=None"
+)
+
+
+@layer("Embedding", takes=_EMBEDDING)
+def embedding(call: Call, given: Given) -> Value:
+    return _embedded(call, given.tensor("input"), given.size("embedding_dim"))
+
+
+@functional("embedding", takes=f"input, weight, padding_idx=None, {_SETTINGS}, sparse=False")
+def embedding_function(call: Call, given: Given) -> Value:
+    return _embedded(call, given.tensor("input"), _width(given))
+
+
+def _width(given: Given) -> Size | None:
+    weight = given.tensor("weight")
+    if weight is None or weight.layout is None or weight.layout.rank != 2:
+        return None
+    return weight.layout.sizes[1]
+
+
+def _embedded(call: Call, indices: TensorValue | None, width: Size | None) -> TensorValue:
+    layout = None
+    if indices is not None and indices.layout is not None and width is not None:
+        layout = results.embedding(indices.layout, width)
+    return result(call, indices, layout, "embedded", is_contiguous=True, last=width)
+
+
+@layer("EmbeddingBag", takes=_BAG, forward="input, offsets=None, per_sample_weights=None")
+def embedding_bag(call: Call, given: Given) -> Value:
+    return _bagged(call, given, given.size("embedding_dim"))
+
+
+@functional(
+    "embedding_bag",
+    takes="input, weight, offsets=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, mode='mean', "
+    "sparse=False, per_sample_weights=None, include_last_offset=False, padding_idx=None",
+)
+def embedding_bag_function(call: Call, given: Given) -> Value:
+    return _bagged(call, given, _width(given))
+
+
+def _bagged(call: Call, given: Given, width: Size | None) -> TensorValue:
+    indices = given.tensor("input")
+    layout: Layout | None = None
+    if indices is not None and indices.layout is not None and width is not None:
+        if indices.layout.rank == 2:
+            layout = contiguous((indices.layout.sizes[0], width))
+        else:
+            offsets, ends = given.tensor("offsets"), given.flag("include_last_offset")
+            if offsets is not None and offsets.layout is not None and ends is not None:
+                layout = contiguous((offsets.layout.sizes[0] - int(ends), width))
+    return result(call, indices, layout, "embedded", is_contiguous=True, last=width)
+
+
+@function("torch.nn.Embedding.from_pretrained", "torch.nn.EmbeddingBag.from_pretrained")
+def from_pretrained(call: Call) -> Value:
+    """A layer that holds the tensor that it is given as its weight."""
+    weight = call.value(0, "embeddings")
+    kind = call.name.rpartition(".")[0]
+    if not isinstance(weight, TensorValue) or weight.layout is None or weight.layout.rank != 2:
+        return LibraryObject(kind, {}, call.place, {"embedding_dim": Unknown("embedding_dim")})
+    rows, width = map(integer, weight.layout.sizes)
+    fields = {"num_embeddings": rows, "embedding_dim": width, "weight": weight}
+    return LibraryObject(kind, {}, call.place, fields)
+
+
+weights(
+    ("Embedding", "EmbeddingBag"),
+    weight=lambda given: (given.size("num_embeddings"), given.size("embedding_dim")),
+)

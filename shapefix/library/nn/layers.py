@@ -1,0 +1,185 @@
+"""How layers and functions of torch.nn are registered: a signature, and what comes out.
+
+A layer's settings stand in its fields under the names of its constructor's parameters, as they do in torch,
+for an object of the library's class and for one of a project class that derives from it alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.values import NONE, InstanceValue, LibraryObject, TensorValue, Unknown, Value
+from shapefix.library.nn.module import MODULE
+from shapefix.library.registry import FUNCTIONS, METHODS, declare, expanded_dim, method
+from shapefix.library.signatures import Given, bound
+from shapefix.library.tensors import as_result, copied_or_same
+from shapefix.library.writes import emit_write, subject_of
+from shapefix.tensors.errors import ShapeError
+from shapefix.tensors.layout import Layout, contiguous
+from shapefix.tensors.polynomials import Size
+
+Handler = Callable[[Call, Given], Value]
+WeightSizes = Callable[[Given], Sequence[Size | None] | None]
+
+SIGNATURES: dict[str, str] = {}
+"""The parameters of each layer's constructor, without device and dtype, and of each function."""
+
+
+def layer(
+    *kinds: str,
+    takes: str = "",
+    forward: str = "input",
+    base: str = MODULE,
+    holds: Mapping[str, Value] | None = None,
+) -> Callable[[Handler], Handler]:
+    """Register layers: takes is the constructor's signature, forward that of a call.
+
+    The handler is given the settings and the call's arguments together. holds are further fields.
+    """
+
+    def register(handler: Handler) -> Handler:
+        for kind in kinds:
+            name = f"torch.nn.{kind}"
+            SIGNATURES[name] = takes
+            declare(name, base)
+            FUNCTIONS[name] = _constructor(name, takes, holds or {})
+            METHODS[name]["__init__"] = _initializer(takes, holds or {})
+            METHODS[name]["forward"] = _forward(handler, forward)
+        return handler
+
+    return register
+
+
+def functional(
+    *names: str, takes: str, namespaces: tuple[str, ...] = ("torch.nn.functional",)
+) -> Callable[[Handler], Handler]:
+    """Register functions with this signature."""
+
+    def register(handler: Handler) -> Handler:
+        for namespace in namespaces:
+            for name in names:
+                SIGNATURES[f"{namespace}.{name}"] = takes
+                FUNCTIONS[f"{namespace}.{name}"] = _function(handler, takes)
+        return handler
+
+    return register
+
+
+def weights(kinds: Sequence[str], switch: str = "", **sizes: WeightSizes) -> None:
+    """Give these layers parameters of these names, their sizes computed from the settings.
+
+    A parameter is None where the setting switch, or the constructor's own parameter of its name, is False.
+    """
+    for kind in kinds:
+        for name, compute in sizes.items():
+            method(f"torch.nn.{kind}", f"@{name}")(_parameter(name, switch or f"_{name}", compute))
+
+
+def fields_of(value: Value | None) -> dict[str, Value]:
+    """The attributes of an object."""
+    return value.fields if isinstance(value, (LibraryObject, InstanceValue)) else {}
+
+
+def result(
+    call: Call,
+    source: TensorValue | None,
+    layout: Layout | None,
+    verb: str,
+    *,
+    is_contiguous: bool = False,
+    dtype: str | None = None,
+    last: Size | None = None,
+    channels: tuple[int, Size | None] | None = None,
+) -> TensorValue:
+    """What a layer gives back.
+
+    Where the rank is unknown, last is the size of the last dimension all the same, and channels a dimension
+    counted from the end with its size.
+    """
+    device = None if source is None else source.device
+    made = as_result(call, layout, verb, dtype=dtype, device=device, is_contiguous=is_contiguous)
+    if layout is None:
+        if last is not None:
+            made.settle(-1, last)
+        if channels is not None and channels[1] is not None:
+            made.settle(channels[0], channels[1])
+    return made
+
+
+def computed_dtype(tensor: TensorValue | None) -> str | None:
+    """The dtype of a matrix product: autocast computes it in a lower precision, but for float64."""
+    return "float64" if tensor is not None and tensor.dtype == "float64" else None
+
+
+def in_place(
+    call: Call, tensor: TensorValue, given: Given, otherwise: Callable[[], TensorValue]
+) -> TensorValue:
+    """The tensor itself where the layer was told to write into it, else what otherwise makes."""
+    writes = given.flag("inplace")
+    if writes is None:
+        return copied_or_same(call, tensor, "computed")
+    if not writes:
+        return otherwise()
+    emit_write(call, tensor, subject_of(call), expanded_dim(tensor.layout), refused=True)
+    return tensor
+
+
+def _constructor(name: str, takes: str, initial: Mapping[str, Value]) -> Callable[[Call], Value]:
+    def make(call: Call) -> Value:
+        settings = bound(takes, call.arguments)
+        fields = {key: value for key, value in settings.items() if f"@{key}" not in METHODS[name]}
+        kept = {f"_{key}": value for key, value in settings.items() if key not in fields}
+        return LibraryObject(name, settings, call.place, {**fields, **kept, **initial})
+
+    return make
+
+
+def _initializer(takes: str, initial: Mapping[str, Value]) -> Callable[[Call], Value]:
+    def init(call: Call) -> Value:
+        kind = call.name.rpartition(".")[0]
+        for key, value in {**bound(takes, call.arguments), **initial}.items():
+            field = f"_{key}" if f"@{key}" in METHODS.get(kind, {}) else key
+            call.ev.journal.write(fields_of(call.receiver), field, value)
+        return NONE
+
+    return init
+
+
+def _forward(handler: Handler, signature: str) -> Callable[[Call], Value]:
+    def forward(call: Call) -> Value:
+        return _run(handler, call, {**fields_of(call.receiver), **bound(signature, call.arguments)})
+
+    return forward
+
+
+def _function(handler: Handler, signature: str) -> Callable[[Call], Value]:
+    def function(call: Call) -> Value:
+        return _run(handler, call, bound(signature, call.arguments))
+
+    return function
+
+
+def _run(handler: Handler, call: Call, values: dict[str, Value]) -> Value:
+    try:
+        return handler(call, Given(values))
+    except ShapeError:
+        # torch would raise; what the result would be is nobody's concern.
+        return TensorValue()
+
+
+def _parameter(name: str, switch: str, compute: WeightSizes) -> Callable[[Call], Value]:
+    def parameter(call: Call) -> Value:
+        fields = fields_of(call.receiver)
+        given = Given(fields)
+        if switch in fields and given.flag(switch) is not True:
+            return NONE if given.flag(switch) is False else Unknown(name)
+        sizes = compute(given)
+        if sizes is None or None in sizes:
+            made = TensorValue()
+        else:
+            made = as_result(call, contiguous([s for s in sizes if s is not None]), "created")
+        fields[name] = made
+        return made
+
+    return parameter

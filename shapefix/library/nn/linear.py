@@ -1,0 +1,126 @@
+"""Linear layers: contiguous results whose last size is out_features."""
+
+from __future__ import annotations
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.values import Value
+from shapefix.library.nn.layers import computed_dtype, functional, layer, result, weights
+from shapefix.library.signatures import Given
+from shapefix.tensors import results
+from shapefix.tensors.iteration import broadcast_sizes
+from shapefix.tensors.layout import contiguous
+
+
+@layer("Identity", takes="*, _=None")
+def identity(call: Call, given: Given) -> Value:
+    return given.value("input")
+
+
+@layer("Linear", takes="in_features, out_features, bias=True")
+@layer(
+    "modules.linear.NonDynamicallyQuantizableLinear",
+    takes="in_features, out_features, bias=True",
+    base="torch.nn.Linear",
+)
+@layer("LazyLinear", takes="out_features, bias=True")
+def linear(call: Call, given: Given) -> Value:
+    tensor = given.tensor("input")
+    features, expected = given.size("out_features"), None
+    if "in_features" in given.values:
+        expected = given.size("in_features")
+    layout = None
+    if tensor is not None and tensor.layout is not None and features is not None:
+        layout = results.linear(tensor.layout, features, expected)
+    dtype = computed_dtype(tensor)
+    return result(call, tensor, layout, "multiplied", dtype=dtype, is_contiguous=True, last=features)
+
+
+@functional("linear", takes="input, weight, bias=None")
+def linear_function(call: Call, given: Given) -> Value:
+    tensor, weight = given.tensor("input"), given.tensor("weight")
+    layout, features = None, None
+    if weight is not None and weight.layout is not None and weight.layout.rank == 2:
+        features, expected = weight.layout.sizes
+        if tensor is not None and tensor.layout is not None:
+            layout = results.linear(tensor.layout, features, expected)
+    dtype = computed_dtype(tensor)
+    return result(call, tensor, layout, "multiplied", dtype=dtype, is_contiguous=True, last=features)
+
+
+@layer(
+    "Bilinear",
+    takes="in1_features, in2_features, out_features, bias=True",
+    forward="input1, input2",
+)
+def bilinear(call: Call, given: Given) -> Value:
+    one, features = given.tensor("input1"), given.size("out_features")
+    layout = None
+    if one is not None and one.layout is not None and features is not None:
+        layout = contiguous((*one.layout.sizes[:-1], features))
+    return result(call, one, layout, "multiplied", is_contiguous=True, last=features)
+
+
+@functional(
+    "bilinear", takes="input1, input2, weight, bias=None", namespaces=("torch", "torch.nn.functional")
+)
+def bilinear_function(call: Call, given: Given) -> Value:
+    one, weight = given.tensor("input1"), given.tensor("weight")
+    layout = None
+    if one is not None and one.layout is not None and weight is not None and weight.layout is not None:
+        layout = contiguous((*one.layout.sizes[:-1], weight.layout.sizes[0]))
+    return result(call, one, layout, "multiplied", is_contiguous=True)
+
+
+@layer("CosineSimilarity", takes="dim=1, eps=1e-08", forward="x1, x2")
+@functional(
+    "cosine_similarity", takes="x1, x2, dim=1, eps=1e-08", namespaces=("torch", "torch.nn.functional")
+)
+def cosine_similarity(call: Call, given: Given) -> Value:
+    one, two, dim = given.tensor("x1"), given.tensor("x2"), given.number("dim")
+    layout = None
+    if one is not None and two is not None and one.layout is not None and two.layout is not None:
+        if dim is not None:
+            both = contiguous(broadcast_sizes(one.layout.sizes, two.layout.sizes))
+            layout = results.reduce(both, dim)
+    return result(call, one, layout, "reduced", is_contiguous=True)
+
+
+@layer("PairwiseDistance", takes="p=2.0, eps=1e-06, keepdim=False", forward="x1, x2")
+@functional(
+    "pairwise_distance",
+    takes="x1, x2, p=2.0, eps=1e-06, keepdim=False",
+    namespaces=("torch", "torch.nn.functional"),
+)
+def pairwise_distance(call: Call, given: Given) -> Value:
+    one, two, keepdim = given.tensor("x1"), given.tensor("x2"), given.flag("keepdim")
+    layout = None
+    if one is not None and two is not None and one.layout is not None and two.layout is not None:
+        if keepdim is not None:
+            both = contiguous(broadcast_sizes(one.layout.sizes, two.layout.sizes))
+            layout = results.reduce(both, -1, keepdim)
+    return result(call, one, layout, "reduced", is_contiguous=True)
+
+
+@functional(
+    "cdist", takes="x1, x2, p=2.0, compute_mode='use_mm_for_euclid_dist_if_necessary'", namespaces=("torch",)
+)
+def distances(call: Call, given: Given) -> Value:
+    one, two = given.tensor("x1"), given.tensor("x2")
+    layout = None
+    if one is not None and two is not None and one.layout is not None and two.layout is not None:
+        if min(one.layout.rank, two.layout.rank) >= 2:
+            batch = broadcast_sizes(one.layout.sizes[:-2], two.layout.sizes[:-2])
+            layout = contiguous((*batch, one.layout.sizes[-2], two.layout.sizes[-2]))
+    return result(call, one, layout, "multiplied", is_contiguous=True)
+
+
+weights(
+    ("Linear",),
+    weight=lambda given: (given.size("out_features"), given.size("in_features")),
+    bias=lambda given: (given.size("out_features"),),
+)
+weights(
+    ("Bilinear",),
+    weight=lambda g: (g.size("out_features"), g.size("in1_features"), g.size("in2_features")),
+    bias=lambda given: (given.size("out_features"),),
+)

@@ -1,0 +1,190 @@
+"""torch.nn.Module: what every layer and every model of a project inherits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shapefix.interpreter.calls import Call, call_method
+from shapefix.interpreter.values import (
+    FALSE,
+    NONE,
+    TRUE,
+    Constant,
+    DictValue,
+    InstanceValue,
+    LibraryObject,
+    ListValue,
+    Reference,
+    TupleValue,
+    Unknown,
+    Value,
+)
+from shapefix.library.registry import declare, function, lookup_method, method
+
+MODULE = "torch.nn.Module"
+WEIGHT_IS_CHANNELS_LAST = "weight_is_channels_last"
+"""The field of a convolution that tells its weight's memory format."""
+
+declare(MODULE, "builtins.object")
+declare("torch.nn.modules.Module", MODULE)
+declare("torch.nn.modules.module.Module", MODULE)
+for _name in ("lightning", "lightning.pytorch", "pytorch_lightning"):
+    declare(f"{_name}.LightningModule", MODULE)
+    declare(f"{_name}.core.LightningModule", MODULE)
+    declare(f"{_name}.core.module.LightningModule", MODULE)
+
+
+@method(MODULE, "__call__")
+def call_module(call: Call) -> Value:
+    """Calling a module runs its forward: the project's own, or that of the library's layer."""
+    receiver = call.receiver
+    if isinstance(receiver, InstanceValue):
+        return call_method(call.ev, receiver, "forward", call.arguments, call.place.node)
+    if isinstance(receiver, LibraryObject):
+        forward = lookup_method(receiver.kind, "forward")
+        if forward is not None:
+            return forward(call)
+    return Unknown()
+
+
+@method(
+    MODULE,
+    "cuda",
+    "cpu",
+    "xpu",
+    "ipu",
+    "eval",
+    "train",
+    "half",
+    "float",
+    "double",
+    "bfloat16",
+    "type",
+    "to_empty",
+    "requires_grad_",
+    "apply",
+    "share_memory",
+)
+def itself(call: Call) -> Value:
+    return call.receiver or Unknown()
+
+
+@method(MODULE, "compile", "zero_grad", "__init__")
+def nothing(call: Call) -> Value:
+    return NONE
+
+
+@method(MODULE, "to")
+def to(call: Call) -> Value:
+    """The module itself; a memory format is that of the convolutions' weights from here on."""
+    receiver = call.receiver or Unknown()
+    wanted = call.arguments.keywords.get("memory_format")
+    if wanted is not None:
+        named = wanted.name if isinstance(wanted, Reference) else None
+        is_last = named in ("torch.channels_last", "torch.channels_last_3d")
+        for module in modules_in(receiver):
+            if WEIGHT_IS_CHANNELS_LAST in module.fields:
+                setting = Unknown() if named is None else TRUE if is_last else FALSE
+                call.ev.journal.write(module.fields, WEIGHT_IS_CHANNELS_LAST, setting)
+    return receiver
+
+
+def modules_in(root: Value) -> Iterator[InstanceValue | LibraryObject]:
+    """The module, and all that are known to stand below it."""
+    seen: set[int] = set()
+    waiting = [root]
+    while waiting:
+        value = waiting.pop()
+        if id(value) in seen or not isinstance(value, (InstanceValue, LibraryObject)):
+            continue
+        seen.add(id(value))
+        yield value
+        for field in value.fields.values():
+            if isinstance(field, ListValue):
+                waiting.extend(field.items or ())
+                if field.element is not None:
+                    waiting.append(field.element)
+            elif isinstance(field, DictValue):
+                waiting.extend(field.fields.values())
+            elif isinstance(field, Value):
+                waiting.append(field)
+
+
+@method(MODULE, "register_buffer", "register_parameter", "add_module", "register_module")
+def register(call: Call) -> Value:
+    """Sets the attribute of that name."""
+    name = call.value(0, "name")
+    value = next(
+        (v for v in (call.value(1, key) for key in ("tensor", "param", "module")) if v is not None), None
+    )
+    owner = call.receiver
+    if isinstance(owner, (InstanceValue, LibraryObject)) and isinstance(name, Constant):
+        call.ev.journal.write(owner.fields, name.value, value or Unknown(f"self.{name.value}"))
+    return NONE
+
+
+@method(
+    MODULE,
+    "parameters",
+    "modules",
+    "children",
+    "buffers",
+)
+def several(call: Call) -> Value:
+    return ListValue(None)
+
+
+@method(MODULE, "named_parameters", "named_modules", "named_children", "named_buffers")
+def named(call: Call) -> Value:
+    return ListValue(None, TupleValue((Unknown("name"), Unknown("value"))))
+
+
+@method(
+    MODULE,
+    "@training",
+    "state_dict",
+    "load_state_dict",
+    "get_submodule",
+    "get_parameter",
+    "register_forward_hook",
+    "register_forward_pre_hook",
+    "register_full_backward_hook",
+    "extra_repr",
+)
+def unknown(call: Call) -> Value:
+    return Unknown(call.name.rpartition(".")[2])
+
+
+@function(
+    "torch.compile",
+    "torch.jit.script",
+    "torch.nn.utils.weight_norm",
+    "torch.nn.utils.spectral_norm",
+    "torch.nn.utils.remove_weight_norm",
+    "torch.nn.utils.parametrizations.weight_norm",
+    "torch.nn.utils.parametrizations.spectral_norm",
+    "torch.nn.utils.parametrizations.orthogonal",
+)
+def wrapped(call: Call) -> Value:
+    """What is handed over still takes and returns the same."""
+    given = call.value(0, "model") or call.value(0, "module") or call.value(0, "obj")
+    return given or Unknown()
+
+
+_DISTRIBUTED = "torch.nn.parallel.DistributedDataParallel"
+declare(_DISTRIBUTED, MODULE)
+
+
+@function(_DISTRIBUTED)
+def distributed(call: Call) -> Value:
+    module = call.value(0, "module") or Unknown("module")
+    return LibraryObject(_DISTRIBUTED, {"module": module}, call.place, {"module": module})
+
+
+@method(_DISTRIBUTED, "forward")
+def forward_of_wrapped(call: Call) -> Value:
+    """The wrapped module is called with the same arguments."""
+    module = call.receiver.fields.get("module") if isinstance(call.receiver, LibraryObject) else None
+    if not isinstance(module, (InstanceValue, LibraryObject)):
+        return Unknown()
+    return call_module(Call(call.ev, f"{MODULE}.__call__", call.place, call.arguments, module))

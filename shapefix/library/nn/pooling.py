@@ -1,0 +1,213 @@
+"""Pooling and resizing: contiguous results, or channels_last where the input is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.values import Constant, Number, TensorValue, TupleValue, Unknown, Value, elements
+from shapefix.library.nn.convolution import of_fresh_lengths
+from shapefix.library.nn.layers import functional, layer, result
+from shapefix.library.signatures import Given
+from shapefix.library.tensors import as_result
+from shapefix.tensors import results
+from shapefix.tensors.dims import unsqueeze
+from shapefix.tensors.layout import Layout, is_contiguous, unknown_strides
+from shapefix.tensors.polynomials import Size
+
+_AXES = ("depth", "height", "width")
+
+
+def _flat(layout: Layout) -> Layout:
+    """A layout (…, C, L) as torch pools it: as an image of height 1."""
+    return unsqueeze(layout, layout.rank - 1)
+
+
+def _unflat(layout: Layout) -> Layout:
+    return Layout((*layout.sizes[:-2], layout.sizes[-1]), (*layout.strides[:-2], layout.strides[-1]))
+
+
+def _pooled(layout: Layout, rank: int, kernel: Sequence[Size], **settings: Any) -> Layout:
+    if rank > 1:
+        return results.pool(layout, kernel, **settings)
+    if layout.rank not in (2, 3):
+        return results.pool(layout, kernel, **settings)
+    ones = {"stride": 1, "padding": 0, "dilation": 1}
+    wide: dict[str, Any] = {
+        name: [Size.of(ones[name]), *value] if name in ones and value is not None else value
+        for name, value in settings.items()
+    }
+    return _unflat(results.pool(_flat(layout), [Size.of(1), *kernel], **wide))
+
+
+def _resized(layout: Layout, lengths: Sequence[Size | None]) -> Layout:
+    if len(lengths) > 1 or layout.rank not in (2, 3):
+        return results.resized(layout, lengths)
+    return _unflat(results.resized(_flat(layout), [Size.of(1), *lengths]))
+
+
+def _only_if_contiguous(layout: Layout) -> Layout:
+    """The layout where kernels disagree about anything but a contiguous input."""
+    return layout if is_contiguous(layout) is True else unknown_strides(layout.sizes)
+
+
+def _outcome(
+    call: Call, tensor: TensorValue | None, layout: Layout | None, indices: bool | None, rank: int
+) -> Value:
+    channels = None if tensor is None else (-rank - 1, tensor.settled(-rank - 1))
+    dtype = None if tensor is None else tensor.dtype
+    pooled = result(call, tensor, layout, "pooled", dtype=dtype, channels=channels)
+    if indices:
+        where = as_result(call, layout, "pooled", dtype="int64", device=pooled.device)
+        return TupleValue((pooled, where))
+    return pooled if indices is False else Unknown()
+
+
+def _pool(call: Call, given: Given, rank: int, *, name: str) -> Value:
+    tensor, kernel = given.tensor("input"), given.sizes("kernel_size", rank)
+    indices = given.flag("return_indices") if name == "max" else False
+    layout = None
+    if tensor is not None and tensor.layout is not None:
+        settings: dict[str, Any] = {"padding": [Size.of(0)] * rank, "dilation": [Size.of(1)] * rank}
+        for key in settings:
+            if key in given.values:
+                settings[key] = given.sizes(key, rank)
+        ceil_mode = given.flag("ceil_mode")
+        strided = given.is_none("stride")
+        stride = given.sizes("stride", rank) if strided is False else None
+        known = kernel is not None and ceil_mode is not None and None not in settings.values()
+        if known and kernel is not None and (strided or stride is not None):
+            layout = _pooled(tensor.layout, rank, kernel, stride=stride, ceil_mode=ceil_mode, **settings)
+        else:
+            layout = of_fresh_lengths(tensor.layout, rank)
+            if rank == 1:
+                layout = unknown_strides(layout.sizes)
+        if (name == "max" and rank == 1 and not indices) or (name == "avg" and rank == 3):
+            layout = _only_if_contiguous(layout)
+    return _outcome(call, tensor, layout, indices, rank)
+
+
+_MAX = "kernel_size, stride=None, padding=0, dilation=1"
+
+
+def _register(rank: int) -> None:
+    @layer(f"MaxPool{rank}d", takes=f"{_MAX}, return_indices=False, ceil_mode=False")
+    @functional(f"max_pool{rank}d", takes=f"input, {_MAX}, ceil_mode=False, return_indices=False")
+    @functional(
+        f"max_pool{rank}d",
+        takes=f"input, {_MAX}, ceil_mode=False, return_indices=False",
+        namespaces=("torch",),
+    )
+    def max_pool(call: Call, given: Given) -> Value:
+        return _pool(call, given, rank, name="max")
+
+    average = "kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True"
+    divisor = ", divisor_override=None" if rank > 1 else ""
+
+    @layer(f"AvgPool{rank}d", takes=average + divisor)
+    @functional(f"avg_pool{rank}d", takes=f"input, {average}{divisor}")
+    def avg_pool(call: Call, given: Given) -> Value:
+        return _pool(call, given, rank, name="avg")
+
+    power = "norm_type, kernel_size, stride=None, ceil_mode=False"
+
+    @layer(f"LPPool{rank}d", takes=power)
+    @functional(f"lp_pool{rank}d", takes=f"input, {power}")
+    def lp_pool(call: Call, given: Given) -> Value:
+        return _pool(call, given, rank, name="avg")
+
+    @layer(f"AdaptiveAvgPool{rank}d", takes="output_size")
+    @functional(f"adaptive_avg_pool{rank}d", takes="input, output_size")
+    def adaptive_avg_pool(call: Call, given: Given) -> Value:
+        return _adaptive(call, given, rank, indices=False)
+
+    @layer(f"AdaptiveMaxPool{rank}d", takes="output_size, return_indices=False")
+    @functional(f"adaptive_max_pool{rank}d", takes="input, output_size, return_indices=False")
+    def adaptive_max_pool(call: Call, given: Given) -> Value:
+        return _adaptive(call, given, rank, indices=given.flag("return_indices"))
+
+    unpool = "kernel_size, stride=None, padding=0"
+
+    @layer(f"MaxUnpool{rank}d", takes=unpool, forward="input, indices, output_size=None")
+    @functional(f"max_unpool{rank}d", takes=f"input, indices, {unpool}, output_size=None")
+    def max_unpool(call: Call, given: Given) -> Value:
+        tensor = given.tensor("input")
+        layout = None
+        if tensor is not None and tensor.layout is not None:
+            layout = unknown_strides(of_fresh_lengths(tensor.layout, rank).sizes)
+        return _outcome(call, tensor, layout, False, rank)
+
+
+def _adaptive(call: Call, given: Given, rank: int, indices: bool | None) -> Value:
+    tensor = given.tensor("input")
+    layout = None
+    if tensor is not None and tensor.layout is not None:
+        layout = _resized(tensor.layout, _lengths(given.value("output_size"), rank))
+        if rank == 3:
+            layout = _only_if_contiguous(layout)
+    return _outcome(call, tensor, layout, indices, rank)
+
+
+def _lengths(wanted: Value, rank: int) -> list[Size | None]:
+    """The spatial sizes asked for; None keeps one, and what is not known is a fresh symbol."""
+    items = elements(wanted)
+    if items is not None and len(items) == rank:
+        sizes = [Given({"size": item}).sizes("size", 1) for item in items]
+        kept = [isinstance(item, Constant) and item.value is None for item in items]
+        return [
+            None if keep else size[0] if size is not None else Size.symbol(axis)
+            for keep, size, axis in zip(kept, sizes, _AXES[3 - rank :], strict=True)
+        ]
+    known = Given({"size": wanted}).sizes("size", rank)
+    return list(known) if known is not None else [Size.symbol(axis) for axis in _AXES[3 - rank :]]
+
+
+for _rank in (1, 2, 3):
+    _register(_rank)
+
+
+_UPSAMPLE = "size=None, scale_factor=None, mode='nearest', align_corners=None"
+
+
+@layer("Upsample", takes=f"{_UPSAMPLE}, recompute_scale_factor=None")
+@layer("UpsamplingNearest2d", "UpsamplingBilinear2d", takes="size=None, scale_factor=None")
+@functional("interpolate", takes=f"input, {_UPSAMPLE}, recompute_scale_factor=None, antialias=False")
+@functional("upsample", takes=f"input, {_UPSAMPLE}")
+def interpolate(call: Call, given: Given) -> Value:
+    tensor = given.tensor("input")
+    if tensor is None or tensor.layout is None:
+        return result(call, tensor, None, "resized")
+    layout = tensor.layout
+    rank = layout.rank - 2
+    if rank not in (1, 2, 3):
+        return TensorValue()
+    if given.is_none("size"):
+        lengths = _scaled(layout.sizes[2:], given.value("scale_factor"))
+    elif given.is_none("size") is False:
+        lengths = _lengths(given.value("size"), rank)
+    else:
+        lengths = [Size.symbol(axis) for axis in _AXES[3 - rank :]]
+    return result(call, tensor, results.resized(layout, lengths), "resized", dtype=tensor.dtype)
+
+
+def _scaled(lengths: Sequence[Size], scale: Value) -> list[Size | None]:
+    factors = elements(scale) or (scale,) * len(lengths)
+    axes = _AXES[3 - len(lengths) :]
+    if len(factors) != len(lengths):
+        return [Size.symbol(axis) for axis in axes]
+    return [_times(size, factor, axis) for size, factor, axis in zip(lengths, factors, axes, strict=True)]
+
+
+def _times(length: Size, factor: Value, axis: str) -> Size:
+    if isinstance(factor, Constant) and isinstance(factor.value, (int, float)):
+        if float(factor.value).is_integer():
+            return length * int(factor.value)
+        if length.value is not None:
+            return Size.of(math.floor(length.value * factor.value))
+    elif not isinstance(factor, (Unknown, Number)):
+        whole = Given({"factor": factor}).size("factor")
+        if whole is not None:
+            return length * whole
+    return Size.symbol(axis)

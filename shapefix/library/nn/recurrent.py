@@ -1,0 +1,173 @@
+"""Recurrent layers, and the packed sequences that they take and return."""
+
+from __future__ import annotations
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.values import LibraryObject, TensorValue, TupleValue, Unknown, Value
+from shapefix.library.nn.layers import functional, layer, result
+from shapefix.library.registry import declare, method
+from shapefix.library.signatures import Given
+from shapefix.tensors import results
+from shapefix.tensors.layout import Layout, contiguous, permuted_dense
+from shapefix.tensors.polynomials import ONE, Size
+
+PACKED = "torch.nn.utils.rnn.PackedSequence"
+declare(PACKED, "builtins.tuple")
+
+_SETTINGS = "bias=True, batch_first=False, dropout=0.0, bidirectional=False"
+
+
+@layer(
+    "RNN",
+    takes=f"input_size, hidden_size, num_layers=1, nonlinearity='tanh', {_SETTINGS}",
+    forward="input, hx=None",
+)
+@layer(
+    "LSTM", takes=f"input_size, hidden_size, num_layers=1, {_SETTINGS}, proj_size=0", forward="input, hx=None"
+)
+@layer("GRU", takes=f"input_size, hidden_size, num_layers=1, {_SETTINGS}", forward="input, hx=None")
+def recurrent(call: Call, given: Given) -> Value:
+    kind = _kind(call, given)
+    source = given.value("input")
+    both_ways, batch_first = given.flag("bidirectional"), given.flag("batch_first")
+    hidden, projection, layers = given.size("hidden_size"), _projection(given), given.size("num_layers")
+    width = hidden if projection is None else projection
+    verb = f"returned by nn.{kind}"
+    last = None if both_ways is None or width is None else width * (2 if both_ways else 1)
+    if isinstance(source, LibraryObject) and source.kind == PACKED:
+        states = _states(call, kind, source.fields.get("batch"), width, hidden, layers, both_ways)
+        fields = {**source.fields, "width": last, "verb": verb}
+        return TupleValue((LibraryObject(PACKED, {}, call.place, fields), states))
+    tensor = given.tensor("input")
+    if (
+        tensor is None
+        or tensor.layout is None
+        or hidden is None
+        or layers is None
+        or both_ways is None
+        or batch_first is None
+    ):
+        output = result(call, tensor, None, verb, last=last)
+        # A sequence that is packed, or not.
+        return TupleValue((output, Unknown() if kind == "LSTM" else TensorValue()))
+    output_layout, state_layout = results.recurrent(
+        tensor.layout,
+        hidden,
+        layers=layers,
+        bidirectional=both_ways,
+        batch_first=batch_first,
+        projection=projection,
+        features=given.size("input_size"),
+    )
+    output = result(call, tensor, output_layout, verb)
+    state = result(call, tensor, state_layout, verb)
+    if kind != "LSTM":
+        return TupleValue((output, state))
+    cell = contiguous((*state_layout.sizes[:-1], hidden))
+    return TupleValue((output, TupleValue((state, result(call, tensor, cell, verb)))))
+
+
+def _kind(call: Call, given: Given) -> str:
+    if "proj_size" in given.values:
+        return "LSTM"
+    return "RNN" if "nonlinearity" in given.values else "GRU"
+
+
+def _projection(given: Given) -> Size | None:
+    size = given.size("proj_size") if "proj_size" in given.values else None
+    return None if size is None or size.value == 0 else size
+
+
+def _states(
+    call: Call,
+    kind: str,
+    batch: object,
+    width: Size | None,
+    hidden: Size | None,
+    layers: Size | None,
+    both_ways: bool | None,
+) -> Value:
+    """h_n, and c_n of an LSTM, after a packed sequence."""
+    state, cell = TensorValue(), TensorValue()
+    if isinstance(batch, Size) and width is not None and hidden is not None and layers is not None:
+        if both_ways is not None:
+            count = layers * (2 if both_ways else 1)
+            state = result(call, None, contiguous((count, batch, width)), f"returned by nn.{kind}")
+            cell = result(call, None, contiguous((count, batch, hidden)), f"returned by nn.{kind}")
+    return TupleValue((state, cell)) if kind == "LSTM" else state
+
+
+@layer("RNNCell", takes="input_size, hidden_size, bias=True, nonlinearity='tanh'", forward="input, hx=None")
+@layer("GRUCell", takes="input_size, hidden_size, bias=True", forward="input, hx=None")
+def cell(call: Call, given: Given) -> Value:
+    tensor, hidden = given.tensor("input"), given.size("hidden_size")
+    layout = None
+    if tensor is not None and tensor.layout is not None and hidden is not None:
+        layout = contiguous((*tensor.layout.sizes[:-1], hidden))
+    return result(call, tensor, layout, "returned by a recurrent cell", is_contiguous=True, last=hidden)
+
+
+@layer("LSTMCell", takes="input_size, hidden_size, bias=True", forward="input, hx=None")
+def lstm_cell(call: Call, given: Given) -> Value:
+    return TupleValue((cell(call, given), cell(call, given)))
+
+
+@functional(
+    "pack_padded_sequence",
+    takes="input, lengths, batch_first=False, enforce_sorted=True",
+    namespaces=("torch.nn.utils.rnn",),
+)
+def pack_padded_sequence(call: Call, given: Given) -> Value:
+    tensor, batch_first = given.tensor("input"), given.flag("batch_first")
+    fields: dict[str, object] = {}
+    if (
+        tensor is not None
+        and tensor.layout is not None
+        and tensor.layout.rank >= 2
+        and batch_first is not None
+    ):
+        sizes = tensor.layout.sizes
+        fields["batch"] = sizes[0] if batch_first else sizes[1]
+        fields["width"] = sizes[2] if len(sizes) == 3 else ONE
+    return LibraryObject(PACKED, {}, call.place, fields)
+
+
+@functional("pack_sequence", takes="sequences, enforce_sorted=True", namespaces=("torch.nn.utils.rnn",))
+def pack_sequence(call: Call, given: Given) -> Value:
+    return LibraryObject(PACKED, {}, call.place)
+
+
+@functional(
+    "pad_packed_sequence",
+    takes="sequence, batch_first=False, padding_value=0.0, total_length=None",
+    namespaces=("torch.nn.utils.rnn",),
+)
+def pad_packed_sequence(call: Call, given: Given) -> Value:
+    """The padded sequences, a transposed view with batch_first, and their lengths."""
+    source, batch_first = given.value("sequence"), given.flag("batch_first")
+    fields = source.fields if isinstance(source, LibraryObject) else {}
+    batch, width = fields.get("batch"), fields.get("width")
+    longest = Size.symbol("longest")
+    if given.is_none("total_length") is False:
+        longest = given.size("total_length") or longest
+    layout: Layout | None = None
+    if isinstance(batch, Size) and isinstance(width, Size) and batch_first is not None:
+        layout = contiguous((longest, batch, width))
+        if batch_first:
+            layout = permuted_dense((batch, longest, width), (1, 0, 2))
+    lengths = contiguous([batch]) if isinstance(batch, Size) else None
+    padded = result(call, None, layout, "padded")
+    return TupleValue((padded, result(call, None, lengths, "padded", dtype="int64", is_contiguous=True)))
+
+
+@method(PACKED, "to", "cuda", "cpu", "pin_memory")
+def itself(call: Call) -> Value:
+    return call.receiver or Unknown()
+
+
+@method(PACKED, "@data")
+def data(call: Call) -> Value:
+    """The steps of all sequences, one after another."""
+    width = call.receiver.fields.get("width") if isinstance(call.receiver, LibraryObject) else None
+    layout = contiguous((Size.symbol("steps"), width)) if isinstance(width, Size) else None
+    return result(call, None, layout, "packed")

@@ -1,0 +1,149 @@
+"""Layers that only move elements: flatten, unflatten, padding, pixel shuffling, folding."""
+
+from __future__ import annotations
+
+from shapefix.interpreter.calls import Arguments, Call
+from shapefix.interpreter.values import TensorValue, Value, as_size, elements
+from shapefix.library import views as operations
+from shapefix.library.nn.layers import functional, layer, result
+from shapefix.library.signatures import Given
+from shapefix.tensors import results
+from shapefix.tensors.layout import Layout, contiguous
+from shapefix.tensors.memory_format import suggested
+from shapefix.tensors.polynomials import ONE, Size, product
+from shapefix.tensors.quotients import floor_divide, quotient
+
+
+def _same_call(call: Call, name: str, tensor: TensorValue, *arguments: Value) -> Call:
+    """The call of the tensor's own method that a layer comes down to."""
+    return Call(call.ev, f"torch.Tensor.{name}", call.place, Arguments(list(arguments)), tensor)
+
+
+@layer("Flatten", takes="start_dim=1, end_dim=-1")
+def flatten(call: Call, given: Given) -> Value:
+    tensor = given.tensor("input")
+    if tensor is None:
+        return TensorValue()
+    start, end = given.value("start_dim"), given.value("end_dim")
+    return operations.flatten(_same_call(call, "flatten", tensor, start, end), tensor)
+
+
+@layer("Unflatten", takes="dim, unflattened_size")
+def unflatten(call: Call, given: Given) -> Value:
+    tensor = given.tensor("input")
+    if tensor is None:
+        return TensorValue()
+    dim, sizes = given.value("dim"), given.value("unflattened_size")
+    return operations.unflatten(_same_call(call, "unflatten", tensor, dim, sizes), tensor)
+
+
+def _register_paddings(rank: int) -> None:
+    kinds = [f"ConstantPad{rank}d", f"ZeroPad{rank}d", f"ReflectionPad{rank}d", f"ReplicationPad{rank}d"]
+
+    @layer(kinds[0], takes="padding, value")
+    @layer(*kinds[1:], takes="padding")
+    def padded(call: Call, given: Given) -> Value:
+        tensor = given.tensor("input")
+        return _padded(call, tensor, given.sizes("padding", 2 * rank), circular=False)
+
+    @layer(f"CircularPad{rank}d", takes="padding")
+    def circular(call: Call, given: Given) -> Value:
+        tensor = given.tensor("input")
+        return _padded(call, tensor, given.sizes("padding", 2 * rank), circular=True)
+
+
+for _rank in (1, 2, 3):
+    _register_paddings(_rank)
+
+
+@functional("pad", takes="input, pad, mode='constant', value=None")
+def pad(call: Call, given: Given) -> Value:
+    tensor, mode = given.tensor("input"), given.text("mode")
+    items = elements(given.value("pad"))
+    widths = [size for size in map(as_size, items or ()) if size is not None]
+    known = items is not None and len(widths) == len(items) and mode is not None
+    return _padded(call, tensor, widths if known else None, circular=mode == "circular")
+
+
+def _padded(call: Call, tensor: TensorValue | None, widths: list[Size] | None, *, circular: bool) -> Value:
+    layout: Layout | None = None
+    if tensor is not None and tensor.layout is not None and widths is not None:
+        layout = results.pad(tensor.layout, widths)
+        if circular:
+            layout = contiguous(layout.sizes)
+    return result(call, tensor, layout, "padded", dtype=None if tensor is None else tensor.dtype)
+
+
+@layer("PixelShuffle", takes="upscale_factor")
+@functional("pixel_shuffle", takes="input, upscale_factor", namespaces=("torch", "torch.nn.functional"))
+def pixel_shuffle(call: Call, given: Given) -> Value:
+    tensor, factor = given.tensor("input"), given.size("upscale_factor")
+    layout = None
+    if tensor is not None and tensor.layout is not None and tensor.layout.rank >= 3 and factor is not None:
+        *batch, channels, height, width = tensor.layout.sizes
+        sizes = (*batch, quotient(channels, factor * factor), height * factor, width * factor)
+        layout = suggested(sizes, tensor.layout)
+    return result(call, tensor, layout, "shuffled", dtype=None if tensor is None else tensor.dtype)
+
+
+@layer("PixelUnshuffle", takes="downscale_factor")
+@functional("pixel_unshuffle", takes="input, downscale_factor", namespaces=("torch", "torch.nn.functional"))
+def pixel_unshuffle(call: Call, given: Given) -> Value:
+    tensor, factor = given.tensor("input"), given.size("downscale_factor")
+    layout = None
+    if tensor is not None and tensor.layout is not None and tensor.layout.rank >= 3 and factor is not None:
+        *batch, channels, height, width = tensor.layout.sizes
+        sizes = (*batch, channels * factor * factor, quotient(height, factor), quotient(width, factor))
+        layout = suggested(sizes, tensor.layout)
+    return result(call, tensor, layout, "shuffled", dtype=None if tensor is None else tensor.dtype)
+
+
+@layer("ChannelShuffle", takes="groups")
+@functional("channel_shuffle", takes="input, groups", namespaces=("torch", "torch.nn.functional"))
+def channel_shuffle(call: Call, given: Given) -> Value:
+    tensor = given.tensor("input")
+    layout = None
+    if tensor is not None and tensor.layout is not None:
+        layout = suggested(tensor.layout.sizes, tensor.layout)
+    return result(call, tensor, layout, "shuffled", dtype=None if tensor is None else tensor.dtype)
+
+
+_WINDOWS = "kernel_size, dilation=1, padding=0, stride=1"
+
+
+@layer("Unfold", takes=_WINDOWS)
+@functional("unfold", takes=f"input, {_WINDOWS}")
+def unfold(call: Call, given: Given) -> Value:
+    """(N, C, H, W) to (N, C * kernel, windows)."""
+    tensor = given.tensor("input")
+    settings = [given.sizes(name, 2) for name in ("kernel_size", "dilation", "padding", "stride")]
+    if tensor is None or tensor.layout is None or tensor.layout.rank not in (3, 4):
+        return result(call, tensor, None, "unfolded", is_contiguous=True)
+    *batch, channels, height, width = tensor.layout.sizes
+    known = [setting for setting in settings if setting is not None]
+    if len(known) < len(settings):
+        sizes = [*batch, Size.symbol("window"), Size.symbol("windows")]
+    else:
+        windows = ONE
+        for length, kernel, dilation, padding, stride in zip((height, width), *known, strict=True):
+            spare = length + 2 * padding - dilation * (kernel - 1) - 1
+            windows = windows * (floor_divide(spare, stride) + 1)
+        sizes = [*batch, channels * product(known[0]), windows]
+    return result(call, tensor, contiguous(sizes), "unfolded", dtype=tensor.dtype)
+
+
+@layer("Fold", takes=f"output_size, {_WINDOWS}")
+@functional("fold", takes=f"input, output_size, {_WINDOWS}")
+def fold(call: Call, given: Given) -> Value:
+    """(N, C * kernel, windows) to (N, C, H, W)."""
+    tensor, wanted, kernel = (
+        given.tensor("input"),
+        given.sizes("output_size", 2),
+        given.sizes("kernel_size", 2),
+    )
+    layout = None
+    if tensor is not None and tensor.layout is not None and wanted is not None and kernel is not None:
+        if tensor.layout.rank in (2, 3):
+            channels = quotient(tensor.layout.sizes[-2], product(kernel))
+            layout = contiguous((*tensor.layout.sizes[:-2], channels, *wanted))
+    return result(call, tensor, layout, "folded", is_contiguous=True)

@@ -1,0 +1,112 @@
+"""Arguments by parameter name: what a call, or the making of a layer, hands over under a signature."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from shapefix.interpreter.calls import Arguments
+from shapefix.interpreter.values import (
+    Constant,
+    Integer,
+    TensorValue,
+    TupleValue,
+    Unknown,
+    Value,
+    as_size,
+    as_tensor,
+    elements,
+)
+from shapefix.tensors.polynomials import Size
+
+
+@cache
+def parameters(signature: str) -> tuple[tuple[str, Value | None], ...]:
+    """The parameters of a signature such as `kernel_size, stride=None`; None for one without a default."""
+    node = ast.parse(f"lambda {signature}: 0", mode="eval").body
+    assert isinstance(node, ast.Lambda)
+    positional = [parameter.arg for parameter in node.args.args]
+    defaults: list[ast.expr | None] = [None] * (len(positional) - len(node.args.defaults))
+    pairs = list(zip(positional, [*defaults, *node.args.defaults], strict=True))
+    pairs += zip((p.arg for p in node.args.kwonlyargs), node.args.kw_defaults, strict=True)
+    return tuple(
+        (name, None if default is None else _constant(ast.literal_eval(default))) for name, default in pairs
+    )
+
+
+def _constant(value: Any) -> Value:
+    return TupleValue(tuple(map(_constant, value))) if isinstance(value, tuple) else Constant(value)
+
+
+def bound(signature: str, arguments: Arguments) -> dict[str, Value]:
+    """Each parameter of signature with its argument or its default; Unknown where neither is known."""
+    values: dict[str, Value] = {}
+    for position, (name, default) in enumerate(parameters(signature)):
+        if position < len(arguments.positional):
+            values[name] = arguments.positional[position]
+        elif name in arguments.keywords:
+            values[name] = arguments.keywords[name]
+        else:
+            values[name] = Unknown(name) if default is None or arguments.open else default
+    return values
+
+
+class Given:
+    """Arguments by name, read as what they are meant to be; a name that is not there is not known."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self.values = values
+
+    def value(self, name: str) -> Value:
+        """The argument itself."""
+        value = self.values.get(name)
+        return value if isinstance(value, Value) else Unknown(name)
+
+    def tensor(self, name: str) -> TensorValue | None:
+        """A tensor, by now for certain; None where the argument is none."""
+        tensor = as_tensor(self.value(name))
+        if tensor is not None:
+            tensor.certain = True
+        return tensor
+
+    def size(self, name: str) -> Size | None:
+        """A number of elements; None for what is no int."""
+        return as_size(self.value(name))
+
+    def number(self, name: str) -> int | None:
+        """An int that is known."""
+        value = self.value(name)
+        return int(value.value) if isinstance(value, Constant) and isinstance(value.value, int) else None
+
+    def sizes(self, name: str, rank: int) -> list[Size] | None:
+        """A number for each of rank dimensions, given one by one or once for all; None where not known."""
+        value = self.value(name)
+        if isinstance(value, Integer) or (isinstance(value, Constant) and type(value.value) is int):
+            size = as_size(value)
+            return None if size is None else [size] * rank
+        items = elements(value)
+        if items is None or len(items) not in (1, rank):
+            return None
+        found = [size for size in map(as_size, items) if size is not None]
+        return found * (rank if len(items) == 1 else 1) if len(found) == len(items) else None
+
+    def flag(self, name: str) -> bool | None:
+        """Whether an argument is true, None where it is not known."""
+        value = self.value(name)
+        return bool(value.value) if isinstance(value, Constant) else None
+
+    def text(self, name: str) -> str | None:
+        """A string that is known."""
+        value = self.value(name)
+        return value.value if isinstance(value, Constant) and isinstance(value.value, str) else None
+
+    def is_none(self, name: str) -> bool | None:
+        """Whether an argument is None; None where that is not known."""
+        value = self.value(name)
+        if isinstance(value, Unknown):
+            return None
+        return isinstance(value, Constant) and value.value is None

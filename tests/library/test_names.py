@@ -1,0 +1,113 @@
+"""Every name that the library claims to know exists, and every signature is torch's own."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from typing import Any
+
+import pytest
+import torch
+
+from shapefix.interpreter.values import Constant, TupleValue, Value
+from shapefix.library.nn.layers import SIGNATURES
+from shapefix.library.registry import BASES, FUNCTIONS, METHODS
+from shapefix.library.signatures import parameters
+from shapefix.library.tables import MODULES
+
+ELSEWHERE = ("device", "dtype", "tensor_layout", "layout")
+"""Constructor parameters that no layout depends on."""
+
+
+def test_every_module_of_the_library_is_in_the_tables() -> None:
+    assert len(set(MODULES)) == len(MODULES)
+
+
+def resolve(name: str) -> Any:
+    """The object of a qualified name. Raises AttributeError where it does not exist."""
+    parts = name.split(".")
+    found: Any = importlib.import_module(parts[0])
+    for position, part in enumerate(parts[1:], start=1):
+        if not hasattr(found, part):
+            try:
+                importlib.import_module(".".join(parts[: position + 1]))
+            except ImportError:
+                raise AttributeError(f"{'.'.join(parts[:position])} has no {part}") from None
+        found = getattr(found, part)
+    return found
+
+
+def misspelt(names: list[str]) -> list[str]:
+    missing = []
+    for name in names:
+        try:
+            resolve(name)
+        except AttributeError:
+            missing.append(name)
+    return missing
+
+
+def test_every_torch_function_exists() -> None:
+    assert misspelt([name for name in FUNCTIONS if name.startswith("torch.")]) == []
+
+
+def test_every_method_of_a_torch_class_exists() -> None:
+    names = [
+        f"{kind}.{name.removeprefix('@')}"
+        for kind, methods in METHODS.items()
+        if kind.startswith("torch.")
+        for name in methods
+    ]
+    assert misspelt([name for name in names if not is_set_on_objects(name)]) == []
+
+
+def is_set_on_objects(name: str) -> bool:
+    """Whether torch has the attribute on objects only: parameters and buffers."""
+    kind, _, attribute = name.rpartition(".")
+    parameters = ("weight", "bias", "running_mean", "running_var", "training")
+    return kind.startswith("torch.nn.") and attribute in parameters
+
+
+def test_every_torch_class_exists() -> None:
+    assert misspelt([name for name in BASES if name.startswith("torch.")]) == []
+
+
+def test_every_transformers_class_exists() -> None:
+    names = [name for name in (*FUNCTIONS, *BASES) if name.startswith("transformers.")]
+    assert misspelt(names) == []
+
+
+def python_value(value: Value | None) -> Any:
+    if isinstance(value, TupleValue):
+        return tuple(map(python_value, value.items))
+    return value.value if isinstance(value, Constant) else inspect.Parameter.empty
+
+
+def signature_of(name: str) -> list[inspect.Parameter]:
+    """The parameters of a function or class of torch; none for one of C++ that does not tell."""
+    found = resolve(name)
+    assert callable(found)
+    try:
+        return [p for p in inspect.signature(found).parameters.values() if p.kind is not p.VAR_POSITIONAL]
+    except ValueError:
+        return []
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_signatures_are_those_of_torch(name: str) -> None:
+    theirs = {
+        p.name: p for p in signature_of(name) if p.name not in ELSEWHERE and p.kind is not p.VAR_KEYWORD
+    }
+    if not theirs:
+        return
+    ours = parameters(SIGNATURES[name])
+    assert [known for known, _ in ours if known != "_"] == list(theirs)[: len(ours)]
+    assert all(p.default is not p.empty for p in list(theirs.values())[len(ours) :])
+    for known, default in ours:
+        wanted = theirs[known].default if known in theirs else None
+        if isinstance(wanted, (int, float, str, tuple)):
+            assert python_value(default) == wanted, known
+
+
+def test_torch_is_the_version_that_the_facts_were_executed_on() -> None:
+    assert torch.__version__.startswith("2.13")
