@@ -71,14 +71,14 @@ def promote(one: str, two: str) -> str:
 
 def promote_scalar(dtype: str, scalar: type[bool] | type[int] | type[float] | type[complex]) -> str:
     """The dtype of an operation on a tensor and a Python scalar of this type."""
-    if scalar is complex and is_floating(dtype):
-        # A half stays a half: its complex partner, where it has one.
-        return _FROM_PARTS.get(dtype, "complex64")
     return promote_zero_dim(dtype, _SCALARS[scalar])
 
 
 def promote_zero_dim(dtype: str, zero_dim: str) -> str:
     """The dtype of an operation on a tensor with dimensions and one without: only a higher kind counts."""
+    if is_complex(zero_dim) and is_floating(dtype):
+        # The precision stays, but for the half that has no complex partner.
+        return _FROM_PARTS.get(dtype, "complex64")
     return promote(dtype, zero_dim) if _category(dtype) < _category(zero_dim) else dtype
 
 

@@ -92,10 +92,12 @@ def allocated(sizes: tuple[Size, ...], operands: Sequence[Strides]) -> Layout:
 
 def is_dense(layout: Layout) -> bool:
     """Whether the tensor provably fills its memory without gaps or overlap, in any order of dimensions."""
+    if any(size.value == 0 for size in layout.sizes):
+        return True
     pending = [
         (size, stride)
         for size, stride in zip(reversed(layout.sizes), reversed(layout.strides), strict=True)
-        if size.value not in (0, 1)
+        if size.value != 1
     ]
     expected = ONE
     while pending:

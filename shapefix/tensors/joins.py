@@ -8,7 +8,14 @@ from shapefix.tensors.bounds import at_least, same
 from shapefix.tensors.dims import unsqueeze
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.iteration import broadcast_sizes
-from shapefix.tensors.layout import Layout, contiguous, dimension, sizes_of, unknown_strides
+from shapefix.tensors.layout import (
+    Layout,
+    contiguous,
+    dimension,
+    has_unknown_strides,
+    sizes_of,
+    unknown_strides,
+)
 from shapefix.tensors.memory_format import suggested, suggests_channels_last
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.verdicts import Legal
@@ -66,8 +73,11 @@ def stack(layouts: Sequence[Layout], dim: int = 0) -> Layout:
     if dim == first.rank:
         return cat([unsqueeze(layout, dim) for layout in layouts], dim)
     if any(suggests_channels_last(layout) is not False for layout in layouts):
-        verdict = unflatten(cat(layouts, dim), dim, [len(layouts), first.sizes[dim]])
-        return verdict.layout if isinstance(verdict, Legal) else unknown_strides(sizes)
+        joined = cat(layouts, dim)
+        verdict = unflatten(joined, dim, [len(layouts), first.sizes[dim]])
+        if isinstance(verdict, Legal) and not has_unknown_strides(joined):
+            return verdict.layout
+        return unknown_strides(sizes)
     return contiguous(sizes)
 
 

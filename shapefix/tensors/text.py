@@ -58,7 +58,7 @@ def _split(size: Size, symbol: Symbol) -> tuple[Size, Size] | None:
     if any(symbol in monomial for monomial in slope):
         return None
     offset = divide(Size(rest), other)
-    return None if offset is None else (Size({(symbol,): 1}) + offset, other)
+    return None if offset is None or other.value == -1 else (Size({(symbol,): 1}) + offset, other)
 
 
 def _first(size: Size) -> tuple[int, int]:
@@ -74,7 +74,11 @@ def _factor(size: Size, names: Mapping[Symbol, str]) -> str:
 
 def _sum(size: Size, names: Mapping[Symbol, str]) -> str:
     written = ""
-    for monomial, coefficient in sorted(size.terms.items(), key=_reading_order):
+    terms = sorted(size.terms.items(), key=_reading_order)
+    # Not to begin with a minus: `3 - T`.
+    if terms[0][1] < 0:
+        terms.sort(key=lambda term: term[1] < 0)
+    for monomial, coefficient in terms:
         sign = "-" if coefficient < 0 else "+"
         parts = [] if abs(coefficient) == 1 and monomial else [str(abs(coefficient))]
         if not parts and len(monomial) == 1 and len(size.terms) == 1:

@@ -1,0 +1,116 @@
+"""The rule of `.view` and the order of elementwise results, on random strides."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shapefix.tensors import results, views
+from shapefix.tensors.layout import Layout, sizes_of
+
+EXAMPLES = 250
+CASES_OF_EACH = 20
+
+
+def random_tensor(rng: random.Random, shape: list[int] | None = None) -> torch.Tensor:
+    """A tensor of random sizes and strides: permuted, with gaps, expanded, overlapping or empty."""
+    if shape is None:
+        shape = [
+            rng.choice((0, 1, 1, 2, 2, 3, 4)) if rng.random() < 0.9 else 2 for _ in range(rng.randint(0, 4))
+        ]
+        if rng.random() < 0.8:
+            shape = [max(size, 1) for size in shape]
+    strides, reach = [0] * len(shape), 1
+    for dim in (
+        rng.sample(range(len(shape)), len(shape)) if rng.random() < 0.5 else reversed(range(len(shape)))
+    ):
+        strides[dim] = 0 if rng.random() < 0.1 else reach
+        reach *= max(shape[dim], 1)
+        if rng.random() < 0.15:
+            reach += rng.randint(1, 3)
+    return torch.zeros(4096).as_strided(shape, strides)
+
+
+def layout_of(tensor: torch.Tensor) -> Layout:
+    return Layout(sizes_of(tensor.shape), sizes_of(tensor.stride()))
+
+
+def random_shape(rng: random.Random, numel: int) -> list[int]:
+    """Sizes of so many elements, now and then of others."""
+    shape: list[int] = []
+    while numel > 1:
+        size = rng.choice([n for n in range(2, numel + 1) if numel % n == 0])
+        shape.append(size)
+        numel //= size
+    shape += [numel] * (numel == 0)
+    for _ in range(rng.choice((0, 0, 1, 2))):
+        shape.insert(rng.randint(0, len(shape)), 1)
+    if shape and rng.random() < 0.05:
+        shape[-1] += 1
+    return shape
+
+
+def viewed_by_torch(tensor: torch.Tensor, shape: list[int]) -> tuple[torch.Tensor | None, str]:
+    """The view, or why torch refuses it."""
+    try:
+        return tensor.view(shape), ""
+    except RuntimeError as error:
+        return None, str(error)
+
+
+def counted(sizes: tuple[int, ...], strides: tuple[int | None, ...]) -> list[int | None]:
+    """The strides that mean something: of dimensions that are not of size 1, where there are elements."""
+    return (
+        [stride for size, stride in zip(sizes, strides, strict=True) if size != 1] if math.prod(sizes) else []
+    )
+
+
+@settings(max_examples=EXAMPLES, deadline=None, database=None)
+@given(st.integers(0, 2**32 - 1))
+def test_views_of_numbers_are_torchs(seed: int) -> None:
+    for number in range(CASES_OF_EACH):
+        rng = random.Random(f"{seed} {number}")
+        tensor = random_tensor(rng)
+        shape = random_shape(rng, tensor.numel())
+        minus_one = rng.randrange(len(shape)) if shape and rng.random() < 0.3 else None
+        asked = [-1 if place == minus_one else size for place, size in enumerate(shape)]
+        verdict = views.view(layout_of(tensor), *views.target_of(asked))
+        case = f"{tuple(tensor.shape)} {tensor.stride()} view {asked}: {verdict}"
+        viewed, refused = viewed_by_torch(tensor, asked)
+        if viewed is None:
+            incompatible = "not compatible with input tensor" in refused
+            assert isinstance(verdict, views.Illegal if incompatible else views.WrongNumel), (
+                f"{case}: {refused}"
+            )
+            continue
+        assert isinstance(verdict, views.Legal), case
+        strides = tuple(stride.value for stride in verdict.layout.strides)
+        assert tuple(size.value for size in verdict.layout.sizes) == tuple(viewed.shape), case
+        assert counted(viewed.shape, strides) == counted(viewed.shape, viewed.stride()), case
+
+
+@settings(max_examples=EXAMPLES, deadline=None, database=None)
+@given(st.integers(0, 2**32 - 1))
+def test_elementwise_results_of_numbers_are_torchs(seed: int) -> None:
+    for number in range(CASES_OF_EACH):
+        rng = random.Random(f"{seed} {number}")
+        one = random_tensor(rng)
+        shape = [size if rng.random() < 0.7 else 1 for size in one.shape][rng.randint(0, one.dim()) :]
+        two = random_tensor(rng, shape)
+        operands = [one, two] if rng.random() < 0.5 else [two, one]
+        found = operands[0] + operands[1]
+        layout = results.elementwise(*map(layout_of, operands))
+        strides = tuple(stride.value for stride in layout.strides)
+        case = f"{[(tuple(t.shape), t.stride()) for t in operands]}: {layout}, torch {found.stride()}"
+        assert tuple(size.value for size in layout.sizes) == tuple(found.shape), case
+        assert counted(found.shape, strides) == counted(found.shape, found.stride()), case
+        copied = results.like(layout_of(one))
+        assert counted(one.shape, tuple(s.value for s in copied.strides)) == counted(
+            one.shape, one.clone().stride()
+        )
+        dense = torch.ops.aten.is_non_overlapping_and_dense(one)
+        assert results.is_dense(layout_of(one)) == dense, f"{tuple(one.shape)} {one.stride()}"

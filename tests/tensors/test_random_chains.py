@@ -1,0 +1,70 @@
+"""Random chains of operations: numbers never disagree with torch, symbols are right or do not know."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from random_chains import advance, judge, random_target, start
+from random_draws import draw
+
+CHAINS_OF_EACH = 20
+"""How many chains each seed that hypothesis draws stands for."""
+
+
+def run_chains(seed: int, seen: Counter[str], opaque: bool) -> None:
+    for number in range(CHAINS_OF_EACH):
+        rng = random.Random(f"{seed} {number}")
+        torch.manual_seed(rng.getrandbits(32))
+        chain = start(rng, opaque)
+        seen["chains"] += 1
+        for _ in range(rng.randint(0, 6)):
+            seen["operations"] += 1
+            if not advance(chain, draw(chain, rng)):
+                break
+        else:
+            judge(chain, *random_target(chain, rng))
+            judge(chain, *random_target(chain, rng))
+        seen.update(chain.verdicts)
+
+
+@pytest.fixture(autouse=True)
+def _one_quiet_thread() -> None:
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+
+
+@pytest.mark.parametrize(
+    ("opaque", "chains", "unknown_at_most"),
+    [(False, 6000, 0.08), (True, 2400, 0.5)],
+    ids=["contiguous", "unknown"],
+)
+def test_chains(
+    opaque: bool, chains: int, unknown_at_most: float, record_property: Callable[[str, object], None]
+) -> None:
+    seen: Counter[str] = Counter()
+
+    @settings(
+        max_examples=chains // CHAINS_OF_EACH,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(st.integers(0, 2**32 - 1))
+    def run(seed: int) -> None:
+        run_chains(seed, seen, opaque)
+
+    run()
+    assert seen["chains"] >= chains
+    unknown = seen["Unknown"] / (seen["Legal"] + seen["Illegal"] + seen["WrongNumel"] + seen["Unknown"])
+    record_property("chains", dict(seen))
+    print(f"{dict(seen)}, unknown {unknown:.1%}")
+    assert unknown <= unknown_at_most
+    # Every verdict was met, and refusals were put to the test under their conditions.
+    assert min(seen["Legal"], seen["Illegal applies"], seen["WrongNumel"]) >= 5
