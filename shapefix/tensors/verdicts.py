@@ -53,3 +53,4 @@ class WrongNumel:
 
 
 Verdict = Legal | Illegal | Unknown | WrongNumel
+"""What torch does with a view of a tensor that has elements; where all is constant, of any tensor."""
