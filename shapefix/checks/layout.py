@@ -28,7 +28,7 @@ _RESHAPES = {"view": "reshape", "view_as": "reshape_as"}
 )
 def view_across_stride_gap(event: Viewed, run: Run, this: Rule) -> Iterator[Diagnostic]:
     verdict = event.verdict
-    if event.method not in _RESHAPES or not isinstance(verdict, Illegal):
+    if event.method not in _RESHAPES or not isinstance(verdict, Illegal) or _is_unlikely(event):
         return
     subject, call = _subject(event), short(event.place.code)
     dims = f"dimensions {verdict.dim} and {verdict.dim + 1}"
@@ -44,6 +44,17 @@ def view_across_stride_gap(event: Viewed, run: Run, this: Rule) -> Iterator[Diag
         condition=run.condition(verdict.conditions),
         fixes=_reshape_instead(event, run),
     )
+
+
+def _is_unlikely(event: Viewed) -> bool:
+    """Whether the view stands in a branch that looks at what the function was handed.
+
+    The layout came in from outside, through this call; whether the branch is taken in this call nobody knows,
+    and people do ask for sizes before they view.
+    """
+    origin = event.tensor.origin
+    from_outside = origin is None or origin.function is not event.function
+    return event.undecided and bool(event.calls) and from_outside
 
 
 def _gap(event: Viewed, verdict: Illegal, run: Run) -> tuple[str, str]:
@@ -141,8 +152,12 @@ def view_as_transpose(event: Viewed, run: Run, this: Rule) -> Iterator[Diagnosti
     order = _permutation(have, want)
     if order is None:
         return
-    # Going back to a shape that these elements had before undoes an earlier view.
-    if any(step.layout is not None and step.layout.sizes == event.target for step in lineage(event.tensor)):
+    # Going back to a shape that these elements had before undoes an earlier view. And who has put a column
+    # in front or behind wants the rows to shift: so are relative positions computed.
+    if any(
+        step.verb in ("joined", "padded") or (step.layout is not None and step.layout.sizes == event.target)
+        for step in lineage(event.tensor)
+    ):
         return
     subject, call = _subject(event), short(event.place.code)
     swap = _swapped(order)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import libcst as cst
 
@@ -25,8 +26,8 @@ STEPS = 30_000
 UNCALLED_STEPS = 2_000
 UNCALLED_STEPS_PER_LINE = 2
 """The same for all functions together that nobody called, and how many more for each line."""
-MODULES = 40
-"""How many other files of the project one run looks into."""
+READING = 2_000_000
+"""How many bytes of other files of the project one run reads."""
 DEEPEST_RECURSION = 4_000
 
 
@@ -53,6 +54,7 @@ class _ProjectFiles:
         self._project = project
         self._cache = cache
         self._modules: dict[str, Module | None] = {}
+        self._left = READING
         self.probes = Probes()
 
     def locate(self, importing: Module, module: str, level: int) -> str | None:
@@ -63,8 +65,11 @@ class _ProjectFiles:
 
     def module(self, path: str) -> Module | None:
         if path not in self._modules:
-            self._modules[path] = self._load(path) if len(self._modules) < MODULES else None
+            self._modules[path] = self._load(path)
         return self._modules[path]
+
+    def allow(self, size: int) -> None:
+        self._left = min(self._left, size)
 
     def add(self, module: Module) -> None:
         self._modules[module.path] = module
@@ -76,23 +81,31 @@ class _ProjectFiles:
 
     def _load(self, path: str) -> Module | None:
         try:
-            return self._cache.get(path)
-        except (Unreadable, cst.ParserSyntaxError, RecursionError):
+            # What was parsed for another file counts in full, or results would depend on the order of files.
+            self._left -= Path(path).stat().st_size
+            return self._cache.get(path) if self._left >= 0 else None
+        except (OSError, Unreadable, cst.ParserSyntaxError, RecursionError):
             # The file gets a line of its own when it is checked itself; here its names are just unknown.
             return None
 
 
 class Analyst:
-    """Analyses the files of one project, one after another, sharing what it has parsed."""
+    """Analyses the files of one project, one after another, sharing what it has parsed.
 
-    def __init__(self, project: Project, rules: frozenset[str]) -> None:
+    read gives the text of the project's other files by their paths; it may raise Unreadable.
+    """
+
+    def __init__(
+        self, project: Project, rules: frozenset[str], read: Callable[[str], SourceText] = read_source
+    ) -> None:
         self._project = project
         self._rules = rules
+        self._read = read
         self._library = Tables()
         self._cache = ModuleCache(self._parse)
 
     def _parse(self, path: str) -> Module:
-        return self._module(read_source(path))
+        return self._module(self._read(path))
 
     def _module(self, source: SourceText) -> Module:
         name = self._project.module_name(source.path)

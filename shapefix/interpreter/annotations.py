@@ -7,6 +7,7 @@ import re
 import libcst as cst
 
 from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.names import glance
 from shapefix.interpreter.values import Constant, Reference, TensorValue, Unknown, Value
 from shapefix.tensors.layout import unknown_strides
 from shapefix.tensors.sizes import Size
@@ -49,7 +50,7 @@ def _value(ev: Evaluator, node: cst.BaseExpression, name: str) -> Value | None:
     if isinstance(node, cst.Subscript):
         return _subscripted(ev, node, name)
     if isinstance(node, (cst.Name, cst.Attribute)):
-        meaning = ev.evaluate(node)
+        meaning = glance(ev, node)
         if isinstance(meaning, Reference):
             if meaning.name == "builtins.int":
                 return Unknown(name)
@@ -68,7 +69,7 @@ def _is_none(node: cst.BaseExpression) -> bool:
 
 
 def _subscripted(ev: Evaluator, node: cst.Subscript, name: str) -> Value | None:
-    meaning = ev.evaluate(node.value)
+    meaning = glance(ev, node.value)
     if not isinstance(meaning, Reference):
         return None
     entries = [e.slice.value for e in node.slice if isinstance(e.slice, cst.Index)]

@@ -10,6 +10,7 @@ import libcst as cst
 
 from shapefix.interpreter.calls import Arguments, call_library
 from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.names import resolved
 from shapefix.interpreter.truth import equal
 from shapefix.interpreter.values import (
     NUMBER,
@@ -93,6 +94,7 @@ def _is_tensor(value: Value) -> bool:
 
 def operate(ev: Evaluator, kind: type, left: Value, right: Value, node: cst.CSTNode) -> Value:
     """left kind right, at node."""
+    left, right = resolved(ev, left), resolved(ev, right)
     if concerns_tensors(left, right):
         name = f"operator.{NAMES[kind]}"
         return call_library(ev, name, Arguments([left, right]), node)

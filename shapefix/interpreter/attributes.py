@@ -7,7 +7,7 @@ import libcst as cst
 from shapefix.interpreter.calls import Arguments, Call, call_value
 from shapefix.interpreter.classes import member, outside_bases
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.names import module_name, resolve
+from shapefix.interpreter.names import module_name, resolve, resolved
 from shapefix.interpreter.values import (
     BoundMethod,
     ClassValue,
@@ -34,6 +34,7 @@ _SAME_FOR_ARRAYS = frozenset({"shape", "ndim", "T"})
 
 def attribute(ev: Evaluator, owner: Value, name: str, node: cst.CSTNode) -> Value:
     """owner.name, read at node."""
+    owner = resolved(ev, owner)
     if isinstance(owner, TensorValue):
         return of_library(ev, TENSOR, owner, name, node) or Unknown(name)
     if isinstance(owner, InstanceValue):

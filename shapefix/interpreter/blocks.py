@@ -25,6 +25,15 @@ def branch(ev: Evaluator, node: cst.If) -> int:
     orelse = node.orelse
     if known is False:
         return _otherwise(ev, orelse)
+    ev.frame.undecided += 1
+    try:
+        return _both(ev, node, orelse)
+    finally:
+        ev.frame.undecided -= 1
+
+
+def _both(ev: Evaluator, node: cst.If, orelse: cst.If | cst.Else | None) -> int:
+    """Run both branches, and go on with what they agree on."""
     ev.journal.begin()
     first = ev.run(node.body)
     one = ev.journal.undo()

@@ -11,6 +11,7 @@ from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.functions import run_function
 from shapefix.interpreter.joins import join
 from shapefix.interpreter.modules import Place
+from shapefix.interpreter.names import resolved
 from shapefix.interpreter.values import (
     NONE,
     BoundMethod,
@@ -106,6 +107,7 @@ def evaluate_arguments(ev: Evaluator, node: cst.Call) -> Arguments:
 
 def call_value(ev: Evaluator, function: Value, arguments: Arguments, node: cst.CSTNode) -> Value:
     """What calling function with these arguments returns."""
+    function = resolved(ev, function)
     if isinstance(function, FunctionValue):
         return run_function(ev, function, arguments.positional, arguments.keywords, arguments.open, node)
     if isinstance(function, BoundMethod):

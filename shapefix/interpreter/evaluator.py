@@ -59,7 +59,10 @@ class Files(Protocol):
         """The path of the module, or package, that an import statement names; None outside the project."""
 
     def module(self, path: str) -> Module | None:
-        """The parsed file; None where it cannot be parsed."""
+        """The parsed file; None where it cannot be parsed, or too much has been read already."""
+
+    def allow(self, size: int) -> None:
+        """Read files of at most so many bytes in all from here on."""
 
 
 class Flow:
@@ -91,6 +94,8 @@ class Frame:
     yields: list[Value] = field(default_factory=list)
     loops: list[Loop] = field(default_factory=list)
     generator: bool = False
+    undecided: int = 0
+    """How many branches are open of which nobody knows whether they are taken."""
     dimensions: dict[str, Size] = field(default_factory=dict)
     """Symbols that the annotations of this function name: `Float[Tensor, "B T"]`."""
 
@@ -158,6 +163,11 @@ class Evaluator:
     @property
     def frame(self) -> Frame:
         return self.frames[-1]
+
+    @property
+    def function(self) -> cst.CSTNode | None:
+        """The function being run, None at the top level of a file."""
+        return self.running[-1] if self.running else None
 
     def place(self, node: cst.CSTNode) -> Place:
         return Place(self.frames[-1].module, node)

@@ -62,6 +62,7 @@ class Viewed(Event):
     """`.view`, `.view_as` or `.reshape` of a tensor whose rank is known, and what torch says to it.
 
     layout is the tensor's at that moment; target holds the sizes asked for, the -1 already resolved. free is True for `torch.reshape(x, …)`.
+    function is the one being run; undecided says whether a branch of it is, that may never be taken.
     """
 
     call: cst.CSTNode
@@ -71,4 +72,6 @@ class Viewed(Event):
     target: tuple[Size, ...]
     verdict: Verdict
     result: TensorValue
+    function: cst.CSTNode | None
+    undecided: bool
     free: bool = False

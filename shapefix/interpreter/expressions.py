@@ -12,7 +12,7 @@ from shapefix.interpreter.calls import evaluate_call
 from shapefix.interpreter.evaluator import Evaluator, expression
 from shapefix.interpreter.iteration import each
 from shapefix.interpreter.joins import join
-from shapefix.interpreter.names import look_up
+from shapefix.interpreter.names import glance, look_up, resolved
 from shapefix.interpreter.scopes import Scope
 from shapefix.interpreter.subscripts import evaluate_subscript
 from shapefix.interpreter.targets import bind
@@ -99,9 +99,10 @@ def sequence(ev: Evaluator, node: cst.Tuple | cst.List | cst.Set) -> Value:
     items: list[Value] | None = []
     element: Value | None = None
     for entry in node.elements:
-        value = ev.evaluate(entry.value)
+        # A table of imported classes is no reason to read their files.
+        value = glance(ev, entry.value)
         if isinstance(entry, cst.StarredElement):
-            inner = elements(value)
+            inner = elements(resolved(ev, value))
             if inner is None:
                 items = None
             elif items is not None:
@@ -120,8 +121,9 @@ def sequence(ev: Evaluator, node: cst.Tuple | cst.List | cst.Set) -> Value:
 def dictionary(ev: Evaluator, node: cst.Dict) -> Value:
     result = DictValue({})
     for element in node.elements:
-        value = ev.evaluate(element.value)
+        value = glance(ev, element.value)
         if isinstance(element, cst.StarredDictElement):
+            value = resolved(ev, value)
             if isinstance(value, DictValue):
                 result.fields.update(value.fields)
                 result.closed = result.closed and value.closed

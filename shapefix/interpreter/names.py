@@ -34,6 +34,22 @@ def look_up(ev: Evaluator, name: str) -> Value:
     return Unknown(name)
 
 
+def glance(ev: Evaluator, node: cst.BaseExpression) -> Value:
+    """What an expression means as far as that can be told without reading another file for it."""
+    if isinstance(node, cst.Name):
+        scope: Scope | None = ev.frame.scope
+        while scope is not None:
+            value = scope.names.get(node.value)
+            if isinstance(value, Imported):
+                return value
+            scope = scope.outer
+    elif isinstance(node, cst.Attribute):
+        owner = glance(ev, node.value)
+        if isinstance(owner, Imported):
+            return Imported(owner.path, node.attr.value) if owner.name is None else Unknown()
+    return ev.evaluate(node)
+
+
 def scope_of(ev: Evaluator, module: Module) -> Scope:
     """The top-level scope of a module, filled as names are asked for."""
     scope = ev.module_scopes.get(module.path)
@@ -93,6 +109,11 @@ def _through_star_imports(ev: Evaluator, module: Module, name: str) -> Value | N
         if found is not None:
             return found
     return None
+
+
+def resolved(ev: Evaluator, value: Value) -> Value:
+    """The value itself, or what an import that was only glanced at brings."""
+    return resolve(ev, value) if isinstance(value, Imported) else value
 
 
 def resolve(ev: Evaluator, imported: Imported) -> Value:

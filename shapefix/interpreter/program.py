@@ -14,6 +14,8 @@ from shapefix.interpreter.modules import Module
 from shapefix.interpreter.names import scope_of
 from shapefix.interpreter.values import ClassValue, Constant, FunctionValue, InstanceValue
 
+UNCALLED_READING = 20_000
+"""How many bytes of other files are read for the functions that nobody called, besides half of the file's own."""
 TABLES = (blocks, expressions, statements)
 """The modules that register what each kind of node does."""
 
@@ -34,6 +36,7 @@ def run_program(ev: Evaluator, module: Module, uncalled_allowance: int) -> None:
         ev.run(module.tree)
         # Nobody asked for what comes now: it gets what is left of a smaller allowance.
         budget = ev.steps + uncalled_allowance
+        ev.files.allow(UNCALLED_READING + len(module.text) // 2)
         for function, receiver in _uncalled(ev, module, frame):
             # What is left is shared out, so that the last function is not worse off than the first by much.
             ev.allowance = min(budget, ev.steps + max(500, (budget - ev.steps) // 8))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import libcst as cst
 
 from shapefix.interpreter import arithmetic
@@ -10,6 +12,7 @@ from shapefix.interpreter.calls import Arguments, call_library
 from shapefix.interpreter.evaluator import Evaluator, Flow, Frame, statement
 from shapefix.interpreter.events import Discarded
 from shapefix.interpreter.modules import dotted_name
+from shapefix.interpreter.names import glance, resolve
 from shapefix.interpreter.scopes import Scope
 from shapefix.interpreter.targets import bind, delete
 from shapefix.interpreter.values import (
@@ -216,7 +219,7 @@ def binding(ev: Evaluator, node: cst.FunctionDef) -> str:
         target = decorator.decorator
         if isinstance(target, cst.Call):
             target = target.func
-        value = ev.evaluate(target)
+        value = glance(ev, target)
         name = value.name if isinstance(value, Reference) else ""
         if name in ("builtins.property", "functools.cached_property"):
             result = "property"
@@ -229,9 +232,9 @@ def binding(ev: Evaluator, node: cst.FunctionDef) -> str:
 
 @statement(cst.ClassDef)
 def define_class(ev: Evaluator, node: cst.ClassDef) -> int:
-    bases = tuple(ev.evaluate(arg.value) for arg in node.bases if not arg.star)
+    bases = tuple(glance(ev, arg.value) for arg in node.bases if not arg.star)
     fields: dict[str, Value] = {}
-    cls = ClassValue(node.name.value, node, ev.frame.module, bases, fields)
+    cls = ClassValue(node.name.value, node, ev.frame.module, bases, fields, partial(resolve, ev))
     ev.cycles.append(fields)
     body = Scope(ev.frame.scope)
     body.names = fields
@@ -261,7 +264,7 @@ def define_class(ev: Evaluator, node: cst.ClassDef) -> int:
 def _is_dataclass(ev: Evaluator, node: cst.ClassDef) -> bool:
     for decorator in node.decorators:
         target = decorator.decorator
-        value = ev.evaluate(target.func if isinstance(target, cst.Call) else target)
+        value = glance(ev, target.func if isinstance(target, cst.Call) else target)
         if isinstance(value, Reference) and value.name == "dataclasses.dataclass":
             return True
     return False

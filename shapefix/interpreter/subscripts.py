@@ -7,6 +7,7 @@ import libcst as cst
 from shapefix.interpreter.calls import Arguments, Call, call_library, call_method
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.joins import join
+from shapefix.interpreter.names import resolved
 from shapefix.interpreter.values import (
     NONE,
     Constant,
@@ -29,7 +30,7 @@ def evaluate_subscript(ev: Evaluator, node: cst.Subscript) -> Value:
     """The value of a subscript that is read."""
     owner = ev.evaluate(node.value)
     index = evaluate_index(ev, node)
-    return item(ev, owner, index, node)
+    return resolved(ev, item(ev, owner, index, node))
 
 
 def evaluate_index(ev: Evaluator, node: cst.Subscript) -> Value:

@@ -7,6 +7,7 @@ import libcst as cst
 from shapefix.interpreter.calls import Arguments, call_library, call_method
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.iteration import each
+from shapefix.interpreter.names import resolved
 from shapefix.interpreter.refinement import name_size, refine_rank, target_name
 from shapefix.interpreter.subscripts import evaluate_index
 from shapefix.interpreter.values import (
@@ -55,7 +56,7 @@ def _unpack(ev: Evaluator, target: cst.Tuple | cst.List, value: Value) -> None:
     if items is not None and not stars and len(items) == len(entries):
         for entry, item in zip(entries, items, strict=True):
             name_size(ev, item, target_name(entry.value))
-            bind(ev, entry.value, item)
+            bind(ev, entry.value, resolved(ev, item))
         return
     if items is not None and len(stars) == 1 and len(items) >= len(entries) - 1:
         star = stars[0]

@@ -12,7 +12,7 @@ from shapefix.tensors.layout import Layout
 from shapefix.tensors.sizes import Size
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     import libcst as cst
 
@@ -110,18 +110,26 @@ class Slice(Value):
 
 
 class Step:
-    """One operation in the life of a tensor's layout, and the one before it."""
+    """One operation in the life of a tensor's layout, and the one before it.
 
-    __slots__ = ("before", "layout", "place", "subject", "verb")
+    function is the function that was being run, None at the top level of a file.
+    """
+
+    __slots__ = ("before", "function", "layout", "place", "verb")
 
     def __init__(
-        self, place: Place, verb: str, layout: Layout | None, before: Step | None, subject: str = ""
+        self,
+        place: Place,
+        verb: str,
+        layout: Layout | None,
+        before: Step | None,
+        function: cst.CSTNode | None,
     ) -> None:
         self.place = place
         self.verb = verb
         self.layout = layout
         self.before = before
-        self.subject = subject
+        self.function = function
 
 
 class Storage:
@@ -299,7 +307,7 @@ class FunctionValue(Value):
 class ClassValue(Value):
     """A class of the project: its bases (classes, or references where they lie outside) and its body's names."""
 
-    __slots__ = ("bases", "fields", "module", "name", "node")
+    __slots__ = ("_bases", "_resolve", "fields", "module", "name", "node")
 
     def __init__(
         self,
@@ -308,12 +316,23 @@ class ClassValue(Value):
         module: Module,
         bases: tuple[Value, ...],
         fields: dict[str, Value],
+        resolve: Callable[[Imported], Value],
     ) -> None:
         self.name = name
         self.node = node
         self.module = module
-        self.bases = bases
         self.fields = fields
+        self._bases = bases
+        self._resolve = resolve
+
+    @property
+    def bases(self) -> tuple[Value, ...]:
+        """The bases; those of other files are only looked up when somebody asks."""
+        if any(isinstance(base, Imported) for base in self._bases):
+            self._bases = tuple(
+                self._resolve(base) if isinstance(base, Imported) else base for base in self._bases
+            )
+        return self._bases
 
 
 class InstanceValue(Value):
