@@ -1,0 +1,209 @@
+"""The command line: commands and options, and one clear line for whatever goes wrong."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+import shapefix
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+FORMATS = ("full", "concise", "json", "github")
+
+
+class _Commands(click.Group):
+    """The commands, and which of them somebody may have meant."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            from shapefix.sources.configuration import suggestion
+
+            known = self.list_commands(ctx)
+            hint = suggestion(args[0], known, f"; the commands are {', '.join(known)}")
+            if os.path.exists(args[0]):  # noqa: PTH110
+                hint = f"; did you mean `shapefix check {args[0]}`?"
+            raise click.UsageError(f"no such command {args[0]!r}{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+def _listed(ctx: click.Context, option: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
+
+
+def _rules_option(flag: str, text: str) -> Callable[[Command], Command]:
+    return click.option(flag, multiple=True, metavar="RULES", callback=_listed, help=text)
+
+
+def _shared(command: Command) -> Command:
+    """The options that check and fix have in common."""
+    options = [
+        click.argument("paths", nargs=-1),
+        _rules_option("--select", "Only these rules: codes, prefixes, names or ALL, with commas between."),
+        _rules_option("--ignore", "Not these rules."),
+        _rules_option("--extend-select", "These rules, too."),
+        click.option(
+            "--unsafe-fixes/--no-unsafe-fixes", default=None, help="Count, and make, unsafe fixes, too."
+        ),
+        click.option("--output-format", type=click.Choice(FORMATS), help="How to show findings."),
+        click.option(
+            "--config", type=click.Path(), metavar="FILE", help="The one configuration file to use."
+        ),
+        click.option("--isolated", is_flag=True, help="Use no configuration file."),
+        click.option("--force-exclude", is_flag=True, help="Exclude also what is named on the command line."),
+        click.option(
+            "--stdin-filename", metavar="NAME", help="What standard input (the path -) is to be taken for."
+        ),
+        click.option("--cache-dir", type=click.Path(), metavar="FOLDER", help="Where to cache results."),
+        click.option("--no-cache", "-n", is_flag=True, help="Analyse everything anew."),
+        click.option(
+            "--jobs",
+            "-j",
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="How many processes to use; as many as there are processors, when not given.",
+        ),
+        click.option("--exit-zero", is_flag=True, help="Exit with 0 also when something is found."),
+        click.option(
+            "--verbose", "-v", is_flag=True, help="Say what was looked at, and where work was bounded."
+        ),
+        click.option("--quiet", "-q", is_flag=True, help="Only findings and errors."),
+        click.option(
+            "--color",
+            "--colour",
+            "color",
+            type=click.Choice(["auto", "always", "never"]),
+            default="auto",
+            help="Whether to use colours.",
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.group(
+    cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.version_option(shapefix.__version__, "--version", "-V", message="shapefix %(version)s")
+def cli() -> None:
+    """Find crashes and silent corruption in PyTorch training code before the run does, and repair them."""
+
+
+@cli.command()
+@_shared
+@click.option("--statistics", is_flag=True, help="Only count the findings of each rule.")
+@click.option("--show-files", is_flag=True, help="List the files that would be checked.")
+@click.option("--show-settings", is_flag=True, help="Show the settings that hold for the files.")
+def check(**given: Any) -> int:
+    """Report what is wrong in files and folders (the current folder, when none is given).
+
+    Exits with 0 when nothing is found, 1 when something is, and 2 when anything could not be checked.
+    """
+    from shapefix.commands import check
+    from shapefix.request import request
+
+    return check(request(given))
+
+
+@cli.command()
+@_shared
+@click.option("--apply", is_flag=True, help="Write the repairs; without it, only their diff is shown.")
+def fix(**given: Any) -> int:
+    """Show the repairs for files and folders as a diff, or make them with --apply.
+
+    Without --apply, exits with 1 when something would change; with it, when something remains; with 2 when
+    anything could not be checked or repaired.
+    """
+    from shapefix.commands import fix
+    from shapefix.request import request
+
+    return fix(request(given))
+
+
+@cli.command()
+@click.argument("rule")
+def explain(rule: str) -> int:
+    """Show the page of a rule, given by code or name."""
+    from shapefix import commands
+
+    return commands.explain(rule)
+
+
+@cli.command()
+@click.option(
+    "--output-format", type=click.Choice(["text", "json"]), default="text", help="How to show them."
+)
+def rules(output_format: str) -> int:
+    """List the rules."""
+    from shapefix import commands
+
+    return commands.rules(output_format)
+
+
+def main() -> None:
+    """Run the command line of this process, and exit."""
+    code = run(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = _nobody_listens()
+    sys.exit(code)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command line; returns the exit code."""
+    from shapefix.terminal import prepare_streams, say
+
+    prepare_streams()
+    try:
+        return cli.main(list(arguments), prog_name="shapefix", standalone_mode=False) or 0
+    except click.exceptions.NoArgsIsHelpError as error:
+        say(error.format_message())
+        return 2
+    except click.ClickException as error:
+        # The context knows the command that was being read.
+        context = getattr(error, "ctx", None)
+        path = context.command_path if context is not None else "shapefix"
+        message = error.format_message().rstrip(".?")
+        end = "?" if error.format_message().endswith("?") else ""
+        say(f"error: {message[:1].lower()}{message[1:]}{end} (`{path} --help` shows what there is)")
+        return 2
+    except (KeyboardInterrupt, click.Abort):
+        return 130
+    except BrokenPipeError:
+        return _nobody_listens()
+    except Exception as error:
+        return _failed(error, verbose=bool({"--verbose", "-v"} & set(arguments)))
+
+
+def _failed(error: Exception, verbose: bool) -> int:
+    from shapefix.rulebook.pages import MissingPages
+    from shapefix.sources.configuration import ConfigurationError
+    from shapefix.terminal import say
+
+    if isinstance(error, (ConfigurationError, MissingPages)):
+        say(f"error: {error}")
+        return 2
+    if verbose:
+        import traceback
+
+        traceback.print_exception(error)
+    say(
+        f"error: internal error, please report it: {type(error).__name__}: {error}"
+        + ("" if verbose else " (--verbose shows where)")
+    )
+    return 2
+
+
+def _nobody_listens() -> int:
+    """What a program is expected to do whose output is cut off, as by `head`."""
+    # Python would complain at exit about what it could not flush.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 128 + 13

@@ -1,0 +1,1 @@
+"""Wires the rooms: paths in, findings and repairs out."""

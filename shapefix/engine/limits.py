@@ -1,0 +1,128 @@
+"""What is refused before it is parsed: libcst would take minutes for it, or take the whole process down."""
+
+from __future__ import annotations
+
+import re
+
+from shapefix.sources.text import SourceText, Unreadable
+
+LARGEST = 1_000_000
+"""Characters. libcst parses about 100 kB a second, and keeps some hundred bytes for each of them."""
+DEEPEST_BRACKETS = 200
+"""Python's own tokenizer accepts no more."""
+LONGEST_CHAIN = 1_500
+"""Operators that nest in one another (`a + b + …`, `a.b.c…`, `not not …`); libcst overflows the C stack at
+some four thousand, and needs time quadratic in their number."""
+
+_OPERATORS = b"+-*/%@&|^~.'\""
+_OPENING = b"([{"
+_ALL_BUT_BRACKETS = bytes(set(range(256)) - set(b"()[]{}"))
+_ALL_BUT_CHAINS = bytes(set(range(256)) - set(_OPERATORS + _OPENING))
+_ALL_BUT_ROWS = bytes(set(range(256)) - set(b"+-*/%@&|^.\\\n"))
+_KEYWORDS = (b"and", b"or", b"not", b"if", b"lambda", b"await", b"for")
+_LONG_ROW = LONGEST_CHAIN // 2
+_LONG_WITHOUT_COMMA = 2 * LONGEST_CHAIN
+_MANY_CONTINUED_ROWS = LONGEST_CHAIN // 5
+
+_TOKEN = re.compile(
+    r"""
+      (?P<comment> \#[^\n\r]* )
+    | (?P<string> [rRbBuUfF]{0,2} (?: \"\"\"(?:[^\\]|\\.)*?\"\"\" | '''(?:[^\\]|\\.)*?'''
+                                    | "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*' ) )
+    | (?P<keyword> \b(?:and|or|not|if|else|lambda|elif|await|for)\b )
+    | (?P<word> \w+ )
+    | (?P<open> [(\[{] )
+    | (?P<close> [)\]}] )
+    | (?P<separator> [,;] )
+    | (?P<row> \\\r?\n | \n | \r )
+    | (?P<operator> \*\* | // | << | >> | -> | [-+*/%@&|^~.] )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def refuse_unparsable(source: SourceText) -> None:
+    """Raise Unreadable for a text that is too large, or nested too deeply, to be given to libcst."""
+    text = source.text
+    if len(text) > LARGEST:
+        raise Unreadable(
+            f"is too large to be analysed ({len(text) / 1e6:.1f} MB; the limit is {LARGEST / 1e6:.0f} MB); "
+            "exclude it if it is generated"
+        )
+    if _may_nest_deeply(text):
+        row = _too_deep_row(text)
+        if row is not None:
+            raise Unreadable("is nested too deeply to be parsed", row, 1)
+
+
+def _may_nest_deeply(text: str) -> bool:
+    """Whether the exact count is worth its time; strings and comments count here, too."""
+    data = text.encode("utf-8", "replace")
+    brackets = data.translate(None, _ALL_BUT_BRACKETS)
+    for _ in range(DEEPEST_BRACKETS // 2):
+        before = len(brackets)
+        brackets = brackets.replace(b"()", b"").replace(b"[]", b"").replace(b"{}", b"")
+        if len(brackets) == before:
+            break
+    if len(brackets) > DEEPEST_BRACKETS // 2:
+        return True
+    links = len(data.translate(None, _ALL_BUT_CHAINS)) + sum(map(data.count, _KEYWORDS))
+    if links <= LONGEST_CHAIN:
+        return False
+    if max(map(len, data.split(b"\n"))) > _LONG_ROW or max(map(len, data.split(b","))) > _LONG_WITHOUT_COMMA:
+        return True
+    rows = data.translate(None, _ALL_BUT_ROWS)
+    continued = rows.count(b"\\\n") + sum(rows.count(b"\n%c" % operator) for operator in b"+-*/%@&|^.")
+    return continued > _MANY_CONTINUED_ROWS or data.count(b"elif") > LONGEST_CHAIN
+
+
+def _too_deep_row(text: str) -> int | None:
+    """The row, from 1, where brackets or a chain of operators nest too deeply; None where they do not."""
+    row = 1
+    chains = [0]  # operators since the last comma, for each open bracket
+    total = 0  # of all of them
+    elifs = 0
+    for token in _TOKEN.finditer(text):
+        kind = token.lastgroup
+        if kind == "row":
+            row += 1
+            if len(chains) == 1 and token[0][0] != "\\":
+                total = chains[0] = 0
+        elif kind == "separator":
+            total -= chains[-1]
+            chains[-1] = 0
+        elif kind == "open":
+            chains.append(0)
+            if len(chains) > DEEPEST_BRACKETS + 1:
+                return row
+        elif kind == "close":
+            if len(chains) > 1:
+                total -= chains.pop()
+            chains[-1] += 1
+            total += 1
+        elif kind in ("operator", "keyword", "string"):
+            chains[-1] += 1
+            total += 1
+            elifs += token[0] == "elif"
+            if kind == "string":
+                row += token[0].count("\n")
+                if token[0].count("{") > DEEPEST_BRACKETS and _deep_field(token[0]):
+                    return row
+        if total > LONGEST_CHAIN or elifs > LONGEST_CHAIN:
+            return row
+    return None
+
+
+def _deep_field(string: str) -> bool:
+    """Whether brackets inside an f-string nest too deeply."""
+    if "f" not in string[:2].lower():
+        return False
+    depth = 0
+    for character in string:
+        if character in "([{":
+            depth += 1
+        elif character in ")]}":
+            depth -= 1
+        if depth > DEEPEST_BRACKETS:
+            return True
+    return False

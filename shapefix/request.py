@@ -1,0 +1,76 @@
+"""What a command line of check or fix asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from shapefix.engine.settings import Options
+
+
+@dataclass(frozen=True)
+class Request:
+    """A command line of check or fix, as far as it is not about rules and configuration."""
+
+    paths: tuple[str, ...]
+    options: Options
+    stdin_filename: str | None
+    reads_stdin: bool
+    output_format: str | None
+    color: str
+    exit_zero: bool
+    quiet: bool
+    statistics: bool = False
+    show_files: bool = False
+    show_settings: bool = False
+    apply: bool = False
+
+    @property
+    def verbose(self) -> bool:
+        return self.options.verbose and not self.quiet
+
+
+def request(given: Mapping[str, Any]) -> Request:
+    """The request that the options of check or fix make. Raises click.UsageError for what does not fit."""
+    import click
+
+    paths = tuple(given["paths"])
+    stdin_filename = given["stdin_filename"]
+    reads_stdin = paths == ("-",) or (not paths and stdin_filename is not None)
+    if not reads_stdin and "-" in paths:
+        raise click.UsageError("standard input (-) cannot be read together with files")
+    if not reads_stdin and stdin_filename is not None:
+        raise click.UsageError("--stdin-filename is for standard input; give - as the path")
+    if given["config"] is not None and given["isolated"]:
+        raise click.UsageError("--config and --isolated exclude each other")
+    options = Options(
+        select=given["select"] or None,
+        ignore=given["ignore"],
+        extend_select=given["extend_select"],
+        config=given["config"],
+        isolated=given["isolated"],
+        cache_dir=given["cache_dir"],
+        use_cache=not given["no_cache"],
+        jobs=given["jobs"],
+        unsafe_fixes=given["unsafe_fixes"],
+        force_exclude=given["force_exclude"],
+        verbose=given["verbose"],
+    )
+    flags = (
+        "output_format",
+        "color",
+        "exit_zero",
+        "quiet",
+        "statistics",
+        "show_files",
+        "show_settings",
+        "apply",
+    )
+    return Request(
+        paths or (".",),
+        options,
+        stdin_filename,
+        reads_stdin,
+        **{flag: given[flag] for flag in flags if flag in given},
+    )

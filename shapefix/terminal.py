@@ -1,0 +1,84 @@
+"""The terminal: what its streams can take, and a progress bar for whoever has to wait."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import sys
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, TextIO
+
+from shapefix.report.view import wants_colour
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+
+def prepare_streams() -> None:
+    """Let every text be written, whatever the encoding of the terminal: what it lacks is shown escaped."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def colour_wanted(choice: str, stream: TextIO) -> bool:
+    """Whether to colour what goes to stream; choice is always, never or auto."""
+    return wants_colour(stream) if choice == "auto" else choice == "always"
+
+
+def width(stream: TextIO) -> int:
+    """How many cells wide the output is; COLUMNS decides where stream is no terminal."""
+    try:
+        known = os.get_terminal_size(stream.fileno()).columns
+    except (OSError, ValueError):
+        known = 0
+    return known or shutil.get_terminal_size().columns
+
+
+def say(line: str) -> None:
+    """Write one line for the person, beside the output for programs."""
+    sys.stderr.write(line + "\n")
+
+
+class ProgressBar:
+    """A bar that appears after a second, on a terminal only, and is gone at the end."""
+
+    PATIENCE = 1.0
+    INTERVAL = 0.1
+
+    def __init__(self, what: str, stream: TextIO) -> None:
+        self._what = what
+        self._stream = stream
+        self._shows = stream.isatty() and os.environ.get("TERM") != "dumb"
+        self._due = time.monotonic() + self.PATIENCE
+        self._progress: Progress | None = None
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> ProgressBar:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+
+    def __call__(self, done: int, total: int) -> None:
+        """Show that so many of all the files are done."""
+        if not self._shows or time.monotonic() < self._due:
+            return
+        self._due = time.monotonic() + self.INTERVAL
+        if self._progress is None or self._task is None:
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+            # No thread of its own: we may be about to fork.
+            self._progress = Progress(
+                TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
+                console=Console(file=self._stream), transient=True, auto_refresh=False,
+            )  # fmt: skip
+            self._progress.start()
+            self._task = self._progress.add_task(self._what, total=total)
+        self._progress.update(self._task, completed=done, total=total, refresh=True)
