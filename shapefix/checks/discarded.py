@@ -39,8 +39,9 @@ def discarded_shape_operation(event: Discarded, run: Run, this: Rule) -> Iterato
     node = _subject(event.call, kind)
     if node is None:
         return
-    subject, call = short(event.place.module.code(node)), short(event.place.code)
+    call = short(event.place.code)
     target = _root(node)
+    subject = target or short(event.place.module.code(node))
     yield this.diagnostic(
         event.place.span,
         f"the result of `{call}` is thrown away: `{subject}` itself does not change",

@@ -109,7 +109,7 @@ def view_of_runtime_layout(event: Viewed, run: Run, this: Rule) -> Iterator[Diag
         return
     origin = None
     for step in lineage(event.tensor):
-        if step.layout is not None and has_unknown_strides(step.layout):
+        if step.layout is None or has_unknown_strides(step.layout):
             origin = step
     reason = _RUNTIME_LAYOUTS.get(origin.verb) if origin is not None else None
     if origin is None or reason is None:
@@ -129,11 +129,12 @@ def view_of_runtime_layout(event: Viewed, run: Run, this: Rule) -> Iterator[Diag
 
 
 _RUNTIME_LAYOUTS = {
+    "computed by a module": "what the module returns",
     "attended": "the attention backend",
     "convolved": "the memory format of input and weight",
     "pooled": "the memory format of the input",
-    "normalised by batch": "the memory format of the input",
-    "interpolated": "the memory format of the input",
+    "normalised": "the memory format of the input",
+    "resized": "the memory format of the input",
 }
 
 
@@ -146,7 +147,8 @@ _RUNTIME_LAYOUTS = {
     on=Viewed,
 )
 def view_as_transpose(event: Viewed, run: Run, this: Rule) -> Iterator[Diagnostic]:
-    if isinstance(event.verdict, Illegal):
+    # One size and a -1 say little about what was meant: `.view(beams, -1)`.
+    if isinstance(event.verdict, Illegal) or event.stated < 2:
         return
     have, want = list(event.layout.sizes), list(event.target)
     order = _permutation(have, want)

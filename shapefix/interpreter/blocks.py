@@ -188,17 +188,19 @@ def _expects_runtime_error(ev: Evaluator, node: cst.Try | cst.TryStar) -> bool:
 @statement(cst.With)
 def with_(ev: Evaluator, node: cst.With) -> int:
     failing = False
+    without_gradients = 0
     for entry in node.items:
         value = ev.evaluate(entry.item)
         failing = failing or ev.library.expects_failure(value) or _asserts_raises(entry.item)
+        without_gradients += ev.library.disables_gradients(value)
         if entry.asname is not None:
             entered = value if isinstance(value, LibraryObject) else Unknown()
             bind(ev, entry.asname.name, entered)
     ev.muted += failing
-    try:
-        end = ev.run(node.body)
-    finally:
-        ev.muted -= failing
+    ev.without_gradients += without_gradients
+    end = ev.run(node.body)
+    ev.muted -= failing
+    ev.without_gradients -= without_gradients
     # What raises as expected does not leave the block.
     return Flow.FALLS_THROUGH if failing else end
 

@@ -48,6 +48,9 @@ class Library(Protocol):
     def is_transparent(self, decorator: str) -> bool:
         """Whether a function decorated with this still takes and returns the same."""
 
+    def disables_gradients(self, value: Value) -> bool:
+        """Whether the body of `with value:`, or a function decorated with it, runs without gradients."""
+
     def expects_failure(self, value: Value) -> bool:
         """Whether the body of `with value:` is expected to raise."""
 
@@ -153,6 +156,8 @@ class Evaluator:
         self.bounded = 0
         """How many calls were not followed because a bound was hit."""
         self.muted = 0
+        self.without_gradients = 0
+        """How many contexts are open in which torch records no gradients."""
         self.cycles: list[dict[Any, Any]] = []
         """The contents of what refers to itself: classes, objects, scopes that functions close over."""
         self.called: tuple[cst.Call, str, Value] | None = None

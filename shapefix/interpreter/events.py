@@ -62,7 +62,7 @@ class Viewed(Event):
     """`.view`, `.view_as` or `.reshape` of a tensor whose rank is known, and what torch says to it.
 
     layout is the tensor's at that moment; target holds the sizes asked for, the -1 already resolved. free is True for `torch.reshape(x, …)`.
-    function is the one being run; undecided says whether a branch of it is, that may never be taken.
+    stated is the number of sizes that the code states, the -1 not being one of them. function is the one being run; undecided says whether a branch of it is, that may never be taken.
     """
 
     call: cst.CSTNode
@@ -74,4 +74,5 @@ class Viewed(Event):
     result: TensorValue
     function: cst.CSTNode | None
     undecided: bool
+    stated: int
     free: bool = False

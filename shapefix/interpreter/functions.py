@@ -78,7 +78,9 @@ def run_body(ev: Evaluator, function: FunctionValue, frame: Frame) -> Value:
     ev.visited.add(id(function.node))
     if isinstance(function.node, cst.Lambda):
         return ev.evaluate(function.node.body)
+    ev.without_gradients += function.without_gradients
     end = ev.run(function.node.body)
+    ev.without_gradients -= function.without_gradients
     if first:
         # Inner functions are mostly handed to somebody else's code: map, Trainer, a hook. What they close over
         # is only there now.

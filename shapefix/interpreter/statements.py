@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import libcst as cst
@@ -206,28 +207,27 @@ def import_from(ev: Evaluator, node: cst.ImportFrom) -> int:
 @statement(cst.FunctionDef)
 def define_function(ev: Evaluator, node: cst.FunctionDef) -> int:
     function = FunctionValue(node.name.value, node, ev.frame.module, ev.frame.scope)
-    function.binding = binding(ev, node)
+    decorate(ev, function, node.decorators)
     ev.cycles.append(ev.frame.scope.names)
     ev.journal.write(ev.frame.scope.home(function.name).names, function.name, function)
     return Flow.FALLS_THROUGH
 
 
-def binding(ev: Evaluator, node: cst.FunctionDef) -> str:
-    """What the decorators make of a function (see FunctionValue)."""
-    result = ""
-    for decorator in node.decorators:
+def decorate(ev: Evaluator, function: FunctionValue, decorators: Sequence[cst.Decorator]) -> None:
+    """Take note of what the decorators make of a function."""
+    for decorator in decorators:
         target = decorator.decorator
-        if isinstance(target, cst.Call):
-            target = target.func
-        value = glance(ev, target)
+        value = glance(ev, target.func if isinstance(target, cst.Call) else target)
         name = value.name if isinstance(value, Reference) else ""
         if name in ("builtins.property", "functools.cached_property"):
-            result = "property"
+            function.binding = "property"
         elif name in ("builtins.staticmethod", "builtins.classmethod"):
-            result = name.rpartition(".")[2]
+            function.binding = name.rpartition(".")[2]
+        elif ev.library.disables_gradients(value):
+            function.without_gradients = True
         elif not (name and ev.library.is_transparent(name)):
-            return "unknown"
-    return result
+            function.binding = "unknown"
+            return
 
 
 @statement(cst.ClassDef)

@@ -285,7 +285,7 @@ class FunctionValue(Value):
     decorator may replace it by something else.
     """
 
-    __slots__ = ("binding", "closure", "module", "name", "node", "owner")
+    __slots__ = ("binding", "closure", "module", "name", "node", "owner", "without_gradients")
 
     def __init__(
         self,
@@ -298,6 +298,7 @@ class FunctionValue(Value):
     ) -> None:
         self.name = name
         self.binding = binding
+        self.without_gradients = False
         self.node = node
         self.module = module
         self.closure = closure
