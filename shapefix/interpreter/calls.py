@@ -31,11 +31,15 @@ from shapefix.interpreter.values import (
 
 @dataclass(eq=False, slots=True)
 class Arguments:
-    """The evaluated arguments of a call; open where `*args` or `**kwargs` may add some that are not known."""
+    """The evaluated arguments of a call; open where `*args` or `**kwargs` may add some that are not known.
+
+    starred is what each of those is like that `*args` adds, None where nothing is known of them.
+    """
 
     positional: list[Value] = field(default_factory=list)
     keywords: dict[str, Value] = field(default_factory=dict)
     open: bool = False
+    starred: Value | None = None
 
     def after(self, receiver: Value) -> Arguments:
         """The same with receiver put in front."""
@@ -85,6 +89,7 @@ def evaluate_arguments(ev: Evaluator, node: cst.Call) -> Arguments:
             items = elements(value)
             if items is None:
                 arguments.open = True
+                arguments.starred = value.element if isinstance(value, ListValue) else None
             else:
                 arguments.positional.extend(items)
         elif argument.star == "**":

@@ -44,6 +44,9 @@ class NoFiles:
     def module(self, path: str) -> Module | None:
         return None
 
+    def allow(self, size: int) -> None:
+        return None
+
 
 def interpret(source: str) -> list[Event]:
     """The events of running source, on its own, with everything that the library knows."""

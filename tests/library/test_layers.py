@@ -586,3 +586,17 @@ def test_an_unknown_kernel_leaves_unknown_lengths() -> None:
             reveal(out.flatten(1).size(0))
         """
     assert layouts(source)[0].startswith("(2, 8, height, width) strides (")
+
+
+def test_as_many_blocks_as_there_may_be_keep_what_each_keeps() -> None:
+    source = """
+        def f(depth, x: int):
+            blocks = nn.Sequential(*[nn.Sequential(nn.Linear(8, 32), nn.Linear(32, 8)) for _ in range(depth)])
+            reveal(blocks(torch.randn(2, 6, 8)))
+            narrowing = nn.Sequential(*[nn.Linear(8, 4) for _ in range(depth)])
+            reveal(narrowing(torch.randn(2, 6, 8)))
+            layers = nn.ModuleList([nn.LayerNorm(8) for _ in range(depth)])
+            for layer in layers:
+                reveal(layer(torch.randn(2, 6, 8).transpose(0, 1)))
+        """
+    assert layouts(source) == ["(2, 6, 8) strides (48, 8, 1)", "?", "(6, 2, 8) strides (16, 8, 1)"]

@@ -62,8 +62,10 @@ def test_every_method_of_a_torch_class_exists() -> None:
 
 
 def is_set_on_objects(name: str) -> bool:
-    """Whether torch has the attribute on objects only: parameters and buffers."""
+    """Whether torch has the attribute on objects only: parameters, buffers, and iteration by index."""
     kind, _, attribute = name.rpartition(".")
+    if attribute == "__iter__" and hasattr(resolve(kind), "__getitem__"):
+        return True
     parameters = ("weight", "bias", "running_mean", "running_var", "training")
     return kind.startswith("torch.nn.") and attribute in parameters
 

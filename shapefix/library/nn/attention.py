@@ -31,7 +31,7 @@ def multihead_attention(call: Call, given: Given) -> Value:
                 heads=heads or 1,
                 batch_first=batch_first,
                 average=average is not False,
-                fast_path=_fast_path(given),
+                fast_path=_fast_path(call, given),
             )
         elif query.layout is not None:
             output = unknown_strides(query.layout.sizes)
@@ -48,8 +48,10 @@ def multihead_attention(call: Call, given: Given) -> Value:
     return TupleValue((attended, result(call, query, weights, "returned by nn.MultiheadAttention")))
 
 
-def _fast_path(given: Given) -> bool | None:
-    """Whether torch may take its fast path in evaluation, without gradients; None where it may."""
+def _fast_path(call: Call, given: Given) -> bool | None:
+    """Whether torch takes its fast path, which it may in evaluation, without gradients; None where it may."""
+    if not call.ev.without_gradients:
+        return False
     heads = given.number("num_heads")
     apart = given.value("query") is not given.value("key") or given.value("key") is not given.value("value")
     if apart or given.flag("bias") is False or (heads is not None and heads % 2):
@@ -120,8 +122,8 @@ def transformer_stack(call: Call, given: Given) -> Value:
 @layer(
     "Transformer",
     takes="d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6, dim_feedforward=2048, "
-    "dropout=0.1, activation=None, custom_encoder=None, custom_decoder=None, layer_norm_eps=1e-05, batch_first=False, "
-    "norm_first=False, bias=True",
+    "dropout=0.1, activation=None, custom_encoder=None, custom_decoder=None, layer_norm_eps=1e-05, "
+    "batch_first=False, norm_first=False, bias=True",
     forward="src, tgt, src_mask=None, tgt_mask=None, memory_mask=None, src_key_padding_mask=None, "
     "tgt_key_padding_mask=None, memory_key_padding_mask=None, src_is_causal=None, tgt_is_causal=None, "
     "memory_is_causal=False",

@@ -63,7 +63,9 @@ def _filled(call: Call, kind: str) -> dict[str, Value]:
             held = given[0]
             modules = tuple(held.fields.values())
             return {"_modules": ListValue(modules if held.closed else None), **_named(held)}
-        return {"_modules": ListValue(None if call.arguments.open else tuple(given))}
+        if call.arguments.open:
+            return {"_modules": ListValue(None, None if given else call.arguments.starred)}
+        return {"_modules": ListValue(tuple(given))}
     if not given and not call.arguments.keywords and not call.arguments.open:
         return {"_modules": ListValue(())}
     source = call.value(0, "modules") or call.value(0, "values") or Unknown()

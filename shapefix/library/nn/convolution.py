@@ -10,7 +10,7 @@ from shapefix.library.nn.layers import computed_dtype, fields_of, functional, la
 from shapefix.library.nn.module import WEIGHT_IS_CHANNELS_LAST
 from shapefix.library.registry import method
 from shapefix.library.signatures import Given
-from shapefix.library.tensors import as_result
+from shapefix.library.tensors import as_result, ranked
 from shapefix.tensors import results
 from shapefix.tensors.layout import Layout, channels_last, contiguous, unknown_strides
 from shapefix.tensors.polynomials import Size
@@ -44,7 +44,9 @@ def _convolved(
     transposed: bool,
 ) -> Value:
     layout = None
-    if tensor is not None and tensor.layout is not None and out_channels is not None:
+    if tensor is not None and out_channels is not None:
+        # An image without a batch, which has one dimension less, hardly ever meets a convolution.
+        image = ranked(call, tensor, rank + 2)
         names = ("stride", "padding", "dilation", *(("output_padding",) if transposed else ()))
         settings = {name: given.sizes(name, rank) for name in names}
         text = given.text("padding")
@@ -53,7 +55,7 @@ def _convolved(
         elif text == "valid":
             settings["padding"] = [Size.of(0)] * rank
         if kernel is None or None in settings.values():
-            known = tensor.layout if text == "same" else of_fresh_lengths(tensor.layout, rank)
+            known = image if text == "same" else of_fresh_lengths(image, rank)
             layout = results.conv(
                 known,
                 out_channels,
@@ -64,7 +66,7 @@ def _convolved(
         else:
             convolution = results.conv_transpose if transposed else results.conv
             layout = convolution(
-                tensor.layout,
+                image,
                 out_channels,
                 kernel,
                 in_channels=in_channels,

@@ -15,6 +15,8 @@ from shapefix.interpreter.values import (
     LibraryObject,
     ListValue,
     Reference,
+    Step,
+    TensorValue,
     TupleValue,
     Unknown,
     Value,
@@ -44,7 +46,9 @@ def call_module(call: Call) -> Value:
         forward = lookup_method(receiver.kind, "forward")
         if forward is not None:
             return forward(call)
-    return Unknown()
+    # If it is a tensor, then one of whatever layout that module computes.
+    origin = Step(call.place, "computed by a module", None, None, call.ev.function)
+    return Unknown(tensor=TensorValue(origin=origin, certain=False))
 
 
 @method(

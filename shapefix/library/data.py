@@ -1,0 +1,263 @@
+"""torch.utils.data: what is put into a dataset comes out of its loader in batches."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import libcst as cst
+
+from shapefix.interpreter.calls import Arguments, Call, call_method, call_value
+from shapefix.interpreter.classes import member
+from shapefix.interpreter.iteration import each, iterate
+from shapefix.interpreter.joins import join
+from shapefix.interpreter.subscripts import item
+from shapefix.interpreter.values import (
+    NONE,
+    BoundMethod,
+    Constant,
+    DictValue,
+    FunctionValue,
+    InstanceValue,
+    Integer,
+    LibraryObject,
+    ListValue,
+    TensorValue,
+    TupleValue,
+    Unknown,
+    Value,
+    as_size,
+    elements,
+)
+from shapefix.library.registry import declare, function, method
+from shapefix.library.signatures import bound
+from shapefix.library.tensors import as_result, contiguous_result
+from shapefix.tensors.layout import contiguous, unknown_strides
+from shapefix.tensors.memory_format import suggests_channels_last
+from shapefix.tensors.polynomials import Size
+
+_DATA = "torch.utils.data"
+DATASET, ITERABLE, LOADER = f"{_DATA}.Dataset", f"{_DATA}.IterableDataset", f"{_DATA}.DataLoader"
+TENSORS, SUBSET, CONCATENATED = f"{_DATA}.TensorDataset", f"{_DATA}.Subset", f"{_DATA}.ConcatDataset"
+
+declare(DATASET, "builtins.object")
+declare(ITERABLE, DATASET)
+declare(f"{_DATA}.dataset.Dataset", DATASET)
+for _kind in (TENSORS, SUBSET, CONCATENATED):
+    declare(_kind, DATASET)
+declare(LOADER, "builtins.object")
+
+SIGNATURE = (
+    "dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None, num_workers=0, collate_fn=None, "
+    "pin_memory=False, drop_last=False"
+)
+
+
+@method(DATASET, "__init__")
+def nothing(call: Call) -> Value:
+    return NONE
+
+
+@function(TENSORS)
+def tensor_dataset(call: Call) -> Value:
+    tensors = ListValue(None) if call.arguments.open else TupleValue(tuple(call.arguments.positional))
+    return LibraryObject(TENSORS, {}, call.place, {"tensors": tensors})
+
+
+@function(SUBSET)
+def subset(call: Call) -> Value:
+    fields = {
+        "dataset": call.value(0, "dataset") or Unknown(),
+        "indices": call.value(1, "indices") or Unknown(),
+    }
+    return LibraryObject(SUBSET, {}, call.place, fields)
+
+
+@function(f"{_DATA}.random_split")
+def random_split(call: Call) -> Value:
+    """As many subsets of the dataset as lengths, or fractions, are asked for."""
+    dataset, parts = call.value(0, "dataset") or Unknown(), elements(call.value(1, "lengths"))
+    part = LibraryObject(SUBSET, {}, call.place, {"dataset": dataset, "indices": Unknown()})
+    return ListValue(None if parts is None else (part,) * len(parts), part)
+
+
+@function(CONCATENATED)
+def concatenated(call: Call) -> Value:
+    datasets = iterate(call.ev, call.value(0, "datasets") or Unknown(), call.place.node)
+    return LibraryObject(CONCATENATED, {}, call.place, {"datasets": datasets})
+
+
+@method(DATASET, "__add__")
+def added(call: Call) -> Value:
+    datasets = ListValue((call.receiver or Unknown(), call.value(0) or Unknown()))
+    return LibraryObject(CONCATENATED, {}, call.place, {"datasets": datasets})
+
+
+@method(TENSORS, "__getitem__")
+@method(SUBSET, "__getitem__")
+@method(CONCATENATED, "__getitem__")
+def sample_at(call: Call) -> Value:
+    return sample(call, call.receiver)
+
+
+@method(TENSORS, "__iter__")
+@method(SUBSET, "__iter__")
+@method(CONCATENATED, "__iter__")
+def samples(call: Call) -> Value:
+    return ListValue(None, sample(call, call.receiver))
+
+
+def sample(call: Call, dataset: Value | None) -> Value:
+    """What any one index of a dataset gives."""
+    index = Integer(Size.symbol("index", least=0))
+    node = call.place.node
+    if isinstance(dataset, LibraryObject):
+        if dataset.kind == TENSORS:
+            tensors = elements(dataset.fields["tensors"])
+            if tensors is None:
+                return Unknown()
+            return TupleValue(tuple(item(call.ev, tensor, index, node) for tensor in tensors))
+        if dataset.kind == SUBSET:
+            return sample(call, dataset.fields["dataset"])
+        if dataset.kind == CONCATENATED:
+            parts = dataset.fields["datasets"]
+            found = [sample(call, part) for part in elements(parts) or (each(call.ev, parts),)]
+            return reduce(join, found)
+        return Unknown()
+    if isinstance(dataset, InstanceValue):
+        if member(dataset.cls, "__getitem__") is None and member(dataset.cls, "__iter__") is not None:
+            return each(call.ev, iterate(call.ev, dataset, node))
+        return call_method(call.ev, dataset, "__getitem__", Arguments([index]), node)
+    if isinstance(dataset, (ListValue, TupleValue)):
+        return each(call.ev, dataset)
+    if isinstance(dataset, TensorValue):
+        return item(call.ev, dataset, index, node)
+    return Unknown()
+
+
+@function(LOADER)
+def make_loader(call: Call) -> Value:
+    settings = bound(SIGNATURE, call.arguments)
+    return LibraryObject(LOADER, settings, call.place, dict(settings))
+
+
+@method(LOADER, "__init__")
+def initialize_loader(call: Call) -> Value:
+    if isinstance(call.receiver, InstanceValue):
+        for name, value in bound(SIGNATURE, call.arguments).items():
+            call.ev.journal.write(call.receiver.fields, name, value)
+    return NONE
+
+
+@method(LOADER, "__iter__")
+def batches(call: Call) -> Value:
+    return ListValue(None, _batch(call))
+
+
+def _batch(call: Call) -> Value:
+    """One batch of the loader: samples put together by the collate function, or by torch's own."""
+    loader = call.receiver
+    if not isinstance(loader, (LibraryObject, InstanceValue)) or "dataset" not in loader.fields:
+        return Unknown()
+    fields = loader.fields
+    dataset = fields["dataset"]
+    one = sample(call, dataset)
+    size = _batch_size(fields, _wanted_name(loader))
+    collate = fields["collate_fn"]
+    if isinstance(collate, (FunctionValue, BoundMethod, InstanceValue, LibraryObject)):
+        return call_value(call.ev, collate, Arguments([ListValue(None, one)]), call.place.node)
+    if not (isinstance(collate, Constant) and collate.value is None):
+        return Unknown()
+    if size is None:
+        return one
+    samples_ = elements(dataset)
+    return default_collate(call, reduce(_alike, samples_) if samples_ else one, size)
+
+
+def _alike(left: Value, right: Value) -> Value:
+    """A sample that stands for both where only their structure and dtypes count."""
+    if isinstance(left, Constant) and isinstance(right, Constant) and type(left.value) is type(right.value):
+        return left
+    if (
+        isinstance(left, DictValue)
+        and isinstance(right, DictValue)
+        and left.fields.keys() == right.fields.keys()
+    ):
+        fields = {name: _alike(part, right.fields[name]) for name, part in left.fields.items()}
+        return DictValue(fields, left.closed and right.closed)
+    items, others = elements(left), elements(right)
+    if items is not None and others is not None and len(items) == len(others) and type(left) is type(right):
+        parts = tuple(_alike(part, other) for part, other in zip(items, others, strict=True))
+        return TupleValue(parts) if isinstance(left, TupleValue) else ListValue(parts)
+    joined: Value = join(left, right)
+    return joined
+
+
+def _batch_size(fields: dict[str, Value], name: str) -> Size | None:
+    """The size of a batch, its last one perhaps smaller; None where samples come out one by one."""
+    sampler, wanted, drops = fields["batch_sampler"], fields["batch_size"], fields["drop_last"]
+    by_sampler = not (isinstance(sampler, Constant) and sampler.value is None)
+    if isinstance(wanted, Constant) and wanted.value is None and not by_sampler:
+        return None
+    if not by_sampler:
+        size = as_size(wanted)
+        if size is not None and size.value == 1:
+            return size
+        if size is not None and isinstance(drops, Constant) and drops.value:
+            return size
+    return Size.symbol(name)
+
+
+def _wanted_name(loader: LibraryObject | InstanceValue) -> str:
+    """What the code that makes the loader calls its batch size."""
+    node = loader.place.node if isinstance(loader, LibraryObject) and loader.place is not None else None
+    for argument in node.args if isinstance(node, cst.Call) else ():
+        if argument.keyword is not None and argument.keyword.value == "batch_size":
+            if isinstance(argument.value, cst.Name):
+                return argument.value.value
+            if isinstance(argument.value, cst.Attribute):
+                return argument.value.attr.value
+    return "batch_size"
+
+
+def default_collate(call: Call, one: Value, size: Size) -> Value:
+    """A batch of samples like one, as torch puts them together without a collate function."""
+    if isinstance(one, TensorValue):
+        return _stacked(call, one, size)
+    if isinstance(one, Constant):
+        dtype = {bool: "bool", int: "int64", float: "float64"}.get(type(one.value))
+        if dtype is not None:
+            return contiguous_result(call, [size], "collated", dtype=dtype)
+        return ListValue(None, one) if isinstance(one.value, (str, bytes)) else Unknown()
+    if isinstance(one, Integer):
+        return contiguous_result(call, [size], "collated", dtype="int64")
+    if isinstance(one, TupleValue) and one.names:
+        return TupleValue(tuple(default_collate(call, part, size) for part in one.items), one.names)
+    items = elements(one)
+    if items is not None:
+        return ListValue(tuple(default_collate(call, part, size) for part in items))
+    if isinstance(one, DictValue):
+        fields = {name: default_collate(call, part, size) for name, part in one.fields.items()}
+        return DictValue(fields, one.closed)
+    return Unknown()
+
+
+def _stacked(call: Call, one: TensorValue, size: Size) -> TensorValue:
+    if one.layout is None:
+        return as_result(call, None, "collated", dtype=one.dtype, is_contiguous=True)
+    sizes = (size, *one.layout.sizes)
+    # Samples that are images in channels_last are joined in that order.
+    ordered = suggests_channels_last(one.layout) is not False
+    layout = unknown_strides(sizes) if ordered else contiguous(sizes)
+    return as_result(call, layout, "collated", dtype=one.dtype)
+
+
+@function(f"{_DATA}.default_collate", f"{_DATA}.dataloader.default_collate")
+def collate(call: Call) -> Value:
+    """The batch that a list of samples makes."""
+    given = call.value(0, "batch")
+    items = elements(given)
+    if items:
+        return default_collate(call, reduce(_alike, items), Size.of(len(items)))
+    if isinstance(given, ListValue) and given.element is not None:
+        return default_collate(call, given.element, Size.symbol("batch_size"))
+    return Unknown()

@@ -1,0 +1,203 @@
+"""What models of transformers give back: small models with random weights against what is said of them."""
+
+from __future__ import annotations
+
+import pytest
+from differential import agree, layouts, revealed
+
+from shapefix.interpreter.values import LibraryObject
+from shapefix.library.tables import Tables
+from shapefix.library.transformers_models import kind_of
+
+_ENCODER = "vocab_size=50, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16"
+SMALL = {
+    "GPT2": "vocab_size=50, n_embd=16, n_layer=1, n_head=2",
+    "Llama": _ENCODER,
+    "Qwen2": f"{_ENCODER}, num_key_value_heads=2",
+    "Bert": _ENCODER,
+    "Roberta": _ENCODER,
+    "DistilBert": "vocab_size=50, dim=16, n_layers=1, n_heads=2, hidden_dim=16",
+    "T5": "vocab_size=50, d_model=16, num_layers=1, num_heads=2, d_ff=16, d_kv=8, decoder_start_token_id=0",
+}
+
+
+def made(model: str, family: str, more: str = "") -> str:
+    return f"""
+        from transformers import {family}Config, {model}
+        model = {model}({family}Config({SMALL[family]}, pad_token_id=0{more})).eval()
+        ids = torch.randint(1, 50, (B, T))
+        """
+
+
+@pytest.mark.parametrize(
+    ("model", "family"),
+    [
+        ("GPT2LMHeadModel", "GPT2"),
+        ("LlamaForCausalLM", "Llama"),
+        ("Qwen2ForCausalLM", "Qwen2"),
+        ("BertForMaskedLM", "Bert"),
+        ("RobertaForMaskedLM", "Roberta"),
+        ("DistilBertForMaskedLM", "DistilBert"),
+    ],
+)
+def test_language_models_give_contiguous_logits(model: str, family: str) -> None:
+    agree(
+        made(model, family)
+        + """
+        reveal(model(ids).logits)
+        out = model(input_ids=ids, labels=ids)
+        reveal(out.loss), reveal(out[0]), reveal(out[1]), reveal(out["logits"])
+        logits = model(ids).logits
+        reveal(logits[..., :-1, :]), reveal(logits[0, 0])
+        """
+    )
+
+
+@pytest.mark.parametrize("family", ["Bert", "GPT2", "Llama", "DistilBert", "Roberta"])
+def test_classifiers_give_a_row_for_each_sequence(family: str) -> None:
+    agree(
+        made(f"{family}ForSequenceClassification", family, ", num_labels=3")
+        + "reveal(model(ids).logits), reveal(model(ids, labels=torch.zeros(B).long()).loss)"
+    )
+
+
+@pytest.mark.parametrize("family", ["Bert", "DistilBert"])
+def test_token_classifiers_give_a_row_for_each_token(family: str) -> None:
+    agree(made(f"{family}ForTokenClassification", family, ", num_labels=3") + "reveal(model(ids)[0])")
+
+
+@pytest.mark.parametrize("family", ["Bert", "GPT2", "Llama", "DistilBert", "Roberta"])
+def test_base_models_give_hidden_states(family: str) -> None:
+    agree(
+        made(f"{family}Model", family)
+        + "reveal(model(input_ids=ids).last_hidden_state), reveal(model(ids)[0])"
+    )
+
+
+def test_what_is_pooled_has_no_length() -> None:
+    agree(made("BertModel", "Bert") + "reveal(model(ids).pooler_output), reveal(model(ids)[1])")
+
+
+def test_encoder_decoders_answer_for_their_targets() -> None:
+    agree(
+        made("T5ForConditionalGeneration", "T5")
+        + """
+        reveal(model(input_ids=ids, labels=ids[:, :3].contiguous()).logits)
+        reveal(model(input_ids=ids, decoder_input_ids=ids[:, 1:]).logits)
+        """
+    )
+
+
+def test_answers_have_the_sizes_of_the_question() -> None:
+    agree(
+        made("BertForQuestionAnswering", "Bert")
+        + "reveal(model(ids).start_logits), reveal(model(ids).end_logits)",
+        strides=False,
+    )
+
+
+def test_models_by_configuration_read_their_sizes_from_it() -> None:
+    agree(
+        made("BertModel", "Bert")
+        + """
+        from transformers import AutoModel, AutoConfig
+        reveal(torch.ones(model.config.hidden_size))
+        reveal(AutoModel.from_config(model.config)(ids).last_hidden_state)
+        head = nn.Linear(model.config.hidden_size, 5)
+        reveal(head(model(ids).last_hidden_state[:, 0]))
+        """
+    )
+
+
+def test_a_projects_model_around_a_pretrained_one() -> None:
+    agree(
+        f"""
+        from transformers import BertConfig, BertModel, BertPreTrainedModel
+
+        class Tagger(BertPreTrainedModel):
+            def __init__(self, config):
+                super().__init__(config)
+                self.bert = BertModel(config, add_pooling_layer=False)
+                self.head = nn.Linear(config.hidden_size, 7)
+                self.post_init()
+
+            def forward(self, input_ids, attention_mask=None):
+                hidden = self.bert(input_ids, attention_mask=attention_mask)[0]
+                return self.head(hidden)
+
+        model = Tagger(BertConfig({SMALL["Bert"]}))
+        reveal(model(torch.randint(1, 50, (B, T))))
+        """
+    )
+
+
+def test_pretrained_models_are_known_by_what_they_compute() -> None:
+    source = """
+        from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, AutoModel
+        from transformers import LlamaForCausalLM
+
+        def f(batch, input_ids):
+            lm = AutoModelForCausalLM.from_pretrained("gpt2")
+            reveal(lm(**batch).logits)
+            reveal(LlamaForCausalLM.from_pretrained("llama", torch_dtype="auto").to("cuda")(input_ids).logits)
+            reveal(AutoModelForSequenceClassification.from_pretrained("bert", num_labels=3)(**batch).logits)
+            reveal(torch.zeros(lm.config.vocab_size))
+            reveal(lm(input_ids, logits_to_keep=1).logits)
+            reveal(AutoModel.from_pretrained("bert")(input_ids).last_hidden_state)
+        """
+    assert layouts(source) == [
+        "(B, T, V) strides (V*T, V, 1)",
+        "(B, T, V) strides (V*T, V, 1)",
+        "(B, 3) strides (3, 1)",
+        "(V) strides (1)",
+        "(B, kept, V) strides (V*kept, V, 1)",
+        "(B, T, D) strides (T*D, D, 1)",
+    ]
+
+
+def test_logits_of_one_model_have_one_width() -> None:
+    source = """
+        from transformers import AutoModelForCausalLM
+        model = AutoModelForCausalLM.from_pretrained("gpt2")
+        def f(batch):
+            logits = model(**batch).logits
+            reveal(logits.view(-1, model.config.vocab_size))
+        """
+    assert layouts(source) == ["(B*T, V) strides (V, 1)"]
+
+
+def test_more_tokens_are_more_logits() -> None:
+    source = """
+        from transformers import AutoModelForCausalLM
+        model = AutoModelForCausalLM.from_pretrained("gpt2")
+        model.resize_token_embeddings(50300)
+        def f(batch):
+            reveal(model(**batch).logits)
+        """
+    assert layouts(source) == ["(B, T, 50300) strides (50300*T, 50300, 1)"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "transformers.AutoTokenizer",
+        "transformers.BitsAndBytesConfig",
+        "transformers.VisionEncoderDecoderModel",
+        "transformers.LlavaForConditionalGeneration",
+        "transformers.TFBertModel",
+        "transformers.Trainer",
+        "project.BertModel",
+    ],
+)
+def test_names_that_tell_nothing_stay_unknown(name: str) -> None:
+    assert kind_of(name) is None
+    assert not Tables().is_class(name)
+
+
+def test_a_models_outputs_are_an_object() -> None:
+    source = """
+        from transformers import AutoModelForCausalLM
+        reveal(AutoModelForCausalLM.from_pretrained("gpt2")(torch.zeros(2, 3).long()))
+        """
+    (value,) = revealed(source)
+    assert isinstance(value, LibraryObject)
