@@ -22,7 +22,7 @@ SHORT = {
 
 
 def describe(value: Value, run: Run) -> str:
-    """A value in one line: `f32[B, T - 1, V] strides (T*V, V, 1)` for a tensor, strides where not contiguous."""
+    """A value in one line: `f32[B, T - 1, V] strides (T*V, V, 1)`, the strides where it is not contiguous."""
     if isinstance(value, TensorValue):
         return _tensor(value, run)
     if isinstance(value, Unknown) and value.tensor is not None and value.tensor.layout is not None:

@@ -11,7 +11,6 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.run import Run
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Fix, Severity, Span
 from shapefix.interpreter.events import Discarded
-from shapefix.interpreter.modules import dotted_name
 from shapefix.interpreter.values import TensorValue, Unknown
 
 _SHAPE_OPERATIONS = frozenset(
@@ -40,12 +39,11 @@ def discarded_shape_operation(event: Discarded, run: Run, this: Rule) -> Iterato
     if node is None:
         return
     call = short(event.place.code)
-    target = _root(node)
-    subject = target or short(event.place.module.code(node))
+    subject = event.name or short(event.place.module.code(node))
     yield this.diagnostic(
         event.place.span,
         f"the result of `{call}` is thrown away: `{subject}` itself does not change",
-        fixes=_assign(event, target) if target else (),
+        fixes=_assign(event, event.name) if event.name else (),
     )
 
 
@@ -54,13 +52,6 @@ def _subject(call: cst.Call, kind: str) -> cst.BaseExpression | None:
     if kind == "torch.Tensor":
         return call.func.value if isinstance(call.func, cst.Attribute) else None
     return call.args[0].value if call.args else None
-
-
-def _root(node: cst.BaseExpression) -> str:
-    """The name that a chain of methods starts from: `y` of `y.permute(0, 2, 1).contiguous()`."""
-    while isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
-        node = node.func.value
-    return dotted_name(node)
 
 
 def _assign(event: Discarded, target: str) -> list[Fix]:

@@ -15,7 +15,7 @@ LONGEST = 6
 
 
 def calls(event: Event) -> Iterator[Evidence]:
-    """The calls through which the event was reached, outermost first; those in the event's own function last."""
+    """The last calls through which the event was reached, outermost first."""
     for place in event.calls[-3:]:
         yield Evidence(place.span, "called here")
 

@@ -48,7 +48,7 @@ CHECKS: list[tuple[str, type[Event], Check]] = []
 def rule(
     code: str, name: str, severity: Severity, summary: str, fix: Applicability | None, on: type[Event]
 ) -> Callable[[Callable[[Any, Run, Rule], Iterator[Diagnostic]]], Check]:
-    """Register a check: a function of an event of type `on`, the run that it happened in, and the rule itself."""
+    """Register a check: a function of an event of type `on`, the run of the event, and the rule itself."""
     entry = Rule(code, name, severity, summary, fix)
     RULES[code] = entry
 

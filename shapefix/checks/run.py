@@ -68,7 +68,7 @@ class Run:
 
 
 def whole_sizes(layout: Layout) -> tuple[Size, ...] | None:
-    """The sizes of the tensor that a slice of unknown strides is cut from; None where that is not the whole story."""
+    """The sizes of the tensor that a slice of unknown strides is cut from; None where there is more to it."""
     sizes = []
     bases = set()
     for stride in layout.strides:

@@ -35,7 +35,8 @@ def write_into_expanded(event: InPlaceWrite, run: Run, this: Rule) -> Iterator[D
             *history(event.tensor, run),
             Evidence(
                 event.place.span,
-                f"written to here: all {run.text(layout.sizes[dim])} elements along dimension {dim} are one in memory",
+                f"written to here: all {run.text(layout.sizes[dim])} elements along dimension {dim} are one "
+                "in memory",
             ),
         ],
         condition=run.condition([layout.sizes[dim]]),

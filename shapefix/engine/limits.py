@@ -18,7 +18,6 @@ _OPERATORS = b"+-*/%@&|^~.'\""
 _OPENING = b"([{"
 _ALL_BUT_BRACKETS = bytes(set(range(256)) - set(b"()[]{}"))
 _ALL_BUT_CHAINS = bytes(set(range(256)) - set(_OPERATORS + _OPENING))
-_ALL_BUT_ROWS = bytes(set(range(256)) - set(b"+-*/%@&|^.\\\n"))
 _KEYWORDS = (b"and", b"or", b"not", b"if", b"lambda", b"await", b"for")
 _LONG_ROW = LONGEST_CHAIN // 2
 _LONG_WITHOUT_COMMA = 2 * LONGEST_CHAIN
@@ -71,7 +70,7 @@ def _may_nest_deeply(text: str) -> bool:
         return False
     if max(map(len, data.split(b"\n"))) > _LONG_ROW or max(map(len, data.split(b","))) > _LONG_WITHOUT_COMMA:
         return True
-    rows = data.translate(None, _ALL_BUT_ROWS)
+    rows = data.translate(None, b" \t\r")
     continued = rows.count(b"\\\n") + sum(rows.count(b"\n%c" % operator) for operator in b"+-*/%@&|^.")
     return continued > _MANY_CONTINUED_ROWS or data.count(b"elif") > LONGEST_CHAIN
 

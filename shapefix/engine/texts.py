@@ -1,7 +1,7 @@
 """The bytes of the files of a run: on disk, from standard input, or as a repair left them."""
 
 # Paths are plain strings here, as in sources.
-# ruff: noqa: PTH118
+# ruff: noqa: PTH100, PTH118
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ class Texts:
 
 def real(path: str) -> str:
     """The absolute path of a file, through no link but perhaps its own: one file has one such path."""
-    folder, name = os.path.split(path)
+    folder, name = os.path.split(os.path.abspath(path))
     return os.path.join(_real_folder(folder), name)
 
 
 @lru_cache(maxsize=1024)
 def _real_folder(folder: str) -> str:
-    return os.path.realpath(folder or os.curdir)
+    return os.path.realpath(folder)

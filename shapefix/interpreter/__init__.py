@@ -1,4 +1,4 @@
 """An abstract interpreter over libcst trees: it runs a file on facts instead of data, and emits events.
 
-It knows Python, and no library: what torch or transformers do to a value it asks of the `Library` it is given.
+It knows Python, and no library: what torch or transformers do to a value it asks the `Library` it is given.
 """

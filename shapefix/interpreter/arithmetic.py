@@ -106,12 +106,7 @@ def operate(ev: Evaluator, kind: type, left: Value, right: Value, node: cst.CSTN
         return _symbolic(kind, left, right)
     if isinstance(left, (TupleValue, ListValue)) or isinstance(right, (TupleValue, ListValue)):
         return _sequences(kind, left, right)
-    if (
-        isinstance(left, Unknown)
-        and isinstance(right, (Unknown, Constant))
-        or isinstance(right, Unknown)
-        and isinstance(left, Constant)
-    ):
+    if isinstance(left, (Unknown, Constant)) and isinstance(right, (Unknown, Constant)):
         return _symbolic(kind, left, right)
     return Unknown()
 
@@ -131,9 +126,9 @@ def _fold(kind: type, left: Any, right: Any) -> Value:
     if kind is cst.Multiply and isinstance(left, (str, bytes)) and isinstance(right, int):
         if len(left) * right > LONGEST:
             return Unknown()
-    elif kind is cst.Multiply and isinstance(right, (str, bytes)) and isinstance(left, int):
-        return Unknown()
-    elif kind is cst.Modulo and isinstance(left, (str, bytes)):
+    elif (isinstance(right, (str, bytes)) and kind is cst.Multiply) or (
+        isinstance(left, (str, bytes)) and kind is cst.Modulo
+    ):
         return Unknown()
     try:
         return Constant(function(left, right))

@@ -201,7 +201,7 @@ def _fill_dataclass(ev: Evaluator, instance: InstanceValue, arguments: Arguments
 
 
 def forget(ev: Evaluator, arguments: Arguments) -> None:
-    """What unknown code was handed, it may have changed: lists and dictionaries lose what was known of them."""
+    """What unknown code was handed, it may have changed: lists lose what was known of their length."""
     for value in (*arguments.positional, *arguments.keywords.values()):
         if isinstance(value, ListValue) and value.items is not None:
             element: Value | None = None

@@ -1,4 +1,4 @@
-"""The evaluator: walks a tree once, keeps the state, and lets the library and the tables say what things mean."""
+"""The evaluator: walks a tree, keeps the state, and lets the library and the tables say what things mean."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ class Evaluator:
         return Flow.FALLS_THROUGH
 
     def close(self) -> None:
-        """Let go of everything, so that memory is free at once, and not when the garbage collector comes by."""
+        """Let go of everything, so that memory is free at once, without the garbage collector."""
         self.events.clear()
         for contents in self.cycles:
             contents.clear()

@@ -17,8 +17,8 @@ from shapefix.tensors.verdicts import Verdict
 class Event:
     """Something that happened at a place, reached through these calls, outermost first.
 
-    What is known of a tensor may change later on, and is forgotten when a branch is undone: an event keeps the
-    layout that it is about.
+    What is known of a tensor may change later on, and is forgotten when a branch is undone: an event keeps
+    the layout that it is about.
     """
 
     place: Place
@@ -34,10 +34,11 @@ class Revealed(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class InPlaceWrite(Event):
-    """A write into the memory of a tensor, which the code calls subject: `x += 1`, `x[mask] = 0`, `x.add_(1)`.
+    """A write into the memory of a tensor: `x += 1`, `x[mask] = 0`, `x.add_(1)`.
 
-    shared is the first dimension along which several elements that are written to are one in memory, None where
-    there is none, layout that of the tensor at that moment. refused says whether torch raises then, or lets the write be seen in all of them.
+    layout is the tensor's at that moment, subject the expression that the code has for it. shared is the first
+    dimension along which several elements that are written to are one in memory, None where there is none;
+    refused says whether torch raises then, or lets the write be seen in all of them.
     """
 
     tensor: TensorValue
@@ -49,20 +50,25 @@ class InPlaceWrite(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Discarded(Event):
-    """An expression statement whose value nobody uses: the call, its qualified function and its receiver."""
+    """An expression statement whose value nobody uses: the call, its qualified function and its receiver.
+
+    name is the variable that the chain of methods starts from, `y` of `y.permute(0, 2, 1).contiguous()`; None
+    where it starts from something else.
+    """
 
     call: cst.Call
     function: str
     receiver: Value
-    result: Value
+    name: str | None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Viewed(Event):
     """`.view`, `.view_as` or `.reshape` of a tensor whose rank is known, and what torch says to it.
 
-    layout is the tensor's at that moment; target holds the sizes asked for, the -1 already resolved. free is True for `torch.reshape(x, …)`.
-    stated is the number of sizes that the code states, the -1 not being one of them. function is the one being run; undecided says whether a branch of it is, that may never be taken.
+    layout is the tensor's at that moment; target holds the sizes asked for, the -1 already resolved, and stated
+    counts those that the code states. function is the one being run; undecided says whether the call stands in
+    a branch of it that may never be taken. free is True for `torch.reshape(x, …)`.
     """
 
     call: cst.CSTNode

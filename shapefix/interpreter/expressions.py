@@ -32,7 +32,6 @@ from shapefix.interpreter.values import (
     elements,
 )
 
-
 _KEYWORDS = {"True": TRUE, "False": FALSE, "None": NONE}
 
 

@@ -82,8 +82,8 @@ def run_body(ev: Evaluator, function: FunctionValue, frame: Frame) -> Value:
     end = ev.run(function.node.body)
     ev.without_gradients -= function.without_gradients
     if first:
-        # Inner functions are mostly handed to somebody else's code: map, Trainer, a hook. What they close over
-        # is only there now.
+        # Inner functions are mostly handed to somebody else's code: map, Trainer, a hook. What they close
+        # over is only there now.
         for inner in list(frame.scope.names.values()):
             if isinstance(inner, FunctionValue) and inner.closure is frame.scope:
                 if id(inner.node) not in ev.visited and inner.node not in ev.running:

@@ -47,7 +47,7 @@ class Module:
         return self._bindings
 
     def span(self, node: cst.CSTNode) -> Span:
-        """Where node stands. The first call computes all positions of the file, which is why checks ask late."""
+        """Where node stands. The first call computes all positions of the file: checks ask late."""
         if self._positions is None:
             wrapper = MetadataWrapper(self.tree, unsafe_skip_copy=True)
             self._positions = wrapper.resolve(PositionProvider)

@@ -15,7 +15,7 @@ from shapefix.interpreter.names import scope_of
 from shapefix.interpreter.values import ClassValue, Constant, FunctionValue, InstanceValue
 
 UNCALLED_READING = 20_000
-"""How many bytes of other files are read for the functions that nobody called, besides half of the file's own."""
+"""How many bytes of other files are read for what nobody called, besides half of the file's own."""
 TABLES = (blocks, expressions, statements)
 """The modules that register what each kind of node does."""
 
@@ -23,8 +23,8 @@ TABLES = (blocks, expressions, statements)
 def run_program(ev: Evaluator, module: Module, uncalled_allowance: int) -> None:
     """Run module in ev; what happened stands in ev.events afterwards.
 
-    uncalled_allowance is the number of steps after which the functions that nobody called no longer have their
-    own calls followed.
+    uncalled_allowance is the number of steps after which the functions that nobody called no longer have
+    their own calls followed.
     """
     scope = scope_of(ev, module)
     scope.names["__name__"] = Constant("__main__")

@@ -11,7 +11,7 @@ from shapefix.tensors.sizes import Size
 
 
 def refine_rank(ev: Evaluator, tensor: TensorValue, names: list[str]) -> tuple[Size, ...]:
-    """Take it that tensor has as many dimensions as there are names; its sizes, new ones called by the names."""
+    """Take it that tensor has as many dimensions as there are names; its sizes, the new ones named so."""
     if tensor.layout is None:
         rank = len(names)
         sizes = []
@@ -25,7 +25,7 @@ def refine_rank(ev: Evaluator, tensor: TensorValue, names: list[str]) -> tuple[S
 
 
 def name_size(ev: Evaluator, value: Value, name: str) -> None:
-    """Let messages call a size what the user's code calls it, unless it already bears a name of the user's."""
+    """Let messages call a size what the user's code calls it, unless it has a name of the user's already."""
     if isinstance(value, Integer) and value.size.value is None:
         symbols = tuple(value.size.symbols)
         if len(symbols) == 1 and value.size == Size.from_symbol(symbols[0]):

@@ -33,7 +33,7 @@ class Scope:
 
 
 class Changes:
-    """What one path through the code wrote: for each location its container, its key, and the value at the end."""
+    """What one path through the code wrote: for each location its container, key, and value at the end."""
 
     __slots__ = ("written",)
 

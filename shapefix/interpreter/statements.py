@@ -36,11 +36,24 @@ def expression_statement(ev: Evaluator, node: cst.Expr) -> int:
     if type(node.value) is cst.SimpleString:
         return Flow.FALLS_THROUGH
     ev.called = None
-    value = ev.evaluate(node.value)
+    ev.evaluate(node.value)
     if ev.called is not None and ev.called[0] is node.value:
         call, function, receiver = ev.called
-        ev.emit(Discarded(ev.place(node), ev.calls, call, function, receiver, value))
+        ev.emit(Discarded(ev.place(node), ev.calls, call, function, receiver, _variable(ev, call)))
     return Flow.FALLS_THROUGH
+
+
+def _variable(ev: Evaluator, call: cst.Call) -> str | None:
+    """The variable at the start of a chain of methods, `self.x` of `self.x.view(-1)`."""
+    node: cst.BaseExpression = call
+    while isinstance(node, cst.Call):
+        node = node.func.value if isinstance(node.func, cst.Attribute) else node.func
+    if isinstance(glance(ev, node), Reference) and call.args:
+        # `torch.reshape(x, …)`
+        node = call.args[0].value
+    if not isinstance(glance(ev, node), (TensorValue, Unknown)):
+        return None
+    return dotted_name(node) or None
 
 
 @statement(cst.Assign)

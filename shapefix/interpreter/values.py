@@ -1,7 +1,7 @@
 """What a variable may hold: tensors with a layout, symbolic integers, containers, functions, objects.
 
-Values compare by identity. Those that Python can change in place keep their contents in a `fields` dictionary,
-which is only written through the Journal, so that a branch can be undone.
+Values compare by identity. Those that Python can change in place keep their contents in a `fields`
+dictionary, which is only written through the Journal, so that a branch can be undone.
 """
 
 from __future__ import annotations
@@ -306,7 +306,7 @@ class FunctionValue(Value):
 
 
 class ClassValue(Value):
-    """A class of the project: its bases (classes, or references where they lie outside) and its body's names."""
+    """A class of the project: its bases (references where they lie outside) and the names of its body."""
 
     __slots__ = ("_bases", "_resolve", "fields", "module", "name", "node")
 

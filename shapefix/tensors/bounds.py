@@ -210,28 +210,41 @@ def _relaxed(terms: Terms, bounds: Bounds) -> Iterable[tuple[Terms, int]]:
     """Terms that are never above these times the number beside them: an atom gave way to its bound."""
     atoms = {symbol for monomial in terms for symbol in monomial if isinstance(symbol, Atom)}
     for atom in sorted(atoms, key=lambda atom: atom.serial):
-        slope: Terms = {}
-        rest: Terms = {}
-        for monomial, coefficient in terms.items():
-            if atom in monomial:
-                at = monomial.index(atom)
-                slope[monomial[:at] + monomial[at + 1 :]] = coefficient
-            else:
-                rest[monomial] = coefficient
-        if any(atom in monomial for monomial in slope):
-            continue
-        factor = Size(slope)
-        if _shifted_low(_negative(slope), bounds) >= 0:
-            bounding, multiple = _upper(atom), atom.right if atom.op in ("//", "/") else Size.of(1)
-        elif _shifted_low(slope, bounds) >= 0:
-            bounding, multiple = _lower(atom), atom.right if atom.op in ("//", "/") else Size.of(1)
+        divisor = atom.right if atom.op in ("//", "/") else Size.of(1)
+        yield from _replaced(terms, atom, _upper(atom), _lower(atom), divisor, bounds)
+        dividend = atom.left.only_symbol
+        if atom.op == "//" and dividend is not None:
+            # h // n also bounds h: it is from n*(h // n) to n*(h // n) + n - 1.
+            whole = atom.right * Size.from_symbol(atom)
+            yield from _replaced(terms, dividend, [whole + atom.right - 1], [whole], Size.of(1), bounds)
+
+
+def _replaced(
+    terms: Terms, symbol: Symbol, upper: list[Size], lower: list[Size], multiple: Size, bounds: Bounds
+) -> Iterable[tuple[Terms, int]]:
+    """The terms with symbol, of which multiple times it lies between the bounds, replaced by one of them."""
+    slope: Terms = {}
+    rest: Terms = {}
+    for monomial, coefficient in terms.items():
+        if symbol in monomial:
+            at = monomial.index(symbol)
+            slope[monomial[:at] + monomial[at + 1 :]] = coefficient
         else:
-            continue
-        number = multiple.value
-        if number is None or number < 1:
-            continue
-        for bound in bounding:
-            yield (factor * bound + Size(rest) * number).terms, number
+            rest[monomial] = coefficient
+    if not slope or any(symbol in monomial for monomial in slope):
+        return
+    if _shifted_low(_negative(slope), bounds) >= 0:
+        bounding = upper
+    elif _shifted_low(slope, bounds) >= 0:
+        bounding = lower
+    else:
+        return
+    number = multiple.value
+    if number is None or number < 1:
+        return
+    factor = Size(slope)
+    for bound in bounding:
+        yield (factor * bound + Size(rest) * number).terms, number
 
 
 def _upper(atom: Atom) -> list[Size]:

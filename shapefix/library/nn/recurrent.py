@@ -7,6 +7,7 @@ from shapefix.interpreter.values import LibraryObject, TensorValue, TupleValue, 
 from shapefix.library.nn.layers import functional, layer, result
 from shapefix.library.registry import declare, method
 from shapefix.library.signatures import Given
+from shapefix.library.tensors import ranked
 from shapefix.tensors import results
 from shapefix.tensors.layout import Layout, contiguous, permuted_dense
 from shapefix.tensors.polynomials import ONE, Size
@@ -39,6 +40,9 @@ def recurrent(call: Call, given: Given) -> Value:
         fields = {**source.fields, "width": last, "verb": verb}
         return TupleValue((LibraryObject(PACKED, {}, call.place, fields), states))
     tensor = given.tensor("input")
+    if tensor is not None and batch_first:
+        # Whoever says where the batch is has one.
+        ranked(call, tensor, 3)
     if (
         tensor is None
         or tensor.layout is None

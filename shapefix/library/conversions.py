@@ -1,0 +1,107 @@
+"""Conversions of dtype, device and memory format: a copy, or the tensor itself where nothing changes."""
+
+from __future__ import annotations
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.values import Constant, Reference, TensorValue, Value
+from shapefix.library.registry import tensor_method
+from shapefix.library.tensors import as_result, contiguous_result, copied, copied_or_same, device_of, dtype_of
+from shapefix.tensors.layout import channels_last, unknown_strides
+
+_CASTS = {
+    "float": "float32",
+    "double": "float64",
+    "half": "float16",
+    "bfloat16": "bfloat16",
+    "long": "int64",
+    "int": "int32",
+    "short": "int16",
+    "char": "int8",
+    "byte": "uint8",
+    "bool": "bool",
+}
+
+
+@tensor_method(*_CASTS)
+def cast(call: Call, tensor: TensorValue) -> Value:
+    return converted(call, tensor, _CASTS[call.name.rpartition(".")[2]])
+
+
+def converted(call: Call, tensor: TensorValue, dtype: str | None) -> TensorValue:
+    """The tensor in another dtype: itself where it has that dtype already."""
+    if dtype is not None and tensor.dtype == dtype:
+        return tensor
+    if dtype is not None and tensor.dtype is not None:
+        return copied(call, tensor, f"converted to {dtype}", dtype)
+    return copied_or_same(call, tensor, "converted", dtype)
+
+
+@tensor_method("to", "type", "type_as")
+def to(call: Call, tensor: TensorValue) -> Value:
+    wanted = call.value(-1, "memory_format")
+    if wanted is not None:
+        return in_memory_format(call, tensor, wanted)
+    dtype, device = tensor.dtype, tensor.device
+    known = not call.arguments.open
+    named = call.arguments.keywords
+    for value in (
+        *call.arguments.positional,
+        *(named[key] for key in ("dtype", "device", "other") if key in named),
+    ):
+        if dtype_of(value) is not None:
+            dtype = dtype_of(value)
+        elif device_of(value) is not None:
+            device = device_of(value)
+        elif isinstance(value, TensorValue):
+            dtype, device = value.dtype, value.device
+        elif not (isinstance(value, Constant) and isinstance(value.value, (bool, type(None)))):
+            known = False
+            device = None
+    return moved_and_converted(call, tensor, dtype, device, known)
+
+
+def moved_and_converted(
+    call: Call, tensor: TensorValue, dtype: str | None, device: str | None, known: bool = True
+) -> TensorValue:
+    """The tensor in this dtype on this device: itself, a copy, or nobody knows which."""
+    changes = [_differs(tensor.dtype, dtype), _differs(tensor.device, device)]
+    if known and changes == [False, False]:
+        return tensor
+    if True in changes:
+        result = copied(call, tensor, "copied", dtype)
+    else:
+        result = copied_or_same(call, tensor, "copied", dtype)
+    result.dtype, result.device = dtype, device
+    return result
+
+
+def _differs(one: str | None, two: str | None) -> bool | None:
+    if one is None or two is None:
+        return None
+    if one == two:
+        return False
+    # "cuda" may be "cuda:0".
+    return None if one.partition(":")[0] == two.partition(":")[0] else True
+
+
+@tensor_method("cuda", "cpu", "xpu")
+def moved(call: Call, tensor: TensorValue) -> Value:
+    return moved_and_converted(call, tensor, tensor.dtype, call.name.rpartition(".")[2])
+
+
+def in_memory_format(call: Call, tensor: TensorValue, wanted: Value | None) -> TensorValue:
+    """The tensor in the memory format that `torch.channels_last` and its like name."""
+    name = wanted.name if isinstance(wanted, Reference) else ""
+    if tensor.layout is None:
+        return as_result(
+            call, None, "copied", dtype=tensor.dtype, is_contiguous=name == "torch.contiguous_format"
+        )
+    sizes = tensor.layout.sizes
+    if name == "torch.contiguous_format":
+        return contiguous_result(call, sizes, "made contiguous", dtype=tensor.dtype, device=tensor.device)
+    if name == "torch.preserve_format":
+        return copied(call, tensor, "copied")
+    if name in ("torch.channels_last", "torch.channels_last_3d"):
+        layout = channels_last(sizes)
+        return as_result(call, layout, "made channels_last", dtype=tensor.dtype, device=tensor.device)
+    return as_result(call, unknown_strides(sizes), "copied", dtype=tensor.dtype, device=tensor.device)

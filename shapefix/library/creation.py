@@ -1,0 +1,213 @@
+"""Functions that make tensors: contiguous, of the sizes they are given."""
+
+from __future__ import annotations
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.values import (
+    Constant,
+    Integer,
+    ListValue,
+    Number,
+    TensorValue,
+    TupleValue,
+    Unknown,
+    Value,
+    as_size,
+    elements,
+)
+from shapefix.library.registry import function, tensor_function, tensor_method
+from shapefix.library.tensors import (
+    as_result,
+    contiguous_result,
+    copied,
+    device_of,
+    dtype_of,
+    is_number,
+    size_list,
+    sizes_from,
+)
+from shapefix.tensors.layout import contiguous
+from shapefix.tensors.polynomials import Size
+from shapefix.tensors.quotients import ceil_divide
+
+
+def _described(call: Call, sizes: list[Size] | None, default: str | None) -> TensorValue:
+    given = call.arguments.keywords
+    dtype = dtype_of(given["dtype"]) if "dtype" in given else default
+    return contiguous_result(call, sizes, "created", dtype=dtype, device=_device(call))
+
+
+def _device(call: Call) -> str | None:
+    """Where a new tensor lies: on the CPU, unless the call says otherwise."""
+    if call.arguments.open:
+        return None
+    return device_of(call.arguments.keywords["device"]) if "device" in call.arguments.keywords else "cpu"
+
+
+@function("torch.zeros", "torch.ones", "torch.empty", "torch.rand", "torch.randn")
+def filled(call: Call) -> Value:
+    return _described(call, sizes_from(call), "float32")
+
+
+@function("torch.full")
+def full(call: Call) -> Value:
+    value = call.value(1, "fill_value")
+    default = None
+    if isinstance(value, Constant):
+        default = {bool: "bool", int: "int64", float: "float32"}.get(type(value.value))
+    return _described(call, size_list(call.value(0, "size")), default)
+
+
+@function("torch.randint")
+def randint(call: Call) -> Value:
+    given = call.arguments.positional
+    shapes = [value for value in given if isinstance(value, (TupleValue, ListValue))]
+    sizes = size_list(shapes[0] if shapes else call.arguments.keywords.get("size"))
+    return _described(call, sizes, "int64")
+
+
+@function("torch.randperm")
+def randperm(call: Call) -> Value:
+    size = as_size(call.value(0, "n"))
+    return _described(call, None if size is None else [size], "int64")
+
+
+@function("torch.arange", "torch.range")
+def arange(call: Call) -> Value:
+    given = call.arguments.positional
+    whole = all(
+        isinstance(v, (Integer, Unknown)) or (isinstance(v, Constant) and type(v.value) is int) for v in given
+    )
+    bounds = [as_size(value) for value in given]
+    dtype = "int64" if given and all(isinstance(v, (Integer, Constant)) for v in given) and whole else None
+    if not whole or None in bounds or not bounds or call.arguments.open:
+        return _described(call, [Size.symbol("length")], dtype)
+    sizes = [bound for bound in bounds if bound is not None]
+    if len(sizes) == 1:
+        return _described(call, [sizes[0]], dtype)
+    length = sizes[1] - sizes[0]
+    if len(sizes) == 3:
+        step = sizes[2].value
+        length = ceil_divide(length, step) if step is not None and step > 0 else Size.symbol("length")
+    if length.value is None and not length.only_symbol:
+        # The difference of two unknown bounds may be anything.
+        length = length if all(isinstance(v, (Integer, Constant)) for v in given) else Size.symbol("length")
+    return _described(call, [length], dtype)
+
+
+@function("torch.linspace", "torch.logspace")
+def linspace(call: Call) -> Value:
+    steps = as_size(call.value(2, "steps"))
+    return _described(call, [steps if steps is not None else Size.symbol("steps")], "float32")
+
+
+@function("torch.eye")
+def eye(call: Call) -> Value:
+    rows = as_size(call.value(0, "n"))
+    columns = as_size(call.value(1, "m")) or rows
+    return _described(call, None if rows is None or columns is None else [rows, columns], "float32")
+
+
+@function("torch.tensor", "torch.as_tensor", "torch.asarray")
+def tensor(call: Call) -> Value:
+    data = call.value(0, "data")
+    if isinstance(data, TensorValue):
+        return copied(call, data, "copied") if call.name == "torch.tensor" else data
+    given = call.arguments.keywords
+    dtype = dtype_of(given.get("dtype"))
+    sizes = _nested_sizes(data)
+    if sizes is None:
+        # What numpy hands over keeps its strides where it is not copied.
+        return as_result(call, None, "created", dtype=dtype, is_contiguous=call.name == "torch.tensor")
+    return contiguous_result(call, sizes, "created", dtype=dtype or _leaf_dtype(data), device=_device(call))
+
+
+def _nested_sizes(data: Value | None) -> list[Size] | None:
+    if is_number(data):
+        return []
+    items = elements(data)
+    if items is None:
+        return None
+    if not items:
+        return [Size.of(0)]
+    inner = [_nested_sizes(item) for item in items]
+    first = inner[0]
+    if first is None or any(sizes != first for sizes in inner):
+        return None
+    return [Size.of(len(items)), *first]
+
+
+def _leaf_dtype(data: Value | None) -> str | None:
+    items = elements(data)
+    if items:
+        kinds = {_leaf_dtype(item) for item in items}
+        return kinds.pop() if len(kinds) == 1 else None
+    if isinstance(data, Constant):
+        return {bool: "bool", int: "int64", float: "float32"}.get(type(data.value))
+    return "int64" if isinstance(data, Integer) else "float32" if isinstance(data, Number) else None
+
+
+@function("torch.from_numpy", "torch.load", "torch.frombuffer")
+def from_outside(call: Call) -> Value:
+    return TensorValue() if call.name == "torch.from_numpy" else Unknown()
+
+
+@function("torch.Tensor", "torch.FloatTensor", "torch.LongTensor", "torch.BoolTensor", "torch.IntTensor")
+def legacy(call: Call) -> Value:
+    dtype = {"FloatTensor": "float32", "LongTensor": "int64", "BoolTensor": "bool", "IntTensor": "int32"}.get(
+        call.name.rpartition(".")[2], "float32"
+    )
+    given = call.arguments.positional
+    if given and all(is_number(value) for value in given):
+        return contiguous_result(call, sizes_from(call), "created", dtype=dtype)
+    sizes = _nested_sizes(call.value(0)) if given else [Size.of(0)]
+    return contiguous_result(call, sizes, "created", dtype=dtype)
+
+
+@tensor_function(
+    "torch.zeros_like",
+    "torch.ones_like",
+    "torch.empty_like",
+    "torch.rand_like",
+    "torch.randn_like",
+    "torch.full_like",
+    "torch.randint_like",
+)
+def like(call: Call, tensor: TensorValue) -> Value:
+    named = dtype_of(call.arguments.keywords.get("dtype"))
+    result = copied(call, tensor, "created", named)
+    if "dtype" in call.arguments.keywords and named is None:
+        result.dtype = None
+    return result
+
+
+@tensor_method("new_zeros", "new_ones", "new_empty")
+def new(call: Call, tensor: TensorValue) -> Value:
+    return contiguous_result(call, sizes_from(call), "created", dtype=tensor.dtype, device=tensor.device)
+
+
+@tensor_method("new_full", "new_tensor")
+def new_full(call: Call, tensor: TensorValue) -> Value:
+    sizes = size_list(call.value(0)) if call.name.endswith("new_full") else _nested_sizes(call.value(0))
+    return contiguous_result(call, sizes, "created", dtype=tensor.dtype, device=tensor.device)
+
+
+@function("torch.meshgrid")
+def meshgrid(call: Call) -> Value:
+    given = call.arguments.positional
+    inner = elements(given[0]) if len(given) == 1 else None
+    axes = [value for value in (inner if inner is not None else given) if isinstance(value, TensorValue)]
+    if not axes or any(axis.layout is None or axis.layout.rank != 1 for axis in axes):
+        return ListValue(None, TensorValue())
+    lengths = [axis.layout.sizes[0] for axis in axes if axis.layout is not None]
+    zero, one = Size.of(0), Size.of(1)
+    grids = []
+    for place in range(len(lengths)):
+        strides = tuple(one if place == dim else zero for dim in range(len(lengths)))
+        layout = contiguous(lengths)
+        grids.append(
+            as_result(call, type(layout)(layout.sizes, strides), "expanded", dtype=axes[place].dtype)
+        )
+    if call.arguments.keywords and call.constant(-1, "indexing") != "ij":
+        return TupleValue(tuple(TensorValue(dtype=axis.dtype) for axis in axes))
+    return TupleValue(tuple(grids))

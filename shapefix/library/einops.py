@@ -1,0 +1,215 @@
+"""einops: a pattern is a reshape that splits, a permute, for new axes an expand, and a reshape that merges.
+
+So a pure permutation is a view, and what merges after it is a copy where a view would be refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.values import Constant, LibraryObject, TensorValue, Value, as_size, as_tensor
+from shapefix.library.nn.module import MODULE
+from shapefix.library.registry import declare, function, method
+from shapefix.library.tensors import as_result, as_view, ranked
+from shapefix.tensors import dims, results, views
+from shapefix.tensors.errors import ShapeError
+from shapefix.tensors.layout import Layout, contiguous
+from shapefix.tensors.polynomials import ONE, Size, product
+from shapefix.tensors.quotients import quotient
+from shapefix.tensors.verdicts import Legal
+
+Group = tuple[str, ...]
+"""The axes that one dimension is made of; none for a dimension of size 1."""
+
+_DOTS: Group = ("... outside of parentheses",)
+_LAYERS = {"Rearrange": "rearrange", "Reduce": "reduce"}
+_TOKEN = re.compile(r"\.\.\.|\(|\)|\w+")
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """Both sides of `b t (h d) -> b h t d`."""
+
+    left: tuple[Group, ...]
+    right: tuple[Group, ...]
+
+
+def parse(text: str) -> Pattern | None:
+    """The pattern that text writes down; None where it is none."""
+    left, arrow, right = text.partition("->")
+    sides = _groups(left), _groups(right)
+    if not arrow or sides[0] is None or sides[1] is None:
+        return None
+    return Pattern(sides[0], sides[1])
+
+
+def _groups(side: str) -> tuple[Group, ...] | None:
+    groups: list[Group] = []
+    inside: list[str] | None = None
+    for token in _TOKEN.findall(side):
+        if token == "(":
+            if inside is not None:
+                return None
+            inside = []
+        elif token == ")":
+            if inside is None:
+                return None
+            groups.append(tuple(inside))
+            inside = None
+        elif inside is not None:
+            if token != "1":
+                inside.append(token)
+        else:
+            groups.append(() if token == "1" else _DOTS if token == "..." else (token,))
+    return None if inside is not None else tuple(groups)
+
+
+def _spread(groups: tuple[Group, ...], dots: Group) -> tuple[Group, ...]:
+    """The groups with the axes that `...` stands for: a dimension each outside of parentheses."""
+    spread: list[Group] = []
+    for group in groups:
+        if group == _DOTS:
+            spread.extend((axis,) for axis in dots)
+        else:
+            spread.append(tuple(chain.from_iterable(dots if axis == "..." else (axis,) for axis in group)))
+    return tuple(spread)
+
+
+def _lengths(left: Sequence[Group], layout: Layout, named: dict[str, Size]) -> dict[str, Size] | None:
+    """The length of every axis on the left; None where a dimension has two axes of unknown length."""
+    lengths = dict(named)
+    for group, size in zip(left, layout.sizes, strict=True):
+        missing = [axis for axis in group if axis not in lengths]
+        if len(missing) > 1:
+            return None
+        if missing:
+            known = product([lengths[axis] for axis in group if axis in lengths])
+            lengths[missing[0]] = size if known.value == 1 else quotient(size, known)
+    return lengths
+
+
+@dataclass(frozen=True)
+class _Shaped:
+    """A layout, and whether it is still of the memory that the tensor had."""
+
+    layout: Layout
+    is_view: bool = True
+
+    def reshaped(self, sizes: Sequence[Size]) -> _Shaped:
+        verdict = views.view(self.layout, tuple(sizes), None)
+        if isinstance(verdict, Legal):
+            return _Shaped(verdict.layout, self.is_view)
+        return _Shaped(views.reshape(self.layout, tuple(sizes)), False)
+
+
+def _applied(
+    call: Call, subject: Value | None, pattern: Value | None, axes: dict[str, Value], operation: str
+) -> Value:
+    tensor = as_tensor(subject)
+    text = pattern.value if isinstance(pattern, Constant) else None
+    parsed = parse(text) if isinstance(text, str) else None
+    if tensor is None or parsed is None or call.arguments.open:
+        return TensorValue()
+    named = {name: size for name, size in ((name, as_size(value)) for name, value in axes.items()) if size}
+    if len(named) < len(axes):
+        return TensorValue(dtype=tensor.dtype)
+    for axis in chain.from_iterable((*parsed.left, *parsed.right)):
+        if axis.isdigit():
+            named[axis] = Size.of(int(axis))
+    try:
+        return _followed(call, tensor, parsed, named, operation)
+    except ShapeError:
+        return TensorValue(dtype=tensor.dtype)
+
+
+def _followed(
+    call: Call, tensor: TensorValue, pattern: Pattern, named: dict[str, Size], operation: str
+) -> Value:
+    tensor.certain = True
+    left, right = pattern.left, pattern.right
+    dots: Group = ()
+    if _DOTS in left:
+        if tensor.layout is None:
+            return TensorValue(dtype=tensor.dtype)
+        dots = tuple(f"...{place}" for place in range(tensor.layout.rank - len(left) + 1))
+        left = _spread(left, dots)
+    layout = ranked(call, tensor, len(left))
+    right = _spread(right, dots)
+    lengths = _lengths(left, layout, named) if len(left) == layout.rank else None
+    if lengths is None or any(axis not in lengths for group in right for axis in group):
+        return TensorValue(dtype=tensor.dtype)
+    have = list(chain.from_iterable(left))
+    want = list(chain.from_iterable(right))
+    sizes = [product([lengths[axis] for axis in group]) if group else ONE for group in right]
+    if operation == "reduce" and set(have) - set(want):
+        return as_result(call, contiguous(sizes), "reduced", dtype=tensor.dtype, device=tensor.device)
+    if set(have) - set(want) or len(set(want)) != len(want):
+        return TensorValue(dtype=tensor.dtype)
+    shaped = _Shaped(layout).reshaped([lengths[axis] for axis in have])
+    order = [have.index(axis) for axis in want if axis in have]
+    current = dims.permute(shaped.layout, order)
+    for place, axis in enumerate(want):
+        if axis not in have:
+            current = dims.unsqueeze(current, place)
+    if len(have) < len(want):
+        current = dims.expand(current, [lengths[axis] for axis in want])
+    merged = _Shaped(current, shaped.is_view).reshaped(sizes)
+    if merged.is_view:
+        return as_view(call, tensor, merged.layout, "rearranged")
+    return as_result(call, merged.layout, "rearranged", dtype=tensor.dtype, device=tensor.device)
+
+
+@function("einops.rearrange", "einops.repeat", "einops.reduce")
+def transform(call: Call) -> Value:
+    axes = {k: v for k, v in call.arguments.keywords.items() if k not in ("tensor", "pattern", "reduction")}
+    operation = call.name.rpartition(".")[2]
+    return _applied(call, call.value(0, "tensor"), call.value(1, "pattern"), axes, operation)
+
+
+@function(*(f"einops.layers.torch.{layer}" for layer in _LAYERS))
+def make_layer(call: Call) -> Value:
+    axes = {k: v for k, v in call.arguments.keywords.items() if k not in ("pattern", "reduction")}
+    return LibraryObject(call.name, axes, call.place, {"pattern": call.value(0, "pattern")})
+
+
+for _layer in _LAYERS:
+    declare(f"einops.layers.torch.{_layer}", MODULE)
+
+
+@method("einops.layers.torch.Rearrange", "forward")
+@method("einops.layers.torch.Reduce", "forward")
+def apply_layer(call: Call) -> Value:
+    layer = call.receiver
+    if not isinstance(layer, LibraryObject):
+        return TensorValue()
+    operation = _LAYERS[layer.kind.rpartition(".")[2]]
+    return _applied(call, call.value(0, "input"), layer.fields["pattern"], dict(layer.arguments), operation)
+
+
+@function("einops.einsum")
+def einsum(call: Call) -> Value:
+    """torch.einsum with whole words for letters; the equation comes last."""
+    *operands, equation = call.arguments.positional or [TensorValue()]
+    tensors = [as_tensor(operand) for operand in operands]
+    layouts = [tensor.layout for tensor in tensors if tensor is not None and tensor.layout is not None]
+    if (
+        not isinstance(equation, Constant)
+        or len(layouts) < len(tensors)
+        or not isinstance(equation.value, str)
+    ):
+        return TensorValue()
+    letters: dict[str, str] = {}
+
+    def letter(found: re.Match[str]) -> str:
+        return letters.setdefault(found[0], chr(ord("a") + len(letters)))
+
+    text = re.sub(r"[A-Za-z_]\w*", letter, equation.value)
+    try:
+        layout = results.einsum(text, layouts)
+    except ShapeError:
+        return TensorValue()
+    return as_result(call, layout, "multiplied")

@@ -1,0 +1,163 @@
+"""Operations that put tensors together, or pick from them by index."""
+
+from __future__ import annotations
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.iteration import each
+from shapefix.interpreter.values import ListValue, TensorValue, Unknown, Value, as_size, as_tensor, elements
+from shapefix.library.elementwise import result_of
+from shapefix.library.registry import function, operation, tensor_method
+from shapefix.library.tensors import as_result, contiguous_result, number, numbers, sizes_from
+from shapefix.tensors import dims, results
+from shapefix.tensors.errors import ShapeError
+from shapefix.tensors.layout import Layout, contiguous
+from shapefix.tensors.polynomials import Size
+
+
+def _parts(call: Call) -> tuple[list[TensorValue], bool]:
+    """The tensors in the first argument, and whether these are all of them."""
+    given = call.value(0, "tensors")
+    items = elements(given)
+    if items is not None:
+        tensors = [as_tensor(item) for item in items]
+        return [t for t in tensors if t is not None], bool(tensors) and None not in tensors
+    element = as_tensor(each(call.ev, given)) if isinstance(given, ListValue) else None
+    return ([] if element is None else [element]), False
+
+
+def _dtype(parts: list[TensorValue]) -> str | None:
+    return parts[0].dtype if parts and all(part.dtype == parts[0].dtype for part in parts) else None
+
+
+@function("torch.cat", "torch.concat", "torch.concatenate")
+def cat(call: Call) -> Value:
+    parts, complete = _parts(call)
+    dim = number(call, 1, "dim", 0)
+    layouts = [part.layout for part in parts if part.layout is not None]
+    if dim is None or not layouts or len(layouts) < len(parts):
+        return as_result(call, None, "joined", dtype=_dtype(parts), is_contiguous=bool(layouts))
+    layout: Layout | None
+    try:
+        if complete:
+            layout = results.cat(layouts, dim)
+        else:
+            sizes = list(layouts[0].sizes)
+            sizes[dim] = Size.symbol("joined")
+            # With one tensor's layout known, the others' memory format is not.
+            layout = contiguous(sizes) if len(sizes) != 4 else None
+    except (ShapeError, IndexError):
+        return TensorValue()
+    return as_result(call, layout, "joined", dtype=_dtype(parts), device=parts[0].device)
+
+
+@function("torch.stack")
+def stack(call: Call) -> Value:
+    parts, complete = _parts(call)
+    dim = number(call, 1, "dim", 0)
+    layouts = [part.layout for part in parts if part.layout is not None]
+    if dim is None or not layouts or len(layouts) < len(parts):
+        return as_result(call, None, "stacked", dtype=_dtype(parts), is_contiguous=bool(parts))
+    try:
+        if complete:
+            layout = results.stack(layouts, dim)
+        else:
+            sizes = list(layouts[0].sizes)
+            sizes.insert(dim if dim >= 0 else dim + len(sizes) + 1, Size.symbol("stacked"))
+            layout = contiguous(sizes)
+    except ShapeError:
+        return TensorValue()
+    return as_result(call, layout, "stacked", dtype=_dtype(parts), device=parts[0].device)
+
+
+@function("torch.hstack", "torch.vstack", "torch.dstack", "torch.block_diag", "torch.cartesian_prod")
+def joined(call: Call) -> Value:
+    return as_result(call, None, "joined", is_contiguous=True)
+
+
+@function("torch.nn.utils.rnn.pad_sequence")
+def pad_sequence(call: Call) -> Value:
+    parts, _ = _parts(call)
+    first = parts[0].layout if parts else None
+    if first is None or first.rank < 1:
+        return as_result(call, None, "padded", dtype=_dtype(parts))
+    longest, count = Size.symbol("longest"), Size.symbol("count")
+    batch_first = call.constant(1, "batch_first", False)
+    if not isinstance(batch_first, bool):
+        return as_result(call, None, "padded", dtype=_dtype(parts))
+    front = [count, longest] if batch_first else [longest, count]
+    return contiguous_result(call, [*front, *first.sizes[1:]], "padded", dtype=_dtype(parts))
+
+
+@tensor_method("repeat")
+def repeat(call: Call, tensor: TensorValue) -> Value:
+    repeats = sizes_from(call, keyword="repeats")
+    layout = (
+        dims.repeat(tensor.layout, repeats) if tensor.layout is not None and repeats is not None else None
+    )
+    return as_result(call, layout, "repeated", dtype=tensor.dtype, device=tensor.device, is_contiguous=True)
+
+
+@operation("tile")
+def tile(call: Call, tensor: TensorValue) -> Value:
+    repeats = sizes_from(call, keyword="dims")
+    layout = dims.tile(tensor.layout, repeats) if tensor.layout is not None and repeats is not None else None
+    return as_result(call, layout, "repeated", dtype=tensor.dtype, device=tensor.device, is_contiguous=True)
+
+
+@operation("repeat_interleave")
+def repeat_interleave(call: Call, tensor: TensorValue) -> Value:
+    given = call.value(0, "repeats")
+    repeats = None if isinstance(given, (TensorValue, Unknown)) else as_size(given)
+    dim = number(call, 1, "dim", -1000)
+    layout: Layout | None = None
+    if tensor.layout is not None and repeats is not None and dim is not None:
+        layout = results.repeat_interleave(tensor.layout, repeats, None if dim == -1000 else dim)
+    return as_result(call, layout, "repeated", dtype=tensor.dtype, device=tensor.device, is_contiguous=True)
+
+
+@operation("roll")
+def roll(call: Call, tensor: TensorValue) -> Value:
+    given = call.value(1, "dims")
+    axes = None if given is None else numbers(given)
+    unknown = tensor.layout is None or (given is not None and axes is None)
+    layout = None if unknown or tensor.layout is None else dims.roll(tensor.layout, axes)
+    return as_result(call, layout, "rolled", dtype=tensor.dtype, device=tensor.device)
+
+
+@operation("gather", "take_along_dim")
+def gather(call: Call, tensor: TensorValue) -> Value:
+    dim, index = number(call, 0, "dim"), as_tensor(call.value(1, "index"))
+    layout = None
+    if call.name.endswith("gather") and tensor.layout is not None and dim is not None:
+        if index is not None and index.layout is not None:
+            layout = results.gather(tensor.layout, dim, index.layout)
+    return as_result(call, layout, "gathered", dtype=tensor.dtype, device=tensor.device)
+
+
+@operation("index_select")
+def index_select(call: Call, tensor: TensorValue) -> Value:
+    dim, index = number(call, 0, "dim"), as_tensor(call.value(1, "index"))
+    layout = None
+    if tensor.layout is not None and dim is not None and index is not None and index.layout is not None:
+        layout = results.index_select(tensor.layout, dim, index.layout)
+    return as_result(call, layout, "selected", dtype=tensor.dtype, device=tensor.device, is_contiguous=True)
+
+
+@operation("masked_select")
+def masked_select(call: Call, tensor: TensorValue) -> Value:
+    layout = contiguous([Size.symbol("selected", 0)])
+    return as_result(call, layout, "selected", dtype=tensor.dtype, device=tensor.device)
+
+
+@operation("scatter", "scatter_add", "index_add", "index_fill", "index_copy", "masked_scatter", "index_put")
+def scattered(call: Call, tensor: TensorValue) -> Value:
+    return result_of(call, [tensor], "scatter")
+
+
+@operation("nonzero", "argwhere", "unique", "bincount", "multinomial", "histc", "unique_consecutive")
+def counted(call: Call, tensor: TensorValue) -> Value:
+    if call.name.endswith(("unique", "unique_consecutive")) and call.arguments.keywords:
+        return Unknown()
+    if call.name.endswith("nonzero") and call.arguments.keywords:
+        return Unknown()
+    return TensorValue(dtype="int64" if not call.name.endswith(("unique", "histc")) else None)

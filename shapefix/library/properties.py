@@ -1,0 +1,101 @@
+"""What a tensor tells about itself: sizes, rank, dtype, device."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.values import (
+    FALSE,
+    NONE,
+    TRUE,
+    Constant,
+    Reference,
+    Shape,
+    TensorValue,
+    TupleValue,
+    Unknown,
+    Value,
+    integer,
+)
+from shapefix.library.registry import operation, tensor_method
+from shapefix.library.tensors import number
+from shapefix.tensors.layout import is_contiguous
+
+
+@tensor_method("@shape")
+def shape(call: Call, tensor: TensorValue) -> Value:
+    if tensor.layout is None:
+        return Shape(tensor)
+    return TupleValue(tuple(integer(size) for size in tensor.layout.sizes))
+
+
+@tensor_method("size")
+def size(call: Call, tensor: TensorValue) -> Value:
+    if not call.arguments.positional and not call.arguments.keywords:
+        return shape(call, tensor)
+    dim = number(call, 0, "dim")
+    if dim is None or (tensor.layout is not None and not -tensor.layout.rank <= dim < tensor.layout.rank):
+        return Unknown()
+    return integer(tensor.size(dim, f"{_subject(call)}.size({dim})"))
+
+
+def _subject(call: Call) -> str:
+    """What the user's code calls the tensor."""
+    node = call.place.node
+    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+        return call.place.module.code(node.func.value)
+    return "x"
+
+
+@operation("numel")
+def numel(call: Call, tensor: TensorValue) -> Value:
+    return Unknown() if tensor.layout is None else integer(tensor.layout.numel)
+
+
+@tensor_method("dim", "ndimension")
+def dim(call: Call, tensor: TensorValue) -> Value:
+    return ndim(call, tensor)
+
+
+@tensor_method("@ndim")
+def ndim(call: Call, tensor: TensorValue) -> Value:
+    return Unknown("ndim") if tensor.layout is None else Constant(tensor.layout.rank)
+
+
+@tensor_method("stride")
+def stride(call: Call, tensor: TensorValue) -> Value:
+    return Unknown()
+
+
+@tensor_method("is_contiguous")
+def asks_contiguous(call: Call, tensor: TensorValue) -> Value:
+    if tensor.layout is None or call.arguments.keywords or call.arguments.positional:
+        return Unknown()
+    known = is_contiguous(tensor.layout)
+    return Unknown() if known is None else (TRUE if known else FALSE)
+
+
+@tensor_method("@dtype")
+def dtype(call: Call, tensor: TensorValue) -> Value:
+    return Unknown("dtype") if tensor.dtype is None else Reference(f"torch.{tensor.dtype}")
+
+
+@tensor_method("@device", "@grad", "@grad_fn", "@is_cuda", "@requires_grad", "@is_leaf", "@layout")
+def unknown_property(call: Call, tensor: TensorValue) -> Value:
+    return Unknown(call.name.rpartition(".")[2])
+
+
+@tensor_method("@data")
+def data(call: Call, tensor: TensorValue) -> Value:
+    return tensor
+
+
+@tensor_method("item", "tolist", "numpy", "data_ptr", "element_size", "nelement", "get_device")
+def out_of_torch(call: Call, tensor: TensorValue) -> Value:
+    return Unknown()
+
+
+@tensor_method("backward", "register_hook", "set_")
+def nothing(call: Call, tensor: TensorValue) -> Value:
+    return NONE

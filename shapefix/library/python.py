@@ -1,0 +1,477 @@
+"""Python's own functions, and the parts of the standard library that carry facts on."""
+
+from __future__ import annotations
+
+from shapefix.interpreter.attributes import attribute
+from shapefix.interpreter.calls import Arguments, Call, call_value
+from shapefix.interpreter.classes import lineage
+from shapefix.interpreter.events import Revealed
+from shapefix.interpreter.iteration import each, iterate
+from shapefix.interpreter.joins import join
+from shapefix.interpreter.truth import truth
+from shapefix.interpreter.values import (
+    FALSE,
+    NONE,
+    NUMBER,
+    TRUE,
+    ClassValue,
+    Constant,
+    DictValue,
+    FunctionValue,
+    InstanceValue,
+    Integer,
+    LibraryObject,
+    ListValue,
+    Number,
+    Reference,
+    Shape,
+    TensorValue,
+    TupleValue,
+    Unknown,
+    Value,
+    as_size,
+    elements,
+    integer,
+)
+from shapefix.library.registry import derives, function, method
+from shapefix.tensors.polynomials import Size, product
+from shapefix.tensors.quotients import maximum, minimum
+
+LONGEST_RANGE = 64
+
+
+@function("builtins.reveal", "shapefix.reveal")
+def reveal(call: Call) -> Value:
+    value = call.value(0) or Unknown()
+    call.ev.emit(Revealed(call.place, call.ev.calls, _as_known_now(value)))
+    return value
+
+
+def _as_known_now(value: Value) -> Value:
+    """The value with the layouts of this moment, which may change or be forgotten later."""
+    if isinstance(value, Unknown) and value.tensor is not None and value.tensor.layout is not None:
+        value = value.tensor
+    if isinstance(value, TensorValue):
+        return TensorValue(value.layout, dtype=value.dtype, device=value.device, contiguous=value.contiguous)
+    if isinstance(value, TupleValue):
+        return TupleValue(tuple(_as_known_now(item) for item in value.items), value.names)
+    return value
+
+
+@function("builtins.len")
+def length(call: Call) -> Value:
+    value = call.value(0)
+    items = elements(value)
+    if items is not None:
+        return Constant(len(items))
+    if isinstance(value, DictValue) and value.closed:
+        return Constant(len(value.fields))
+    if isinstance(value, TensorValue):
+        return integer(value.size(0)) if value.layout is None or value.layout.rank else Unknown()
+    if isinstance(value, Constant) and isinstance(value.value, (str, bytes)):
+        return Constant(len(value.value))
+    if isinstance(value, Unknown) and value.hint:
+        return value.attribute("__len__") if value.tensor is None else integer(value.tensor.size(0))
+    return Unknown()
+
+
+@function("builtins.range")
+def range_(call: Call) -> Value:
+    given = call.arguments.positional
+    if given and all(isinstance(v, Constant) and isinstance(v.value, int) for v in given):
+        bounds = [v.value for v in given if isinstance(v, Constant)]
+        if len(bounds) < 3 or bounds[2] != 0:
+            numbers = range(*bounds)
+            if len(numbers) <= LONGEST_RANGE:
+                return ListValue(tuple(Constant(i) for i in numbers))
+    return ListValue(None, Integer(Size.symbol("i", least=0)))
+
+
+@function("builtins.enumerate")
+def enumerate_(call: Call) -> Value:
+    iterable = iterate(call.ev, call.value(0) or Unknown(), call.place.node)
+    items = elements(iterable)
+    if items is not None:
+        return ListValue(tuple(TupleValue((Constant(i), item)) for i, item in enumerate(items)))
+    counter = Integer(Size.symbol("i", least=0))
+    return ListValue(None, TupleValue((counter, each(call.ev, iterable))))
+
+
+@function("builtins.zip")
+def zip_(call: Call) -> Value:
+    row = elements(call.arguments.starred)
+    if row is not None and not call.arguments.positional:
+        # `zip(*rows)` turns rows into columns.
+        return ListValue(tuple(ListValue(None, part) for part in row))
+    iterables = [iterate(call.ev, value, call.place.node) for value in call.arguments.positional]
+    columns = [elements(iterable) for iterable in iterables]
+    if columns and all(column is not None for column in columns):
+        rows = zip(*(column for column in columns if column is not None), strict=False)
+        return ListValue(tuple(TupleValue(tuple(row)) for row in rows))
+    return ListValue(None, TupleValue(tuple(each(call.ev, iterable) for iterable in iterables)))
+
+
+@function("builtins.reversed")
+def reversed_(call: Call) -> Value:
+    items = elements(iterate(call.ev, call.value(0) or Unknown(), call.place.node))
+    return ListValue(None) if items is None else ListValue(items[::-1])
+
+
+@function(
+    "builtins.iter",
+    "tqdm.tqdm",
+    "tqdm.auto.tqdm",
+    "tqdm.notebook.tqdm",
+    "tqdm.std.tqdm",
+    "rich.progress.track",
+)
+def wrapped(call: Call) -> Value:
+    return iterate(call.ev, call.value(0, "iterable") or Unknown(), call.place.node)
+
+
+@function("builtins.next")
+def next_(call: Call) -> Value:
+    return each(call.ev, iterate(call.ev, call.value(0) or Unknown(), call.place.node))
+
+
+@function("builtins.list", "builtins.tuple", "builtins.sorted", "builtins.set", "builtins.frozenset")
+def container(call: Call) -> Value:
+    kind = call.name.rpartition(".")[2]
+    given = call.value(0)
+    if given is None:
+        return TupleValue(()) if kind == "tuple" else ListValue(())
+    if isinstance(given, Shape):
+        return given
+    iterable = iterate(call.ev, given, call.place.node)
+    items = elements(iterable)
+    if kind in ("list", "tuple") and items is not None:
+        return ListValue(items) if kind == "list" else TupleValue(items)
+    return ListValue(None, each(call.ev, iterable))
+
+
+@function("builtins.dict", "collections.OrderedDict")
+def dictionary(call: Call) -> Value:
+    given = call.value(0)
+    fields: dict[object, Value] = {}
+    closed = not call.arguments.open
+    if isinstance(given, DictValue):
+        fields.update(given.fields)
+        closed = closed and given.closed
+    elif given is not None:
+        closed = False
+        pairs = elements(given)
+        if pairs is not None and all(isinstance(p, TupleValue) and len(p.items) == 2 for p in pairs):
+            keyed = [p.items for p in pairs if isinstance(p, TupleValue) and isinstance(p.items[0], Constant)]
+            closed = len(keyed) == len(pairs)
+            fields.update((key.value, item) for key, item in keyed if isinstance(key, Constant))
+    fields.update(call.arguments.keywords)
+    return DictValue(fields, closed)
+
+
+@function("builtins.int", "builtins.round", "math.floor", "math.ceil", "operator.index")
+def integral(call: Call) -> Value:
+    value = call.value(0)
+    if isinstance(value, Integer):
+        return value
+    if isinstance(value, Constant):
+        try:
+            return Constant(int(value.value))
+        except (TypeError, ValueError, OverflowError):
+            return Unknown()
+    return Unknown()
+
+
+@function(
+    "builtins.float", "math.sqrt", "math.log", "math.log2", "math.exp", "math.pow", "math.cos", "time.time"
+)
+def real(call: Call) -> Value:
+    return NUMBER
+
+
+@function("builtins.abs", "builtins.pow")
+def magnitude(call: Call) -> Value:
+    value = call.value(0)
+    return NUMBER if isinstance(value, (Number, Integer)) else Unknown()
+
+
+@function("builtins.bool")
+def boolean(call: Call) -> Value:
+    known = truth(call.value(0) or FALSE)
+    return Unknown() if known is None else (TRUE if known else FALSE)
+
+
+@function("builtins.min", "builtins.max")
+def extreme(call: Call) -> Value:
+    items = call.arguments.positional if len(call.arguments.positional) > 1 else elements(call.value(0))
+    if not items or call.arguments.keywords:
+        return Unknown()
+    choose = minimum if call.name.endswith("min") else maximum
+    if not all(isinstance(item, (Constant, Integer)) for item in items):
+        return Unknown()
+    result: Size | None = None
+    for item in items:
+        size = as_size(item)
+        if size is None:
+            return Unknown()
+        result = size if result is None else choose(result, size)
+    return Unknown() if result is None else integer(result)
+
+
+@function("math.prod", "numpy.prod")
+def product_(call: Call) -> Value:
+    items = elements(call.value(0))
+    if items is None or not all(isinstance(item, (Constant, Integer)) for item in items):
+        return Unknown()
+    sizes = [size for size in map(as_size, items) if size is not None]
+    return integer(product(sizes)) if len(sizes) == len(items) else Unknown()
+
+
+@function("builtins.sum")
+def sum_(call: Call) -> Value:
+    items = elements(call.value(0))
+    if items is None or not all(isinstance(item, (Constant, Integer)) for item in items):
+        return Unknown()
+    total = Size.of(0)
+    for item in items:
+        size = as_size(item)
+        if size is None:
+            return Unknown()
+        total = total + size
+    return integer(total)
+
+
+@function("builtins.isinstance")
+def is_instance(call: Call) -> Value:
+    value, kind = call.value(0), call.value(1)
+    kinds = elements(kind) if isinstance(kind, TupleValue) else (kind,)
+    verdicts = [_is_of(value, one) for one in kinds or ()]
+    if True in verdicts:
+        return TRUE
+    return Unknown() if None in verdicts or not verdicts else FALSE
+
+
+def _is_of(value: Value | None, kind: Value | None) -> bool | None:
+    if isinstance(kind, Reference):
+        name = kind.name.rpartition(".")[2]
+        if isinstance(value, TensorValue) and value.certain:
+            return (
+                True
+                if kind.name == "torch.Tensor"
+                else (False if kind.name.startswith("builtins.") else None)
+            )
+        if isinstance(value, Constant) and kind.name.startswith("builtins."):
+            return type(value.value).__name__ == name or (name == "int" and isinstance(value.value, bool))
+        if isinstance(value, Integer) and kind.name.startswith("builtins."):
+            return name == "int"
+        if isinstance(value, TupleValue) and kind.name in (
+            "builtins.tuple",
+            "builtins.list",
+            "builtins.dict",
+        ):
+            return name == "tuple"
+        if isinstance(value, ListValue) and kind.name in ("builtins.tuple", "builtins.dict"):
+            return None if name == "tuple" else False
+        if isinstance(value, LibraryObject) and derives(value.kind, kind.name):
+            return True
+        if isinstance(value, InstanceValue):
+            bases = [base.name for base in lineage(value.cls) if isinstance(base, Reference)]
+            return True if any(derives(base, kind.name) for base in bases) else None
+    if isinstance(kind, ClassValue) and isinstance(value, InstanceValue):
+        return True if any(base is kind for base in lineage(value.cls)) else None
+    return None
+
+
+@function("builtins.hasattr")
+def has_attribute(call: Call) -> Value:
+    owner, name = call.value(0), call.value(1)
+    if isinstance(owner, InstanceValue) and isinstance(name, Constant) and name.value in owner.fields:
+        return TRUE
+    return Unknown()
+
+
+@function("builtins.getattr")
+def get_attribute(call: Call) -> Value:
+    owner, name, default = call.value(0), call.value(1), call.value(2)
+    if owner is None or not (isinstance(name, Constant) and isinstance(name.value, str)):
+        return Unknown()
+    if default is not None and not (isinstance(owner, InstanceValue) and name.value in owner.fields):
+        return Unknown()
+    return attribute(call.ev, owner, name.value, call.place.node)
+
+
+@function("builtins.setattr")
+def set_attribute(call: Call) -> Value:
+    owner, name, value = call.value(0), call.value(1), call.value(2)
+    if isinstance(owner, InstanceValue) and isinstance(name, Constant) and value is not None:
+        call.ev.journal.write(owner.fields, name.value, value)
+    return NONE
+
+
+@function("builtins.super")
+def super_(call: Call) -> Value:
+    frame = call.ev.frame
+    owner = frame.owner
+    receiver = frame.receiver
+    if call.arguments.positional and isinstance(call.value(0), ClassValue):
+        owner = call.value(0)  # type: ignore[assignment]
+        receiver = call.value(1) or receiver
+    if owner is None or not isinstance(receiver, (InstanceValue, ClassValue)):
+        return Unknown()
+    return LibraryObject("builtins.super", {"owner": owner, "receiver": receiver})
+
+
+@function("builtins.print", "warnings.warn", "random.seed", "numpy.random.seed")
+def nothing(call: Call) -> Value:
+    return NONE
+
+
+@function("functools.partial")
+def partial(call: Call) -> Value:
+    target = call.value(0)
+    if isinstance(target, FunctionValue) and not call.arguments.open:
+        return LibraryObject(
+            "functools.partial",
+            fields={
+                "target": target,
+                "given": Arguments(call.arguments.positional[1:], call.arguments.keywords),
+            },
+        )
+    return Unknown()
+
+
+@method("functools.partial", "__call__")
+def call_partial(call: Call) -> Value:
+    if not isinstance(call.receiver, LibraryObject):
+        return Unknown()
+    given: Arguments = call.receiver.fields["given"]
+    arguments = Arguments(
+        [*given.positional, *call.arguments.positional],
+        {**given.keywords, **call.arguments.keywords},
+        call.arguments.open,
+    )
+    return call_value(call.ev, call.receiver.fields["target"], arguments, call.place.node)
+
+
+@function("builtins.map")
+def map_(call: Call) -> Value:
+    target = call.value(0)
+    iterable = iterate(call.ev, call.value(1) or Unknown(), call.place.node)
+    if target is None or len(call.arguments.positional) != 2:
+        return ListValue(None)
+    items = elements(iterable)
+    if items is not None and len(items) <= 8:
+        return ListValue(
+            tuple(call_value(call.ev, target, Arguments([item]), call.place.node) for item in items)
+        )
+    return ListValue(None, call_value(call.ev, target, Arguments([each(call.ev, iterable)]), call.place.node))
+
+
+@function("builtins.list.append", "builtins.list.extend", "builtins.list.insert")
+def grow(call: Call) -> Value:
+    owner = call.receiver
+    if not isinstance(owner, ListValue):
+        return NONE
+    name = call.name.rpartition(".")[2]
+    added = call.value(1 if name == "insert" else 0) or Unknown()
+    items = owner.items
+    if name == "append" and items is not None:
+        call.ev.journal.write(owner.fields, "items", (*items, added))
+        return NONE
+    more = elements(added)
+    if name == "extend" and items is not None and more is not None:
+        call.ev.journal.write(owner.fields, "items", (*items, *more))
+        return NONE
+    if name == "extend":
+        added = each(call.ev, added)
+    element = each(call.ev, owner) if items or owner.element is not None else added
+    call.ev.journal.write(owner.fields, "items", None)
+    call.ev.journal.write(owner.fields, "element", join(element, added))
+    return NONE
+
+
+@function(
+    "builtins.list.pop",
+    "builtins.list.clear",
+    "builtins.list.remove",
+    "builtins.list.sort",
+    "builtins.list.reverse",
+)
+def shrink(call: Call) -> Value:
+    owner = call.receiver
+    if not isinstance(owner, ListValue):
+        return Unknown()
+    element = each(call.ev, owner)
+    items = owner.items
+    if call.name.endswith(".pop") and not call.arguments.positional and items:
+        call.ev.journal.write(owner.fields, "items", items[:-1])
+        return items[-1]
+    call.ev.journal.write(owner.fields, "items", None)
+    call.ev.journal.write(owner.fields, "element", element)
+    return element if call.name.endswith(".pop") else NONE
+
+
+@function("builtins.dict.items")
+def items_(call: Call) -> Value:
+    owner = call.receiver
+    if isinstance(owner, DictValue) and owner.closed:
+        return ListValue(tuple(TupleValue((Constant(k), v)) for k, v in owner.fields.items()))
+    return ListValue(None, TupleValue((Unknown(), Unknown())))
+
+
+@function("builtins.dict.keys")
+def keys(call: Call) -> Value:
+    owner = call.receiver
+    if isinstance(owner, DictValue) and owner.closed:
+        return ListValue(tuple(Constant(k) for k in owner.fields))
+    return ListValue(None)
+
+
+@function("builtins.dict.values")
+def values(call: Call) -> Value:
+    owner = call.receiver
+    if isinstance(owner, DictValue) and owner.closed:
+        return ListValue(tuple(owner.fields.values()))
+    return ListValue(None)
+
+
+@function("builtins.dict.get", "builtins.dict.pop", "builtins.dict.setdefault")
+def get(call: Call) -> Value:
+    owner, key = call.receiver, call.value(0)
+    if not (isinstance(owner, DictValue) and isinstance(key, Constant)):
+        return Unknown()
+    name = call.name.rpartition(".")[2]
+    if key.value in owner.fields:
+        found = owner.fields[key.value]
+        if name == "pop":
+            call.ev.journal.delete(owner.fields, key.value)
+        return found
+    default = call.value(1) or NONE
+    if not owner.closed:
+        return Unknown()
+    if name == "setdefault":
+        call.ev.journal.write(owner.fields, key.value, default)
+    return default
+
+
+@function("builtins.dict.update")
+def update(call: Call) -> Value:
+    owner, other = call.receiver, call.value(0)
+    if isinstance(owner, DictValue):
+        if isinstance(other, DictValue):
+            for key, value in other.fields.items():
+                call.ev.journal.write(owner.fields, key, value)
+        if other is not None and not (isinstance(other, DictValue) and other.closed):
+            owner.closed = False
+        for name, value in call.arguments.keywords.items():
+            call.ev.journal.write(owner.fields, name, value)
+    return NONE
+
+
+@function("builtins.list.copy", "builtins.dict.copy", "copy.copy", "copy.deepcopy")
+def duplicate(call: Call) -> Value:
+    value = call.receiver if call.receiver is not None else call.value(0)
+    if isinstance(value, ListValue):
+        return ListValue(value.items, value.element)
+    if isinstance(value, DictValue):
+        return DictValue(dict(value.fields), value.closed)
+    return value if isinstance(value, (Constant, Integer, TupleValue)) else Unknown()

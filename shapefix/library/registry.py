@@ -1,0 +1,175 @@
+"""The tables: functions by qualified name, methods by class, classes with their bases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+
+import libcst as cst
+
+from shapefix.interpreter.calls import Arguments, Call
+from shapefix.interpreter.events import InPlaceWrite
+from shapefix.interpreter.values import TensorValue, Value, as_tensor
+from shapefix.tensors.bounds import at_least, same
+from shapefix.tensors.errors import ShapeError
+from shapefix.tensors.layout import Layout
+
+Handler = Callable[[Call], Value]
+TensorHandler = Callable[[Call, TensorValue], Value]
+
+TENSOR = "torch.Tensor"
+
+FUNCTIONS: dict[str, Handler] = {}
+METHODS: dict[str, dict[str, Handler]] = {TENSOR: {}}
+BASES: dict[str, tuple[str, ...]] = {TENSOR: ()}
+
+
+def function(*names: str) -> Callable[[Handler], Handler]:
+    """Register what calling these functions, or making these classes, does."""
+
+    def register(handler: Handler) -> Handler:
+        for name in names:
+            FUNCTIONS[name] = handler
+        return handler
+
+    return register
+
+
+def declare(kind: str, *bases: str) -> None:
+    """Make a library class known, with its bases."""
+    BASES[kind] = bases
+    METHODS.setdefault(kind, {})
+
+
+def method(kind: str, *names: str) -> Callable[[Handler], Handler]:
+    """Register methods of a library class; a name that starts with @ is a property."""
+    BASES.setdefault(kind, ())
+
+    def register(handler: Handler) -> Handler:
+        for name in names:
+            METHODS.setdefault(kind, {})[name] = handler
+        return handler
+
+    return register
+
+
+def tensor_method(*names: str) -> Callable[[TensorHandler], TensorHandler]:
+    """Register methods (or @properties) of tensors, which are handed the tensor as well."""
+
+    def register(handler: TensorHandler) -> TensorHandler:
+        for name in names:
+            METHODS[TENSOR][name] = _method(handler)
+        return handler
+
+    return register
+
+
+def operation(
+    *names: str, namespaces: tuple[str, ...] = ("torch",)
+) -> Callable[[TensorHandler], TensorHandler]:
+    """Register an operation that is a tensor's method and a function of the tensor alike.
+
+    `torch.transpose(x, 1, 2)` and `x.transpose(1, 2)` reach the handler as the same call: positions count
+    without the tensor.
+    """
+
+    def register(handler: TensorHandler) -> TensorHandler:
+        for name in names:
+            METHODS[TENSOR][name] = _method(handler)
+            for namespace in namespaces:
+                FUNCTIONS[f"{namespace}.{name}"] = _free(handler)
+        return handler
+
+    return register
+
+
+def tensor_function(*names: str) -> Callable[[TensorHandler], TensorHandler]:
+    """Register functions whose first argument is a tensor; positions count without it."""
+
+    def register(handler: TensorHandler) -> TensorHandler:
+        for name in names:
+            FUNCTIONS[name] = _free(handler)
+        return handler
+
+    return register
+
+
+def _method(handler: TensorHandler) -> Handler:
+    @wraps(handler)
+    def call_method(call: Call) -> Value:
+        tensor = as_tensor(call.receiver)
+        if tensor is None:
+            return TensorValue()
+        try:
+            return handler(call, tensor)
+        except ShapeError:
+            # torch would raise; what the result would be is nobody's concern.
+            return TensorValue()
+
+    return call_method
+
+
+def _free(handler: TensorHandler) -> Handler:
+    @wraps(handler)
+    def call_function(call: Call) -> Value:
+        given = call.arguments
+        if given.positional:
+            subject, rest = given.positional[0], Arguments(given.positional[1:], given.keywords, given.open)
+        elif "input" in given.keywords:
+            subject = given.keywords["input"]
+            rest = Arguments([], {k: v for k, v in given.keywords.items() if k != "input"}, given.open)
+        else:
+            return TensorValue()
+        tensor = as_tensor(subject)
+        if tensor is None:
+            return TensorValue()
+        out = given.keywords.get("out")
+        if isinstance(out, TensorValue):
+            return _written_out(call, out)
+        try:
+            return handler(Call(call.ev, call.name, call.place, rest, subject), tensor)
+        except ShapeError:
+            return TensorValue()
+
+    return call_function
+
+
+def _written_out(call: Call, out: TensorValue) -> Value:
+    """`torch.add(a, b, out=x)` is a copy into x."""
+    node = call.place.node
+    arguments = node.args if isinstance(node, cst.Call) else ()
+    named = [argument.value for argument in arguments if argument.keyword and argument.keyword.value == "out"]
+    shared = expanded_dim(out.layout)
+    call.ev.emit(
+        InPlaceWrite(
+            call.place, call.ev.calls, out, out.layout, named[0] if named else None, shared, refused=True
+        )
+    )
+    return out
+
+
+def expanded_dim(layout: Layout | None) -> int | None:
+    """The first dimension along which several elements are one in memory; None where that is not provable."""
+    if layout is None:
+        return None
+    for dim, (size, stride) in enumerate(zip(layout.sizes, layout.strides, strict=True)):
+        if stride.value == 0 and same(size, 1) is not True and at_least(size, 1):
+            return dim
+    return None
+
+
+def lookup_method(kind: str, name: str) -> Handler | None:
+    """A method of a class or of the nearest of its bases that has it."""
+    found = METHODS.get(kind, {}).get(name)
+    if found is not None:
+        return found
+    for base in BASES.get(kind, ()):
+        found = lookup_method(base, name)
+        if found is not None:
+            return found
+    return None
+
+
+def derives(kind: str, base: str) -> bool:
+    """Whether class kind is base or derives from it."""
+    return kind == base or any(derives(parent, base) for parent in BASES.get(kind, ()))

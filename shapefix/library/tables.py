@@ -1,0 +1,144 @@
+"""The library as the interpreter sees it: all tables filled."""
+
+from __future__ import annotations
+
+from shapefix.interpreter.values import NUMBER, LibraryObject, TensorValue, Value
+from shapefix.library import (
+    conversions,
+    creation,
+    data,
+    einops,
+    elementwise,
+    joining,
+    products,
+    properties,
+    python,
+    reductions,
+    subscripts,
+    transformers_models,
+    views,
+    writes,
+)
+from shapefix.library.nn import (
+    activation,
+    attention,
+    containers,
+    convolution,
+    embedding,
+    linear,
+    losses,
+    module,
+    normalisation,
+    pooling,
+    recurrent,
+    reshaping,
+)
+from shapefix.library.registry import BASES, FUNCTIONS, Handler, derives, lookup_method
+from shapefix.library.transformers_models import kind_of
+
+MODULES = (
+    conversions,
+    creation,
+    elementwise,
+    joining,
+    products,
+    properties,
+    python,
+    reductions,
+    subscripts,
+    views,
+    writes,
+    # What stands in these replaces what is registered above.
+    activation,
+    attention,
+    containers,
+    convolution,
+    embedding,
+    linear,
+    losses,
+    module,
+    normalisation,
+    pooling,
+    recurrent,
+    reshaping,
+    data,
+    einops,
+    transformers_models,
+)
+"""Importing these fills the tables."""
+
+_ONLY_TENSORS = frozenset(
+    "masked_fill log_softmax masked_fill_ scatter_ is_cuda requires_grad_ new_zeros new_ones new_tensor "
+    "index_select topk bmm logsumexp backward bfloat16 masked_select".split()
+)
+_MOSTLY_TENSORS = _ONLY_TENSORS | frozenset(
+    "size unsqueeze permute contiguous expand expand_as view view_as detach chunk unbind narrow softmax "
+    "unsqueeze_ gather".split()
+)
+_TENSOR_TYPES = frozenset(
+    "torch.Tensor torch.FloatTensor torch.LongTensor torch.BoolTensor torch.types.Tensor jaxtyping.Tensor "
+    "torch._tensor.Tensor".split()
+)
+_TRANSPARENT = frozenset(
+    "torch.enable_grad torch.jit.script torch.jit.export torch.jit.ignore "
+    "torch.compile torch.compiler.disable torch.autocast torch.cuda.amp.autocast torch.amp.autocast "
+    "torch.jit.script_method torch.cuda.amp.custom_fwd torch.cuda.amp.custom_bwd torch.set_grad_enabled "
+    "torch.amp.custom_fwd torch.amp.custom_bwd functools.wraps functools.lru_cache functools.cache abc.abstractmethod "
+    "typing.overload typing.final typing.no_type_check typing_extensions.override typing.override "
+    "torch.jit.unused torch.fx.wrap jaxtyping.jaxtyped beartype.beartype typing_extensions.deprecated "
+    "transformers.utils.add_start_docstrings transformers.utils.add_start_docstrings_to_model_forward "
+    "transformers.utils.replace_return_docstrings transformers.utils.add_end_docstrings "
+    "transformers.utils.auto_docstring accelerate.utils.find_executable_batch_size".split()
+)
+_FAILURES = frozenset({"pytest.raises", "contextlib.suppress"})
+_WITHOUT_GRADIENTS = frozenset({"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad"})
+_CONTEXTS = _FAILURES | _WITHOUT_GRADIENTS
+
+
+class Tables:
+    """Answers the interpreter's questions from the registered tables."""
+
+    def function(self, name: str) -> Handler | None:
+        found = FUNCTIONS.get(name)
+        if found is not None:
+            return found
+        kind, _, last = name.rpartition(".")
+        if name.startswith("transformers."):
+            kind = kind_of(kind) or kind
+            found = FUNCTIONS.get(kind_of(name) or f"{kind}.{last}")
+            if found is not None:
+                return found
+        return lookup_method(kind, last) if kind in BASES else None
+
+    def method(self, kind: str, name: str) -> Handler | None:
+        return lookup_method(kind_of(kind) or kind, name)
+
+    def is_class(self, name: str) -> bool:
+        return name in BASES or name in _CONTEXTS or kind_of(name) is not None
+
+    def inherits(self, kind: str, base: str) -> bool:
+        return derives(kind_of(kind) or kind, base)
+
+    def only_of_tensors(self, method: str) -> bool:
+        return method in _ONLY_TENSORS
+
+    def mostly_of_tensors(self, method: str) -> bool:
+        return method in _MOSTLY_TENSORS
+
+    def annotated(self, name: str) -> Value | None:
+        if name in _TENSOR_TYPES:
+            return TensorValue()
+        if name == "torch.nn.Module":
+            return LibraryObject(name)
+        return NUMBER if name == "builtins.float" else None
+
+    def is_transparent(self, decorator: str) -> bool:
+        return decorator in _TRANSPARENT
+
+    def disables_gradients(self, value: Value) -> bool:
+        # `torch.no_grad()` in a with statement, `torch.no_grad` as a decorator.
+        name = getattr(value, "kind", None) or getattr(value, "name", None)
+        return name in _WITHOUT_GRADIENTS
+
+    def expects_failure(self, value: Value) -> bool:
+        return isinstance(value, LibraryObject) and value.kind in _FAILURES

@@ -1,0 +1,230 @@
+"""How library functions read their arguments and make tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.values import (
+    Constant,
+    Integer,
+    ListValue,
+    Number,
+    Reference,
+    Shape,
+    Step,
+    TensorValue,
+    TupleValue,
+    Unknown,
+    Value,
+    as_size,
+    elements,
+)
+from shapefix.tensors.layout import Layout, contiguous, unknown_strides
+from shapefix.tensors.memory_format import like
+from shapefix.tensors.polynomials import Size
+
+DTYPES = {
+    "half": "float16",
+    "float": "float32",
+    "double": "float64",
+    "short": "int16",
+    "int": "int32",
+    "long": "int64",
+}
+NAMES_OF_DTYPES = frozenset(
+    "float16 bfloat16 float32 float64 int8 int16 int32 int64 uint8 bool complex64 complex128".split()
+)
+
+
+def as_view(call: Call, tensor: TensorValue, layout: Layout | None, verb: str) -> TensorValue:
+    """A tensor that shares the storage of another, seen through another layout."""
+    return TensorValue(
+        layout,
+        dtype=tensor.dtype,
+        device=tensor.device,
+        storage=tensor.storage,
+        origin=Step(call.place, verb, layout, tensor.origin, call.ev.function),
+        views=tensor.views,
+    )
+
+
+def as_result(
+    call: Call,
+    layout: Layout | None,
+    verb: str,
+    *,
+    dtype: str | None = None,
+    device: str | None = None,
+    before: Step | None = None,
+    is_contiguous: bool = False,
+) -> TensorValue:
+    """A new tensor; before is the history of the operand whose layout it took over."""
+    return TensorValue(
+        layout,
+        dtype=dtype,
+        device=device,
+        origin=Step(call.place, verb, layout, before, call.ev.function),
+        contiguous=is_contiguous and layout is None,
+    )
+
+
+def contiguous_result(
+    call: Call,
+    sizes: Sequence[Size] | None,
+    verb: str,
+    *,
+    dtype: str | None = None,
+    device: str | None = None,
+) -> TensorValue:
+    """A new contiguous tensor of these sizes, or of unknown rank."""
+    layout = None if sizes is None else contiguous(sizes)
+    return as_result(call, layout, verb, dtype=dtype, device=device, is_contiguous=True)
+
+
+def copied(call: Call, tensor: TensorValue, verb: str, dtype: str | None = None) -> TensorValue:
+    """A copy in the memory format that torch calls preserve_format."""
+    layout = None if tensor.layout is None else like(tensor.layout)
+    return as_result(
+        call,
+        layout,
+        verb,
+        dtype=dtype or tensor.dtype,
+        device=tensor.device,
+        before=tensor.origin,
+        is_contiguous=tensor.contiguous,
+    )
+
+
+def copied_or_same(call: Call, tensor: TensorValue, verb: str, dtype: str | None = None) -> TensorValue:
+    """What is a copy or the tensor itself, depending on facts that are not known."""
+    layout = tensor.layout
+    if layout is not None and like(layout) != layout:
+        layout = unknown_strides(layout.sizes)
+    return TensorValue(
+        layout,
+        dtype=dtype or tensor.dtype,
+        device=None,
+        origin=tensor.origin,
+        contiguous=tensor.contiguous,
+    )
+
+
+def size_list(value: Value | None) -> list[Size] | None:
+    """The sizes in a tuple, list or torch.Size; None where their number is not known."""
+    if isinstance(value, Shape):
+        return None if value.tensor.layout is None else list(value.tensor.layout.sizes)
+    items = elements(value)
+    if items is None:
+        return None
+    sizes = []
+    for item in items:
+        size = as_size(item)
+        if size is None:
+            return None
+        sizes.append(size)
+    return sizes
+
+
+def sizes_from(call: Call, position: int = 0, keyword: str = "size") -> list[Size] | None:
+    """Sizes given one by one or as a tuple: `x.view(B, -1)` or `x.view((B, -1))`. None where not known."""
+    if call.arguments.open:
+        return None
+    given = call.arguments.positional[position:]
+    if not given:
+        return size_list(call.arguments.keywords.get(keyword))
+    first = given[0]
+    if isinstance(first, (TupleValue, ListValue, Shape)):
+        return size_list(first)
+    # One single unknown may as well be a whole shape.
+    if len(given) == 1 and isinstance(first, Unknown):
+        return None
+    sizes = []
+    for value in given:
+        size = as_size(value)
+        if size is None:
+            return None
+        sizes.append(size)
+    return sizes
+
+
+def number(call: Call, position: int, keyword: str, default: int | None = None) -> int | None:
+    """An int argument: default where it is not given, None where it is not known."""
+    value = call.value(position, keyword)
+    if value is None:
+        return None if call.arguments.open else default
+    if isinstance(value, Constant) and isinstance(value.value, int):
+        return int(value.value)
+    return None
+
+
+def numbers(value: Value | None) -> list[int] | None:
+    """The ints of an int, a tuple or a list; None where one of them is not known."""
+    if isinstance(value, Constant):
+        return [value.value] if isinstance(value.value, int) else None
+    items = elements(value)
+    if items is None:
+        return None
+    result = []
+    for item in items:
+        if not (isinstance(item, Constant) and isinstance(item.value, int)):
+            return None
+        result.append(item.value)
+    return result
+
+
+def int_arguments(call: Call, position: int, keyword: str) -> list[int] | None:
+    """Ints given one by one or as a tuple: `x.permute(0, 2, 1)`. None where one of them is not known."""
+    given = call.arguments.positional[position:]
+    if call.arguments.open:
+        return None
+    if not given:
+        return numbers(call.arguments.keywords.get(keyword))
+    if len(given) == 1:
+        return numbers(given[0])
+    return numbers(TupleValue(tuple(given)))
+
+
+def flag(call: Call, position: int, keyword: str, default: bool = False) -> bool | None:
+    """A bool argument, None where it is not known."""
+    value = call.constant(position, keyword, default)
+    return value if isinstance(value, bool) else None
+
+
+def dtype_of(value: Value | None) -> str | None:
+    """The dtype that `torch.float16` (or `float`) names."""
+    if isinstance(value, Reference):
+        name = value.name.rpartition(".")[2]
+        if value.name.startswith("torch."):
+            name = DTYPES.get(name, name)
+        else:
+            name = {"builtins.float": "float32", "builtins.int": "int64", "builtins.bool": "bool"}.get(
+                value.name, ""
+            )
+        return name if name in NAMES_OF_DTYPES else None
+    return None
+
+
+def device_of(value: Value | None) -> str | None:
+    """The device that a string names."""
+    return value.value if isinstance(value, Constant) and isinstance(value.value, str) else None
+
+
+def is_number(value: Value | None) -> bool:
+    """Whether the value is a Python number."""
+    return isinstance(value, (Integer, Number)) or (
+        isinstance(value, Constant) and isinstance(value.value, (int, float, complex))
+    )
+
+
+def ranked(call: Call, tensor: TensorValue, rank: int) -> Layout:
+    """The layout of a tensor that is used as one of this rank; where its rank was unknown, it is known from here."""
+    if tensor.layout is None:
+        sizes = [
+            tensor.settled(dim) or tensor.settled(dim - rank) or tensor.size(dim, f"size({dim})")
+            for dim in range(rank)
+        ]
+        layout = contiguous(sizes) if tensor.contiguous else unknown_strides(sizes)
+        call.ev.journal.write(tensor, "layout", layout)
+        return layout
+    return tensor.layout
