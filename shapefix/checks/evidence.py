@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shapefix.checks.run import Run
+from shapefix.checks.run import Run, lineage
 from shapefix.diagnostics import Evidence
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.values import Step, TensorValue
@@ -23,12 +23,10 @@ def calls(event: Event) -> Iterator[Evidence]:
 def history(tensor: TensorValue, run: Run) -> list[Evidence]:
     """How the tensor got its layout, from the last time that it was contiguous."""
     steps: list[Step] = []
-    step = tensor.origin
-    while step is not None:
+    for step in lineage(tensor):
         steps.append(step)
         if step.layout is not None and is_contiguous(step.layout):
             break
-        step = step.before
     evidence = []
     before: Layout | None = None
     for step in reversed(steps[:LONGEST]):
@@ -36,11 +34,3 @@ def history(tensor: TensorValue, run: Run) -> list[Evidence]:
             evidence.append(Evidence(step.place.span, f"{step.verb} here: {run.layout(step.layout)}"))
         before = step.layout
     return evidence
-
-
-def lineage(tensor: TensorValue) -> Iterator[Step]:
-    """The steps in the life of the tensor's layout, the latest first."""
-    step = tensor.origin
-    while step is not None:
-        yield step
-        step = step.before

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.checks.evidence import calls, history, lineage
+from shapefix.checks.evidence import calls, history
 from shapefix.checks.registry import Rule, rule
-from shapefix.checks.run import Run, whole_sizes
+from shapefix.checks.run import Run, lineage, whole_sizes
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity, Span
 from shapefix.interpreter.events import Viewed
+from shapefix.interpreter.values import Step
 from shapefix.tensors.layout import has_unknown_strides
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.views import Illegal, Unknown
@@ -154,12 +155,7 @@ def view_as_transpose(event: Viewed, run: Run, this: Rule) -> Iterator[Diagnosti
     order = _permutation(have, want)
     if order is None:
         return
-    # Going back to a shape that these elements had before undoes an earlier view. And who has put a column
-    # in front or behind wants the rows to shift: so are relative positions computed.
-    if any(
-        step.verb in ("joined", "padded") or (step.layout is not None and step.layout.sizes == event.target)
-        for step in lineage(event.tensor)
-    ):
+    if event.call in run.cut_views or any(_means_it(step, event, run) for step in lineage(event.tensor)):
         return
     subject, call = _subject(event), short(event.place.code)
     swap = _swapped(order)
@@ -176,6 +172,17 @@ def view_as_transpose(event: Viewed, run: Run, this: Rule) -> Iterator[Diagnosti
         ],
         fixes=_permute_instead(event, instead),
     )
+
+
+def _means_it(step: Step, event: Viewed, run: Run) -> bool:
+    """Whether an earlier step shows that the elements are meant to be read at another width.
+
+    Relative positions are shifted so: put a column in front, read the rows at another width, drop a part, and
+    read the rest at the old width. And going back to sizes that the tensor had before undoes an earlier view.
+    """
+    if step.verb in ("joined", "padded") or step.place.node in run.cut_views:
+        return True
+    return step.layout is not None and step.layout.sizes == event.target
 
 
 def _permute_instead(event: Viewed, instead: str) -> list[Fix]:

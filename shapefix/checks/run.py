@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import libcst as cst
 
-from shapefix.interpreter.events import Event, InPlaceWrite
+from shapefix.interpreter.events import Event, InPlaceWrite, Viewed
+from shapefix.interpreter.values import Step, TensorValue
 from shapefix.tensors.bounds import at_least
 from shapefix.tensors.layout import Layout, has_unknown_strides, is_contiguous
 from shapefix.tensors.polynomials import ONE, Size
@@ -28,6 +29,19 @@ class Run:
         return frozenset(
             node for event in self.events if isinstance(event, InPlaceWrite) for node in event.tensor.views
         )
+
+    @cached_property
+    def cut_views(self) -> frozenset[cst.CSTNode]:
+        """The calls of a view or reshape whose result was sliced, and then viewed or reshaped once more."""
+        found: set[cst.CSTNode] = set()
+        for event in self.events:
+            if isinstance(event, Viewed):
+                sliced = False
+                for step in lineage(event.tensor):
+                    sliced = sliced or step.verb == "sliced"
+                    if sliced and step.verb in ("viewed", "reshaped"):
+                        found.add(step.place.node)
+        return frozenset(found)
 
     def text(self, size: Size) -> str:
         """A size or stride in the user's words."""
@@ -65,6 +79,14 @@ class Run:
             else:
                 parts[f"{self.text(size)} > 1"] = None
         return " and ".join(parts) or None
+
+
+def lineage(tensor: TensorValue) -> Iterator[Step]:
+    """The steps in the life of the tensor's layout, the latest first."""
+    step = tensor.origin
+    while step is not None:
+        yield step
+        step = step.before
 
 
 def whole_sizes(layout: Layout) -> tuple[Size, ...] | None:

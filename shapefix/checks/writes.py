@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shapefix.checks.evidence import calls, history, lineage
+from shapefix.checks.evidence import calls, history
 from shapefix.checks.layout import short
 from shapefix.checks.registry import Rule, rule
-from shapefix.checks.run import Run
+from shapefix.checks.run import Run, lineage
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity, Span
 from shapefix.interpreter.events import InPlaceWrite
 
