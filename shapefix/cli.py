@@ -96,7 +96,7 @@ def cli() -> None:
     """Find crashes and silent corruption in PyTorch training code before the run does, and repair them."""
 
 
-@cli.command()
+@cli.command(short_help="Report what is wrong.")
 @_shared
 @click.option("--statistics", is_flag=True, help="Only count the findings of each rule.")
 @click.option("--show-files", is_flag=True, help="List the files that would be checked.")
@@ -112,7 +112,7 @@ def check(**given: Any) -> int:
     return check(request(given))
 
 
-@cli.command()
+@cli.command(short_help="Show the repairs as a diff, or make them.")
 @_shared
 @click.option("--apply", is_flag=True, help="Write the repairs; without it, only their diff is shown.")
 def fix(**given: Any) -> int:
@@ -163,19 +163,24 @@ def run(arguments: Sequence[str]) -> int:
 
     prepare_streams()
     try:
-        return cli.main(list(arguments), prog_name="shapefix", standalone_mode=False) or 0
+        # Not cli.main: it would turn a reader who goes away into exit code 1.
+        with cli.make_context("shapefix", list(arguments)) as context:
+            return cli.invoke(context) or 0
+    except click.exceptions.Exit as done:
+        return done.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
         say(error.format_message())
         return 2
     except click.ClickException as error:
-        # The context knows the command that was being read.
-        context = getattr(error, "ctx", None)
-        path = context.command_path if context is not None else "shapefix"
-        message = error.format_message().rstrip(".?")
-        end = "?" if error.format_message().endswith("?") else ""
-        say(f"error: {message[:1].lower()}{message[1:]}{end} (`{path} --help` shows what there is)")
+        message = error.format_message()
+        message = message[:1].lower() + message[1:]
+        if "did you mean" not in message.lower():
+            where = getattr(error, "ctx", None)
+            command = where.command_path if where is not None else "shapefix"
+            message = f"{message.rstrip('.')} (see `{command} --help`)"
+        say(f"error: {message}")
         return 2
-    except (KeyboardInterrupt, click.Abort):
+    except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
         return _nobody_listens()

@@ -51,7 +51,7 @@ def refuse_unparsable(source: SourceText) -> None:
     if _may_nest_deeply(text):
         row = _too_deep_row(text)
         if row is not None:
-            raise Unreadable("is nested too deeply to be parsed", row, 1)
+            raise Unreadable("is nested too deeply to be parsed", row)
 
 
 def _may_nest_deeply(text: str) -> bool:
@@ -105,7 +105,7 @@ def _too_deep_row(text: str) -> int | None:
             elifs += token[0] == "elif"
             if kind == "string":
                 row += token[0].count("\n")
-                if token[0].count("{") > DEEPEST_BRACKETS and _deep_field(token[0]):
+                if _deep_field(token[0]):
                     return row
         if total > LONGEST_CHAIN or elifs > LONGEST_CHAIN:
             return row
@@ -113,15 +113,17 @@ def _too_deep_row(text: str) -> int | None:
 
 
 def _deep_field(string: str) -> bool:
-    """Whether brackets inside an f-string nest too deeply."""
-    if "f" not in string[:2].lower():
+    """Whether what stands in the braces of an f-string nests too deeply."""
+    if len(string) <= DEEPEST_BRACKETS or "f" not in string[:2].lower():
         return False
-    depth = 0
+    depth = chain = 0
     for character in string:
         if character in "([{":
             depth += 1
         elif character in ")]}":
             depth -= 1
-        if depth > DEEPEST_BRACKETS:
+        # Spaces count as well, and words that are operators do not.
+        chain = 0 if depth <= 0 or character == "," else chain + (not character.isalnum())
+        if depth > DEEPEST_BRACKETS or chain > 4 * LONGEST_CHAIN:
             return True
     return False

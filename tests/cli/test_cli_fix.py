@@ -1,0 +1,163 @@
+"""`shapefix fix`: a diff, or repaired files."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from command_line import CALLER, CLEAN, MODEL, REPAIRED_VIEW, SWAPPED, VIEW, program, shapefix
+
+Project = Callable[..., Path]
+
+
+def test_without_apply_it_shows_a_diff_and_writes_nothing(project: Project) -> None:
+    folder = project(train=VIEW)
+    ran = shapefix("fix")
+    assert ran.code == 1
+    assert ran.out.splitlines() == [
+        "--- train.py",
+        "+++ train.py",
+        "@@ -2,4 +2,4 @@",
+        " ",
+        " logits = torch.zeros(4, 6, 8)",
+        " shift = logits[:, :-1, :]",
+        "-flat = shift.view(-1, 8)",
+        "+flat = shift.reshape(-1, 8)",
+    ]
+    assert ran.err == "Would repair 1 finding in 1 file with --apply.\n"
+    assert (folder / "train.py").read_text() == VIEW
+
+
+def test_the_diff_can_be_applied_by_git(project: Project) -> None:
+    folder = project(train=VIEW, other=VIEW)
+    subprocess.run(["git", "apply", "-p0"], input=shapefix("fix").out.encode(), check=True)
+    assert {path.read_text() for path in folder.glob("*.py")} == {REPAIRED_VIEW}
+
+
+def test_the_diff_is_coloured_on_request(project: Project) -> None:
+    project(train=VIEW)
+    assert "\x1b[" in shapefix("fix", "--color", "always").out
+    assert "\x1b[" not in shapefix("fix", "--color", "never").out
+
+
+def test_apply_repairs_and_says_what_remains(project: Project) -> None:
+    folder = project(train=VIEW, mix=SWAPPED)
+    ran = shapefix("fix", "--apply")
+    assert ran.code == 1
+    assert (folder / "train.py").read_text() == REPAIRED_VIEW
+    assert (folder / "mix.py").read_text() == SWAPPED
+    assert ran.out.startswith("train.py: repaired 1 x SF101\nRepaired 1 finding in 1 file.\n")
+    assert "warning[SF103]" in ran.out
+    assert shapefix("fix", "--apply").out.startswith("warning[SF103]")
+
+
+def test_apply_exits_with_0_when_nothing_remains(project: Project) -> None:
+    project(train=VIEW)
+    ran = shapefix("fix", "--apply")
+    assert (ran.code, ran.out) == (0, "train.py: repaired 1 x SF101\nRepaired 1 finding in 1 file.\n")
+    ran = shapefix("fix", "--apply")
+    assert (ran.code, ran.out) == (0, "All checks passed.\n")
+
+
+def test_unsafe_fixes_are_made_on_request(project: Project) -> None:
+    folder = project(mix=SWAPPED)
+    assert shapefix("fix").out == ""
+    assert shapefix("fix", "--apply", "--unsafe-fixes").code == 0
+    assert "x.transpose(1, 2)" in (folder / "mix.py").read_text()
+
+
+def test_the_configuration_may_ask_for_unsafe_fixes(project: Project) -> None:
+    folder = project(mix=SWAPPED)
+    (folder / "shapefix.toml").write_text("unsafe-fixes = true\n")
+    assert "+    return x.transpose(1, 2)" in shapefix("fix").out
+    assert shapefix("fix", "--no-unsafe-fixes").out == ""
+
+
+def test_newlines_encoding_and_mode_are_kept(project: Project) -> None:
+    text = "# -*- coding: latin-1 -*-\n# Größe\n" + VIEW
+    folder = project(train=text.replace("\n", "\r\n").encode("latin-1"))
+    (folder / "train.py").chmod(0o751)
+    assert shapefix("fix", "--apply").code == 0
+    expected = text.replace("shift.view", "shift.reshape").replace("\n", "\r\n").encode("latin-1")
+    assert (folder / "train.py").read_bytes() == expected
+    assert (folder / "train.py").stat().st_mode & 0o777 == 0o751
+
+
+def test_files_that_were_not_given_are_left_alone(project: Project) -> None:
+    folder = project(model=MODEL, train=CALLER)
+    ran = shapefix("fix", "--apply", "train.py")
+    assert ran.code == 1
+    assert (folder / "model.py").read_text() == MODEL
+    assert ran.err == "left alone, because not among the given paths: model.py\n"
+
+
+def test_a_finding_that_another_file_causes_is_repaired_where_it_is(project: Project) -> None:
+    folder = project(model=MODEL, train=CALLER)
+    ran = shapefix("fix", "--apply")
+    assert (ran.code, ran.out) == (0, "model.py: repaired 1 x SF101\nRepaired 1 finding in 1 file.\n")
+    assert (folder / "model.py").read_text() == MODEL.replace("x.view", "x.reshape")
+    assert (folder / "train.py").read_text() == CALLER
+
+
+def test_the_same_with_a_warm_cache(project: Project) -> None:
+    project(model=MODEL, train=CALLER)
+    assert shapefix("check").code == 1
+    assert shapefix("fix", "--apply").code == 0
+    assert shapefix("check").code == 0
+
+
+def test_a_look_at_the_diff_leaves_nothing_false_in_the_cache(project: Project) -> None:
+    project(model=MODEL, train=CALLER, other=VIEW)
+    before = shapefix("check").out
+    assert shapefix("fix").code == 1
+    assert shapefix("check").out == before
+
+
+def test_nothing_to_repair(project: Project) -> None:
+    project(train=CLEAN)
+    ran = shapefix("fix")
+    assert (ran.code, ran.out, ran.err) == (0, "", "Nothing to repair.\n")
+
+
+def test_json_output_holds_what_remains_only(project: Project) -> None:
+    project(train=VIEW, mix=SWAPPED)
+    ran = shapefix("fix", "--apply", "--output-format", "json")
+    assert [finding["code"] for finding in json.loads(ran.out)] == ["SF103"]
+    assert "train.py: repaired 1 x SF101" in ran.err
+
+
+def test_a_broken_file_does_not_keep_others_from_being_repaired(project: Project) -> None:
+    folder = project(broken="import torch\ndef f(:\n", train=VIEW)
+    ran = shapefix("fix", "--apply")
+    assert ran.code == 2
+    assert (folder / "train.py").read_text() == REPAIRED_VIEW
+    assert (folder / "broken.py").read_text() == "import torch\ndef f(:\n"
+    assert "broken.py:2:7: cannot be parsed" in ran.out
+
+
+def test_a_file_that_cannot_be_written_is_one_line(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = project(train=VIEW, zebra=VIEW)
+    real = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: "zebra" not in str(path) and real(path, mode))
+    ran = shapefix("fix", "--apply")
+    assert ran.code == 2
+    assert "error: zebra.py: cannot be written: permission denied\n" in ran.out
+    assert (folder / "train.py").read_text() == REPAIRED_VIEW
+    assert (folder / "zebra.py").read_text() == VIEW
+
+
+def test_standard_input_becomes_standard_output() -> None:
+    data = VIEW.replace("\n", "\r\n").encode("utf-8-sig")
+    ran = program("fix", "-", stdin=data)
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    assert ran.stdout == REPAIRED_VIEW.replace("\n", "\r\n").encode("utf-8-sig")
+
+
+def test_standard_input_that_cannot_be_parsed_comes_out_unchanged() -> None:
+    ran = program("fix", "-", stdin=b"import torch\ndef f(:\n")
+    assert (ran.returncode, ran.stdout) == (2, b"import torch\ndef f(:\n")
+    assert b"cannot be parsed" in ran.stderr

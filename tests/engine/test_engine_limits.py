@@ -1,0 +1,92 @@
+"""What is not given to libcst, because it would take minutes or the whole process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from shapefix.engine.limits import LARGEST, refuse_unparsable
+from shapefix.sources.text import SourceText, Unreadable
+
+
+def nested(kind: str, depth: int) -> str:
+    return {
+        "parentheses": "x = " + "(" * depth + "1" + ")" * depth,
+        "lists": "x = " + "[" * depth + "]" * depth,
+        "unclosed": "x = " + "(" * depth,
+        "dictionaries": "x = " + "{1: " * depth + "1" + "}" * depth,
+        "sums": "x = " + "1 + " * depth + "1",
+        "sums on many rows": "x = (\n" + "    f(a, b)\n    + " * depth + "1\n)",
+        "attributes": "x = a" + ".b" * depth,
+        "calls": "x = a" + "()" * depth,
+        "negations": "x = " + "not " * depth + "1",
+        "signs": "x = " + "-" * depth + "1",
+        "powers": "x = " + "2**" * depth + "2",
+        "lambdas": "x = " + "lambda: " * depth + "1",
+        "choices": "x = " + "1 if a else " * depth + "2",
+        "branches": "if a:\n    pass\n" + "elif f(a, b):\n    pass\n" * depth,
+        "strings": "x = (" + '"a"\n' * depth + ")",
+        "fields": 'x = f"{' + "(" * depth + "1" + ")" * depth + '}"',
+        "sums in a field": 'x = f"{' + "1 + " * depth + '1}"',
+    }[kind] + "\n"
+
+
+KINDS = [
+    *"parentheses lists unclosed dictionaries sums attributes calls negations signs powers lambdas".split(),
+    *"choices branches strings fields".split(),
+    "sums on many rows",
+    "sums in a field",
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_nests_ten_thousand_deep_is_refused(kind: str) -> None:
+    with pytest.raises(Unreadable, match="nested too deeply"):
+        refuse_unparsable(SourceText("x.py", nested(kind, 10_000)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_people_write_is_not(kind: str) -> None:
+    refuse_unparsable(SourceText("x.py", nested(kind, 150)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_whatever_is_let_through_does_not_end_the_process(kind: str) -> None:
+    """The deepest text that passes is parsed, in a process of its own because libcst may take it down."""
+    allowed, refused = 1, 10_000
+    while refused - allowed > 1:
+        middle = (allowed + refused) // 2
+        try:
+            refuse_unparsable(SourceText("x.py", nested(kind, middle)))
+            allowed = middle
+        except Unreadable:
+            refused = middle
+    script = (
+        "import sys, libcst\n"
+        "try: libcst.parse_module(sys.stdin.read())\n"
+        "except (libcst.ParserSyntaxError, RecursionError): pass"
+    )
+    subprocess.run([sys.executable, "-c", script], input=nested(kind, allowed), text=True, check=True)
+
+
+def test_long_flat_texts_are_not_refused() -> None:
+    refuse_unparsable(SourceText("x.py", "x = [" + "1.5, " * 100_000 + "]\n"))
+    refuse_unparsable(SourceText("x.py", "y = x + 1\n" * 50_000))
+    refuse_unparsable(SourceText("x.py", "x = 1 " + "< 2 " * 10_000 + "\n"))
+    refuse_unparsable(SourceText("x.py", f'x = """{"(" * 5_000}"""  # {"(" * 5_000}\n'))
+
+
+def test_the_row_is_named() -> None:
+    with pytest.raises(Unreadable) as caught:
+        refuse_unparsable(SourceText("x.py", 'a = """\n\n"""\n\n' + nested("parentheses", 300)))
+    assert caught.value.row == 5
+
+
+def test_a_large_file_is_refused_in_words_that_help() -> None:
+    with pytest.raises(Unreadable) as caught:
+        refuse_unparsable(SourceText("x.py", "x = 1\n" * (LARGEST // 3)))
+    assert caught.value.message == (
+        "is too large to be analysed (2.0 MB; the limit is 1 MB); exclude it if it is generated"
+    )

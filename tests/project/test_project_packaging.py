@@ -1,0 +1,105 @@
+"""The rule book is found, and both hooks work, wherever shapefix was installed from."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+VIEW = "import torch\n\nx = torch.zeros(4, 6, 8)[:, :-1].view(-1, 8)\n"
+
+
+def run(*command: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(("GIT_", "PYTHONPATH"))}
+    return subprocess.run(
+        list(map(str, command)),
+        cwd=cwd,
+        env=clean | environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def installs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A copy of what is tracked or new in the checkout, in a git repository of its own, to be installed from.
+
+    Skips where pip has no index to install the dependencies of a build from.
+    """
+    folder = tmp_path_factory.mktemp("installs")
+    index = run(
+        sys.executable, "-m", "pip", "download", "--no-deps", "-d", folder, "hatchling>=1.27", cwd=folder
+    )
+    if index.returncode != 0:
+        pytest.skip(f"pip finds no package index here: {index.stderr.strip().splitlines()[-1]}")
+    listed = run("git", "ls-files", "--cached", "--others", "--exclude-standard", cwd=ROOT)
+    if listed.returncode != 0:
+        pytest.skip("not a git checkout")
+    source = folder / "source"
+    for name in listed.stdout.splitlines():
+        path = source / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / name).is_file():
+            shutil.copyfile(ROOT / name, path)
+    _committed(source)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def _committed(folder: Path) -> None:
+    identity = ("-c", "user.name=test", "-c", "user.email=test@example.org")
+    run("git", "init", "-q", cwd=folder)
+    run("git", "add", "-A", cwd=folder)
+    assert run("git", *identity, "commit", "-q", "-m", "all", cwd=folder).returncode == 0
+
+
+@pytest.mark.parametrize("editable", [False, True], ids=["wheel", "editable"])
+def test_an_installed_shapefix_works(installs: Path, tmp_path: Path, editable: bool) -> None:
+    venv = tmp_path / "venv"
+    assert run(sys.executable, "-m", "venv", venv, cwd=tmp_path).returncode == 0
+    source = installs / "source"
+    target = ("-e", source) if editable else (source,)
+    installed = run(venv / "bin" / "pip", "install", "-q", *target, cwd=tmp_path)
+    assert installed.returncode == 0, installed.stderr
+    page = run(venv / "bin" / "shapefix", "explain", "SF101", cwd=tmp_path)
+    assert page.stdout.startswith("# view-across-stride-gap (SF101)")
+    (tmp_path / "train.py").write_text(VIEW)
+    found = run(venv / "bin" / "shapefix", "check", "--output-format", "concise", "train.py", cwd=tmp_path)
+    assert (found.returncode, found.stdout[:22]) == (1, "train.py:3:5: SF101 [*")
+
+
+def test_the_hooks_of_pre_commit(installs: Path, tmp_path: Path) -> None:
+    repository = tmp_path / "repository"
+    repository.mkdir()
+    (repository / "train.py").write_text(VIEW)
+    (repository / "notes.txt").write_text("not Python\n")
+    _committed(repository)
+    pre_commit = Path(sys.executable).parent / "pre-commit"
+
+    def tried(hook: str) -> subprocess.CompletedProcess[str]:
+        return run(
+            *(pre_commit, "try-repo", installs / "source", hook, "--all-files", "--color", "never"),
+            cwd=repository,
+            PRE_COMMIT_HOME=str(tmp_path / "hooks"),
+        )
+
+    checked = tried("shapefix")
+    assert checked.returncode == 1, checked.stdout + checked.stderr
+    assert "train.py:3:5" in checked.stdout
+    assert (repository / "train.py").read_text() == VIEW
+
+    fixed = tried("shapefix-fix")
+    assert fixed.returncode == 1, fixed.stdout + fixed.stderr
+    assert "files were modified by this hook" in fixed.stdout
+    assert (repository / "train.py").read_text() == VIEW.replace(".view", ".reshape")
+
+    assert tried("shapefix").returncode == 0
+    assert tried("shapefix-fix").returncode == 0
