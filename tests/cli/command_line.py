@@ -7,8 +7,12 @@ import io
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
+
+import pytest
 
 from shapefix.cli import run
 
@@ -52,6 +56,25 @@ from model import flatten
 
 flatten(torch.zeros(4, 6, 8)[:, :-1])
 """
+
+
+Project: TypeAlias = Callable[..., Path]
+"""Writes files into an empty working directory and returns it: `project(src__train="...")` for src/train.py."""
+
+
+@pytest.fixture(name="project")
+def project_in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A Project; test modules import this function to have the fixture `project`."""
+    monkeypatch.chdir(tmp_path)
+
+    def make(**files: str | bytes) -> Path:
+        for name, content in files.items():
+            path = tmp_path / f"{name.replace('__', '/')}.py"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return tmp_path
+
+    return make
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_line import CALLER, CLEAN, MODEL, SWAPPED, VIEW, program, shapefix
-
-Project = Callable[..., Path]
+from command_line import CALLER, CLEAN, MODEL, SWAPPED, VIEW, Project, program, project_in_a_folder, shapefix  # noqa: F401
 
 
 def concise(*arguments: str | Path) -> list[str]:

@@ -7,13 +7,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_line import CLEAN, ROOT, VIEW, program, shapefix
-
-Project = Callable[..., Path]
+from command_line import CLEAN, ROOT, VIEW, Project, program, project_in_a_folder, shapefix  # noqa: F401
 
 BAD: dict[str, tuple[bytes, str]] = {
     "syntax": (b"import torch\ndef f(:\n", "syntax.py:2:7: cannot be parsed: invalid syntax"),

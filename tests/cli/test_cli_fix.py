@@ -5,13 +5,20 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from command_line import CALLER, CLEAN, MODEL, REPAIRED_VIEW, SWAPPED, VIEW, program, shapefix
-
-Project = Callable[..., Path]
+from command_line import (  # noqa: F401
+    CALLER,
+    CLEAN,
+    MODEL,
+    REPAIRED_VIEW,
+    SWAPPED,
+    VIEW,
+    Project,
+    program,
+    project_in_a_folder,
+    shapefix,
+)
 
 
 def test_without_apply_it_shows_a_diff_and_writes_nothing(project: Project) -> None:
