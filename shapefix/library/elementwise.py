@@ -10,6 +10,7 @@ from shapefix.library.writes import overwritten
 from shapefix.tensors import dtypes
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.iteration import elementwise
+from shapefix.tensors.layout import contiguous
 
 _COMPARISONS = frozenset(
     "eq ne lt le gt ge isnan isinf isfinite logical_and logical_or logical_not logical_xor isclose "
@@ -21,16 +22,16 @@ _FLOATING = frozenset(
 )
 
 UNARY = (
-    "abs absolute neg negative sqrt rsqrt exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh asin "
-    "acos atan arcsin arccos arctan sigmoid erf erfc erfinv reciprocal square sign sgn round floor ceil trunc "
-    "frac relu logical_not bitwise_not isnan isinf isfinite nan_to_num logit positive deg2rad rad2deg lgamma "
-    "digamma clamp clip clamp_min clamp_max conj_physical"
+    "abs absolute neg negative sqrt rsqrt exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh "
+    "asin acos atan arcsin arccos arctan sigmoid erf erfc erfinv reciprocal square sign sgn round floor "
+    "ceil trunc frac relu logical_not bitwise_not isnan isinf isfinite nan_to_num logit deg2rad rad2deg "
+    "lgamma digamma clamp clip clamp_min clamp_max"
 ).split()
 BINARY = (
-    "add sub subtract mul multiply div divide true_divide floor_divide remainder fmod pow atan2 maximum minimum "
-    "fmax fmin eq ne lt le gt ge greater less greater_equal less_equal not_equal logical_and logical_or "
-    "logical_xor bitwise_and bitwise_or bitwise_xor lerp addcmul addcdiv hypot xlogy logaddexp isclose "
-    "copysign heaviside"
+    "add sub subtract mul multiply div divide true_divide floor_divide remainder fmod pow atan2 maximum "
+    "minimum fmax fmin eq ne lt le gt ge greater less greater_equal less_equal not_equal logical_and "
+    "logical_or logical_xor bitwise_and bitwise_or bitwise_xor lerp addcmul addcdiv hypot xlogy logaddexp "
+    "isclose copysign heaviside"
 ).split()
 OPERATORS = "add sub mul truediv floordiv mod pow and or xor lshift rshift lt le gt ge eq ne".split()
 
@@ -102,7 +103,11 @@ def unary(call: Call, tensor: TensorValue) -> Value:
 
 @function(*(f"operator.{name}" for name in OPERATORS))
 def operator(call: Call) -> Value:
-    return result_of(call, list(call.arguments.positional), call.name.rpartition(".")[2])
+    made = result_of(call, list(call.arguments.positional), call.name.rpartition(".")[2])
+    if call.name == "operator.pow" and is_number(call.value(0)) and made.layout is not None:
+        # The one operation that does not follow the only tensor that it has.
+        made.layout = contiguous(made.layout.sizes)
+    return made
 
 
 @function("operator.neg")
@@ -123,7 +128,7 @@ def where_method(call: Call, tensor: TensorValue) -> Value:
     return result_of(call, [tensor, *call.arguments.positional], "where")
 
 
-ACTIVATIONS = "prelu rrelu gelu hardshrink tanhshrink softsign softplus softshrink tanh sigmoid".split()
+ACTIVATIONS = "prelu gelu hardshrink tanhshrink softsign softplus softshrink tanh sigmoid".split()
 """Those of torch.nn.functional that cannot be told to write into their operand."""
 
 

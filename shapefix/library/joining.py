@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from shapefix.interpreter.calls import Call
+from shapefix.interpreter.calls import Arguments, Call
 from shapefix.interpreter.iteration import each
-from shapefix.interpreter.values import ListValue, TensorValue, Unknown, Value, as_size, as_tensor, elements
+from shapefix.interpreter.values import (
+    Constant,
+    ListValue,
+    TensorValue,
+    Unknown,
+    Value,
+    as_size,
+    as_tensor,
+    elements,
+)
 from shapefix.library.elementwise import result_of
 from shapefix.library.registry import function, operation, tensor_method
 from shapefix.library.tensors import as_result, contiguous_result, number, numbers, sizes_from
@@ -69,7 +78,22 @@ def stack(call: Call) -> Value:
     return as_result(call, layout, "stacked", dtype=_dtype(parts), device=parts[0].device)
 
 
-@function("torch.hstack", "torch.vstack", "torch.dstack", "torch.block_diag", "torch.cartesian_prod")
+@function("torch.vstack", "torch.row_stack", "torch.hstack")
+def stacked_flat(call: Call) -> Value:
+    """cat along the first or second dimension; vectors are rows to vstack, and hstack joins their ends."""
+    parts, _ = _parts(call)
+    ranks = {part.layout.rank if part.layout is not None else None for part in parts}
+    by_rows = not call.name.endswith("hstack")
+    if None in ranks or len(ranks) != 1 or 0 in ranks:
+        return as_result(call, None, "joined", dtype=_dtype(parts))
+    tensors = call.value(0, "tensors") or Unknown()
+    if 1 in ranks and by_rows:
+        return stack(Call(call.ev, "torch.stack", call.place, Arguments([tensors])))
+    dim = Constant(0 if by_rows or 1 in ranks else 1)
+    return cat(Call(call.ev, "torch.cat", call.place, Arguments([tensors, dim])))
+
+
+@function("torch.dstack", "torch.block_diag", "torch.cartesian_prod")
 def joined(call: Call) -> Value:
     return as_result(call, None, "joined", is_contiguous=True)
 
@@ -149,12 +173,18 @@ def masked_select(call: Call, tensor: TensorValue) -> Value:
     return as_result(call, layout, "selected", dtype=tensor.dtype, device=tensor.device)
 
 
-@operation("scatter", "scatter_add", "index_add", "index_fill", "index_copy", "masked_scatter", "index_put")
+@operation("scatter", "scatter_add", "index_add", "index_copy", "masked_scatter")
 def scattered(call: Call, tensor: TensorValue) -> Value:
+    sizes = None if tensor.layout is None else tensor.layout.sizes
+    return contiguous_result(call, sizes, "scattered", dtype=tensor.dtype, device=tensor.device)
+
+
+@operation("index_fill", "index_put", "scatter_reduce")
+def filled(call: Call, tensor: TensorValue) -> Value:
     return result_of(call, [tensor], "scatter")
 
 
-@operation("nonzero", "argwhere", "unique", "bincount", "multinomial", "histc", "unique_consecutive")
+@operation("nonzero", "argwhere", "unique", "bincount", "histc", "unique_consecutive")
 def counted(call: Call, tensor: TensorValue) -> Value:
     if call.name.endswith(("unique", "unique_consecutive")) and call.arguments.keywords:
         return Unknown()

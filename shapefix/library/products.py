@@ -41,7 +41,7 @@ def matmul_operator(call: Call) -> Value:
 @operation("addmm", "baddbmm", "addbmm", "addmv")
 def added_product(call: Call, tensor: TensorValue) -> Value:
     left, right = as_tensor(call.value(0, "mat1")), as_tensor(call.value(1, "mat2"))
-    if left is None or right is None or call.name.endswith("addbmm"):
+    if left is None or right is None or call.name.endswith(".addbmm"):
         return TensorValue()
     return product_of(call, left, right)
 

@@ -89,8 +89,8 @@ def _bound(value: Value) -> int | Size | None:
 def _ranked(call: Call, tensor: TensorValue, entries: list[Value]) -> Layout | None:
     """The layout that an index implies for a tensor of unknown rank, None where it implies none.
 
-    Whoever writes out a trailing `:` has named every dimension. Two slices say that there are two dimensions at
-    least: taken as exactly two, a gap that they leave is there with more dimensions, too.
+    Whoever writes out a trailing `:` has named every dimension. Two slices say that there are two dimensions
+    at least: taken as exactly two, a gap that they leave is there with more dimensions, too.
     """
     basic = all(isinstance(entry, (Slice, Integer)) or _is_int(entry) for entry in entries)
     if not basic or len(entries) < 2:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from shapefix.interpreter.values import NUMBER, LibraryObject, TensorValue, Value
 from shapefix.library import (
+    complex_numbers,
     conversions,
     creation,
     data,
     einops,
     elementwise,
+    execution,
+    initialisation,
     joining,
+    linear_algebra,
     products,
     properties,
     python,
     reductions,
+    sampling,
     subscripts,
     transformers_models,
     views,
@@ -25,6 +30,7 @@ from shapefix.library.nn import (
     containers,
     convolution,
     embedding,
+    grids,
     linear,
     losses,
     module,
@@ -54,6 +60,7 @@ MODULES = (
     containers,
     convolution,
     embedding,
+    grids,
     linear,
     losses,
     module,
@@ -64,6 +71,11 @@ MODULES = (
     data,
     einops,
     transformers_models,
+    complex_numbers,
+    execution,
+    initialisation,
+    linear_algebra,
+    sampling,
 )
 """Importing these fills the tables."""
 
@@ -80,14 +92,15 @@ _TENSOR_TYPES = frozenset(
     "torch._tensor.Tensor".split()
 )
 _TRANSPARENT = frozenset(
-    "torch.enable_grad torch.jit.script torch.jit.export torch.jit.ignore "
-    "torch.compile torch.compiler.disable torch.autocast torch.cuda.amp.autocast torch.amp.autocast "
+    "torch.enable_grad torch.jit.script torch.jit.export torch.jit.ignore torch.compile "
+    "torch.compiler.disable torch.autocast torch.cuda.amp.autocast torch.amp.autocast "
     "torch.jit.script_method torch.cuda.amp.custom_fwd torch.cuda.amp.custom_bwd torch.set_grad_enabled "
-    "torch.amp.custom_fwd torch.amp.custom_bwd functools.wraps functools.lru_cache functools.cache abc.abstractmethod "
-    "typing.overload typing.final typing.no_type_check typing_extensions.override typing.override "
-    "torch.jit.unused torch.fx.wrap jaxtyping.jaxtyped beartype.beartype typing_extensions.deprecated "
-    "transformers.utils.add_start_docstrings transformers.utils.add_start_docstrings_to_model_forward "
-    "transformers.utils.replace_return_docstrings transformers.utils.add_end_docstrings "
+    "torch.amp.custom_fwd torch.amp.custom_bwd functools.wraps functools.lru_cache functools.cache "
+    "abc.abstractmethod typing.overload typing.final typing.no_type_check typing_extensions.override "
+    "typing.override torch.jit.unused torch.fx.wrap jaxtyping.jaxtyped beartype.beartype "
+    "typing_extensions.deprecated transformers.utils.add_start_docstrings "
+    "transformers.utils.add_start_docstrings_to_model_forward transformers.utils.replace_return_docstrings "
+    "transformers.utils.add_end_docstrings"
     "transformers.utils.auto_docstring accelerate.utils.find_executable_batch_size".split()
 )
 _FAILURES = frozenset({"pytest.raises", "contextlib.suppress"})

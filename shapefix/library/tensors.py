@@ -218,7 +218,7 @@ def is_number(value: Value | None) -> bool:
 
 
 def ranked(call: Call, tensor: TensorValue, rank: int) -> Layout:
-    """The layout of a tensor that is used as one of this rank; where its rank was unknown, it is known from here."""
+    """The layout of a tensor used as one of this rank; where the rank was unknown, it is known from here."""
     if tensor.layout is None:
         sizes = [
             tensor.settled(dim) or tensor.settled(dim - rank) or tensor.size(dim, f"size({dim})")

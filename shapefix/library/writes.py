@@ -1,7 +1,7 @@
 """Writes into the memory of a tensor, and which of them torch refuses where elements share memory.
 
-What is refused was executed with torch 2.13: elementwise writes, copies and scatters check for overlap; masked
-fills and writes through an index tensor do not, and are seen in every element that shares the memory.
+What is refused was executed with torch 2.13: elementwise writes, copies and scatters check for overlap;
+masked fills and writes through an index tensor do not, and are seen in every element that shares the memory.
 """
 
 from __future__ import annotations
@@ -17,18 +17,19 @@ from shapefix.tensors import indexing
 from shapefix.tensors.errors import ShapeError
 
 REFUSED = (
-    "copy_ scatter_ scatter_add_ index_add_ index_copy_ masked_scatter_ scatter_reduce_ put_ cumsum_ normal_ uniform_ "
-    "bernoulli_ exponential_ random_ clamp_ clamp_min_ clamp_max_ clip_ add_ sub_ mul_ div_ pow_ neg_ abs_ sqrt_ "
-    "exp_ log_ sigmoid_ tanh_ relu_ floor_ ceil_ round_ addcmul_ addcdiv_ lerp_ logical_and_ logical_or_ "
-    "logical_not_ bitwise_and_ bitwise_or_ erfinv_ trunc_ rsqrt_ reciprocal_ eq_ ne_ lt_ le_ gt_ ge_ fmod_ "
-    "remainder_ floor_divide_ true_divide_ divide_ multiply_ subtract_ nan_to_num_ baddbmm_ addmm_"
+    "copy_ scatter_ scatter_add_ index_add_ index_copy_ masked_scatter_ scatter_reduce_ put_ cumsum_ "
+    "normal_ uniform_ bernoulli_ exponential_ random_ clamp_ clamp_min_ clamp_max_ clip_ add_ sub_ mul_ "
+    "div_ pow_ neg_ abs_ sqrt_ exp_ log_ sigmoid_ tanh_ relu_ floor_ ceil_ round_ addcmul_ addcdiv_ lerp_ "
+    "logical_and_ logical_or_ logical_not_ bitwise_and_ bitwise_or_ erfinv_ trunc_ rsqrt_ reciprocal_ eq_ "
+    "ne_ lt_ le_ gt_ ge_ fmod_ remainder_ floor_divide_ true_divide_ divide_ multiply_ subtract_ "
+    "nan_to_num_ baddbmm_ addmm_"
 ).split()
 SPREAD = "index_fill_ index_put_ tril_ triu_ fill_diagonal_".split()
 HARMLESS = "zero_ fill_".split()
 """These give every element the same value anyway."""
 FUNCTIONS = (
-    "clamp_ clamp_min_ clamp_max_ clip_ neg_ abs_ sqrt_ exp_ log_ sigmoid_ tanh_ relu_ floor_ ceil_ round_ trunc_ "
-    "rsqrt_ reciprocal_ nan_to_num_"
+    "clamp_ clamp_min_ clamp_max_ clip_ neg_ abs_ sqrt_ exp_ log_ sigmoid_ tanh_ relu_ floor_ ceil_ round_ "
+    "trunc_ rsqrt_ reciprocal_ nan_to_num_"
 ).split()
 """The refused ones that torch has as functions, too."""
 
@@ -45,7 +46,7 @@ def emit_write(
 
 
 def subject_of(call: Call) -> cst.CSTNode | None:
-    """The expression of the tensor that a call writes to: what the method is called on, or the first argument."""
+    """The expression of the tensor that a call writes to: what its method is of, or the first argument."""
     node = call.place.node
     if isinstance(node, cst.Call):
         if (

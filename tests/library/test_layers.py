@@ -571,7 +571,7 @@ def test_an_output_whose_rank_is_unknown_knows_its_last_size() -> None:
             B, T, C = nn.GRU(8, 5, batch_first=True, bidirectional=True)(x)[0].shape
             reveal(torch.zeros(B, C))
         """
-    assert layouts(source) == ["(B, 10) strides (10, 1)"]
+    assert layouts(source)[0].endswith(", 10) strides (10, 1)")
 
 
 def test_what_torch_would_refuse_is_left_unknown() -> None:

@@ -24,7 +24,6 @@ from shapefix.tensors.quotients import floor_divide
 @layer("ReLU", "ReLU6", "SELU", "SiLU", "Mish", "Hardswish", "Hardsigmoid", takes="inplace=False")
 @layer("Hardtanh", takes="min_val=-1.0, max_val=1.0, inplace=False, min_value=None, max_value=None")
 @layer("LeakyReLU", takes="negative_slope=0.01, inplace=False")
-@layer("RReLU", takes="lower=0.125, upper=0.3333333333333333, inplace=False")
 @layer("Threshold", takes="threshold, value, inplace=False")
 @functional("relu", "relu6", "selu", "silu", "mish", "hardswish", "hardsigmoid", takes="input, inplace=False")
 @functional("elu", "celu", takes="input, alpha=1.0, inplace=False")
@@ -40,9 +39,12 @@ def activation(call: Call, given: Given) -> Value:
     return in_place(call, tensor, given, lambda: result_of(call, [tensor], "activated"))
 
 
+@layer("RReLU", takes="lower=0.125, upper=0.3333333333333333, inplace=False")
+@functional("rrelu", takes="input, lower=0.125, upper=0.3333333333333333, training=False, inplace=False")
 @layer("LogSigmoid")
 @functional("logsigmoid", takes="input")
-def log_sigmoid(call: Call, given: Given) -> Value:
+def copied_by_backend(call: Call, given: Given) -> Value:
+    """Elementwise, but it depends on the backend whether a permuted order is kept."""
     tensor = given.tensor("input")
     layout = None if tensor is None or tensor.layout is None else tensor.layout
     if layout is not None:

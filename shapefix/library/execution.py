@@ -1,0 +1,49 @@
+"""How torch runs code: scripting, checkpointing, wrappers that change nothing about a tensor."""
+
+from __future__ import annotations
+
+from shapefix.interpreter.calls import Arguments, Call, call_value
+from shapefix.interpreter.values import FALSE, TRUE, TensorValue, TupleValue, Unknown, Value, elements
+from shapefix.library.registry import function
+from shapefix.library.tensors import as_result
+from shapefix.tensors.layout import Layout
+
+
+@function("torch.jit.is_scripting")
+def is_scripting(call: Call) -> Value:
+    """Whoever runs a script as Python is not inside of TorchScript."""
+    return FALSE
+
+
+@function("torch.is_tensor")
+def is_tensor(call: Call) -> Value:
+    given = call.value(0, "obj")
+    return TRUE if isinstance(given, TensorValue) and given.certain else Unknown()
+
+
+@function("torch.autograd.Variable")
+def variable(call: Call) -> Value:
+    return call.value(0, "data") or Unknown()
+
+
+@function("torch.Size")
+def sizes(call: Call) -> Value:
+    items = elements(call.value(0))
+    return Unknown() if items is None else TupleValue(items)
+
+
+@function("torch.utils.checkpoint.checkpoint")
+def checkpointed(call: Call) -> Value:
+    """The function is called with the arguments, now and once more for the gradients."""
+    own = ("use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug")
+    given = call.arguments
+    if not given.positional:
+        return Unknown()
+    keywords = {name: value for name, value in given.keywords.items() if name not in own}
+    arguments = Arguments(given.positional[1:], keywords, given.open, given.starred)
+    return call_value(call.ev, given.positional[0], arguments, call.place.node)
+
+
+@function("torch.nn.utils.clip_grad_norm_")
+def total_norm(call: Call) -> Value:
+    return as_result(call, Layout((), ()), "reduced")

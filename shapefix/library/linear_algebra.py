@@ -1,0 +1,53 @@
+"""Norms, diagonals and decompositions."""
+
+from __future__ import annotations
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.values import Constant, TensorValue, Value
+from shapefix.library.registry import operation, tensor_function
+from shapefix.library.tensors import as_result, contiguous_result, flag, number, numbers
+from shapefix.tensors import indexing, results
+from shapefix.tensors.layout import Layout, contiguous, unknown_strides
+
+
+@tensor_function("torch.linalg.norm", "torch.linalg.vector_norm")
+def norm(call: Call, tensor: TensorValue) -> Value:
+    """norm(x, ord, dim, keepdim): over all dimensions where none is named."""
+    given, keepdim = call.value(1, "dim"), flag(call, 2, "keepdim")
+    dims = numbers(given)
+    whole = given is None or (isinstance(given, Constant) and given.value is None)
+    layout: Layout | None = None
+    if whole and keepdim is False and not call.arguments.open:
+        layout = Layout((), ())
+    elif tensor.layout is not None and keepdim is not None and (whole or dims is not None):
+        layout = results.reduce(tensor.layout, dims, keepdim)
+    return as_result(call, layout, "reduced", dtype=tensor.dtype, device=tensor.device, is_contiguous=True)
+
+
+@operation("inverse")
+@tensor_function("torch.linalg.inv")
+def inverse(call: Call, tensor: TensorValue) -> Value:
+    """LAPACK returns columns first, other backends do not."""
+    layout = None if tensor.layout is None else unknown_strides(tensor.layout.sizes)
+    return as_result(call, layout, "inverted", dtype=tensor.dtype, device=tensor.device)
+
+
+@operation("trace")
+@tensor_function("torch.linalg.det")
+def number_of_matrix(call: Call, tensor: TensorValue) -> Value:
+    sizes = None if tensor.layout is None else tensor.layout.sizes[:-2]
+    return contiguous_result(call, sizes, "reduced", dtype=tensor.dtype, device=tensor.device)
+
+
+@operation("diag")
+def diag(call: Call, tensor: TensorValue) -> Value:
+    """The diagonal of a matrix, or a matrix with this diagonal: a copy either way."""
+    offset = number(call, 0, "diagonal", 0)
+    layout: Layout | None = None
+    if tensor.layout is not None and offset is not None:
+        if tensor.layout.rank == 1:
+            size = tensor.layout.sizes[0] + abs(offset)
+            layout = contiguous((size, size))
+        elif tensor.layout.rank == 2:
+            layout = contiguous(indexing.diagonal(tensor.layout, offset, 0, 1).sizes)
+    return as_result(call, layout, "diagonal taken", dtype=tensor.dtype, device=tensor.device)
