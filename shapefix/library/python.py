@@ -1,4 +1,4 @@
-"""Python's own functions, and the parts of the standard library that carry facts on."""
+"""Python's own functions: iteration, questions about objects, and `reveal`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,9 @@ from shapefix.interpreter.calls import Arguments, Call, call_value
 from shapefix.interpreter.classes import lineage
 from shapefix.interpreter.events import Revealed
 from shapefix.interpreter.iteration import each, iterate
-from shapefix.interpreter.joins import join
-from shapefix.interpreter.truth import truth
 from shapefix.interpreter.values import (
     FALSE,
     NONE,
-    NUMBER,
     TRUE,
     ClassValue,
     Constant,
@@ -22,20 +19,16 @@ from shapefix.interpreter.values import (
     Integer,
     LibraryObject,
     ListValue,
-    Number,
     Reference,
-    Shape,
     TensorValue,
     TupleValue,
     Unknown,
     Value,
-    as_size,
     elements,
     integer,
 )
 from shapefix.library.registry import derives, function, method
-from shapefix.tensors.polynomials import Size, product
-from shapefix.tensors.quotients import maximum, minimum
+from shapefix.tensors.polynomials import Size
 
 LONGEST_RANGE = 64
 
@@ -70,6 +63,10 @@ def length(call: Call) -> Value:
         return integer(value.size(0)) if value.layout is None or value.layout.rank else Unknown()
     if isinstance(value, Constant) and isinstance(value.value, (str, bytes)):
         return Constant(len(value.value))
+    if isinstance(value, LibraryObject):
+        method_ = call.ev.library.method(value.kind, "__len__")
+        if method_ is not None:
+            return method_(Call(call.ev, f"{value.kind}.__len__", call.place, Arguments(), value))
     if isinstance(value, Unknown) and value.hint:
         return value.attribute("__len__") if value.tensor is None else integer(value.tensor.size(0))
     return Unknown()
@@ -132,112 +129,6 @@ def wrapped(call: Call) -> Value:
 @function("builtins.next")
 def next_(call: Call) -> Value:
     return each(call.ev, iterate(call.ev, call.value(0) or Unknown(), call.place.node))
-
-
-@function("builtins.list", "builtins.tuple", "builtins.sorted", "builtins.set", "builtins.frozenset")
-def container(call: Call) -> Value:
-    kind = call.name.rpartition(".")[2]
-    given = call.value(0)
-    if given is None:
-        return TupleValue(()) if kind == "tuple" else ListValue(())
-    if isinstance(given, Shape):
-        return given
-    iterable = iterate(call.ev, given, call.place.node)
-    items = elements(iterable)
-    if kind in ("list", "tuple") and items is not None:
-        return ListValue(items) if kind == "list" else TupleValue(items)
-    return ListValue(None, each(call.ev, iterable))
-
-
-@function("builtins.dict", "collections.OrderedDict")
-def dictionary(call: Call) -> Value:
-    given = call.value(0)
-    fields: dict[object, Value] = {}
-    closed = not call.arguments.open
-    if isinstance(given, DictValue):
-        fields.update(given.fields)
-        closed = closed and given.closed
-    elif given is not None:
-        closed = False
-        pairs = elements(given)
-        if pairs is not None and all(isinstance(p, TupleValue) and len(p.items) == 2 for p in pairs):
-            keyed = [p.items for p in pairs if isinstance(p, TupleValue) and isinstance(p.items[0], Constant)]
-            closed = len(keyed) == len(pairs)
-            fields.update((key.value, item) for key, item in keyed if isinstance(key, Constant))
-    fields.update(call.arguments.keywords)
-    return DictValue(fields, closed)
-
-
-@function("builtins.int", "builtins.round", "math.floor", "math.ceil", "operator.index")
-def integral(call: Call) -> Value:
-    value = call.value(0)
-    if isinstance(value, Integer):
-        return value
-    if isinstance(value, Constant):
-        try:
-            return Constant(int(value.value))
-        except (TypeError, ValueError, OverflowError):
-            return Unknown()
-    return Unknown()
-
-
-@function(
-    "builtins.float", "math.sqrt", "math.log", "math.log2", "math.exp", "math.pow", "math.cos", "time.time"
-)
-def real(call: Call) -> Value:
-    return NUMBER
-
-
-@function("builtins.abs", "builtins.pow")
-def magnitude(call: Call) -> Value:
-    value = call.value(0)
-    return NUMBER if isinstance(value, (Number, Integer)) else Unknown()
-
-
-@function("builtins.bool")
-def boolean(call: Call) -> Value:
-    known = truth(call.value(0) or FALSE)
-    return Unknown() if known is None else (TRUE if known else FALSE)
-
-
-@function("builtins.min", "builtins.max")
-def extreme(call: Call) -> Value:
-    items = call.arguments.positional if len(call.arguments.positional) > 1 else elements(call.value(0))
-    if not items or call.arguments.keywords:
-        return Unknown()
-    choose = minimum if call.name.endswith("min") else maximum
-    if not all(isinstance(item, (Constant, Integer)) for item in items):
-        return Unknown()
-    result: Size | None = None
-    for item in items:
-        size = as_size(item)
-        if size is None:
-            return Unknown()
-        result = size if result is None else choose(result, size)
-    return Unknown() if result is None else integer(result)
-
-
-@function("math.prod", "numpy.prod")
-def product_(call: Call) -> Value:
-    items = elements(call.value(0))
-    if items is None or not all(isinstance(item, (Constant, Integer)) for item in items):
-        return Unknown()
-    sizes = [size for size in map(as_size, items) if size is not None]
-    return integer(product(sizes)) if len(sizes) == len(items) else Unknown()
-
-
-@function("builtins.sum")
-def sum_(call: Call) -> Value:
-    items = elements(call.value(0))
-    if items is None or not all(isinstance(item, (Constant, Integer)) for item in items):
-        return Unknown()
-    total = Size.of(0)
-    for item in items:
-        size = as_size(item)
-        if size is None:
-            return Unknown()
-        total = total + size
-    return integer(total)
 
 
 @function("builtins.isinstance")
@@ -364,114 +255,3 @@ def map_(call: Call) -> Value:
             tuple(call_value(call.ev, target, Arguments([item]), call.place.node) for item in items)
         )
     return ListValue(None, call_value(call.ev, target, Arguments([each(call.ev, iterable)]), call.place.node))
-
-
-@function("builtins.list.append", "builtins.list.extend", "builtins.list.insert")
-def grow(call: Call) -> Value:
-    owner = call.receiver
-    if not isinstance(owner, ListValue):
-        return NONE
-    name = call.name.rpartition(".")[2]
-    added = call.value(1 if name == "insert" else 0) or Unknown()
-    items = owner.items
-    if name == "append" and items is not None:
-        call.ev.journal.write(owner.fields, "items", (*items, added))
-        return NONE
-    more = elements(added)
-    if name == "extend" and items is not None and more is not None:
-        call.ev.journal.write(owner.fields, "items", (*items, *more))
-        return NONE
-    if name == "extend":
-        added = each(call.ev, added)
-    element = each(call.ev, owner) if items or owner.element is not None else added
-    call.ev.journal.write(owner.fields, "items", None)
-    call.ev.journal.write(owner.fields, "element", join(element, added))
-    return NONE
-
-
-@function(
-    "builtins.list.pop",
-    "builtins.list.clear",
-    "builtins.list.remove",
-    "builtins.list.sort",
-    "builtins.list.reverse",
-)
-def shrink(call: Call) -> Value:
-    owner = call.receiver
-    if not isinstance(owner, ListValue):
-        return Unknown()
-    element = each(call.ev, owner)
-    items = owner.items
-    if call.name.endswith(".pop") and not call.arguments.positional and items:
-        call.ev.journal.write(owner.fields, "items", items[:-1])
-        return items[-1]
-    call.ev.journal.write(owner.fields, "items", None)
-    call.ev.journal.write(owner.fields, "element", element)
-    return element if call.name.endswith(".pop") else NONE
-
-
-@function("builtins.dict.items")
-def items_(call: Call) -> Value:
-    owner = call.receiver
-    if isinstance(owner, DictValue) and owner.closed:
-        return ListValue(tuple(TupleValue((Constant(k), v)) for k, v in owner.fields.items()))
-    return ListValue(None, TupleValue((Unknown(), Unknown())))
-
-
-@function("builtins.dict.keys")
-def keys(call: Call) -> Value:
-    owner = call.receiver
-    if isinstance(owner, DictValue) and owner.closed:
-        return ListValue(tuple(Constant(k) for k in owner.fields))
-    return ListValue(None)
-
-
-@function("builtins.dict.values")
-def values(call: Call) -> Value:
-    owner = call.receiver
-    if isinstance(owner, DictValue) and owner.closed:
-        return ListValue(tuple(owner.fields.values()))
-    return ListValue(None)
-
-
-@function("builtins.dict.get", "builtins.dict.pop", "builtins.dict.setdefault")
-def get(call: Call) -> Value:
-    owner, key = call.receiver, call.value(0)
-    if not (isinstance(owner, DictValue) and isinstance(key, Constant)):
-        return Unknown()
-    name = call.name.rpartition(".")[2]
-    if key.value in owner.fields:
-        found = owner.fields[key.value]
-        if name == "pop":
-            call.ev.journal.delete(owner.fields, key.value)
-        return found
-    default = call.value(1) or NONE
-    if not owner.closed:
-        return Unknown()
-    if name == "setdefault":
-        call.ev.journal.write(owner.fields, key.value, default)
-    return default
-
-
-@function("builtins.dict.update")
-def update(call: Call) -> Value:
-    owner, other = call.receiver, call.value(0)
-    if isinstance(owner, DictValue):
-        if isinstance(other, DictValue):
-            for key, value in other.fields.items():
-                call.ev.journal.write(owner.fields, key, value)
-        if other is not None and not (isinstance(other, DictValue) and other.closed):
-            owner.closed = False
-        for name, value in call.arguments.keywords.items():
-            call.ev.journal.write(owner.fields, name, value)
-    return NONE
-
-
-@function("builtins.list.copy", "builtins.dict.copy", "copy.copy", "copy.deepcopy")
-def duplicate(call: Call) -> Value:
-    value = call.receiver if call.receiver is not None else call.value(0)
-    if isinstance(value, ListValue):
-        return ListValue(value.items, value.element)
-    if isinstance(value, DictValue):
-        return DictValue(dict(value.fields), value.closed)
-    return value if isinstance(value, (Constant, Integer, TupleValue)) else Unknown()

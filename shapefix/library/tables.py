@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from shapefix.interpreter.values import NUMBER, LibraryObject, TensorValue, Value
 from shapefix.library import (
+    accelerate,
+    builtin_containers,
     complex_numbers,
     conversions,
     creation,
@@ -14,6 +16,7 @@ from shapefix.library import (
     initialisation,
     joining,
     linear_algebra,
+    numbers,
     products,
     properties,
     python,
@@ -43,10 +46,12 @@ from shapefix.library.registry import BASES, FUNCTIONS, Handler, derives, lookup
 from shapefix.library.transformers_models import kind_of
 
 MODULES = (
+    builtin_containers,
     conversions,
     creation,
     elementwise,
     joining,
+    numbers,
     products,
     properties,
     python,
@@ -71,6 +76,7 @@ MODULES = (
     data,
     einops,
     transformers_models,
+    accelerate,
     complex_numbers,
     execution,
     initialisation,

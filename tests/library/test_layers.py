@@ -428,7 +428,7 @@ def test_containers() -> None:
         for name, head in heads.items():
             reveal(head(y))
         scales = nn.ParameterList([nn.Parameter(torch.ones(3)), torch.zeros(3, 1)])
-        reveal(scales[1])
+        reveal(scales[1]), reveal(len(scales)), reveal(torch.zeros(len(layers)))
         changed = nn.Sequential(nn.Linear(3, 4), nn.ReLU())
         changed[0] = nn.Linear(3, 7)
         reveal(changed(y))

@@ -74,8 +74,8 @@ def test_every_torch_class_exists() -> None:
     assert misspelt([name for name in BASES if name.startswith("torch.")]) == []
 
 
-def test_every_transformers_class_exists() -> None:
-    names = [name for name in (*FUNCTIONS, *BASES) if name.startswith("transformers.")]
+def test_every_class_of_transformers_and_accelerate_exists() -> None:
+    names = [name for name in (*FUNCTIONS, *BASES) if name.startswith(("transformers.", "accelerate."))]
     assert misspelt(names) == []
 
 

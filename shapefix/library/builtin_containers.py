@@ -1,0 +1,165 @@
+"""Python's containers: making them, and what their methods do to their contents."""
+
+from __future__ import annotations
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.iteration import each, iterate
+from shapefix.interpreter.joins import join
+from shapefix.interpreter.values import (
+    NONE,
+    Constant,
+    DictValue,
+    Integer,
+    ListValue,
+    Shape,
+    TupleValue,
+    Unknown,
+    Value,
+    elements,
+)
+from shapefix.library.registry import function
+
+
+@function("builtins.list", "builtins.tuple", "builtins.sorted", "builtins.set", "builtins.frozenset")
+def container(call: Call) -> Value:
+    kind = call.name.rpartition(".")[2]
+    given = call.value(0)
+    if given is None:
+        return TupleValue(()) if kind == "tuple" else ListValue(())
+    if isinstance(given, Shape):
+        return given
+    iterable = iterate(call.ev, given, call.place.node)
+    items = elements(iterable)
+    if kind in ("list", "tuple") and items is not None:
+        return ListValue(items) if kind == "list" else TupleValue(items)
+    return ListValue(None, each(call.ev, iterable))
+
+
+@function("builtins.dict", "collections.OrderedDict")
+def dictionary(call: Call) -> Value:
+    given = call.value(0)
+    fields: dict[object, Value] = {}
+    closed = not call.arguments.open
+    if isinstance(given, DictValue):
+        fields.update(given.fields)
+        closed = closed and given.closed
+    elif given is not None:
+        closed = False
+        pairs = elements(given)
+        if pairs is not None and all(isinstance(p, TupleValue) and len(p.items) == 2 for p in pairs):
+            keyed = [p.items for p in pairs if isinstance(p, TupleValue) and isinstance(p.items[0], Constant)]
+            closed = len(keyed) == len(pairs)
+            fields.update((key.value, item) for key, item in keyed if isinstance(key, Constant))
+    fields.update(call.arguments.keywords)
+    return DictValue(fields, closed)
+
+
+@function("builtins.list.append", "builtins.list.extend", "builtins.list.insert")
+def grow(call: Call) -> Value:
+    owner = call.receiver
+    if not isinstance(owner, ListValue):
+        return NONE
+    name = call.name.rpartition(".")[2]
+    added = call.value(1 if name == "insert" else 0) or Unknown()
+    items = owner.items
+    if name == "append" and items is not None:
+        call.ev.journal.write(owner.fields, "items", (*items, added))
+        return NONE
+    more = elements(added)
+    if name == "extend" and items is not None and more is not None:
+        call.ev.journal.write(owner.fields, "items", (*items, *more))
+        return NONE
+    if name == "extend":
+        added = each(call.ev, added)
+    element = each(call.ev, owner) if items or owner.element is not None else added
+    call.ev.journal.write(owner.fields, "items", None)
+    call.ev.journal.write(owner.fields, "element", join(element, added))
+    return NONE
+
+
+@function(
+    "builtins.list.pop",
+    "builtins.list.clear",
+    "builtins.list.remove",
+    "builtins.list.sort",
+    "builtins.list.reverse",
+)
+def shrink(call: Call) -> Value:
+    owner = call.receiver
+    if not isinstance(owner, ListValue):
+        return Unknown()
+    element = each(call.ev, owner)
+    items = owner.items
+    if call.name.endswith(".pop") and not call.arguments.positional and items:
+        call.ev.journal.write(owner.fields, "items", items[:-1])
+        return items[-1]
+    call.ev.journal.write(owner.fields, "items", None)
+    call.ev.journal.write(owner.fields, "element", element)
+    return element if call.name.endswith(".pop") else NONE
+
+
+@function("builtins.dict.items")
+def items_(call: Call) -> Value:
+    owner = call.receiver
+    if isinstance(owner, DictValue) and owner.closed:
+        return ListValue(tuple(TupleValue((Constant(k), v)) for k, v in owner.fields.items()))
+    return ListValue(None, TupleValue((Unknown(), Unknown())))
+
+
+@function("builtins.dict.keys")
+def keys(call: Call) -> Value:
+    owner = call.receiver
+    if isinstance(owner, DictValue) and owner.closed:
+        return ListValue(tuple(Constant(k) for k in owner.fields))
+    return ListValue(None)
+
+
+@function("builtins.dict.values")
+def values(call: Call) -> Value:
+    owner = call.receiver
+    if isinstance(owner, DictValue) and owner.closed:
+        return ListValue(tuple(owner.fields.values()))
+    return ListValue(None)
+
+
+@function("builtins.dict.get", "builtins.dict.pop", "builtins.dict.setdefault")
+def get(call: Call) -> Value:
+    owner, key = call.receiver, call.value(0)
+    if not (isinstance(owner, DictValue) and isinstance(key, Constant)):
+        return Unknown()
+    name = call.name.rpartition(".")[2]
+    if key.value in owner.fields:
+        found = owner.fields[key.value]
+        if name == "pop":
+            call.ev.journal.delete(owner.fields, key.value)
+        return found
+    default = call.value(1) or NONE
+    if not owner.closed:
+        return Unknown()
+    if name == "setdefault":
+        call.ev.journal.write(owner.fields, key.value, default)
+    return default
+
+
+@function("builtins.dict.update")
+def update(call: Call) -> Value:
+    owner, other = call.receiver, call.value(0)
+    if isinstance(owner, DictValue):
+        if isinstance(other, DictValue):
+            for key, value in other.fields.items():
+                call.ev.journal.write(owner.fields, key, value)
+        if other is not None and not (isinstance(other, DictValue) and other.closed):
+            owner.closed = False
+        for name, value in call.arguments.keywords.items():
+            call.ev.journal.write(owner.fields, name, value)
+    return NONE
+
+
+@function("builtins.list.copy", "builtins.dict.copy", "copy.copy", "copy.deepcopy")
+def duplicate(call: Call) -> Value:
+    value = call.receiver if call.receiver is not None else call.value(0)
+    if isinstance(value, ListValue):
+        return ListValue(value.items, value.element)
+    if isinstance(value, DictValue):
+        return DictValue(dict(value.fields), value.closed)
+    return value if isinstance(value, (Constant, Integer, TupleValue)) else Unknown()

@@ -1,0 +1,94 @@
+"""Python's numbers: conversions, extremes, sums and products of sizes."""
+
+from __future__ import annotations
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.truth import truth
+from shapefix.interpreter.values import (
+    FALSE,
+    NUMBER,
+    TRUE,
+    Constant,
+    Integer,
+    Number,
+    Unknown,
+    Value,
+    as_size,
+    elements,
+    integer,
+)
+from shapefix.library.registry import function
+from shapefix.tensors.polynomials import Size, product
+from shapefix.tensors.quotients import maximum, minimum
+
+
+@function("builtins.int", "builtins.round", "math.floor", "math.ceil", "operator.index")
+def integral(call: Call) -> Value:
+    value = call.value(0)
+    if isinstance(value, Integer):
+        return value
+    if isinstance(value, Constant):
+        try:
+            return Constant(int(value.value))
+        except (TypeError, ValueError, OverflowError):
+            return Unknown()
+    return Unknown()
+
+
+@function(
+    "builtins.float", "math.sqrt", "math.log", "math.log2", "math.exp", "math.pow", "math.cos", "time.time"
+)
+def real(call: Call) -> Value:
+    return NUMBER
+
+
+@function("builtins.abs", "builtins.pow")
+def magnitude(call: Call) -> Value:
+    value = call.value(0)
+    return NUMBER if isinstance(value, (Number, Integer)) else Unknown()
+
+
+@function("builtins.bool")
+def boolean(call: Call) -> Value:
+    known = truth(call.value(0) or FALSE)
+    return Unknown() if known is None else (TRUE if known else FALSE)
+
+
+@function("builtins.min", "builtins.max")
+def extreme(call: Call) -> Value:
+    items = call.arguments.positional if len(call.arguments.positional) > 1 else elements(call.value(0))
+    if not items or call.arguments.keywords:
+        return Unknown()
+    choose = minimum if call.name.endswith("min") else maximum
+    if not all(isinstance(item, (Constant, Integer)) for item in items):
+        return Unknown()
+    result: Size | None = None
+    for item in items:
+        size = as_size(item)
+        if size is None:
+            return Unknown()
+        result = size if result is None else choose(result, size)
+    return Unknown() if result is None else integer(result)
+
+
+@function("math.prod", "numpy.prod")
+def product_(call: Call) -> Value:
+    items = elements(call.value(0))
+    if items is None or not all(isinstance(item, (Constant, Integer)) for item in items):
+        return Unknown()
+    sizes = [size for size in map(as_size, items) if size is not None]
+    return integer(product(sizes)) if len(sizes) == len(items) else Unknown()
+
+
+@function("builtins.sum")
+def sum_(call: Call) -> Value:
+    items = elements(call.value(0))
+    if items is None or not all(isinstance(item, (Constant, Integer)) for item in items):
+        return Unknown()
+    total = Size.of(0)
+    for item in items:
+        size = as_size(item)
+        if size is None:
+            return Unknown()
+        total = total + size
+    return integer(total)
