@@ -59,7 +59,7 @@ flatten(torch.zeros(4, 6, 8)[:, :-1])
 
 
 Project: TypeAlias = Callable[..., Path]
-"""Writes files into an empty folder, goes there and returns it: `project(src__train="...")` for src/train.py."""
+"""Writes files into an empty folder, which it returns: `project(src__train="...")` makes src/train.py."""
 
 
 @pytest.fixture(name="project")
