@@ -36,7 +36,7 @@ class Analysis:
     """What is found in a run of one file.
 
     diagnostics may lie in other files of the project. probes are the files and missing paths that the answer
-    rests on, besides the file itself. bounded counts the calls that were not followed because a bound was hit.
+    rests on, besides the file itself. bounded counts the calls that were not followed: a bound was hit.
     reveals are the answers to `reveal(x)`.
     """
 
@@ -112,7 +112,7 @@ class Analyst:
         return Module(source.path, name, source.text, cst.parse_module(source.text))
 
     def analyse(self, path: str, source: SourceText) -> Analysis:
-        """What the rules find in a run of the file at path (absolute). Never raises: what fails is a Failure."""
+        """What the rules find in a run of the file at path (absolute). Never raises: that is a Failure."""
         files = _ProjectFiles(self._project, self._cache)
         limit = sys.getrecursionlimit()
         sys.setrecursionlimit(max(limit, DEEPEST_RECURSION))

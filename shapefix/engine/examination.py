@@ -1,7 +1,7 @@
 """The main job: the paths of the command line in, everything that is known about them out."""
 
 # Paths are plain strings here, as in sources.
-# ruff: noqa: PTH100, PTH109, PTH118
+# ruff: noqa: PTH100, PTH109, PTH112, PTH118
 
 from __future__ import annotations
 
@@ -71,7 +71,8 @@ class Examination:
             self._names[path] = standard_input.filename or "-"
             self._texts.lay_over(path, standard_input.data)
         self._written = Written(self._names)
-        self._run = Run(settings, self._texts)
+        folders = [os.path.realpath(path) for path in paths if os.path.isdir(path)]
+        self._run = Run(settings, self._texts, folders)
         self._findings = Findings(settings, self._texts, self._names.keys())
         self._imports: dict[str, frozenset[str]] = {}
         self._failed_repairs: list[Failure] = []

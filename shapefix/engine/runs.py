@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from shapefix.diagnostics import Failure
@@ -30,12 +30,16 @@ class _Miss:
 
 
 class Run:
-    """Answers for many files, with what they share: texts, caches, and where their projects start."""
+    """Answers for many files, with what they share: texts, caches, and where their projects start.
 
-    def __init__(self, settings: Settings, texts: Texts) -> None:
+    folders are absolute: files below one of them belong together where nothing else tells their project.
+    """
+
+    def __init__(self, settings: Settings, texts: Texts, folders: Sequence[str] = ()) -> None:
         self.settings = settings
         self.texts = texts
         self._caches: dict[tuple[str, str, frozenset[str]], Cache] = {}
+        self._folders = sorted(folders, key=len)
         self._roots: dict[str, str] = {}
 
     def ask(self, paths: Iterable[str], take: Callable[[Answer], None]) -> None:
@@ -67,7 +71,8 @@ class Run:
         folder = os.path.dirname(path)  # noqa: PTH120
         root = self._roots.get(folder)
         if root is None:
-            root = self._roots[folder] = project_root(path)
+            around = (each for each in self._folders if os.path.commonpath((each, folder)) == each)
+            root = self._roots[folder] = project_root(path, next(around, None))
         return Question(path, data, root, self.settings.rules(path))
 
     def forget(self, path: str) -> None:

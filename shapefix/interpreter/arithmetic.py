@@ -87,9 +87,10 @@ def concerns_tensors(left: Value, right: Value) -> bool:
 
 
 def _is_tensor(value: Value) -> bool:
-    return isinstance(value, TensorValue) or (
-        isinstance(value, Unknown) and value.tensor is not None and value.tensor.certain
-    )
+    if isinstance(value, Unknown) and value.tensor is not None:
+        # What has a shape is an array, and no int.
+        return value.tensor.certain or value.tensor.layout is not None
+    return isinstance(value, TensorValue)
 
 
 def operate(ev: Evaluator, kind: type, left: Value, right: Value, node: cst.CSTNode) -> Value:
@@ -151,7 +152,10 @@ def _symbolic(kind: type, left: Value, right: Value) -> Value:
         return Unknown()
     if kind in (cst.FloorDivide, cst.Modulo) and b.value == 0:
         return Unknown()
-    return integer(function(a, b))
+    size = function(a, b)
+    # `i + 1` of an unknown i may as well be a tensor, or a float.
+    unsure = isinstance(left, Unknown) or isinstance(right, Unknown)
+    return Unknown(str(size), size=size) if unsure else integer(size)
 
 
 def _sequences(kind: type, left: Value, right: Value) -> Value:

@@ -36,8 +36,8 @@ class Revealed(Event):
 class InPlaceWrite(Event):
     """A write into the memory of a tensor: `x += 1`, `x[mask] = 0`, `x.add_(1)`.
 
-    layout is the tensor's at that moment, subject the expression that the code has for it. shared is the first
-    dimension along which several elements that are written to are one in memory, None where there is none;
+    layout is the tensor's at that moment, subject the expression that the code has for it. shared is the
+    first dimension along which several elements that are written to are one in memory, None where there is none;
     refused says whether torch raises then, or lets the write be seen in all of them.
     """
 
@@ -66,9 +66,9 @@ class Discarded(Event):
 class Viewed(Event):
     """`.view`, `.view_as` or `.reshape` of a tensor whose rank is known, and what torch says to it.
 
-    layout is the tensor's at that moment; target holds the sizes asked for, the -1 already resolved, and stated
-    counts those that the code states. function is the one being run; undecided says whether the call stands in
-    a branch of it that may never be taken. free is True for `torch.reshape(x, …)`.
+    layout is the tensor's at that moment; target holds the sizes asked for, the -1 already resolved, and
+    stated counts those that the code states. function is the one being run; undecided says whether the call
+    stands in a branch of it that may never be taken. free is True for `torch.reshape(x, …)`.
     """
 
     call: cst.CSTNode

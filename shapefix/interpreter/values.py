@@ -30,15 +30,16 @@ class Unknown(Value):
     """A value about which nothing is known but, perhaps, its name; its attributes and its size stay the same.
 
     tensor is what it would be if it is a tensor at all: reading `.shape` twice must give the same symbols.
+    size is what it would be if it is an int: `n + 1` of an unknown n may be either.
     """
 
     __slots__ = ("_attributes", "_size", "hint", "tensor")
 
-    def __init__(self, hint: str = "", tensor: TensorValue | None = None) -> None:
+    def __init__(self, hint: str = "", tensor: TensorValue | None = None, size: Size | None = None) -> None:
         self.hint = hint
         self.tensor = tensor
         self._attributes: dict[str, Value] | None = None
-        self._size: Size | None = None
+        self._size = size
 
     @property
     def attributes(self) -> dict[str, Value]:

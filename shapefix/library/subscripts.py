@@ -36,8 +36,9 @@ def getitem(call: Call) -> Value:
         isinstance(spec, (indexing.Indices, indexing.Mask)) for spec in specs
     )
     layout = tensor.layout
+    is_known = True
     if layout is None and not advanced:
-        layout = _ranked(call, tensor, entries)
+        layout, is_known = _ranked(call, tensor, entries)
     verb = "sliced" if any(isinstance(entry, Slice) for entry in entries) else "indexed"
     if specs is None or layout is None:
         return _unknown(call, tensor, verb, advanced)
@@ -49,6 +50,9 @@ def getitem(call: Call) -> Value:
         return as_result(call, found, "indexed", dtype=tensor.dtype, device=tensor.device)
     result = as_view(call, tensor, found, verb)
     result.certain = tensor.certain
+    if not is_known:
+        # The step in the tensor's life keeps what is assumed.
+        result.layout = None
     return result
 
 
@@ -86,23 +90,22 @@ def _bound(value: Value) -> int | Size | None:
     return Size.symbol(value.hint if isinstance(value, Unknown) and value.hint else "length", UNBOUNDED)
 
 
-def _ranked(call: Call, tensor: TensorValue, entries: list[Value]) -> Layout | None:
-    """The layout that an index implies for a tensor of unknown rank, None where it implies none.
+def _ranked(call: Call, tensor: TensorValue, entries: list[Value]) -> tuple[Layout | None, bool]:
+    """The layout that an index implies for a tensor of unknown rank, and whether that is to be relied upon.
 
     Whoever writes out a trailing `:` has named every dimension. Two slices say that there are two dimensions
     at least: taken as exactly two, a gap that they leave is there with more dimensions, too.
     """
     basic = all(isinstance(entry, (Slice, Integer)) or _is_int(entry) for entry in entries)
     if not basic or len(entries) < 2:
-        return None
+        return None, False
     last = entries[-1]
-    names_all = isinstance(last, Slice) and _is_full(last)
-    if not names_all and not (len(entries) == 2 and all(isinstance(entry, Slice) for entry in entries)):
-        return None
-    if names_all:
-        return ranked(call, tensor, len(entries))
+    if isinstance(last, Slice) and _is_full(last):
+        return ranked(call, tensor, len(entries)), True
+    if len(entries) > 2 or not all(isinstance(entry, Slice) for entry in entries):
+        return None, False
     sizes = [tensor.size(dim) for dim in range(len(entries))]
-    return contiguous(sizes) if tensor.contiguous else unknown_strides(sizes)
+    return contiguous(sizes) if tensor.contiguous else unknown_strides(sizes), False
 
 
 def _is_int(entry: Value) -> bool:

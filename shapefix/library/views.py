@@ -52,14 +52,22 @@ def _viewed(call: Call, tensor: TensorValue, method: str, target: list[Size] | N
     if target is None:
         return as_view(call, tensor, None, "viewed")
     sizes, minus_one = views.target_of(target)
+    stated = len(sizes) - (minus_one is not None)
     if tensor.layout is None:
-        return _of_unknown_rank(call, tensor, sizes, minus_one, "viewed")
+        result = _of_unknown_rank(call, tensor, sizes, minus_one, "viewed")
+        assumed = tensor.origin.layout if tensor.origin is not None else None
+        if assumed is not None:
+            # A slice of at least so many dimensions: a gap in it is there, whatever the rank.
+            refused = views.view(assumed, sizes, minus_one)
+            if isinstance(refused, Illegal):
+                _emit(call, method, tensor, assumed, refused, result, stated)
+        return result
     verdict = views.view(tensor.layout, sizes, minus_one)
     if isinstance(verdict, WrongNumel):
         return TensorValue(dtype=tensor.dtype)
     result = as_view(call, tensor, verdict.layout, "viewed")
     result.views = (*tensor.views, call.place.node)
-    _emit(call, method, tensor, verdict, result, len(sizes) - (minus_one is not None))
+    _emit(call, method, tensor, tensor.layout, verdict, result, stated)
     return result
 
 
@@ -67,20 +75,20 @@ def _emit(
     call: Call,
     method: str,
     tensor: TensorValue,
+    layout: Layout,
     verdict: Legal | Illegal | Unknown,
     result: TensorValue,
     stated: int,
 ) -> None:
     free = not call.name.startswith(TENSOR)
     place, target = call.place, verdict.layout.sizes
-    assert tensor.layout is not None
     event = Viewed(
         place,
         call.ev.calls,
         place.node,
         method,
         tensor,
-        tensor.layout,
+        layout,
         target,
         verdict,
         result,
@@ -136,7 +144,7 @@ def _reshaped(call: Call, tensor: TensorValue, method: str, target: list[Size] |
         if not isinstance(verdict, Illegal):
             # A copy, or still the same storage: nobody knows.
             result.storage = tensor.storage
-    _emit(call, method, tensor, verdict, result, len(sizes) - (minus_one is not None))
+    _emit(call, method, tensor, tensor.layout, verdict, result, len(sizes) - (minus_one is not None))
     return result
 
 

@@ -30,11 +30,11 @@ class Probes:
         self.missing.update(other.missing)
 
 
-def project_root(path: str) -> str:
+def project_root(path: str, otherwise: str | None = None) -> str:
     """Return the folder that holds the project of the file or folder at path, as an absolute path.
 
     This is the root of the git repository; outside of one, the nearest folder above with a pyproject.toml or
-    setup file; otherwise the file's own folder.
+    setup file; without any, the folder given as otherwise, or the file's own.
     """
     absolute = os.path.abspath(path)
     start = absolute if os.path.isdir(absolute) else os.path.dirname(absolute)
@@ -45,7 +45,7 @@ def project_root(path: str) -> str:
             nearest = at
         parent = os.path.dirname(at)
         if parent == at:
-            return nearest or start
+            return nearest or otherwise or start
         at = parent
     return at
 

@@ -1,0 +1,130 @@
+"""Loops: item by item where the items are known and few, else one iteration that stands for all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import libcst as cst
+
+from shapefix.interpreter.carried import Carried
+from shapefix.interpreter.evaluator import Evaluator, Flow, Loop, statement
+from shapefix.interpreter.iteration import each, iterate
+from shapefix.interpreter.scopes import UNCHANGED, Changes
+from shapefix.interpreter.targets import bind
+from shapefix.interpreter.truth import truth
+from shapefix.interpreter.values import Value, elements
+
+UNROLLED = 8
+"""Loops over at most this many known items run item by item."""
+
+
+def is_unrolled(ev: Evaluator, items: tuple[Value, ...] | None) -> bool:
+    """Whether a loop over these items is run item by item; loops in loops in loops must end, too."""
+    return items is not None and len(items) <= UNROLLED and ev.steps <= ev.allowance
+
+
+@statement(cst.For)
+def for_loop(ev: Evaluator, node: cst.For) -> int:
+    iterable = iterate(ev, ev.evaluate(node.iter), node.iter)
+    items = elements(iterable)
+    if items is not None and is_unrolled(ev, items):
+        return _unrolled(ev, node, items)
+
+    def run() -> int:
+        bind(ev, node.target, each(ev, iterable))
+        return ev.run(node.body)
+
+    return _repeat(ev, node, run)
+
+
+def _unrolled(ev: Evaluator, node: cst.For, items: tuple[Value, ...]) -> int:
+    depth = ev.journal.depth
+    ev.journal.begin()
+    loop = Loop(depth)
+    ev.frame.loops.append(loop)
+    stopped = False
+    for item in items:
+        bind(ev, node.target, item)
+        end = ev.run(node.body)
+        if loop.continues:
+            paths = loop.continues
+            loop.continues = []
+            if end == Flow.FALLS_THROUGH:
+                paths.append(ev.journal.since(depth))
+            _rewind(ev, paths)
+        elif end == Flow.LEAVES:
+            stopped = True
+            break
+    ev.frame.loops.pop()
+    paths = loop.breaks
+    if not stopped and (node.orelse is None or ev.run(node.orelse.body) == Flow.FALLS_THROUGH):
+        if not paths:
+            ev.journal.keep()
+            return Flow.FALLS_THROUGH
+        paths.append(ev.journal.since(depth))
+    ev.journal.undo()
+    if not paths:
+        return Flow.LEAVES
+    ev.journal.apply(paths)
+    return Flow.FALLS_THROUGH
+
+
+def _rewind(ev: Evaluator, paths: list[Changes]) -> None:
+    """Restart the loop's branch from the join of the states in which an iteration ended."""
+    ev.journal.undo()
+    ev.journal.begin()
+    ev.journal.apply(paths)
+
+
+@statement(cst.While)
+def while_loop(ev: Evaluator, node: cst.While) -> int:
+    known = truth(ev.evaluate(node.test))
+    if known is False:
+        return ev.run(node.orelse.body) if node.orelse is not None else Flow.FALLS_THROUGH
+    # `while i < n` may hold now and not later.
+    endless = known is True and isinstance(node.test, (cst.Name, cst.Integer)) and _is_literal(node.test)
+    return _repeat(ev, node, lambda: ev.run(node.body), at_least_once=known is True, endless=endless)
+
+
+def _is_literal(test: cst.Name | cst.Integer) -> bool:
+    return isinstance(test, cst.Integer) or test.value == "True"
+
+
+def _repeat(
+    ev: Evaluator,
+    node: cst.For | cst.While,
+    run: Callable[[], int],
+    at_least_once: bool = False,
+    endless: bool = False,
+) -> int:
+    """Run a loop's body once, in the state of its first iteration; what it changes is then only half known.
+
+    What the first iteration does does happen, so what is found in it holds. Later iterations start from what
+    earlier ones changed: everything that depends on that is forgotten when the loop is over.
+    """
+    depth = ev.journal.depth
+    ev.journal.begin()
+    loop = Loop(depth)
+    ev.frame.loops.append(loop)
+    end = run()
+    ev.frame.loops.pop()
+    state = ev.journal.undo()
+    iterated = [*loop.continues, state] if end == Flow.FALLS_THROUGH else loop.continues
+    paths = iterated if at_least_once else [UNCHANGED, *iterated]
+    carried = Carried(ev, node)
+    left: list[Changes] = []
+    if paths and not endless:
+        ev.journal.begin()
+        ev.journal.apply(paths)
+        carried.forget(ev)
+        if node.orelse is None or ev.run(node.orelse.body) == Flow.FALLS_THROUGH:
+            left.append(ev.journal.since(depth))
+        ev.journal.undo()
+    if loop.breaks:
+        # A later iteration may break, with what the earlier ones have done.
+        left += [*loop.breaks, *iterated]
+    if not left:
+        return Flow.LEAVES
+    ev.journal.apply(left)
+    carried.forget(ev)
+    return Flow.FALLS_THROUGH
