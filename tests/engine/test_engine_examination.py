@@ -194,3 +194,14 @@ def test_syntax_errors_are_told_in_the_words_of_python() -> None:
 @pytest.mark.parametrize("text", ["type X = int\n", "def f[T](x: T) -> T: ...\n", "x = f'{d['a']}'\n", ""])
 def test_later_pythons_are_no_syntax_error(text: str) -> None:
     assert syntax_failure(SourceText("a.py", text)) is None
+
+
+def test_a_folder_that_is_given_is_a_project_where_nothing_else_says_so(tmp_path: Path) -> None:
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "model.py").write_text(MODEL)
+    (tmp_path / "scripts" / "train.py").write_text(SLICED.replace("from model", "from lib.model"))
+    assert places(examined(str(tmp_path), use_cache=False)) == [("model.py", 5)]
+    assert places(examined(str(tmp_path / "scripts"), use_cache=False)) == []
+    (tmp_path / "pyproject.toml").touch()
+    assert places(examined(str(tmp_path / "scripts"), use_cache=False)) == [("model.py", 5)]
