@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import libcst as cst
-
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.values import (
     FALSE,
@@ -19,7 +17,7 @@ from shapefix.interpreter.values import (
     integer,
 )
 from shapefix.library.registry import operation, tensor_method
-from shapefix.library.tensors import number
+from shapefix.library.tensors import number, size_name
 from shapefix.tensors.layout import is_contiguous
 
 
@@ -37,15 +35,7 @@ def size(call: Call, tensor: TensorValue) -> Value:
     dim = number(call, 0, "dim")
     if dim is None or (tensor.layout is not None and not -tensor.layout.rank <= dim < tensor.layout.rank):
         return Unknown()
-    return integer(tensor.size(dim, f"{_subject(call)}.size({dim})"))
-
-
-def _subject(call: Call) -> str:
-    """What the user's code calls the tensor."""
-    node = call.place.node
-    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
-        return call.place.module.code(node.func.value)
-    return "x"
+    return integer(tensor.size(dim, size_name(call, dim)))
 
 
 @operation("numel")

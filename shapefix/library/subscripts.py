@@ -16,7 +16,7 @@ from shapefix.interpreter.values import (
     elements,
 )
 from shapefix.library.registry import function
-from shapefix.library.tensors import as_result, as_view, ranked
+from shapefix.library.tensors import as_result, as_view, ranked, size_name
 from shapefix.tensors import indexing
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
@@ -104,7 +104,7 @@ def _ranked(call: Call, tensor: TensorValue, entries: list[Value]) -> tuple[Layo
         return ranked(call, tensor, len(entries)), True
     if len(entries) > 2 or not all(isinstance(entry, Slice) for entry in entries):
         return None, False
-    sizes = [tensor.size(dim) for dim in range(len(entries))]
+    sizes = [tensor.size(dim, size_name(call, dim)) for dim in range(len(entries))]
     return contiguous(sizes) if tensor.contiguous else unknown_strides(sizes), False
 
 

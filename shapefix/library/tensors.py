@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import libcst as cst
+
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.modules import dotted_name
 from shapefix.interpreter.values import (
     Constant,
     Integer,
@@ -217,14 +220,31 @@ def is_number(value: Value | None) -> bool:
     )
 
 
+def _receiver(call: cst.Call) -> cst.BaseExpression | None:
+    return call.func.value if isinstance(call.func, cst.Attribute) else None
+
+
+def size_name(call: Call, dim: int) -> str:
+    """What to call the size of a dimension of the tensor that a call is about: `labels.size(1)`."""
+    node = call.place.node
+    subject: cst.CSTNode | None = None
+    if isinstance(node, cst.Subscript):
+        subject = node.value
+    elif isinstance(node, cst.Call):
+        is_method = call.name.startswith("torch.Tensor.")
+        subject = _receiver(node) if is_method else node.args[0].value if node.args else None
+    name = dotted_name(subject) if subject is not None else ""
+    return f"{name}.size({dim})" if name else f"size({dim})"
+
+
 def ranked(call: Call, tensor: TensorValue, rank: int) -> Layout:
     """The layout of a tensor used as one of this rank; where the rank was unknown, it is known from here."""
-    if tensor.layout is None:
-        sizes = [
-            tensor.settled(dim) or tensor.settled(dim - rank) or tensor.size(dim, f"size({dim})")
-            for dim in range(rank)
-        ]
-        layout = contiguous(sizes) if tensor.contiguous else unknown_strides(sizes)
-        call.ev.journal.write(tensor, "layout", layout)
-        return layout
-    return tensor.layout
+    if tensor.layout is not None:
+        return tensor.layout
+    sizes = [
+        tensor.settled(dim) or tensor.settled(dim - rank) or tensor.size(dim, size_name(call, dim))
+        for dim in range(rank)
+    ]
+    layout = contiguous(sizes) if tensor.contiguous else unknown_strides(sizes)
+    call.ev.journal.write(tensor, "layout", layout)
+    return layout
