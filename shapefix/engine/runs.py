@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from shapefix.diagnostics import Failure
 from shapefix.engine.answers import Answer, Answerer, Question
+from shapefix.engine.memory import seldom_collected
 from shapefix.engine.settings import Settings
 from shapefix.engine.texts import Texts
 from shapefix.sources.cache import Cache, fingerprint
@@ -99,10 +100,12 @@ class Run:
 
     def _here(self, misses: Iterable[_Miss], take: Callable[[Answer], None]) -> None:
         answerer = Answerer(self.texts.source)
-        for miss in misses:
-            answer = answerer.answer(miss.question)
-            self._remember(miss, answer)
-            take(answer)
+        with seldom_collected() as collection:
+            for miss in misses:
+                answer = answerer.answer(miss.question)
+                self._remember(miss, answer)
+                take(answer)
+                collection.after_a_file()
 
     def _in_workers(self, misses: Iterable[_Miss], processes: int, take: Callable[[Answer], None]) -> None:
         from shapefix.engine.workers import answered

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from shapefix.diagnostics import Failure
 from shapefix.engine.answers import Answer, Answerer, Question
+from shapefix.engine.memory import seldom_collected
 from shapefix.sources.text import SourceText
 
 if TYPE_CHECKING:
@@ -129,8 +130,10 @@ def _work(pipe: Connection, source: Callable[[str], SourceText]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answerer = Answerer(source)
     try:
-        while True:
-            for question in pipe.recv():
-                pipe.send(answerer.answer(question))
+        with seldom_collected() as collection:
+            while True:
+                for question in pipe.recv():
+                    pipe.send(answerer.answer(question))
+                    collection.after_a_file()
     except (EOFError, OSError):
         return
