@@ -1,20 +1,17 @@
-"""Statements with a body: branches, loops, try and with."""
+"""Statements with a body: branches, try, with and match; loops stand in loops.py."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.interpreter.evaluator import Evaluator, Flow, Loop, statement
-from shapefix.interpreter.iteration import each, iterate
+from shapefix.interpreter.evaluator import Evaluator, Flow, statement
+from shapefix.interpreter.modules import children
 from shapefix.interpreter.scopes import UNCHANGED, Changes
 from shapefix.interpreter.targets import bind
 from shapefix.interpreter.truth import truth
-from shapefix.interpreter.values import LibraryObject, Reference, Unknown, Value, elements
-
-UNROLLED = 8
-"""Loops over at most this many known items run item by item."""
+from shapefix.interpreter.values import LibraryObject, Reference, Unknown
 
 
 @statement(cst.If)
@@ -56,104 +53,12 @@ def _otherwise(ev: Evaluator, orelse: cst.If | cst.Else | None) -> int:
     return ev.execute(orelse) if isinstance(orelse, cst.If) else ev.run(orelse.body)
 
 
-@statement(cst.For)
-def for_loop(ev: Evaluator, node: cst.For) -> int:
-    iterable = iterate(ev, ev.evaluate(node.iter), node.iter)
-    items = elements(iterable)
-    if items is not None and len(items) <= UNROLLED:
-        return _unrolled(ev, node, items)
-
-    def run() -> int:
-        bind(ev, node.target, each(ev, iterable))
-        return ev.run(node.body)
-
-    _repeat(ev, run)
-    return ev.run(node.orelse.body) if node.orelse is not None else Flow.FALLS_THROUGH
-
-
-def _unrolled(ev: Evaluator, node: cst.For, items: tuple[Value, ...]) -> int:
-    depth = ev.journal.depth
-    ev.journal.begin()
-    loop = Loop(depth)
-    ev.frame.loops.append(loop)
-    stopped = False
-    for item in items:
-        bind(ev, node.target, item)
-        end = ev.run(node.body)
-        if loop.continues:
-            paths = loop.continues
-            loop.continues = []
-            if end == Flow.FALLS_THROUGH:
-                paths.append(ev.journal.since(depth))
-            _rewind(ev, paths)
-        elif end == Flow.LEAVES:
-            stopped = True
-            break
-    ev.frame.loops.pop()
-    breaks = loop.breaks
-    if not breaks:
-        if stopped:
-            ev.journal.undo()
-            return Flow.LEAVES
-        ev.journal.keep()
-    else:
-        end_state = ev.journal.undo()
-        ev.journal.apply(breaks if stopped else [*breaks, end_state])
-    if not stopped and node.orelse is not None:
-        return ev.run(node.orelse.body)
-    return Flow.FALLS_THROUGH
-
-
-def _rewind(ev: Evaluator, paths: list[Changes]) -> None:
-    """Restart the loop's branch from the join of the states in which an iteration ended."""
-    ev.journal.undo()
-    ev.journal.begin()
-    ev.journal.apply(paths)
-
-
-@statement(cst.While)
-def while_loop(ev: Evaluator, node: cst.While) -> int:
-    known = truth(ev.evaluate(node.test))
-    if known is False:
-        return ev.run(node.orelse.body) if node.orelse is not None else Flow.FALLS_THROUGH
-    endless = known is True
-
-    def run() -> int:
-        return ev.run(node.body)
-
-    broke = _repeat(ev, run, at_least_once=endless)
-    if endless and not broke:
-        return Flow.LEAVES
-    return ev.run(node.orelse.body) if node.orelse is not None else Flow.FALLS_THROUGH
-
-
-def _repeat(ev: Evaluator, run: Callable[[], int], at_least_once: bool = False) -> bool:
-    """Run a loop's body once, in the state of its first iteration; what it changes is then only half known.
-
-    Returns whether a break was seen. What the first iteration does does happen, so what is found in it holds.
-    """
-    depth = ev.journal.depth
-    ev.journal.begin()
-    loop = Loop(depth)
-    ev.frame.loops.append(loop)
-    end = run()
-    ev.frame.loops.pop()
-    state = ev.journal.undo()
-    paths = [] if at_least_once else [UNCHANGED]
-    paths += loop.breaks + loop.continues
-    if end == Flow.FALLS_THROUGH:
-        paths.append(state)
-    if paths:
-        ev.journal.apply(paths)
-    return bool(loop.breaks)
-
-
 @statement(cst.Try, cst.TryStar)
 def try_(ev: Evaluator, node: cst.Try | cst.TryStar) -> int:
-    ev.journal.begin()
     expected = _expects_runtime_error(ev, node)
     ev.muted += expected
-    body = ev.run(node.body)
+    ev.journal.begin()
+    body, stages = _attempt(ev, node.body)
     ev.muted -= expected
     if body == Flow.FALLS_THROUGH and node.orelse is not None:
         body = ev.run(node.orelse.body)
@@ -162,7 +67,7 @@ def try_(ev: Evaluator, node: cst.Try | cst.TryStar) -> int:
     for handler in node.handlers:
         ev.journal.begin()
         # The exception may have come at any point of the body.
-        ev.journal.apply([UNCHANGED, after])
+        ev.journal.apply([UNCHANGED, *stages])
         if handler.name is not None:
             bind(ev, handler.name.name, Unknown("exception"))
         end = ev.run(handler.body)
@@ -171,9 +76,27 @@ def try_(ev: Evaluator, node: cst.Try | cst.TryStar) -> int:
             paths.append(state)
     if paths:
         ev.journal.apply(paths)
-    if node.finalbody is not None and ev.run(node.finalbody.body) == Flow.LEAVES:
-        return Flow.LEAVES
-    return Flow.FALLS_THROUGH if paths else Flow.LEAVES
+        return ev.run(node.finalbody.body) if node.finalbody is not None else Flow.FALLS_THROUGH
+    if node.finalbody is not None:
+        ev.journal.begin()
+        ev.journal.apply([UNCHANGED, *stages])
+        ev.run(node.finalbody.body)
+        ev.journal.undo()
+    return Flow.LEAVES
+
+
+def _attempt(ev: Evaluator, block: cst.BaseSuite) -> tuple[int, list[Changes]]:
+    """Run a block, and tell how it ended and what had been written after each of its statements."""
+    depth = ev.journal.depth - 1
+    stages: list[Changes] = []
+    for node in block.body:
+        parts = node.body if isinstance(node, cst.SimpleStatementLine) else (node,)
+        for part in parts:
+            end = ev.execute(part)
+            stages.append(ev.journal.since(depth))
+            if end == Flow.LEAVES:
+                return end, stages
+    return Flow.FALLS_THROUGH, stages
 
 
 def _expects_runtime_error(ev: Evaluator, node: cst.Try | cst.TryStar) -> bool:
@@ -218,11 +141,34 @@ def _asserts_raises(item: cst.BaseExpression) -> bool:
 def match(ev: Evaluator, node: cst.Match) -> int:
     ev.evaluate(node.subject)
     paths = [UNCHANGED]
+    ev.frame.undecided += 1
     for case in node.cases:
         ev.journal.begin()
+        for captured in _captures(case.pattern):
+            bind(ev, captured, Unknown())
         end = ev.run(case.body)
         state = ev.journal.undo()
         if end == Flow.FALLS_THROUGH:
             paths.append(state)
+        if _matches_all(case):
+            paths.remove(UNCHANGED)
+            break
+    ev.frame.undecided -= 1
+    if not paths:
+        return Flow.LEAVES
     ev.journal.apply(paths)
     return Flow.FALLS_THROUGH
+
+
+def _captures(pattern: cst.CSTNode) -> Iterator[cst.Name]:
+    """The names that a pattern binds."""
+    if isinstance(pattern, (cst.MatchAs, cst.MatchStar)) and pattern.name is not None:
+        yield pattern.name
+    elif isinstance(pattern, cst.MatchMapping) and pattern.rest is not None:
+        yield pattern.rest
+    for child in children(pattern):
+        yield from _captures(child)
+
+
+def _matches_all(case: cst.MatchCase) -> bool:
+    return isinstance(case.pattern, cst.MatchAs) and case.pattern.pattern is None and case.guard is None

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import libcst as cst
 
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.modules import dotted_name
+from shapefix.interpreter.modules import children, dotted_name
+from shapefix.interpreter.scopes import MISSING, Changes, Location, content
 from shapefix.interpreter.values import (
     Constant,
     DictValue,
@@ -33,81 +34,89 @@ class Assignment:
 
 
 class Carried:
-    """The names that a loop assigns, with what they held before it."""
+    """What stood before a loop in all the places that its first iteration wrote to."""
 
-    def __init__(self, ev: Evaluator, loop: cst.For | cst.While) -> None:
-        self._assignments = ev.frame.module.once(loop, _assignments)
-        self._before = {name: _facts(_read(ev, name)) for name in _names(self._assignments)}
+    def __init__(self, ev: Evaluator, loop: cst.For | cst.While, paths: Sequence[Changes]) -> None:
+        self._module = ev.frame.module
+        self._loop = loop
+        self._before = {
+            location: (container, key, _facts(content(container, key)))
+            for path in paths
+            for location, (container, key, _) in path.written.items()
+        }
 
     def forget(self, ev: Evaluator) -> None:
         """Forget what depends on what the first iteration changed; to be called in the state after it."""
-        tainted = {
-            name
-            for name, before in self._before.items()
-            if before != "missing" and _facts(_read(ev, name)) != before
+        changed = {
+            location
+            for location, (container, key, before) in self._before.items()
+            if before != "missing" and _facts(content(container, key)) != before
         }
-        if not tainted:
+        if not changed:
             return
-        growing = True
+        assignments = self._module.once(self._loop, _assignments)
+        containers = {container for container, _ in changed}
+        names = {name for entry in assignments for name in entry.reads}
+        tainted = {name for name in names if _is_changed(ev, name, changed, containers)}
         lost: set[str] = set()
+        growing = True
         while growing:
             growing = False
-            for assignment in self._assignments:
-                if assignment.reads.isdisjoint(tainted):
-                    continue
-                for name in assignment.targets:
-                    if name not in lost:
-                        lost.add(name)
-                        tainted.add(name)
-                        growing = True
+            for assignment in assignments:
+                if not assignment.reads.isdisjoint(tainted) and not lost.issuperset(assignment.targets):
+                    lost.update(assignment.targets)
+                    tainted.update(assignment.targets)
+                    growing = True
         for name in lost:
             _forget(ev, name)
 
 
-def _names(assignments: tuple[Assignment, ...]) -> set[str]:
-    return {name for entry in assignments for name in (*entry.targets, *entry.reads)}
-
-
-def _read(ev: Evaluator, name: str) -> Value | None:
-    """What a name, or an attribute of an object of the project, holds; nothing is looked up elsewhere."""
+def _holder(ev: Evaluator, name: str) -> tuple[dict[str, Value], str] | None:
+    """The dictionary that a name, or an attribute of a project object, stands in, and its key there."""
     first, _, attribute = name.partition(".")
     scope = ev.frame.scope.home(first)
-    value = scope.names.get(first)
-    while value is None and scope.outer is not None:
+    while first not in scope.names and scope.outer is not None:
         scope = scope.outer
-        value = scope.names.get(first)
     if not attribute:
-        return value
-    return value.fields.get(attribute) if isinstance(value, InstanceValue) else None
+        return scope.names, first
+    owner = scope.names.get(first)
+    return (owner.fields, attribute) if isinstance(owner, InstanceValue) else None
 
 
-def _facts(value: Value | None) -> Any:
+def _is_changed(ev: Evaluator, name: str, changed: set[Location], containers: set[int]) -> bool:
+    holder = _holder(ev, name)
+    if holder is None:
+        return False
+    if (id(holder[0]), holder[1]) in changed:
+        return True
+    value = holder[0].get(holder[1])
+    if isinstance(value, (ListValue, DictValue)):
+        return id(value.fields) in containers
+    return isinstance(value, TensorValue) and id(value) in containers
+
+
+def _facts(value: Any) -> Any:
     """What is known of a value, in a form that can be compared."""
-    if value is None:
+    if value is MISSING:
         return "missing"
     if isinstance(value, Constant):
         return type(value.value), value.value
     if isinstance(value, TensorValue):
         return value.layout, value.dtype, value.contiguous
-    if isinstance(value, ListValue):
-        return value.fields["items"], value.fields["element"]
-    if isinstance(value, DictValue):
-        return tuple(value.fields.items())
     return value
 
 
 def _forget(ev: Evaluator, name: str) -> None:
-    value = _read(ev, name)
-    if value is None:
+    holder = _holder(ev, name)
+    if holder is None:
         return
-    unknown = TensorValue(certain=value.certain) if isinstance(value, TensorValue) else Unknown(name)
-    first, _, attribute = name.partition(".")
-    if not attribute:
-        ev.journal.write(ev.frame.scope.home(first).names, first, unknown)
+    value = holder[0].get(holder[1])
+    if isinstance(value, (ListValue, DictValue)):
+        # What is in them is joined where they are written to.
         return
-    owner = _read(ev, first)
-    if isinstance(owner, InstanceValue):
-        ev.journal.write(owner.fields, attribute, unknown)
+    if value is not None:
+        unknown = TensorValue(certain=value.certain) if isinstance(value, TensorValue) else Unknown(name)
+        ev.journal.write(holder[0], holder[1], unknown)
 
 
 def _assignments(loop: cst.For | cst.While) -> tuple[Assignment, ...]:
@@ -166,19 +175,15 @@ def _reads(node: cst.CSTNode) -> Iterator[str]:
         if isinstance(node.value, cst.Name):
             yield f"{node.value.value}.{node.attr.value}"
         yield from _reads(node.value)
-    elif isinstance(node, (cst.BaseExpression, cst.BaseSmallStatement)) or type(node).__module__.startswith(
-        "libcst._nodes.expression"
-    ):
-        for child in node.children:
+    elif not isinstance(node, cst.BaseSuite):
+        for child in children(node):
             yield from _reads(child)
-    elif isinstance(node, cst.AssignTarget):
-        yield from _reads(node.target)
 
 
 def _walruses(node: cst.CSTNode) -> Iterator[str]:
     if isinstance(node, cst.NamedExpr) and isinstance(node.target, cst.Name):
         yield node.target.value
-    for child in node.children:
+    for child in children(node):
         yield from _walruses(child)
 
 
@@ -210,7 +215,7 @@ def _blocks(statement: cst.CSTNode) -> Iterator[cst.BaseSuite]:
     """The blocks of a compound statement that run with it; those of definitions do not."""
     if isinstance(statement, (cst.FunctionDef, cst.ClassDef)):
         return
-    for child in statement.children:
+    for child in children(statement):
         if isinstance(child, cst.BaseSuite):
             yield child
         elif isinstance(child, (cst.If, cst.Else, cst.ExceptHandler, cst.Finally, cst.MatchCase)):
@@ -222,4 +227,4 @@ def _jumps(node: cst.CSTNode) -> bool:
         return True
     if isinstance(node, (cst.FunctionDef, cst.ClassDef, cst.BaseExpression)):
         return False
-    return any(_jumps(child) for child in node.children)
+    return any(_jumps(child) for child in children(node))

@@ -111,7 +111,7 @@ def _repeat(
     state = ev.journal.undo()
     iterated = [*loop.continues, state] if end == Flow.FALLS_THROUGH else loop.continues
     paths = iterated if at_least_once else [UNCHANGED, *iterated]
-    carried = Carried(ev, node)
+    carried = Carried(ev, node, [*loop.breaks, *iterated])
     left: list[Changes] = []
     if paths and not endless:
         ev.journal.begin()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TypeVar
 
 import libcst as cst
@@ -191,3 +191,30 @@ def dotted_name(node: cst.CSTNode) -> str:
         left = dotted_name(node.value)
         return f"{left}.{node.attr.value}" if left else ""
     return ""
+
+
+_PUNCTUATION = frozenset(
+    "leading_lines lines_after_decorators trailing_whitespace lpar rpar lbracket rbracket lbrace rbrace "
+    "comma semicolon equal dot header footer indent operator".split()
+)
+_parts: dict[type, tuple[str, ...]] = {}
+
+
+def children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """The nodes right below node that carry meaning: no whitespace, no punctuation."""
+    kind = type(node)
+    names = _parts.get(kind)
+    if names is None:
+        names = _parts[kind] = tuple(
+            field.name
+            for field in fields(kind)
+            if field.name not in _PUNCTUATION and not field.name.startswith("whitespace")
+        )
+    for name in names:
+        value = getattr(node, name)
+        if isinstance(value, cst.CSTNode):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            for item in value:
+                if isinstance(item, cst.CSTNode):
+                    yield item

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.interpreter import blocks, expressions, statements
+from shapefix.interpreter import blocks, expressions, loops, statements
 from shapefix.interpreter.classes import loosen, member
 from shapefix.interpreter.evaluator import Evaluator, Frame
 from shapefix.interpreter.functions import run_unasked
@@ -16,7 +16,7 @@ from shapefix.interpreter.values import ClassValue, Constant, FunctionValue, Ins
 
 UNCALLED_READING = 20_000
 """How many bytes of other files are read for what nobody called, besides half of the file's own."""
-TABLES = (blocks, expressions, statements)
+TABLES = (blocks, expressions, loops, statements)
 """The modules that register what each kind of node does."""
 
 

@@ -41,7 +41,8 @@ class Changes:
         self.written: dict[Location, tuple[Container, Any, Any]] = {}
 
 
-def _read(container: Container, key: Any) -> Any:
+def content(container: Container, key: Any) -> Any:
+    """What stands at container[key], MISSING where nothing does."""
     if isinstance(container, dict):
         return container.get(key, MISSING)
     return container.layout
@@ -76,7 +77,7 @@ class Journal:
             log = self._logs[-1]
             location = (id(container), key)
             if location not in log:
-                log[location] = (container, key, _read(container, key))
+                log[location] = (container, key, content(container, key))
         _put(container, key, value)
 
     def delete(self, container: dict[Any, Any], key: Any) -> None:
@@ -90,7 +91,7 @@ class Journal:
         changes = Changes()
         log = self._logs.pop()
         for location, (container, key, old) in log.items():
-            changes.written[location] = (container, key, _read(container, key))
+            changes.written[location] = (container, key, content(container, key))
             _put(container, key, old)
         return changes
 
@@ -107,7 +108,7 @@ class Journal:
         changes = Changes()
         for log in self._logs[depth:]:
             for location, (container, key, _) in log.items():
-                changes.written[location] = (container, key, _read(container, key))
+                changes.written[location] = (container, key, content(container, key))
         return changes
 
     def apply(self, paths: Sequence[Changes]) -> None:
@@ -133,7 +134,7 @@ def _meet(paths: Sequence[Changes], location: Location, container: Container, ke
         if entry is not None:
             value = entry[2]
         else:
-            value = before = _read(container, key) if before is MISSING else before
+            value = before = content(container, key) if before is MISSING else before
         # A name that one path does not bind can only be read after another one.
         if value is not MISSING and value is not after:
             after = value if after is MISSING else join(after, value)
