@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -46,19 +44,6 @@ class Answer:
     relevant: bool = True
     cached: bool = False
     lasting: bool = True
-
-
-@contextmanager
-def rare_collections() -> Iterator[None]:
-    """Let Python look for unreachable cycles less often: syntax trees are large, and have none."""
-    usual = gc.get_threshold()
-    gc.freeze()
-    gc.set_threshold(100_000, 50, 1_000)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*usual)
-        gc.unfreeze()
 
 
 class Answerer:

@@ -89,9 +89,10 @@ def unique(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
     return list(best.values())
 
 
-def _weight(finding: Diagnostic) -> tuple[bool, int, str]:
-    # The words decide last, so that the order in which files are answered does not.
-    return finding.condition is None, len(finding.evidence), finding.message
+def _weight(finding: Diagnostic) -> tuple[object, ...]:
+    # What is written decides last, so that the order in which files are answered never does.
+    steps = tuple((step.span, step.message) for step in finding.evidence)
+    return finding.condition is None, len(steps), finding.message, finding.condition or "", steps
 
 
 def _place(finding: Diagnostic) -> tuple[int, int, str, int, int]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from shapefix.diagnostics import Failure
-from shapefix.engine.answers import Answer, Answerer, Question, rare_collections
+from shapefix.engine.answers import Answer, Answerer, Question
 from shapefix.engine.memory import seldom_collected
 from shapefix.engine.settings import Settings
 from shapefix.engine.texts import Texts

@@ -12,7 +12,7 @@ from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING
 
 from shapefix.diagnostics import Failure
-from shapefix.engine.answers import Answer, Answerer, Question, rare_collections
+from shapefix.engine.answers import Answer, Answerer, Question
 from shapefix.engine.memory import seldom_collected
 from shapefix.sources.text import SourceText
 
