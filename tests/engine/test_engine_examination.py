@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -156,6 +157,8 @@ def test_the_finding_that_always_holds_is_kept_and_then_the_one_with_the_longest
 def test_findings_alike_but_for_their_words_are_chosen_whatever_their_order() -> None:
     one, other = finding(None, 1, "merges a"), finding(None, 1, "merges b")
     assert unique([one, other]) == unique([other, one])
+    another = replace(one, evidence=(Evidence(SPAN, "transposed here"),))
+    assert unique([one, another]) == unique([another, one])
 
 
 def test_other_places_and_codes_stay_apart() -> None:
