@@ -71,7 +71,7 @@ def test_a_pattern_tells_the_rank() -> None:
     source = (
         EINOPS + "def f(x, heads):\n    y = rearrange(x, 'b t (h d) -> b h t d', h=heads)\n    reveal(x)\n"
     )
-    assert layouts(source)[0].startswith("(size(0), size(1), size(2)) strides (")
+    assert layouts(source)[0].startswith("(x.size(0), x.size(1), x.size(2)) strides (")
 
 
 def test_words_stand_for_letters() -> None:

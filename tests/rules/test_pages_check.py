@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-
 from rule_pages import Example, examples, front_matter, pages
+
 from shapefix.checks.rules import RULES
 from shapefix.diagnostics import Applicability, Diagnostic, Fix, Severity
 from shapefix.engine.analysis import Analysis, Analyst
