@@ -13,6 +13,7 @@ from shapefix.interpreter.values import Step, TensorValue
 from shapefix.tensors.bounds import at_least
 from shapefix.tensors.layout import Layout, has_unknown_strides, is_contiguous
 from shapefix.tensors.polynomials import ONE, Size
+from shapefix.tensors.quotients import substitute
 from shapefix.tensors.symbols import OpaqueStride, Symbol
 
 
@@ -21,7 +22,7 @@ class Run:
     """All events of one run, in their order, and what the user's code calls the symbols."""
 
     events: Sequence[Event]
-    symbol_names: Mapping[Symbol, str]
+    symbol_names: Mapping[Symbol, Size]
 
     @cached_property
     def written_views(self) -> frozenset[cst.CSTNode]:
@@ -45,11 +46,9 @@ class Run:
 
     def text(self, size: Size) -> str:
         """A size or stride in the user's words."""
-        names = dict(self.symbol_names)
-        for symbol in size.symbols:
-            if isinstance(symbol, OpaqueStride):
-                names[symbol] = f"stride({symbol.name.removeprefix('stride')})"
-        return size.text(names)
+        named = substitute(size, self.symbol_names)
+        strides = [symbol for symbol in named.symbols if isinstance(symbol, OpaqueStride)]
+        return named.text({symbol: f"stride({symbol.name.removeprefix('stride')})" for symbol in strides})
 
     def shape(self, sizes: Sequence[Size]) -> str:
         """Sizes or strides as a tuple."""
@@ -73,7 +72,7 @@ class Run:
         for size in sizes:
             if at_least(size, 2):
                 continue
-            base, rest = _without_constant(size)
+            base, rest = _without_constant(substitute(size, self.symbol_names))
             if base.only_symbol is not None:
                 parts[f"{self.text(base)} > {1 - rest}"] = None
             else:

@@ -25,13 +25,15 @@ def refine_rank(ev: Evaluator, tensor: TensorValue, names: list[str]) -> tuple[S
 
 
 def name_size(ev: Evaluator, value: Value, name: str) -> None:
-    """Let messages call a size what the user's code calls it, unless it has a name of the user's already."""
-    if isinstance(value, Integer) and value.size.value is None:
-        symbols = tuple(value.size.symbols)
-        if len(symbols) == 1 and value.size == Size.from_symbol(symbols[0]):
-            symbol = symbols[0]
-            if symbol.name not in ev.frame.scope.names:
-                ev.symbol_names.setdefault(symbol, name)
+    """Let messages call a size what the user's code calls it, unless it has a name of the user's already.
+
+    `slen` for (T - 8) // 8 + 1 names the quotient slen - 1, so that it is found again in other sizes.
+    """
+    if isinstance(value, Integer) and value.size.value is None and name:
+        constant = value.size.terms.get((), 0)
+        symbol = (value.size - constant).only_symbol
+        if symbol is not None and symbol.name not in ev.frame.scope.names:
+            ev.symbol_names.setdefault(symbol, Size.symbol(name) - constant)
 
 
 def target_name(node: cst.CSTNode) -> str:
