@@ -124,6 +124,12 @@ def _fold(kind: type, left: Any, right: Any) -> Value:
         return Unknown()
     if kind in (cst.Power, cst.LeftShift) and not (_is_small(left) and _is_small(right)):
         return Unknown()
+    if isinstance(left, int) and isinstance(right, int):
+        if left.bit_length() + right.bit_length() > LONGEST:
+            return Unknown()
+    elif kind is cst.Add and isinstance(left, (str, bytes)) and isinstance(right, (str, bytes)):
+        if len(left) + len(right) > LONGEST:
+            return Unknown()
     if kind is cst.Multiply and isinstance(left, (str, bytes)) and isinstance(right, int):
         if len(left) * right > LONGEST:
             return Unknown()
@@ -160,7 +166,7 @@ def _symbolic(kind: type, left: Value, right: Value) -> Value:
 
 def _sequences(kind: type, left: Value, right: Value) -> Value:
     a, b = elements(left), elements(right)
-    if kind is cst.Add and a is not None and b is not None:
+    if kind is cst.Add and a is not None and b is not None and len(a) + len(b) <= LONGEST:
         return _like(left, a + b)
     if kind is cst.Multiply:
         items, times = (a, right) if a is not None else (b, left)

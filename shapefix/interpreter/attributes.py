@@ -90,6 +90,8 @@ def _of_instance(ev: Evaluator, owner: InstanceValue, name: str, node: cst.CSTNo
         return bound(ev, own, owner, node)
     if name == "__class__":
         return owner.cls
+    if name == "__dict__":
+        return DictValue(owner.fields, closed=not owner.open)
     for base in outside_bases(owner.cls):
         found = of_library(ev, base, owner, name, node)
         if found is not None:
@@ -100,7 +102,7 @@ def _of_instance(ev: Evaluator, owner: InstanceValue, name: str, node: cst.CSTNo
 
 def bound(ev: Evaluator, own: Value, owner: InstanceValue, node: cst.CSTNode) -> Value:
     """What a member of the class is when it is read through an object."""
-    if isinstance(own, FunctionValue) and own.owner is not None:
+    if isinstance(own, FunctionValue):
         match own.binding:
             case "property":
                 return call_value(ev, own, Arguments([owner]), node)

@@ -8,8 +8,7 @@ import libcst as cst
 
 from shapefix.interpreter.classes import is_closed, member, outside_bases
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.functions import run_function
-from shapefix.interpreter.joins import join
+from shapefix.interpreter.functions import forget, run_function
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.names import resolved
 from shapefix.interpreter.values import (
@@ -40,6 +39,11 @@ class Arguments:
     keywords: dict[str, Value] = field(default_factory=dict)
     open: bool = False
     starred: Value | None = None
+
+    @property
+    def everything(self) -> tuple[Value, ...]:
+        """All of them that are known."""
+        return (*self.positional, *self.keywords.values())
 
     def after(self, receiver: Value) -> Arguments:
         """The same with receiver put in front."""
@@ -114,6 +118,8 @@ def call_value(ev: Evaluator, function: Value, arguments: Arguments, node: cst.C
     """What calling function with these arguments returns."""
     function = resolved(ev, function)
     if isinstance(function, FunctionValue):
+        if function.binding == "unknown":
+            return _decorated(ev, function, arguments, node)
         return run_function(ev, function, arguments.positional, arguments.keywords, arguments.open, node)
     if isinstance(function, BoundMethod):
         if isinstance(function.function, FunctionValue):
@@ -130,7 +136,18 @@ def call_value(ev: Evaluator, function: Value, arguments: Arguments, node: cst.C
         if method is not None:
             name = f"{function.kind}.__call__"
             return method(Call(ev, name, ev.place(node), arguments, function))
-    forget(ev, arguments)
+    forget(ev, arguments.everything)
+    return Unknown()
+
+
+def _decorated(ev: Evaluator, function: FunctionValue, arguments: Arguments, node: cst.CSTNode) -> Value:
+    """What a function returns that an unknown decorator may have replaced: nobody knows.
+
+    It is followed all the same where it is not handed anything that a decorator might want to change.
+    """
+    if not arguments.everything:
+        run_function(ev, function, [], {}, arguments.open, node)
+    forget(ev, arguments.everything)
     return Unknown()
 
 
@@ -140,7 +157,7 @@ def call_library(
     """What a library function of this qualified name returns; a receiver makes it a method."""
     function = ev.library.function(name)
     if function is None:
-        forget(ev, arguments)
+        forget(ev, arguments.everything)
         if ev.library.is_class(name):
             return LibraryObject(name, dict(arguments.keywords), ev.place(node))
         return Unknown()
@@ -155,7 +172,7 @@ def call_method(
 ) -> Value:
     """What a method of an object of a project class returns, be it its own or of a library base."""
     own = instance.fields.get(name) or member(instance.cls, name)
-    if isinstance(own, FunctionValue):
+    if isinstance(own, FunctionValue) and own.binding != "unknown":
         return run_function(
             ev, own, [instance, *arguments.positional], arguments.keywords, arguments.open, node, instance
         )
@@ -164,7 +181,7 @@ def call_method(
             method = ev.library.method(base, name)
             if method is not None:
                 return method(Call(ev, f"{base}.{name}", ev.place(node), arguments, instance))
-    forget(ev, arguments)
+    forget(ev, arguments.everything)
     return Unknown()
 
 
@@ -198,14 +215,3 @@ def _fill_dataclass(ev: Evaluator, instance: InstanceValue, arguments: Arguments
             instance.fields[name] = arguments.positional[position]
         elif arguments.open or name not in instance.cls.fields:
             instance.fields[name] = Unknown(name)
-
-
-def forget(ev: Evaluator, arguments: Arguments) -> None:
-    """What unknown code was handed, it may have changed: lists lose what was known of their length."""
-    for value in (*arguments.positional, *arguments.keywords.values()):
-        if isinstance(value, ListValue) and value.items is not None:
-            element: Value | None = None
-            for item in value.items:
-                element = item if element is None else join(element, item)
-            ev.journal.write(value.fields, "items", None)
-            ev.journal.write(value.fields, "element", element)

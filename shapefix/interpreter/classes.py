@@ -8,19 +8,32 @@ import libcst as cst
 
 from shapefix.interpreter.values import ClassValue, Constant, InstanceValue, Reference, Unknown, Value
 
+DEEPEST = 20
+"""Classes are followed through this many bases of bases."""
+
 
 def lineage(cls: ClassValue) -> Iterator[Value]:
-    """The class and its bases, nearest first; ClassValue in the project, Reference or Unknown outside."""
-    seen: set[int] = set()
-    waiting: list[Value] = [cls]
-    while waiting:
-        current = waiting.pop(0)
-        if id(current) in seen:
-            continue
-        seen.add(id(current))
-        yield current
-        if isinstance(current, ClassValue):
-            waiting[:0] = current.bases
+    """The class and its bases, nearest first; ClassValue in the project, Reference or Unknown outside.
+
+    A base that several others share comes after all of them, as in Python's own order.
+    """
+    found = list(_with_bases(cls, ()))
+    for position, base in enumerate(found):
+        if not any(_is_same(base, later) for later in found[position + 1 :]):
+            yield base
+
+
+def _with_bases(cls: Value, above: tuple[Value, ...]) -> Iterator[Value]:
+    yield cls
+    if isinstance(cls, ClassValue) and len(above) < DEEPEST and not any(cls is other for other in above):
+        for base in cls.bases:
+            yield from _with_bases(base, (*above, cls))
+
+
+def _is_same(one: Value, other: Value) -> bool:
+    if isinstance(one, Reference) and isinstance(other, Reference):
+        return one.name == other.name
+    return one is other
 
 
 def member(cls: ClassValue, name: str, after: ClassValue | None = None) -> Value | None:

@@ -162,7 +162,7 @@ class Evaluator:
         """The contents of what refers to itself: classes, objects, scopes that functions close over."""
         self.called: tuple[cst.Call, str, Value] | None = None
         """The last library function that was called: its node, qualified name and receiver."""
-        self.symbol_names: dict[Symbol, str] = {}
+        self.symbol_names: dict[Symbol, Size] = {}
         """What the user's own code calls a size that the library named."""
 
     @property
@@ -207,6 +207,7 @@ class Evaluator:
     def close(self) -> None:
         """Let go of everything, so that memory is free at once, without the garbage collector."""
         self.events.clear()
+        self.journal.doubtful.clear()
         for contents in self.cycles:
             contents.clear()
         for scope in self.module_scopes.values():
@@ -215,7 +216,7 @@ class Evaluator:
     @contextmanager
     def outside_branches(self) -> Iterator[None]:
         """Write past all open branches: what is loaded on demand stays loaded when a branch is undone."""
-        journal, self.journal = self.journal, Journal()
+        journal, self.journal = self.journal, Journal(self.journal.doubtful)
         try:
             yield
         finally:

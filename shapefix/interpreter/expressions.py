@@ -10,10 +10,11 @@ from shapefix.interpreter import arithmetic
 from shapefix.interpreter.attributes import attribute
 from shapefix.interpreter.calls import evaluate_call
 from shapefix.interpreter.evaluator import Evaluator, expression
-from shapefix.interpreter.iteration import each
+from shapefix.interpreter.functions import default_values
+from shapefix.interpreter.iteration import each, is_unrolled, iterate
 from shapefix.interpreter.joins import join
 from shapefix.interpreter.names import glance, look_up, resolved
-from shapefix.interpreter.scopes import Scope
+from shapefix.interpreter.scopes import UNCHANGED, Scope
 from shapefix.interpreter.subscripts import evaluate_subscript
 from shapefix.interpreter.targets import bind
 from shapefix.interpreter.truth import equal, is_none, truth
@@ -166,7 +167,7 @@ def boolean(ev: Evaluator, node: cst.BooleanOperation) -> Value:
         return ev.evaluate(node.right)
     ev.journal.begin()
     right = ev.evaluate(node.right)
-    ev.journal.keep()
+    ev.journal.apply([UNCHANGED, ev.journal.undo()])
     joined: Value = join(left, right)
     return joined
 
@@ -192,7 +193,7 @@ def comparison(ev: Evaluator, node: cst.Comparison) -> Value:
             if isinstance(target.operator, cst.IsNot) and known is not None:
                 known = not known
         case cst.In() | cst.NotIn():
-            known = _contains(right, left)
+            known = _contains(ev, right, left)
             if isinstance(target.operator, cst.NotIn) and known is not None:
                 known = not known
         case _:
@@ -202,10 +203,10 @@ def comparison(ev: Evaluator, node: cst.Comparison) -> Value:
     return Unknown() if known is None else (TRUE if known else FALSE)
 
 
-def _contains(container: Value, value: Value) -> bool | None:
+def _contains(ev: Evaluator, container: Value, value: Value) -> bool | None:
     if isinstance(container, DictValue) and isinstance(value, Constant):
         if value.value in container.fields:
-            return True
+            return None if ev.journal.is_doubtful(container.fields, value.value) else True
         return False if container.closed else None
     items = elements(container)
     if items is not None:
@@ -239,13 +240,19 @@ def conditional(ev: Evaluator, node: cst.IfExp) -> Value:
 
 @expression(cst.Lambda)
 def function(ev: Evaluator, node: cst.Lambda) -> Value:
-    return FunctionValue("lambda", node, ev.frame.module, ev.frame.scope)
+    defaults = default_values(ev, node.params)
+    return FunctionValue("lambda", node, ev.frame.module, ev.frame.scope, defaults=defaults)
 
 
 @expression(cst.NamedExpr)
 def walrus(ev: Evaluator, node: cst.NamedExpr) -> Value:
     value = ev.evaluate(node.value)
+    inner = ev.frame.scope
+    # In a comprehension it binds a name of the function around that.
+    while ev.frame.scope.comprehension and ev.frame.scope.outer is not None:
+        ev.frame.scope = ev.frame.scope.outer
     bind(ev, node.target, value)
+    ev.frame.scope = inner
     return value
 
 
@@ -294,13 +301,9 @@ def dict_comprehension(ev: Evaluator, node: cst.DictComp) -> Value:
     return result
 
 
-UNROLLED = 8
-"""Loops over at most this many known items run item by item."""
-
-
 def _comprehend(ev: Evaluator, loop: cst.CompFor, produce: Callable[[], None]) -> bool:
     """Run produce for the items of the loop; False where their number or choice is not known."""
-    scope = Scope(ev.frame.scope)
+    scope = Scope(ev.frame.scope, comprehension=True)
     ev.frame.scope, around = scope, ev.frame.scope
     try:
         return _run_comprehension(ev, loop, produce)
@@ -309,9 +312,9 @@ def _comprehend(ev: Evaluator, loop: cst.CompFor, produce: Callable[[], None]) -
 
 
 def _run_comprehension(ev: Evaluator, loop: cst.CompFor, produce: Callable[[], None]) -> bool:
-    iterable = ev.evaluate(loop.iter)
+    iterable = iterate(ev, ev.evaluate(loop.iter), loop.iter)
     items = elements(iterable)
-    exact = items is not None and len(items) <= UNROLLED
+    exact = is_unrolled(ev, items)
     values = items if exact and items is not None else (each(ev, iterable),)
     for value in values:
         bind(ev, loop.target, value)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import libcst as cst
 
 from shapefix.interpreter.annotations import annotated_value
 from shapefix.interpreter.evaluator import Evaluator, Flow, Frame
 from shapefix.interpreter.joins import join
+from shapefix.interpreter.names import glance, resolved
 from shapefix.interpreter.scopes import Scope
 from shapefix.interpreter.values import (
     NONE,
@@ -36,9 +39,11 @@ def run_function(
     Recursion is not followed, nor are calls beyond the bounds: their result is Unknown.
     """
     if function.node in ev.running:
+        forget(ev, (*positional, *keywords.values()))
         return Unknown()
     if len(ev.calls) >= DEEPEST or ev.steps > ev.allowance:
         ev.bounded += 1
+        forget(ev, (*positional, *keywords.values()))
         return Unknown()
     place = ev.place(node)
     frame = Frame(function.module, Scope(function.closure), function.owner)
@@ -49,7 +54,7 @@ def run_function(
     calls = ev.calls
     ev.calls = (*calls, place)
     try:
-        bind_parameters(ev, function.node.params, positional, keywords, open_arguments)
+        bind_parameters(ev, function, positional, keywords, open_arguments)
         return run_body(ev, function, frame)
     finally:
         ev.calls = calls
@@ -87,7 +92,9 @@ def run_body(ev: Evaluator, function: FunctionValue, frame: Frame) -> Value:
         for inner in list(frame.scope.names.values()):
             if isinstance(inner, FunctionValue) and inner.closure is frame.scope:
                 if id(inner.node) not in ev.visited and inner.node not in ev.running:
+                    ev.journal.begin()
                     run_unasked(ev, inner, None)
+                    ev.journal.undo()
     if frame.generator:
         element: Value | None = None
         for value in frame.yields:
@@ -108,12 +115,13 @@ def run_body(ev: Evaluator, function: FunctionValue, frame: Frame) -> Value:
 
 def bind_parameters(
     ev: Evaluator,
-    params: cst.Parameters,
+    function: FunctionValue,
     positional: list[Value],
     keywords: dict[str, Value],
     open_arguments: bool,
 ) -> None:
     """Bind arguments to parameters in the current frame; what is not given gets its default."""
+    params = function.node.params
     names = ev.frame.scope.names
     write = ev.journal.write
     ordered = (*params.posonly_params, *params.params)
@@ -127,13 +135,13 @@ def bind_parameters(
         elif name in keywords:
             value = keywords[name]
         else:
-            value = _missing(ev, param, open_arguments)
+            value = _missing(ev, function, param, open_arguments)
         taken.add(name)
         write(names, name, _refined(ev, param, value))
     for param in params.kwonly_params:
         name = param.name.value
         taken.add(name)
-        value = keywords[name] if name in keywords else _missing(ev, param, open_arguments)
+        value = keywords[name] if name in keywords else _missing(ev, function, param, open_arguments)
         write(names, name, _refined(ev, param, value))
     if isinstance(params.star_arg, cst.Param):
         rest = tuple(positional[len(ordered) :])
@@ -144,11 +152,39 @@ def bind_parameters(
         write(names, params.star_kwarg.name.value, DictValue(others, closed=not open_arguments))
 
 
-def _missing(ev: Evaluator, param: cst.Param, open_arguments: bool) -> Value:
+def _missing(ev: Evaluator, function: FunctionValue, param: cst.Param, open_arguments: bool) -> Value:
     name = param.name.value
     if param.default is None or open_arguments:
         return annotated_value(ev, param.annotation, name) or Unknown(name)
+    if name in function.defaults:
+        return resolved(ev, function.defaults[name])
     return ev.evaluate(param.default)
+
+
+def default_values(ev: Evaluator, params: cst.Parameters) -> dict[str, Value]:
+    """The defaults of a function that is being defined; literals may as well be evaluated at the call."""
+    return {
+        param.name.value: glance(ev, param.default)
+        for param in (*params.posonly_params, *params.params, *params.kwonly_params)
+        if param.default is not None and not _is_literal(param.default)
+    }
+
+
+def _is_literal(node: cst.BaseExpression) -> bool:
+    return isinstance(node, (cst.Integer, cst.Float, cst.SimpleString, cst.UnaryOperation)) or (
+        isinstance(node, cst.Name) and node.value in ("True", "False", "None")
+    )
+
+
+def forget(ev: Evaluator, arguments: Iterable[Value]) -> None:
+    """What unknown code was handed, it may have changed: lists lose what was known of their length."""
+    for value in arguments:
+        if isinstance(value, ListValue) and value.items is not None:
+            element: Value | None = None
+            for item in value.items:
+                element = item if element is None else join(element, item)
+            ev.journal.write(value.fields, "items", None)
+            ev.journal.write(value.fields, "element", element)
 
 
 def _refined(ev: Evaluator, param: cst.Param, value: Value) -> Value:

@@ -22,6 +22,19 @@ from shapefix.interpreter.values import (
     elements,
 )
 
+UNROLLED = 8
+"""Loops over at most this many known items run item by item."""
+
+
+def is_unrolled(ev: Evaluator, items: tuple[Value, ...] | None) -> bool:
+    """Whether a loop over these items is run item by item; loops in loops in loops must end, too."""
+    if items is None or len(items) > UNROLLED:
+        return False
+    if ev.steps > ev.allowance:
+        ev.bounded += 1
+        return False
+    return True
+
 
 def iterate(ev: Evaluator, iterable: Value, node: cst.CSTNode) -> Value:
     """iterable as a tuple or list, its number of items unknown where it is."""

@@ -8,19 +8,11 @@ import libcst as cst
 
 from shapefix.interpreter.carried import Carried
 from shapefix.interpreter.evaluator import Evaluator, Flow, Loop, statement
-from shapefix.interpreter.iteration import each, iterate
+from shapefix.interpreter.iteration import each, is_unrolled, iterate
 from shapefix.interpreter.scopes import UNCHANGED, Changes
 from shapefix.interpreter.targets import bind
 from shapefix.interpreter.truth import truth
 from shapefix.interpreter.values import Value, elements
-
-UNROLLED = 8
-"""Loops over at most this many known items run item by item."""
-
-
-def is_unrolled(ev: Evaluator, items: tuple[Value, ...] | None) -> bool:
-    """Whether a loop over these items is run item by item; loops in loops in loops must end, too."""
-    return items is not None and len(items) <= UNROLLED and ev.steps <= ev.allowance
 
 
 @statement(cst.For)

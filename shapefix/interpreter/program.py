@@ -59,11 +59,9 @@ def _uncalled(
 
 
 def _uncalled_methods(ev: Evaluator, cls: ClassValue) -> Iterator[tuple[FunctionValue, InstanceValue | None]]:
-    waiting = [
-        value
-        for value in cls.fields.values()
-        if isinstance(value, FunctionValue) and value.owner is cls and id(value.node) not in ev.visited
-    ]
+    functions = [value for value in cls.fields.values() if isinstance(value, FunctionValue)]
+    functions += [value.setter for value in functions if value.setter is not None]
+    waiting = [value for value in functions if value.owner is cls and id(value.node) not in ev.visited]
     if not waiting:
         return
     instance = InstanceValue(cls)

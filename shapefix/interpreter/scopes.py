@@ -14,14 +14,21 @@ Location = tuple[int, Any]
 MISSING: Any = object()
 
 
+class Names(dict[str, Value]):
+    """The names of a scope: to read one that is not bound is an error, so nobody asks whether it is there."""
+
+    __slots__ = ()
+
+
 class Scope:
     """The names of a function, a module or a comprehension, and the scope around it."""
 
-    __slots__ = ("elsewhere", "names", "outer")
+    __slots__ = ("comprehension", "elsewhere", "names", "outer")
 
-    def __init__(self, outer: Scope | None = None) -> None:
+    def __init__(self, outer: Scope | None = None, comprehension: bool = False) -> None:
         self.outer = outer
-        self.names: dict[str, Value] = {}
+        self.comprehension = comprehension
+        self.names: dict[str, Value] = Names()
         self.elsewhere: dict[str, Scope] | None = None
         """Names that a `global` or `nonlocal` statement sends to another scope."""
 
@@ -64,8 +71,10 @@ UNCHANGED = Changes()
 class Journal:
     """Remembers what was written since each open branch began, so that it can be undone and joined."""
 
-    def __init__(self) -> None:
+    def __init__(self, doubtful: dict[int, tuple[Container, set[Any]]] | None = None) -> None:
         self._logs: list[dict[Location, tuple[Container, Any, Any]]] = []
+        self.doubtful = {} if doubtful is None else doubtful
+        """Containers, by their ids, with the keys that only some path has put there."""
 
     @property
     def depth(self) -> int:
@@ -82,6 +91,10 @@ class Journal:
 
     def delete(self, container: dict[Any, Any], key: Any) -> None:
         self.write(container, key, MISSING)
+
+    def is_doubtful(self, container: Container, key: Any) -> bool:
+        """Whether key, which stands in container, may as well not be there."""
+        return id(container) in self.doubtful and key in self.doubtful[id(container)][1]
 
     def begin(self) -> None:
         self._logs.append({})
@@ -122,20 +135,25 @@ class Journal:
             for location, (container, key, value) in path.written.items():
                 if location not in done:
                     done.add(location)
-                    self.write(container, key, _meet(paths, location, container, key, value))
+                    self.write(container, key, self._meet(paths, location, container, key, value))
 
-
-def _meet(paths: Sequence[Changes], location: Location, container: Container, key: Any, first: Any) -> Any:
-    """What stands at a location after one of the paths."""
-    before = MISSING
-    after = first
-    for path in paths:
-        entry = path.written.get(location)
-        if entry is not None:
-            value = entry[2]
-        else:
-            value = before = content(container, key) if before is MISSING else before
-        # A name that one path does not bind can only be read after another one.
-        if value is not MISSING and value is not after:
-            after = value if after is MISSING else join(after, value)
-    return after
+    def _meet(
+        self, paths: Sequence[Changes], location: Location, container: Container, key: Any, first: Any
+    ) -> Any:
+        """What stands at a location after one of the paths."""
+        before = MISSING
+        after = first
+        missing = False
+        for path in paths:
+            entry = path.written.get(location)
+            if entry is not None:
+                value = entry[2]
+            else:
+                value = before = content(container, key) if before is MISSING else before
+            # What one path does not put there can only be read after another one.
+            missing = missing or value is MISSING
+            if value is not MISSING and value is not after:
+                after = value if after is MISSING else join(after, value)
+        if missing and after is not MISSING and type(container) is dict:
+            self.doubtful.setdefault(id(container), (container, set()))[1].add(key)
+        return after

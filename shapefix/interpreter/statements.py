@@ -12,6 +12,7 @@ from shapefix.interpreter.annotations import annotated_value
 from shapefix.interpreter.calls import Arguments, call_library
 from shapefix.interpreter.evaluator import Evaluator, Flow, Frame, statement
 from shapefix.interpreter.events import Discarded
+from shapefix.interpreter.functions import default_values
 from shapefix.interpreter.modules import dotted_name
 from shapefix.interpreter.names import glance, resolve
 from shapefix.interpreter.scopes import Scope
@@ -96,6 +97,10 @@ def augmented_assign(ev: Evaluator, node: cst.AugAssign) -> int:
     before = ev.evaluate(node.target)
     operand = ev.evaluate(node.value)
     kind = _IN_PLACE.get(type(node.operator))
+    if isinstance(node.operator, cst.MatrixMultiplyAssign):
+        # Tensors have no `@=` of their own.
+        bind(ev, node.target, arithmetic.operate(ev, cst.MatrixMultiply, before, operand, node))
+        return Flow.FALLS_THROUGH
     if isinstance(before, TensorValue):
         if isinstance(node.target, cst.Subscript):
             # `x[i] += 1` ends by assigning to x[i].
@@ -219,11 +224,24 @@ def import_from(ev: Evaluator, node: cst.ImportFrom) -> int:
 
 @statement(cst.FunctionDef)
 def define_function(ev: Evaluator, node: cst.FunctionDef) -> int:
-    function = FunctionValue(node.name.value, node, ev.frame.module, ev.frame.scope)
+    defaults = default_values(ev, node.params)
+    function = FunctionValue(node.name.value, node, ev.frame.module, ev.frame.scope, defaults=defaults)
+    getter = _getter(ev, node)
+    if getter is not None:
+        getter.setter = function
+        return Flow.FALLS_THROUGH
     decorate(ev, function, node.decorators)
     ev.cycles.append(ev.frame.scope.names)
     ev.journal.write(ev.frame.scope.home(function.name).names, function.name, function)
     return Flow.FALLS_THROUGH
+
+
+def _getter(ev: Evaluator, node: cst.FunctionDef) -> FunctionValue | None:
+    """The property that `@name.setter` in front of a function named the same belongs to."""
+    found = ev.frame.scope.names.get(node.name.value)
+    decorators = [dotted_name(decorator.decorator) for decorator in node.decorators]
+    is_setter = decorators == [f"{node.name.value}.setter"]
+    return found if is_setter and isinstance(found, FunctionValue) and found.binding == "property" else None
 
 
 def decorate(ev: Evaluator, function: FunctionValue, decorators: Sequence[cst.Decorator]) -> None:
@@ -261,6 +279,9 @@ def define_class(ev: Evaluator, node: cst.ClassDef) -> int:
             value.owner = cls
             # A method does not see the names of its class.
             value.closure = ev.frame.scope
+            if value.setter is not None:
+                value.setter.owner = cls
+                value.setter.closure = ev.frame.scope
     if _is_dataclass(ev, node):
         names = [
             Constant(line.target.value)

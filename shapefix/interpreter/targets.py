@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import libcst as cst
 
-from shapefix.interpreter.calls import Arguments, call_library, call_method
+from shapefix.interpreter.calls import Arguments, call_library, call_method, call_value
+from shapefix.interpreter.classes import member
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.iteration import each
+from shapefix.interpreter.joins import join
 from shapefix.interpreter.names import resolved
 from shapefix.interpreter.refinement import name_size, refine_rank, target_name
 from shapefix.interpreter.subscripts import evaluate_index
@@ -14,6 +16,7 @@ from shapefix.interpreter.values import (
     ClassValue,
     Constant,
     DictValue,
+    FunctionValue,
     InstanceValue,
     LibraryObject,
     ListValue,
@@ -36,7 +39,7 @@ def bind(ev: Evaluator, target: cst.CSTNode, value: Value) -> None:
     elif isinstance(target, (cst.Tuple, cst.List)):
         _unpack(ev, target, value)
     elif isinstance(target, cst.Attribute):
-        _set_attribute(ev, ev.evaluate(target.value), target.attr.value, value)
+        _set_attribute(ev, ev.evaluate(target.value), target.attr.value, value, target)
     elif isinstance(target, cst.Subscript):
         _set_item(ev, target, value)
     elif isinstance(target, cst.StarredElement):
@@ -79,8 +82,18 @@ def _unpack(ev: Evaluator, target: cst.Tuple | cst.List, value: Value) -> None:
             bind(ev, entry.value, Unknown())
 
 
-def _set_attribute(ev: Evaluator, owner: Value, name: str, value: Value) -> None:
-    if isinstance(owner, (InstanceValue, ClassValue)):
+def _set_attribute(ev: Evaluator, owner: Value, name: str, value: Value, node: cst.CSTNode) -> None:
+    if isinstance(owner, InstanceValue):
+        declared = member(owner.cls, name)
+        if isinstance(declared, FunctionValue) and declared.binding in ("property", "unknown"):
+            if declared.setter is not None:
+                call_value(ev, declared.setter, Arguments([owner, value]), node)
+            return
+    if isinstance(owner, TensorValue):
+        if name == "data":
+            ev.journal.write(owner, "layout", value.layout if isinstance(value, TensorValue) else None)
+            owner.contiguous = False
+    elif isinstance(owner, (InstanceValue, ClassValue)):
         if isinstance(value, Unknown) and not value.hint:
             value.hint = f"self.{name}"
         ev.journal.write(owner.fields, name, value)
@@ -99,6 +112,8 @@ def _set_item(ev: Evaluator, target: cst.Subscript, value: Value) -> None:
         if isinstance(index, Constant):
             ev.journal.write(owner.fields, index.value, value)
         else:
+            for key, held in list(owner.fields.items()):
+                ev.journal.write(owner.fields, key, join(held, value))
             owner.closed = False
     elif isinstance(owner, ListValue):
         items = owner.items

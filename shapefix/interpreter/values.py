@@ -283,10 +283,21 @@ class FunctionValue(Value):
     """A function, lambda or method of the project, with the scope that it closes over.
 
     binding is "property", "staticmethod" or "classmethod" where a decorator makes it one, "unknown" where a
-    decorator may replace it by something else.
+    decorator may replace it by something else. defaults are those that had to be evaluated where the function
+    is defined; setter is what a property is assigned through.
     """
 
-    __slots__ = ("binding", "closure", "module", "name", "node", "owner", "without_gradients")
+    __slots__ = (
+        "binding",
+        "closure",
+        "defaults",
+        "module",
+        "name",
+        "node",
+        "owner",
+        "setter",
+        "without_gradients",
+    )
 
     def __init__(
         self,
@@ -296,9 +307,12 @@ class FunctionValue(Value):
         closure: Scope,
         owner: ClassValue | None = None,
         binding: str = "",
+        defaults: Mapping[str, Value] | None = None,
     ) -> None:
         self.name = name
         self.binding = binding
+        self.defaults = defaults or {}
+        self.setter: FunctionValue | None = None
         self.without_gradients = False
         self.node = node
         self.module = module

@@ -19,6 +19,9 @@ from shapefix.interpreter.values import (
 )
 from shapefix.library.registry import function
 
+LONGEST = 10_000
+"""Lists of more items than this are not kept item by item."""
+
 
 @function("builtins.list", "builtins.tuple", "builtins.sorted", "builtins.set", "builtins.frozenset")
 def container(call: Call) -> Value:
@@ -66,7 +69,7 @@ def grow(call: Call) -> Value:
         call.ev.journal.write(owner.fields, "items", (*items, added))
         return NONE
     more = elements(added)
-    if name == "extend" and items is not None and more is not None:
+    if name == "extend" and items is not None and more is not None and len(items) + len(more) <= LONGEST:
         call.ev.journal.write(owner.fields, "items", (*items, *more))
         return NONE
     if name == "extend":
@@ -98,10 +101,15 @@ def shrink(call: Call) -> Value:
     return element if call.name.endswith(".pop") else NONE
 
 
+def is_complete(call: Call, owner: DictValue) -> bool:
+    """Whether the keys that are known are all there, and are all."""
+    return owner.closed and not any(call.ev.journal.is_doubtful(owner.fields, key) for key in owner.fields)
+
+
 @function("builtins.dict.items")
 def items_(call: Call) -> Value:
     owner = call.receiver
-    if isinstance(owner, DictValue) and owner.closed:
+    if isinstance(owner, DictValue) and is_complete(call, owner):
         return ListValue(tuple(TupleValue((Constant(k), v)) for k, v in owner.fields.items()))
     return ListValue(None, TupleValue((Unknown(), Unknown())))
 
@@ -109,7 +117,7 @@ def items_(call: Call) -> Value:
 @function("builtins.dict.keys")
 def keys(call: Call) -> Value:
     owner = call.receiver
-    if isinstance(owner, DictValue) and owner.closed:
+    if isinstance(owner, DictValue) and is_complete(call, owner):
         return ListValue(tuple(Constant(k) for k in owner.fields))
     return ListValue(None)
 
@@ -117,7 +125,7 @@ def keys(call: Call) -> Value:
 @function("builtins.dict.values")
 def values(call: Call) -> Value:
     owner = call.receiver
-    if isinstance(owner, DictValue) and owner.closed:
+    if isinstance(owner, DictValue) and is_complete(call, owner):
         return ListValue(tuple(owner.fields.values()))
     return ListValue(None)
 
@@ -130,6 +138,8 @@ def get(call: Call) -> Value:
     name = call.name.rpartition(".")[2]
     if key.value in owner.fields:
         found = owner.fields[key.value]
+        if call.ev.journal.is_doubtful(owner.fields, key.value):
+            found = join(found, call.value(1) or NONE)
         if name == "pop":
             call.ev.journal.delete(owner.fields, key.value)
         return found
@@ -149,6 +159,9 @@ def update(call: Call) -> Value:
             for key, value in other.fields.items():
                 call.ev.journal.write(owner.fields, key, value)
         if other is not None and not (isinstance(other, DictValue) and other.closed):
+            given = other.fields if isinstance(other, DictValue) else {}
+            for key in owner.fields.keys() - given.keys():
+                call.ev.journal.write(owner.fields, key, Unknown())
             owner.closed = False
         for name, value in call.arguments.keywords.items():
             call.ev.journal.write(owner.fields, name, value)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.truth import truth
 from shapefix.interpreter.values import (
@@ -21,15 +26,28 @@ from shapefix.library.registry import function
 from shapefix.tensors.polynomials import Size, product
 from shapefix.tensors.quotients import maximum, minimum
 
+_INTEGRAL: dict[str, Callable[[Any], int]] = {
+    "int": int,
+    "round": round,
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "index": operator.index,
+}
+
 
 @function("builtins.int", "builtins.round", "math.floor", "math.ceil", "operator.index")
 def integral(call: Call) -> Value:
     value = call.value(0)
+    if len(call.arguments.positional) != 1 or call.arguments.keywords:
+        # `round(x, 2)` is no int, and `int("ff", 16)` nobody needs.
+        return Unknown()
     if isinstance(value, Integer):
         return value
+    if isinstance(value, Unknown) and value.hint:
+        return Unknown(value.hint, size=value.size())
     if isinstance(value, Constant):
         try:
-            return Constant(int(value.value))
+            return Constant(_INTEGRAL[call.name.rpartition(".")[2]](value.value))
         except (TypeError, ValueError, OverflowError):
             return Unknown()
     return Unknown()
@@ -83,10 +101,11 @@ def product_(call: Call) -> Value:
 @function("builtins.sum")
 def sum_(call: Call) -> Value:
     items = elements(call.value(0))
-    if items is None or not all(isinstance(item, (Constant, Integer)) for item in items):
+    start = call.value(1, "start") or Constant(0)
+    if items is None or not all(isinstance(item, (Constant, Integer)) for item in (start, *items)):
         return Unknown()
     total = Size.of(0)
-    for item in items:
+    for item in (start, *items):
         size = as_size(item)
         if size is None:
             return Unknown()

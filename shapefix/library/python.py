@@ -7,6 +7,7 @@ from shapefix.interpreter.calls import Arguments, Call, call_value
 from shapefix.interpreter.classes import lineage
 from shapefix.interpreter.events import Revealed
 from shapefix.interpreter.iteration import each, iterate
+from shapefix.interpreter.joins import join
 from shapefix.interpreter.values import (
     FALSE,
     NONE,
@@ -27,6 +28,7 @@ from shapefix.interpreter.values import (
     elements,
     integer,
 )
+from shapefix.library.builtin_containers import is_complete
 from shapefix.library.registry import derives, function, method
 from shapefix.tensors.polynomials import Size
 
@@ -57,7 +59,7 @@ def length(call: Call) -> Value:
     items = elements(value)
     if items is not None:
         return Constant(len(items))
-    if isinstance(value, DictValue) and value.closed:
+    if isinstance(value, DictValue) and is_complete(call, value):
         return Constant(len(value.fields))
     if isinstance(value, TensorValue):
         return integer(value.size(0)) if value.layout is None or value.layout.rank else Unknown()
@@ -81,15 +83,18 @@ def range_(call: Call) -> Value:
             numbers = range(*bounds)
             if len(numbers) <= LONGEST_RANGE:
                 return ListValue(tuple(Constant(i) for i in numbers))
-    return ListValue(None, Integer(Size.symbol("i", least=0)))
+    # Upwards from a number that is not negative, or downwards to one, as ranges mostly are.
+    negative = any(isinstance(v, Constant) and isinstance(v.value, int) and v.value < -1 for v in given[:2])
+    return ListValue(None, Unknown("i") if negative else Integer(Size.symbol("i", least=0)))
 
 
 @function("builtins.enumerate")
 def enumerate_(call: Call) -> Value:
     iterable = iterate(call.ev, call.value(0) or Unknown(), call.place.node)
     items = elements(iterable)
-    if items is not None:
-        return ListValue(tuple(TupleValue((Constant(i), item)) for i, item in enumerate(items)))
+    start = call.constant(1, "start", 0)
+    if items is not None and isinstance(start, int):
+        return ListValue(tuple(TupleValue((Constant(i), item)) for i, item in enumerate(items, start)))
     counter = Integer(Size.symbol("i", least=0))
     return ListValue(None, TupleValue((counter, each(call.ev, iterable))))
 
@@ -176,7 +181,7 @@ def _is_of(value: Value | None, kind: Value | None) -> bool | None:
 def has_attribute(call: Call) -> Value:
     owner, name = call.value(0), call.value(1)
     if isinstance(owner, InstanceValue) and isinstance(name, Constant) and name.value in owner.fields:
-        return TRUE
+        return Unknown() if call.ev.journal.is_doubtful(owner.fields, name.value) else TRUE
     return Unknown()
 
 
@@ -185,16 +190,26 @@ def get_attribute(call: Call) -> Value:
     owner, name, default = call.value(0), call.value(1), call.value(2)
     if owner is None or not (isinstance(name, Constant) and isinstance(name.value, str)):
         return Unknown()
-    if default is not None and not (isinstance(owner, InstanceValue) and name.value in owner.fields):
-        return Unknown()
+    if default is not None:
+        if not isinstance(owner, InstanceValue) or name.value not in owner.fields:
+            return Unknown()
+        if call.ev.journal.is_doubtful(owner.fields, name.value):
+            either: Value = join(owner.fields[name.value], default)
+            return either
     return attribute(call.ev, owner, name.value, call.place.node)
 
 
 @function("builtins.setattr")
 def set_attribute(call: Call) -> Value:
     owner, name, value = call.value(0), call.value(1), call.value(2)
-    if isinstance(owner, InstanceValue) and isinstance(name, Constant) and value is not None:
+    if not isinstance(owner, InstanceValue) or value is None:
+        return NONE
+    if isinstance(name, Constant):
         call.ev.journal.write(owner.fields, name.value, value)
+    else:
+        for key, held in list(owner.fields.items()):
+            call.ev.journal.write(owner.fields, key, join(held, value))
+        owner.open = True
     return NONE
 
 
