@@ -190,6 +190,11 @@ class TensorValue(Value):
             self._sizes = {}
         self._sizes.setdefault(dim, size)
 
+    def settle_as(self, other: TensorValue) -> None:
+        """Take over what is known of the sizes of another tensor, whose rank is unknown too."""
+        if other._sizes is not None:
+            self._sizes = dict(other._sizes)
+
     def settled(self, dim: int) -> Size | None:
         """The size of dimension dim, None where nobody has asked for it or told it."""
         if self.layout is not None:

@@ -49,7 +49,10 @@ def result_of(call: Call, operands: list[Value | None], name: str) -> TensorValu
     known = [layout for layout in layouts if layout is not None]
     if len(known) < len(layouts):
         is_contiguous = len(tensors) == 1 and first.contiguous
-        return as_result(call, None, name, dtype=dtype, device=first.device, is_contiguous=is_contiguous)
+        result = as_result(call, None, name, dtype=dtype, device=first.device, is_contiguous=is_contiguous)
+        if len(tensors) == 1:
+            result.settle_as(first)
+        return result
     try:
         layout = elementwise(*known)
     except ShapeError:

@@ -9,6 +9,7 @@ from shapefix.library.registry import operation, tensor_function
 from shapefix.library.tensors import as_result, contiguous_result, copied, dtype_of, flag, number, numbers
 from shapefix.tensors import results
 from shapefix.tensors.layout import Layout
+from shapefix.tensors.polynomials import ONE
 
 _TO_BOOL = frozenset({"any", "all"})
 _TO_INT = frozenset({"argmax", "argmin", "count_nonzero"})
@@ -60,7 +61,13 @@ def reduce(call: Call, tensor: TensorValue) -> Value:
     ):
         dtype = "int64"
     named = dtype_of(call.arguments.keywords.get("dtype"))
-    return as_result(call, layout, "reduced", dtype=named or dtype, device=tensor.device, is_contiguous=True)
+    result = as_result(
+        call, layout, "reduced", dtype=named or dtype, device=tensor.device, is_contiguous=True
+    )
+    if layout is None and flag(call, 1, "keepdim"):
+        for dim in numbers(call.value(0, "dim")) or ():
+            result.settle(dim, ONE)
+    return result
 
 
 @operation("max", "min", "median", "mode", "cummax", "cummin", "kthvalue", "aminmax")

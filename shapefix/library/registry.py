@@ -102,7 +102,7 @@ def _method(handler: TensorHandler) -> Handler:
             return TensorValue()
         try:
             return handler(call, tensor)
-        except ShapeError:
+        except (ShapeError, IndexError):
             # torch would raise; what the result would be is nobody's concern.
             return TensorValue()
 
@@ -128,7 +128,7 @@ def _free(handler: TensorHandler) -> Handler:
             return _written_out(call, out)
         try:
             return handler(Call(call.ev, call.name, call.place, rest, subject), tensor)
-        except ShapeError:
+        except (ShapeError, IndexError):
             return TensorValue()
 
     return call_function

@@ -88,7 +88,7 @@ def contiguous_result(
 def copied(call: Call, tensor: TensorValue, verb: str, dtype: str | None = None) -> TensorValue:
     """A copy in the memory format that torch calls preserve_format."""
     layout = None if tensor.layout is None else like(tensor.layout)
-    return as_result(
+    result = as_result(
         call,
         layout,
         verb,
@@ -97,6 +97,8 @@ def copied(call: Call, tensor: TensorValue, verb: str, dtype: str | None = None)
         before=tensor.origin,
         is_contiguous=tensor.contiguous,
     )
+    result.settle_as(tensor)
+    return result
 
 
 def copied_or_same(call: Call, tensor: TensorValue, verb: str, dtype: str | None = None) -> TensorValue:
@@ -104,13 +106,15 @@ def copied_or_same(call: Call, tensor: TensorValue, verb: str, dtype: str | None
     layout = tensor.layout
     if layout is not None and like(layout) != layout:
         layout = unknown_strides(layout.sizes)
-    return TensorValue(
+    result = TensorValue(
         layout,
         dtype=dtype or tensor.dtype,
         device=None,
         origin=tensor.origin,
         contiguous=tensor.contiguous,
     )
+    result.settle_as(tensor)
+    return result
 
 
 def size_list(value: Value | None) -> list[Size] | None:

@@ -30,7 +30,7 @@ from shapefix.library.tensors import (
 )
 from shapefix.tensors import dims, indexing, views
 from shapefix.tensors.layout import Layout, contiguous, is_contiguous, unknown_strides
-from shapefix.tensors.polynomials import Size
+from shapefix.tensors.polynomials import ONE, Size
 from shapefix.tensors.views import Illegal, Legal, Unknown, WrongNumel
 
 
@@ -181,8 +181,9 @@ def transpose(call: Call, tensor: TensorValue) -> Value:
 
 @operation("t")
 def t(call: Call, tensor: TensorValue) -> Value:
-    if tensor.layout is None:
-        # t() takes matrices; a vector, which it takes too, nobody transposes.
+    if tensor.layout is None and tensor.settled(1) is not None:
+        # t() takes nothing of more dimensions than a matrix. Where nothing is known of the second one, the
+        # tensor may be a column, whose transpose is as good as contiguous.
         ranked(call, tensor, 2)
     layout = None if tensor.layout is None else dims.t(tensor.layout)
     return as_view(call, tensor, layout, "transposed")
@@ -235,6 +236,8 @@ def unsqueeze(call: Call, tensor: TensorValue) -> Value:
     if tensor.layout is None or dim is None:
         result = as_view(call, tensor, None, "unsqueezed")
         result.contiguous = tensor.contiguous
+        if dim is not None:
+            result.settle(dim, ONE)
         return result
     return as_view(call, tensor, dims.unsqueeze(tensor.layout, dim), "unsqueezed")
 
@@ -361,6 +364,7 @@ def same_layout(call: Call, tensor: TensorValue) -> Value:
     result = as_view(call, tensor, tensor.layout, "detached")
     result.origin = tensor.origin
     result.contiguous = tensor.contiguous
+    result.settle_as(tensor)
     return result
 
 
