@@ -11,7 +11,8 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.run import Run
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Fix, Severity, Span
 from shapefix.interpreter.events import Discarded
-from shapefix.interpreter.values import TensorValue, Unknown
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import Unknown
 
 _SHAPE_OPERATIONS = frozenset(
     "view view_as reshape reshape_as flatten ravel unflatten transpose swapaxes swapdims t permute movedim "

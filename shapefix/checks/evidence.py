@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from shapefix.checks.run import Run, lineage
 from shapefix.diagnostics import Evidence
 from shapefix.interpreter.events import Event
-from shapefix.interpreter.values import Step, TensorValue
+from shapefix.interpreter.tensor_values import Step, TensorValue
 from shapefix.tensors.layout import Layout, is_contiguous
 
 LONGEST = 6

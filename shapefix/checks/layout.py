@@ -11,7 +11,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.run import Run, lineage, whole_sizes
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity, Span
 from shapefix.interpreter.events import Viewed
-from shapefix.interpreter.values import Step
+from shapefix.interpreter.tensor_values import Step
 from shapefix.tensors.layout import has_unknown_strides
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.views import Illegal, Unknown

@@ -9,7 +9,7 @@ from functools import cached_property
 import libcst as cst
 
 from shapefix.interpreter.events import Event, InPlaceWrite, Viewed
-from shapefix.interpreter.values import Step, TensorValue
+from shapefix.interpreter.tensor_values import Step, TensorValue
 from shapefix.tensors.bounds import at_least
 from shapefix.tensors.layout import Layout, has_unknown_strides, is_contiguous
 from shapefix.tensors.polynomials import ONE, Size

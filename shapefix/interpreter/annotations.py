@@ -8,7 +8,8 @@ import libcst as cst
 
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.names import glance
-from shapefix.interpreter.values import Constant, Reference, TensorValue, Unknown, Value
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import Constant, Reference, Unknown, Value
 from shapefix.tensors.layout import unknown_strides
 from shapefix.tensors.sizes import Size
 

@@ -11,6 +11,7 @@ import libcst as cst
 from shapefix.interpreter.calls import Arguments, call_library
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.names import resolved
+from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.truth import equal
 from shapefix.interpreter.values import (
     NUMBER,
@@ -18,7 +19,6 @@ from shapefix.interpreter.values import (
     Integer,
     ListValue,
     Number,
-    TensorValue,
     TupleValue,
     Unknown,
     Value,

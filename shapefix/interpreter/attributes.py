@@ -8,6 +8,7 @@ from shapefix.interpreter.calls import Arguments, Call, call_value
 from shapefix.interpreter.classes import member, outside_bases
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.names import module_name, resolve, resolved
+from shapefix.interpreter.tensor_values import Shape, TensorValue, as_tensor
 from shapefix.interpreter.values import (
     BoundMethod,
     ClassValue,
@@ -20,12 +21,9 @@ from shapefix.interpreter.values import (
     ListValue,
     ModuleValue,
     Reference,
-    Shape,
-    TensorValue,
     TupleValue,
     Unknown,
     Value,
-    as_tensor,
 )
 
 TENSOR = "torch.Tensor"

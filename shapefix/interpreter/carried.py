@@ -11,15 +11,8 @@ import libcst as cst
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.modules import children, dotted_name
 from shapefix.interpreter.scopes import MISSING, Changes, Location, content
-from shapefix.interpreter.values import (
-    Constant,
-    DictValue,
-    InstanceValue,
-    ListValue,
-    TensorValue,
-    Unknown,
-    Value,
-)
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import Constant, DictValue, InstanceValue, ListValue, Unknown, Value
 
 
 @dataclass(frozen=True, slots=True)

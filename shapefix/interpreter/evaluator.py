@@ -94,6 +94,10 @@ class Frame:
     owner: ClassValue | None = None
     receiver: Value | None = None
     returns: list[Value] = field(default_factory=list)
+    depth: int = 0
+    """The journal's depth when the body of the function began."""
+    exits: list[Changes] = field(default_factory=list)
+    """What had been written at each return, from the first one on that stands in a branch or a loop."""
     yields: list[Value] = field(default_factory=list)
     loops: list[Loop] = field(default_factory=list)
     generator: bool = False

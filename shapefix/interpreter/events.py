@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import libcst as cst
 
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.values import TensorValue, Value
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import Value
 from shapefix.tensors.layout import Layout
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.verdicts import Verdict

@@ -11,15 +11,7 @@ from shapefix.interpreter.evaluator import Evaluator, Flow, Frame
 from shapefix.interpreter.joins import join
 from shapefix.interpreter.names import glance, resolved
 from shapefix.interpreter.scopes import Scope
-from shapefix.interpreter.values import (
-    NONE,
-    DictValue,
-    FunctionValue,
-    ListValue,
-    TupleValue,
-    Unknown,
-    Value,
-)
+from shapefix.interpreter.values import NONE, DictValue, FunctionValue, ListValue, TupleValue, Unknown, Value
 
 DEEPEST = 12
 """Calls inside calls are followed this far."""
@@ -84,8 +76,18 @@ def run_body(ev: Evaluator, function: FunctionValue, frame: Frame) -> Value:
     if isinstance(function.node, cst.Lambda):
         return ev.evaluate(function.node.body)
     ev.without_gradients += function.without_gradients
+    frame.depth = ev.journal.depth
+    ev.journal.begin()
     end = ev.run(function.node.body)
     ev.without_gradients -= function.without_gradients
+    if not frame.exits:
+        ev.journal.keep(frame.scope.names)
+    else:
+        # It may have returned before what stands behind the return was done.
+        if end == Flow.FALLS_THROUGH:
+            frame.exits.append(ev.journal.since(frame.depth))
+        ev.journal.undo()
+        ev.journal.apply(frame.exits)
     if first:
         # Inner functions are mostly handed to somebody else's code: map, Trainer, a hook. What they close
         # over is only there now.
@@ -122,8 +124,8 @@ def bind_parameters(
 ) -> None:
     """Bind arguments to parameters in the current frame; what is not given gets its default."""
     params = function.node.params
+    # Nobody else sees the new scope yet: there is nothing to undo.
     names = ev.frame.scope.names
-    write = ev.journal.write
     ordered = (*params.posonly_params, *params.params)
     taken: set[str] = set()
     for position, param in enumerate(ordered):
@@ -137,19 +139,19 @@ def bind_parameters(
         else:
             value = _missing(ev, function, param, open_arguments)
         taken.add(name)
-        write(names, name, _refined(ev, param, value))
+        names[name] = _refined(ev, param, value)
     for param in params.kwonly_params:
         name = param.name.value
         taken.add(name)
         value = keywords[name] if name in keywords else _missing(ev, function, param, open_arguments)
-        write(names, name, _refined(ev, param, value))
+        names[name] = _refined(ev, param, value)
     if isinstance(params.star_arg, cst.Param):
         rest = tuple(positional[len(ordered) :])
         value = ListValue(None) if open_arguments else TupleValue(rest)
-        write(names, params.star_arg.name.value, value)
+        names[params.star_arg.name.value] = value
     if params.star_kwarg is not None:
         others: dict[object, Value] = {k: v for k, v in keywords.items() if k not in taken}
-        write(names, params.star_kwarg.name.value, DictValue(others, closed=not open_arguments))
+        names[params.star_kwarg.name.value] = DictValue(others, closed=not open_arguments)
 
 
 def _missing(ev: Evaluator, function: FunctionValue, param: cst.Param, open_arguments: bool) -> Value:
@@ -199,14 +201,14 @@ def bind_unknown(ev: Evaluator, params: cst.Parameters, receiver: Value | None) 
     names = ev.frame.scope.names
     ordered = [*params.posonly_params, *params.params]
     if receiver is not None and ordered:
-        ev.journal.write(names, ordered.pop(0).name.value, receiver)
+        names[ordered.pop(0).name.value] = receiver
     for param in (*ordered, *params.kwonly_params):
         name = param.name.value
         value = annotated_value(ev, param.annotation, name)
         if value is None or (isinstance(param.default, cst.Name) and param.default.value == "None"):
             value = Unknown(name, tensor=getattr(value, "tensor", None))
-        ev.journal.write(names, name, value)
+        names[name] = value
     if isinstance(params.star_arg, cst.Param):
-        ev.journal.write(names, params.star_arg.name.value, ListValue(None))
+        names[params.star_arg.name.value] = ListValue(None)
     if params.star_kwarg is not None:
-        ev.journal.write(names, params.star_kwarg.name.value, DictValue({}, closed=False))
+        names[params.star_kwarg.name.value] = DictValue({}, closed=False)

@@ -9,13 +9,13 @@ from shapefix.interpreter.classes import member
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.joins import join
 from shapefix.interpreter.subscripts import item
+from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     Constant,
     DictValue,
     InstanceValue,
     LibraryObject,
     ListValue,
-    TensorValue,
     TupleValue,
     Unknown,
     Value,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     NUMBER,
     Constant,
     Integer,
     Number,
     Reference,
-    TensorValue,
     TupleValue,
     Unknown,
     Value,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import libcst as cst
 
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.values import Integer, TensorValue, Value
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import Integer, Value
 from shapefix.tensors.layout import contiguous, unknown_strides
 from shapefix.tensors.sizes import Size
 

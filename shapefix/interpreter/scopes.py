@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from shapefix.interpreter.joins import join
-from shapefix.interpreter.values import TensorValue, Value
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import Value
 
 Container = dict[Any, Any] | TensorValue
 Location = tuple[int, Any]
@@ -108,13 +109,17 @@ class Journal:
             _put(container, key, old)
         return changes
 
-    def keep(self) -> None:
-        """Close the innermost branch and let what it wrote stand."""
+    def keep(self, ended: Container | None = None) -> None:
+        """Close the innermost branch and let what it wrote stand.
+
+        ended are the names of a scope that was made and left in this branch: nobody asks to undo them.
+        """
         log = self._logs.pop()
         if self._logs:
             outer = self._logs[-1]
             for location, entry in log.items():
-                outer.setdefault(location, entry)
+                if entry[0] is not ended:
+                    outer.setdefault(location, entry)
 
     def since(self, depth: int) -> Changes:
         """What has been written since the branch that was opened at depth; nothing is undone."""

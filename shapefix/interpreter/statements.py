@@ -17,6 +17,7 @@ from shapefix.interpreter.modules import dotted_name
 from shapefix.interpreter.names import glance, resolve
 from shapefix.interpreter.scopes import Scope
 from shapefix.interpreter.targets import bind, delete
+from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     NONE,
     ClassValue,
@@ -25,7 +26,6 @@ from shapefix.interpreter.values import (
     Imported,
     ListValue,
     Reference,
-    TensorValue,
     TupleValue,
     Unknown,
     Value,
@@ -121,7 +121,10 @@ def augmented_assign(ev: Evaluator, node: cst.AugAssign) -> int:
 
 @statement(cst.Return)
 def return_(ev: Evaluator, node: cst.Return) -> int:
-    ev.frame.returns.append(ev.evaluate(node.value) if node.value is not None else NONE)
+    frame = ev.frame
+    frame.returns.append(ev.evaluate(node.value) if node.value is not None else NONE)
+    if frame.exits or ev.journal.depth > frame.depth + 1:
+        frame.exits.append(ev.journal.since(frame.depth))
     return Flow.LEAVES
 
 

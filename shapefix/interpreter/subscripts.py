@@ -8,6 +8,7 @@ from shapefix.interpreter.calls import Arguments, Call, call_library, call_metho
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.joins import join
 from shapefix.interpreter.names import resolved
+from shapefix.interpreter.tensor_values import Shape, TensorValue, as_tensor
 from shapefix.interpreter.values import (
     NONE,
     Constant,
@@ -15,13 +16,10 @@ from shapefix.interpreter.values import (
     InstanceValue,
     LibraryObject,
     ListValue,
-    Shape,
     Slice,
-    TensorValue,
     TupleValue,
     Unknown,
     Value,
-    as_tensor,
     integer,
 )
 

@@ -12,6 +12,7 @@ from shapefix.interpreter.joins import join
 from shapefix.interpreter.names import resolved
 from shapefix.interpreter.refinement import name_size, refine_rank, target_name
 from shapefix.interpreter.subscripts import evaluate_index
+from shapefix.interpreter.tensor_values import Shape, TensorValue
 from shapefix.interpreter.values import (
     ClassValue,
     Constant,
@@ -20,8 +21,6 @@ from shapefix.interpreter.values import (
     InstanceValue,
     LibraryObject,
     ListValue,
-    Shape,
-    TensorValue,
     Unknown,
     Value,
     elements,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     BoundMethod,
     ClassValue,
@@ -15,7 +16,6 @@ from shapefix.interpreter.values import (
     ModuleValue,
     Number,
     Reference,
-    TensorValue,
     TupleValue,
     Value,
 )

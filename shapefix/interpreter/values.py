@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from shapefix.tensors.layout import Layout
 from shapefix.tensors.sizes import Size
 
 if TYPE_CHECKING:
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 
     from shapefix.interpreter.modules import Module, Place
     from shapefix.interpreter.scopes import Scope
+    from shapefix.interpreter.tensor_values import TensorValue
 
 
 class Value:
@@ -108,107 +108,6 @@ class Slice(Value):
         self.start = start
         self.stop = stop
         self.step = step
-
-
-class Step:
-    """One operation in the life of a tensor's layout, and the one before it.
-
-    function is the function that was being run, None at the top level of a file.
-    """
-
-    __slots__ = ("before", "function", "layout", "place", "verb")
-
-    def __init__(
-        self,
-        place: Place,
-        verb: str,
-        layout: Layout | None,
-        before: Step | None,
-        function: cst.CSTNode | None,
-    ) -> None:
-        self.place = place
-        self.verb = verb
-        self.layout = layout
-        self.before = before
-        self.function = function
-
-
-class Storage:
-    """The memory that a tensor and all its views share."""
-
-    __slots__ = ()
-
-
-class TensorValue(Value):
-    """A tensor: sizes and strides where the rank is known, dtype and device where they are.
-
-    certain is False where the code only treats the value as an array: numpy has slices, too.
-    contiguous is True where the rank is unknown, and the tensor contiguous all the same.
-    views are the calls of `.view` and its like that this tensor has come through since its storage was made.
-    """
-
-    __slots__ = ("_sizes", "certain", "contiguous", "device", "dtype", "layout", "origin", "storage", "views")
-
-    def __init__(
-        self,
-        layout: Layout | None = None,
-        *,
-        contiguous: bool = False,
-        dtype: str | None = None,
-        device: str | None = None,
-        storage: Storage | None = None,
-        origin: Step | None = None,
-        views: tuple[cst.CSTNode, ...] = (),
-        certain: bool = True,
-    ) -> None:
-        self.layout = layout
-        self.dtype = dtype
-        self.device = device
-        self.storage = storage or Storage()
-        self.origin = origin
-        self.views = views
-        self.certain = certain
-        self.contiguous = contiguous
-        self._sizes: dict[int, Size] | None = None
-
-    def size(self, dim: int, name: str = "") -> Size:
-        """The size of dimension dim, the same symbol each time where it is not known.
-
-        name is what the symbol is called. Raises IndexError where the tensor has no such dimension.
-        """
-        if self.layout is not None:
-            return self.layout.sizes[dim]
-        if self._sizes is None:
-            self._sizes = {}
-        if dim not in self._sizes:
-            self._sizes[dim] = Size.symbol(name or f"size({dim})")
-        return self._sizes[dim]
-
-    def settle(self, dim: int, size: Size) -> None:
-        """Take note of a size although the rank is unknown."""
-        if self._sizes is None:
-            self._sizes = {}
-        self._sizes.setdefault(dim, size)
-
-    def settle_as(self, other: TensorValue) -> None:
-        """Take over what is known of the sizes of another tensor, whose rank is unknown too."""
-        if other._sizes is not None:
-            self._sizes = dict(other._sizes)
-
-    def settled(self, dim: int) -> Size | None:
-        """The size of dimension dim, None where nobody has asked for it or told it."""
-        if self.layout is not None:
-            return self.layout.sizes[dim] if -len(self.layout.sizes) <= dim < len(self.layout.sizes) else None
-        return self._sizes.get(dim) if self._sizes is not None else None
-
-
-class Shape(Value):
-    """`x.shape` of a tensor of unknown rank: unpacking it tells the rank."""
-
-    __slots__ = ("tensor",)
-
-    def __init__(self, tensor: TensorValue) -> None:
-        self.tensor = tensor
 
 
 class TupleValue(Value):
@@ -410,17 +309,6 @@ def as_size(value: Value | None) -> Size | None:
         return Size.of(number) if isinstance(number, int) and not isinstance(number, bool) else None
     if isinstance(value, Unknown):
         return value.size()
-    return None
-
-
-def as_tensor(value: Value | None) -> TensorValue | None:
-    """The tensor that a value is, or would be if it is one at all; None for what cannot be a tensor."""
-    if isinstance(value, TensorValue):
-        return value
-    if isinstance(value, Unknown):
-        if value.tensor is None:
-            value.tensor = TensorValue(certain=False)
-        return value.tensor
     return None
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.joins import join
+from shapefix.interpreter.tensor_values import Shape
 from shapefix.interpreter.values import (
     NONE,
     Constant,
     DictValue,
     Integer,
     ListValue,
-    Shape,
     TupleValue,
     Unknown,
     Value,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.values import Constant, Reference, TensorValue, Value
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import Constant, Reference, Value
 from shapefix.library.registry import tensor_method
 from shapefix.library.tensors import as_result, contiguous_result, copied, copied_or_same, device_of, dtype_of
 from shapefix.tensors.layout import channels_last, unknown_strides

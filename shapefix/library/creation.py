@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     Constant,
     Integer,
     ListValue,
     Number,
-    TensorValue,
     TupleValue,
     Unknown,
     Value,

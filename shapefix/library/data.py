@@ -11,6 +11,7 @@ from shapefix.interpreter.classes import member
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.joins import join
 from shapefix.interpreter.subscripts import item
+from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     NONE,
     BoundMethod,
@@ -21,7 +22,6 @@ from shapefix.interpreter.values import (
     Integer,
     LibraryObject,
     ListValue,
-    TensorValue,
     TupleValue,
     Unknown,
     Value,

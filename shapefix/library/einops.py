@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from itertools import chain
 
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.values import Constant, LibraryObject, TensorValue, Value, as_size, as_tensor
+from shapefix.interpreter.tensor_values import TensorValue, as_tensor
+from shapefix.interpreter.values import Constant, LibraryObject, Value, as_size
 from shapefix.library.nn.module import MODULE
 from shapefix.library.registry import declare, function, method
 from shapefix.library.tensors import as_result, as_view, ranked

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.values import TensorValue, Unknown, Value, as_tensor
+from shapefix.interpreter.tensor_values import TensorValue, as_tensor
+from shapefix.interpreter.values import Unknown, Value
 from shapefix.library.registry import function, operation, tensor_function, tensor_method
 from shapefix.library.tensors import as_result, contiguous_result, flag, is_number
 from shapefix.library.writes import overwritten

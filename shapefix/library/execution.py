@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from shapefix.interpreter.calls import Arguments, Call, call_value
-from shapefix.interpreter.values import FALSE, TRUE, TensorValue, TupleValue, Unknown, Value, elements
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import FALSE, TRUE, TupleValue, Unknown, Value, elements
 from shapefix.library.registry import function
 from shapefix.library.tensors import as_result
 from shapefix.tensors.layout import Layout

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.values import Unknown, Value, as_tensor
+from shapefix.interpreter.tensor_values import as_tensor
+from shapefix.interpreter.values import Unknown, Value
 from shapefix.library.registry import expanded_dim, function
 from shapefix.library.writes import emit_write, subject_of
 

@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from shapefix.interpreter.calls import Arguments, Call
 from shapefix.interpreter.iteration import each
-from shapefix.interpreter.values import (
-    Constant,
-    ListValue,
-    TensorValue,
-    Unknown,
-    Value,
-    as_size,
-    as_tensor,
-    elements,
-)
+from shapefix.interpreter.tensor_values import TensorValue, as_tensor
+from shapefix.interpreter.values import Constant, ListValue, Unknown, Value, as_size, elements
 from shapefix.library.elementwise import result_of
 from shapefix.library.registry import function, operation, tensor_method
 from shapefix.library.tensors import as_result, contiguous_result, number, numbers, sizes_from

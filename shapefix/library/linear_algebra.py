@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.values import Constant, TensorValue, Value
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import Constant, Value
 from shapefix.library.registry import operation, tensor_function
 from shapefix.library.tensors import as_result, contiguous_result, flag, number, numbers
 from shapefix.tensors import indexing, results

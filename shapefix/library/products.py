@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.values import Constant, TensorValue, Value, as_tensor, elements
+from shapefix.interpreter.tensor_values import TensorValue, as_tensor
+from shapefix.interpreter.values import Constant, Value, elements
 from shapefix.library.registry import function, operation
 from shapefix.library.tensors import as_result
 from shapefix.tensors import results

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.tensor_values import Shape, TensorValue
 from shapefix.interpreter.values import (
     FALSE,
     NONE,
     TRUE,
     Constant,
     Reference,
-    Shape,
-    TensorValue,
     TupleValue,
     Unknown,
     Value,

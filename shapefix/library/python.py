@@ -8,6 +8,7 @@ from shapefix.interpreter.classes import lineage
 from shapefix.interpreter.events import Revealed
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.joins import join
+from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     FALSE,
     NONE,
@@ -21,7 +22,6 @@ from shapefix.interpreter.values import (
     LibraryObject,
     ListValue,
     Reference,
-    TensorValue,
     TupleValue,
     Unknown,
     Value,

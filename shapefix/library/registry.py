@@ -9,7 +9,8 @@ import libcst as cst
 
 from shapefix.interpreter.calls import Arguments, Call
 from shapefix.interpreter.events import InPlaceWrite
-from shapefix.interpreter.values import TensorValue, Value, as_tensor
+from shapefix.interpreter.tensor_values import TensorValue, as_tensor
+from shapefix.interpreter.values import Value
 from shapefix.tensors.bounds import at_least, same
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import Layout

@@ -8,17 +8,8 @@ from functools import cache
 from typing import Any
 
 from shapefix.interpreter.calls import Arguments
-from shapefix.interpreter.values import (
-    Constant,
-    Integer,
-    TensorValue,
-    TupleValue,
-    Unknown,
-    Value,
-    as_size,
-    as_tensor,
-    elements,
-)
+from shapefix.interpreter.tensor_values import TensorValue, as_tensor
+from shapefix.interpreter.values import Constant, Integer, TupleValue, Unknown, Value, as_size, elements
 from shapefix.tensors.polynomials import Size
 
 

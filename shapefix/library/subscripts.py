@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.tensor_values import TensorValue, as_tensor
 from shapefix.interpreter.values import (
     Constant,
     Integer,
     ListValue,
     Slice,
-    TensorValue,
     TupleValue,
     Unknown,
     Value,
-    as_tensor,
     elements,
 )
 from shapefix.library.registry import function

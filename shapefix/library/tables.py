@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from shapefix.interpreter.values import NUMBER, LibraryObject, TensorValue, Value
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import NUMBER, LibraryObject, Value
 from shapefix.library import (
     accelerate,
     builtin_containers,

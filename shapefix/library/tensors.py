@@ -8,15 +8,13 @@ import libcst as cst
 
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.modules import dotted_name
+from shapefix.interpreter.tensor_values import Shape, Step, TensorValue
 from shapefix.interpreter.values import (
     Constant,
     Integer,
     ListValue,
     Number,
     Reference,
-    Shape,
-    Step,
-    TensorValue,
     TupleValue,
     Unknown,
     Value,

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from shapefix.interpreter.attributes import attribute
 from shapefix.interpreter.calls import Arguments, Call, instantiate
 from shapefix.interpreter.refinement import refine_rank
+from shapefix.interpreter.tensor_values import TensorValue, as_tensor
 from shapefix.interpreter.values import (
     NONE,
     ClassValue,
@@ -22,11 +23,9 @@ from shapefix.interpreter.values import (
     Integer,
     LibraryObject,
     ListValue,
-    TensorValue,
     Unknown,
     Value,
     as_size,
-    as_tensor,
 )
 from shapefix.library.nn.layers import fields_of
 from shapefix.library.nn.module import MODULE

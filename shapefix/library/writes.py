@@ -10,7 +10,8 @@ import libcst as cst
 
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.events import InPlaceWrite
-from shapefix.interpreter.values import NONE, Constant, Integer, TensorValue, TupleValue, Value, as_tensor
+from shapefix.interpreter.tensor_values import TensorValue, as_tensor
+from shapefix.interpreter.values import NONE, Constant, Integer, TupleValue, Value
 from shapefix.library.registry import expanded_dim, function, operation, tensor_function, tensor_method
 from shapefix.library.subscripts import specs_of
 from shapefix.tensors import indexing

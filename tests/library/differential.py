@@ -12,15 +12,8 @@ from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Event, Revealed
 from shapefix.interpreter.modules import Module
 from shapefix.interpreter.program import parsed, run_program
-from shapefix.interpreter.values import (
-    Constant,
-    DictValue,
-    Integer,
-    LibraryObject,
-    TensorValue,
-    Value,
-    elements,
-)
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import Constant, DictValue, Integer, LibraryObject, Value, elements
 from shapefix.library.tables import Tables
 from shapefix.tensors.layout import Layout, has_unknown_strides
 from shapefix.tensors.quotients import substitute

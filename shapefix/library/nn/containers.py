@@ -12,6 +12,7 @@ from shapefix.interpreter.calls import Arguments, Call, call_value
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.joins import join
 from shapefix.interpreter.subscripts import item
+from shapefix.interpreter.tensor_values import TensorValue, as_tensor
 from shapefix.interpreter.values import (
     NONE,
     Constant,
@@ -19,11 +20,9 @@ from shapefix.interpreter.values import (
     LibraryObject,
     ListValue,
     Slice,
-    TensorValue,
     TupleValue,
     Unknown,
     Value,
-    as_tensor,
     elements,
     integer,
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.values import FALSE, TensorValue, Value
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import FALSE, Value
 from shapefix.library.nn.layers import computed_dtype, fields_of, functional, layer, result, weights
 from shapefix.library.nn.module import WEIGHT_IS_CHANNELS_LAST
 from shapefix.library.registry import method

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.values import LibraryObject, TensorValue, Unknown, Value, integer
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import LibraryObject, Unknown, Value, integer
 from shapefix.library.nn.layers import functional, layer, result, weights
 from shapefix.library.registry import function
 from shapefix.library.signatures import Given

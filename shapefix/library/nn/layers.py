@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.values import NONE, InstanceValue, LibraryObject, TensorValue, Unknown, Value
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import NONE, InstanceValue, LibraryObject, Unknown, Value
 from shapefix.library.nn.module import MODULE
 from shapefix.library.registry import FUNCTIONS, METHODS, declare, expanded_dim, method
 from shapefix.library.signatures import Given, bound

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shapefix.interpreter.calls import Call, call_method
+from shapefix.interpreter.tensor_values import Step, TensorValue
 from shapefix.interpreter.values import (
     FALSE,
     NONE,
@@ -15,8 +16,6 @@ from shapefix.interpreter.values import (
     LibraryObject,
     ListValue,
     Reference,
-    Step,
-    TensorValue,
     TupleValue,
     Unknown,
     Value,

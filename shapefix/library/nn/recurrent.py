@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.values import LibraryObject, TensorValue, TupleValue, Unknown, Value
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import LibraryObject, TupleValue, Unknown, Value
 from shapefix.library.nn.layers import functional, layer, result
 from shapefix.library.registry import declare, method
 from shapefix.library.signatures import Given

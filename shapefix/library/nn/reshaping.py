@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from shapefix.interpreter.calls import Arguments, Call
-from shapefix.interpreter.values import TensorValue, Value, as_size, elements
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import Value, as_size, elements
 from shapefix.library import views as operations
 from shapefix.library.nn.layers import functional, layer, result
 from shapefix.library.signatures import Given
