@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from shapefix.checks.layout import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.run import Run
@@ -36,23 +34,12 @@ def discarded_shape_operation(event: Discarded, run: Run, this: Rule) -> Iterato
     receiver = event.receiver.tensor if isinstance(event.receiver, Unknown) else event.receiver
     if not isinstance(receiver, TensorValue) or not receiver.certain:
         return
-    node = _subject(event.call, kind)
-    if node is None:
-        return
-    call = short(event.place.code)
-    subject = event.name or short(event.place.module.code(node))
+    outcome = f"`{event.name}` itself does not change" if event.name else "the line does nothing"
     yield this.diagnostic(
         event.place.span,
-        f"the result of `{call}` is thrown away: `{subject}` itself does not change",
+        f"the result of `{short(event.place.code)}` is thrown away: {outcome}",
         fixes=_assign(event, event.name) if event.name else (),
     )
-
-
-def _subject(call: cst.Call, kind: str) -> cst.BaseExpression | None:
-    """The expression of the tensor that the operation is about."""
-    if kind == "torch.Tensor":
-        return call.func.value if isinstance(call.func, cst.Attribute) else None
-    return call.args[0].value if call.args else None
 
 
 def _assign(event: Discarded, target: str) -> list[Fix]:
