@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import libcst as cst
+
 from shapefix.checks.layout import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.run import Run
@@ -31,6 +33,8 @@ def discarded_shape_operation(event: Discarded, run: Run, this: Rule) -> Iterato
     kind, _, name = event.function.rpartition(".")
     if kind not in ("torch.Tensor", "torch") or name not in _SHAPE_OPERATIONS:
         return
+    if _is_display(event):
+        return
     receiver = event.receiver.tensor if isinstance(event.receiver, Unknown) else event.receiver
     if not isinstance(receiver, TensorValue) or not receiver.certain:
         return
@@ -39,6 +43,18 @@ def discarded_shape_operation(event: Discarded, run: Run, this: Rule) -> Iterato
         event.place.span,
         f"the result of `{short(event.place.code)}` is thrown away: {outcome}",
         fixes=_assign(event, event.name) if event.name else (),
+    )
+
+
+def _is_display(event: Discarded) -> bool:
+    """Whether the file is the transcript of a session, where a line at the top level shows its value.
+
+    Nobody else writes a bare name or attribute there.
+    """
+    lines = [line for line in event.place.module.tree.body if isinstance(line, cst.SimpleStatementLine)]
+    shown = [part for line in lines for part in line.body if isinstance(part, cst.Expr)]
+    return event.place.node in shown and any(
+        isinstance(part.value, (cst.Name, cst.Attribute)) for part in shown
     )
 
 

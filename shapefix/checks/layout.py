@@ -152,6 +152,9 @@ def view_as_transpose(event: Viewed, run: Run, this: Rule) -> Iterator[Diagnosti
     if isinstance(event.verdict, Illegal) or event.stated < 2:
         return
     have, want = list(event.layout.sizes), list(event.target)
+    if len(have) == 2 and all(size.value is not None for size in have):
+        # Six numbers in two rows of three, or in three of two: who can tell what was meant?
+        return
     order = _permutation(have, want)
     if order is None:
         return
