@@ -10,9 +10,12 @@ import libcst as cst
 
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.modules import children, dotted_name
-from shapefix.interpreter.scopes import MISSING, Changes, Location, content
+from shapefix.interpreter.scopes import MISSING, Changes, Container, Location, Names, content
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, DictValue, InstanceValue, ListValue, Unknown, Value
+
+RETURNED = "return"
+"""What a function returns, as the target of its return statements."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,7 @@ class Carried:
     def __init__(self, ev: Evaluator, loop: cst.For | cst.While, paths: Sequence[Changes]) -> None:
         self._module = ev.frame.module
         self._loop = loop
+        self._returns = False
         self._before = {
             location: (container, key, _facts(content(container, key)))
             for path in paths
@@ -47,6 +51,10 @@ class Carried:
         }
         if not changed:
             return
+        for location in changed:
+            container, key, _ = self._before[location]
+            if not isinstance(container, Names):
+                _forget_content(ev, container, key)
         assignments = self._module.once(self._loop, _assignments)
         containers = {container for container, _ in changed}
         names = {name for entry in assignments for name in entry.reads}
@@ -60,7 +68,10 @@ class Carried:
                     lost.update(assignment.targets)
                     tainted.update(assignment.targets)
                     growing = True
-        for name in lost:
+        if RETURNED in lost and not self._returns:
+            self._returns = True
+            ev.frame.returns.append(Unknown())
+        for name in lost - {RETURNED}:
             _forget(ev, name)
 
 
@@ -99,6 +110,17 @@ def _facts(value: Any) -> Any:
     return value
 
 
+def _forget_content(ev: Evaluator, container: Container, key: Any) -> None:
+    """Forget what stands in a list, a dictionary, an object or a tensor, that each iteration changes."""
+    if isinstance(container, TensorValue):
+        ev.journal.write(container, key, None)
+        container.unsettle()
+    elif isinstance(content(container, key), Value):
+        ev.journal.write(container, key, Unknown())
+    else:
+        ev.journal.write(container, key, None)
+
+
 def _forget(ev: Evaluator, name: str) -> None:
     holder = _holder(ev, name)
     if holder is None:
@@ -135,6 +157,8 @@ def _in_block(block: cst.BaseSuite, conditions: frozenset[str]) -> Iterator[Assi
 
 def _in_small(node: cst.BaseSmallStatement, conditions: frozenset[str]) -> Iterator[Assignment]:
     targets: list[cst.CSTNode] = []
+    if isinstance(node, cst.Return):
+        yield Assignment((RETURNED,), conditions | set(_reads(node)))
     if isinstance(node, cst.Assign):
         targets = [target.target for target in node.targets]
     elif isinstance(node, (cst.AugAssign, cst.AnnAssign)):
@@ -213,6 +237,19 @@ def _blocks(statement: cst.CSTNode) -> Iterator[cst.BaseSuite]:
             yield child
         elif isinstance(child, (cst.If, cst.Else, cst.ExceptHandler, cst.Finally, cst.MatchCase)):
             yield from _blocks(child)
+
+
+def may_break(loop: cst.For | cst.While) -> bool:
+    """Whether there is a break in the body of the loop, that leaves this loop."""
+    return _breaks(loop.body)
+
+
+def _breaks(node: cst.CSTNode) -> bool:
+    if isinstance(node, cst.Break):
+        return True
+    if isinstance(node, (cst.For, cst.While, cst.FunctionDef, cst.ClassDef, cst.BaseExpression)):
+        return False
+    return any(_breaks(child) for child in children(node))
 
 
 def _jumps(node: cst.CSTNode) -> bool:

@@ -54,6 +54,10 @@ def iterate(ev: Evaluator, iterable: Value, node: cst.CSTNode) -> Value:
             element = call_method(ev, iterable, "__getitem__", Arguments([Unknown("index")]), node)
             return ListValue(None, element)
     if isinstance(iterable, TensorValue):
+        layout = iterable.layout
+        length = layout.sizes[0].value if layout is not None and layout.rank else None
+        if length is not None and length <= UNROLLED:
+            return ListValue(tuple(item(ev, iterable, Constant(i), node) for i in range(length)))
         return ListValue(None, item(ev, iterable, Constant(0), node))
     return ListValue(None)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import libcst as cst
 
-from shapefix.interpreter.carried import Carried
+from shapefix.interpreter.carried import Carried, may_break
 from shapefix.interpreter.evaluator import Evaluator, Flow, Loop, statement
 from shapefix.interpreter.iteration import each, is_unrolled, iterate
 from shapefix.interpreter.scopes import UNCHANGED, Changes
@@ -112,7 +112,7 @@ def _repeat(
         if node.orelse is None or ev.run(node.orelse.body) == Flow.FALLS_THROUGH:
             left.append(ev.journal.since(depth))
         ev.journal.undo()
-    if loop.breaks:
+    if loop.breaks or ((endless or node.orelse is not None) and ev.frame.module.once(node, may_break)):
         # A later iteration may break, with what the earlier ones have done.
         left += [*loop.breaks, *iterated]
     if not left:

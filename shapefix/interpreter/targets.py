@@ -91,7 +91,7 @@ def _set_attribute(ev: Evaluator, owner: Value, name: str, value: Value, node: c
     if isinstance(owner, TensorValue):
         if name == "data":
             ev.journal.write(owner, "layout", value.layout if isinstance(value, TensorValue) else None)
-            owner.contiguous = False
+            owner.unsettle()
     elif isinstance(owner, (InstanceValue, ClassValue)):
         if isinstance(value, Unknown) and not value.hint:
             value.hint = f"self.{name}"

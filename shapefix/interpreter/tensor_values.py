@@ -99,6 +99,11 @@ class TensorValue(Value):
         if other._sizes is not None:
             self._sizes = dict(other._sizes)
 
+    def unsettle(self) -> None:
+        """Forget all that is known of the sizes, besides the layout: from here on they are others."""
+        self._sizes = None
+        self.contiguous = False
+
     def settled(self, dim: int) -> Size | None:
         """The size of dimension dim, None where nobody has asked for it or told it."""
         if self.layout is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import TensorValue, as_tensor
 from shapefix.interpreter.values import Unknown, Value
-from shapefix.library.registry import function, operation, tensor_function, tensor_method
+from shapefix.library.registry import METHODS, TENSOR, function, operation, tensor_function, tensor_method
 from shapefix.library.tensors import as_result, contiguous_result, flag, is_number
 from shapefix.library.writes import overwritten
 from shapefix.tensors import dtypes
@@ -154,9 +154,10 @@ _LAYOUT_IN_PLACE = "squeeze_ unsqueeze_ transpose_ t_ swapaxes_ swapdims_ resize
 
 @tensor_method(*_LAYOUT_IN_PLACE)
 def change_in_place(call: Call, tensor: TensorValue) -> Value:
-    """The tensor itself is seen otherwise from here on: what was known of its layout goes."""
-    name = call.name.rpartition(".")[2]
-    if name != "detach_":
-        call.ev.journal.write(tensor, "layout", None)
-        tensor.contiguous = False
+    """The tensor itself is seen otherwise from here on."""
+    name = call.name.rpartition(".")[2].removesuffix("_")
+    if name != "detach":
+        seen = METHODS[TENSOR][name](call) if name in METHODS[TENSOR] else None
+        call.ev.journal.write(tensor, "layout", seen.layout if isinstance(seen, TensorValue) else None)
+        tensor.unsettle()
     return tensor

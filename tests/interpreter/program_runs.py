@@ -12,7 +12,7 @@ import random
 import sys
 import types
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -26,7 +26,8 @@ from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Event, InPlaceWrite, Revealed, Viewed
 from shapefix.interpreter.modules import Module
 from shapefix.interpreter.program import parsed, run_program
-from shapefix.interpreter.values import Constant, Integer, TensorValue, TupleValue, Value
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import Constant, Integer, TupleValue, Value
 from shapefix.library.tables import Tables
 from shapefix.tensors.layout import has_unknown_strides
 from shapefix.tensors.quotients import substitute
@@ -34,6 +35,8 @@ from shapefix.tensors.sizes import Size, every_symbol
 from shapefix.tensors.verdicts import Illegal, Legal
 
 PROGRAM = "<program>"
+COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
+"""They have frames of their own before Python 3.12, but are no calls."""
 Stack = tuple[int, ...]
 """The lines of the calls, outermost first, and the line itself."""
 Counts = tuple[int | None, ...]
@@ -100,7 +103,7 @@ def execute(text: str, arguments: tuple[Any, ...], seed: int) -> Seen:
         stack: list[int] = []
         counts: list[int | None] = []
         while frame is not None:
-            if frame.f_code.co_filename == PROGRAM and not frame.f_code.co_name.startswith("<l"):
+            if frame.f_code.co_filename == PROGRAM and frame.f_code.co_name not in COMPREHENSIONS:
                 stack.insert(0, frame.f_lineno)
                 here = [frame.f_locals.get(name) for name in counters.get(frame.f_lineno, ())]
                 counts[:0] = here
@@ -135,8 +138,9 @@ def execute(text: str, arguments: tuple[Any, ...], seed: int) -> Seen:
             if arguments:
                 names["program"](*arguments)
         except Exception as error:
-            sys.settrace(None)
-            assert not isinstance(error, (NameError, SyntaxError)), f"{error!r}\n{text}"
+            # Sizes may turn out otherwise than while the program was written; names may not.
+            if isinstance(error, NameError):
+                raise
         finally:
             sys.settrace(None)
     return seen
@@ -221,14 +225,24 @@ class _Watching(Evaluator):
 
 
 def disagreements(
-    text: str, arguments: tuple[Any, ...], sizes: Mapping[str, int], seed: int, tally: Tally
+    text: str,
+    arguments: tuple[Any, ...],
+    sizes: Mapping[str, int],
+    seed: int,
+    tally: Tally,
+    certain: bool = False,
 ) -> list[str]:
-    """Whatever the interpreter says of the program that is not so in this run; sizes are those it names."""
+    """Whatever the interpreter says of the program that is not so in this run; sizes are those it names.
+
+    Where everything that decides is certain, it is counted how many of the views that torch refuses
+    are found.
+    """
     seen = execute(text, arguments, seed)
     ev = _Watching(open_loops(text))
     run_program(ev, parsed("program.py", "program", text), 100_000)
-    problems = []
+    problems: list[str] = []
     reported: set[int] = set()
+    strict = True
     for event, stack, counts in ev.moments:
         found = findings(Run([event], ev.symbol_names), frozenset(RULES))
         codes = {d.code: d.condition for d in found}
@@ -238,14 +252,17 @@ def disagreements(
         moment = (stack, tuple(count if count is not None else 0 for count in counts))
         if isinstance(event, Revealed) and moment in seen.reveals:
             tally.reveals += 1
-            problems += _differences(event.value, seen.reveals[moment], sizes, stack, tally)
-        elif isinstance(event, Viewed) and moment in seen.views:
+            problems += _differences(event.value, seen.reveals[moment], sizes, stack, tally, strict)
+        elif isinstance(event, Viewed) and isinstance(event.verdict, Illegal):
+            # What is copied, where sizes of 1 make no copy necessary, counts as copied from here on.
+            strict = strict and _exceed_one(event.verdict.conditions, sizes)
+        if isinstance(event, Viewed) and moment in seen.views:
             tally.views += 1
             problems += _misjudged(event, codes, seen.views[moment], sizes, stack)
         elif isinstance(event, InPlaceWrite) and "SF104" in codes and event.refused:
             if moment in seen.lines and moment not in seen.raised and _holds(event, sizes):
                 problems.append(f"line {stack[-1]}: SF104, and torch writes")
-    for stack, _ in (moment for moment, refused in seen.views.items() if refused):
+    for stack, _ in (moment for moment, refused in seen.views.items() if refused and certain):
         tally.refused += 1
         tally.reported += stack[-1] in reported
     return problems
@@ -254,8 +271,8 @@ def disagreements(
 def _holds(event: InPlaceWrite, sizes: Mapping[str, int]) -> bool:
     assert event.layout is not None
     assert event.shared is not None
-    size = number(event.layout.sizes[event.shared], sizes)
-    return size is not None and size > 1
+    known = [number(size, sizes) for size in event.layout.sizes]
+    return all(known) and known[event.shared] != 1
 
 
 def _misjudged(
@@ -265,14 +282,18 @@ def _misjudged(
     if isinstance(event.verdict, Legal) and refused:
         return [f"{where}: called legal, and torch refuses"]
     if isinstance(event.verdict, Illegal) and not refused and event.method.startswith("view"):
-        conditions = [number(size, sizes) for size in event.verdict.conditions]
-        if all(size is not None and size > 1 for size in conditions):
+        if _exceed_one(event.verdict.conditions, sizes):
             return [f"{where}: called illegal, and torch views; {codes}"]
     return []
 
 
+def _exceed_one(conditions: Sequence[Size], sizes: Mapping[str, int]) -> bool:
+    known = [number(size, sizes) for size in conditions]
+    return all(size is not None and size > 1 for size in known)
+
+
 def _differences(
-    ours: Value, real: Any, sizes: Mapping[str, int], stack: Stack, tally: Tally
+    ours: Value, real: Any, sizes: Mapping[str, int], stack: Stack, tally: Tally, strict: bool
 ) -> Iterator[str]:
     where = f"line {stack}"
     if isinstance(ours, Constant):
@@ -289,29 +310,37 @@ def _differences(
             yield f"{where}: {len(ours.items)} items are {real!r}"
         else:
             for one, other in zip(ours.items, real, strict=True):
-                yield from _differences(one, other, sizes, stack, tally)
+                yield from _differences(one, other, sizes, stack, tally, strict)
     elif isinstance(ours, TensorValue):
         if not isinstance(real, torch.Tensor):
             yield f"{where}: a tensor is {real!r}"
         else:
-            yield from _different_tensors(ours, real, sizes, where, tally)
+            yield from _different_tensors(ours, real, sizes, where, tally, strict)
 
 
 def _different_tensors(
-    ours: TensorValue, real: torch.Tensor, sizes: Mapping[str, int], where: str, tally: Tally
+    ours: TensorValue,
+    real: torch.Tensor,
+    sizes: Mapping[str, int],
+    where: str,
+    tally: Tally,
+    strict: bool,
 ) -> Iterator[str]:
+    if not real.numel():
+        # Sizes are taken to be at least 1.
+        return
     shown = f"{where}: {ours.layout} is {tuple(real.shape)} strides {real.stride()}"
     if ours.dtype is not None and f"torch.{ours.dtype}" != str(real.dtype):
         yield f"{where}: {ours.dtype} is {real.dtype}"
     if ours.layout is None:
-        if ours.contiguous and not real.is_contiguous():
+        if strict and ours.contiguous and not real.is_contiguous():
             yield f"{where}: contiguous is {tuple(real.shape)} strides {real.stride()}"
         return
     tally.known += 1
     if ours.layout.rank != real.dim():
         yield shown
         return
-    opaque = has_unknown_strides(ours.layout)
+    opaque = not strict or has_unknown_strides(ours.layout)
     for dim in range(real.dim()):
         size, stride = number(ours.layout.sizes[dim], sizes), number(ours.layout.strides[dim], sizes)
         if size is not None and size != real.shape[dim]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -11,32 +12,43 @@ import torch
 Names = Mapping[str, Any]
 
 
+@dataclass(frozen=True)
+class Style:
+    """literal: sizes may be written as numbers. certain: whatever decides something is known."""
+
+    literal: bool = True
+    certain: bool = False
+
+
 def tensors(names: Names) -> list[str]:
     return [name for name, value in names.items() if isinstance(value, torch.Tensor)]
 
 
-def expression(rng: random.Random, names: Names, literal: bool) -> str | None:
-    """An expression for a tensor; None where there is nothing to make one of. literal: sizes as numbers."""
+def expression(rng: random.Random, names: Names, style: Style) -> str | None:
+    """An expression for a tensor; None where there is nothing to make one of."""
     known = tensors(names)
-    if not known:
+    filled = [name for name in known if names[name].numel()]
+    if not filled:
         return None
-    name = rng.choice(known)
+    name = rng.choice(filled)
     kinds = [kind for kind, _ in KINDS]
     weights = [weight for _, weight in KINDS]
-    code = rng.choices(kinds, weights)[0](rng, name, names, literal)
+    code = rng.choices(kinds, weights)[0](rng, name, names, style)
     if code is not None and rng.random() < 0.15:
-        code = f"{code}.{rng.choice(('contiguous()', 'clone()', 'detach()', 'double()', 'float()', 'relu()'))}"
+        copying = rng.choice(("contiguous()", "clone()", "detach()", "double()", "float()", "relu()"))
+        code = f"{code}.{copying}"
     return code
 
 
-def condition(rng: random.Random, names: Names) -> str:
+def condition(rng: random.Random, names: Names, style: Style) -> str:
     """A condition: of sizes, of flags, of the data, of what nobody can tell, of two of these."""
-    forms = ["coin()", "coin()", "count() > 1", "True", "not coin()"]
+    forms = ["True", "False"] if style.certain else ["coin()", "coin()", "count() > 1", "True", "not coin()"]
     if "flag" in names:
         forms += ["flag", "flag", "not flag"]
     for name in rng.sample(tensors(names), min(2, len(tensors(names)))):
         dim = names[name].dim()
-        forms += [f"{name}.sum() > 0", f"{name}.dim() == {dim}", f"{name}.is_contiguous()"]
+        forms += [f"{name}.dim() == {dim}", f"{name}.is_contiguous()"]
+        forms += [] if style.certain else [f"{name}.sum() > 0"]
         if dim:
             at = rng.randrange(dim)
             forms += [f"{name}.size({at}) > 1", f"{name}.shape[{at}] == {names[name].shape[at]}"]
@@ -48,17 +60,17 @@ def condition(rng: random.Random, names: Names) -> str:
     return first
 
 
-def size(rng: random.Random, name: str, dim: int, names: Names, literal: bool) -> str:
+def size(rng: random.Random, name: str, dim: int, names: Names, style: Style) -> str:
     """The size of a dimension, in one of the ways that people write it."""
     rank, value = names[name].dim(), names[name].shape[dim]
     forms = [f"{name}.size({dim})", f"{name}.shape[{dim}]", f"{name}.size({dim - rank})"]
     forms += [n for n, v in names.items() if type(v) is int and v == value and not n.startswith("loop")][:3]
-    if literal:
+    if style.literal:
         forms += [str(value)] * 3
     return rng.choice(forms)
 
 
-def viewed(rng: random.Random, name: str, names: Names, literal: bool) -> str | None:
+def viewed(rng: random.Random, name: str, names: Names, style: Style) -> str | None:
     """A view that merges and splits dimensions."""
     value = names[name]
     if value.dim() == 0:
@@ -71,7 +83,7 @@ def viewed(rng: random.Random, name: str, names: Names, literal: bool) -> str | 
             groups.append([dim])
     target: list[str] = []
     for group in groups:
-        sizes = [size(rng, name, dim, names, literal) for dim in group]
+        sizes = [size(rng, name, dim, names, style) for dim in group]
         if len(group) == 1 and value.shape[group[0]] % 2 == 0 and rng.random() < 0.2:
             target += [f"{sizes[0]} // 2", "2"]
         elif len(group) > 1 and rng.random() < 0.2 and value.shape[group[0]] % 2 == 0:
@@ -86,7 +98,7 @@ def viewed(rng: random.Random, name: str, names: Names, literal: bool) -> str | 
     return f"{name}.{rng.choice(('view', 'view', 'view', 'reshape'))}({inner})"
 
 
-def moved(rng: random.Random, name: str, names: Names, literal: bool) -> str | None:
+def moved(rng: random.Random, name: str, names: Names, style: Style) -> str | None:
     rank = names[name].dim()
     if rank < 2:
         return f"{name}.unsqueeze({rng.randint(0, rank)})"
@@ -109,7 +121,7 @@ def moved(rng: random.Random, name: str, names: Names, literal: bool) -> str | N
     )
 
 
-def sliced(rng: random.Random, name: str, names: Names, literal: bool) -> str | None:
+def sliced(rng: random.Random, name: str, names: Names, style: Style) -> str | None:
     value = names[name]
     if value.dim() == 0:
         return f"{name}[None]"
@@ -126,15 +138,17 @@ def sliced(rng: random.Random, name: str, names: Names, literal: bool) -> str | 
             # An index that stops short of the last dimension is taken to name them all.
             entries.append("...")
             break
+    if not style.certain and "..." not in entries[-1]:
+        # An index with a slice for each dimension tells the rank, which may be another one by then.
+        entries.append("...")
     code = f"{name}[{', '.join(entries)}]"
     at = rng.randrange(value.dim())
     half = max(1, value.shape[at] // 2)
-    return rng.choice(
-        [code, code, code, f"{name}.narrow({at}, 0, {half})", f"{name}.select({at}, 0)", f"{name}[{name} > 0]"]
-    )
+    others = [f"{name}.narrow({at}, 0, {half})", f"{name}.select({at}, 0)", f"{name}[{name} > 0]"]
+    return rng.choice([code, code, code, *others])
 
 
-def expanded(rng: random.Random, name: str, names: Names, literal: bool) -> str | None:
+def expanded(rng: random.Random, name: str, names: Names, style: Style) -> str | None:
     rank = names[name].dim()
     return rng.choice(
         [
@@ -147,7 +161,7 @@ def expanded(rng: random.Random, name: str, names: Names, literal: bool) -> str 
     )
 
 
-def computed(rng: random.Random, name: str, names: Names, literal: bool) -> str | None:
+def computed(rng: random.Random, name: str, names: Names, style: Style) -> str | None:
     other = rng.choice(tensors(names))
     return rng.choice(
         [
@@ -161,7 +175,7 @@ def computed(rng: random.Random, name: str, names: Names, literal: bool) -> str 
             f"torch.cat([{name}, {other}], dim=-1)",
             f"torch.stack([{name}, {name}], dim={rng.choice((0, -1))})",
             f"{name} @ {other}",
-            f"{name} if coin() else {other}",
+            f"{name} if {condition(rng, names, style)} else {other}",
             f"torch.zeros_like({name})",
             f"{name}.masked_fill({name} > 0, 0)",
             f"{name}.new_zeros({name}.shape)",
@@ -169,7 +183,7 @@ def computed(rng: random.Random, name: str, names: Names, literal: bool) -> str 
     )
 
 
-def reduced(rng: random.Random, name: str, names: Names, literal: bool) -> str | None:
+def reduced(rng: random.Random, name: str, names: Names, style: Style) -> str | None:
     rank = names[name].dim()
     dim = rng.randrange(rank) if rank else 0
     return rng.choice(
@@ -187,29 +201,33 @@ def reduced(rng: random.Random, name: str, names: Names, literal: bool) -> str |
     )
 
 
-def layered(rng: random.Random, name: str, names: Names, literal: bool) -> str | None:
+def layered(rng: random.Random, name: str, names: Names, style: Style) -> str | None:
     value = names[name]
     if not value.dim() or not value.is_floating_point():
         return None
-    width = value.shape[-1] if literal else f"{name}.size(-1)"
+    width = value.shape[-1] if style.literal else f"{name}.size(-1)"
     forms = [
         f"nn.Linear({width}, {rng.choice((2, 4))})({name})",
         f"nn.LayerNorm({width})({name})",
-        f"nn.GRU({width}, 2, batch_first=True)({name})[0]",
-        f"nn.LSTM({width}, 4)({name})[0]",
         f"nn.Embedding(10, 4)(({name} > 0).long())",
-        f"nn.MultiheadAttention({width}, 1, batch_first=True)({name}, {name}, {name})[0]",
         f"F.dropout({name}, 0.1)",
     ]
+    if value.dim() == 3:
+        # They take a matrix, too, but what they are given is taken to be a batch.
+        forms += [
+            f"nn.GRU({width}, 2, batch_first=True)({name})[0]",
+            f"nn.LSTM({width}, 4)({name})[0]",
+            f"nn.MultiheadAttention({width}, 1, batch_first=True)({name}, {name}, {name})[0]",
+        ]
     if value.dim() in (3, 4):
-        channels = value.shape[1] if literal else f"{name}.size(1)"
+        channels = value.shape[1] if style.literal else f"{name}.size(1)"
         forms += [f"nn.Conv{value.dim() - 2}d({channels}, 2, 1)({name})"] * 2
     return rng.choice(forms)
 
 
-KINDS: list[tuple[Callable[[random.Random, str, Names, bool], str | None], int]] = [
-    (viewed, 10),
-    (moved, 8),
+KINDS: list[tuple[Callable[[random.Random, str, Names, Style], str | None], int]] = [
+    (viewed, 16),
+    (moved, 10),
     (sliced, 6),
     (expanded, 2),
     (computed, 6),

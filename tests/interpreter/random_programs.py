@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from random_expressions import condition, expression
+from random_expressions import Style, condition, expression
 
 HEAD = """\
 import torch
@@ -45,18 +45,14 @@ class Draft:
         self.counter = counter
         self.lines: list[str] = []
         self.loops: list[str] = []
-        self.literal = True
-        """Whether sizes may be written as numbers."""
-        self.frozen: set[str] = set()
-        """Names that are not assigned again."""
+        self.style = Style()
 
     def inner(self) -> Draft:
         """A draft of a block inside this one."""
         names = {k: list(v) if isinstance(v, list) else v for k, v in self.names.items()}
         draft = Draft(self.rng, names, self.counter)
         draft.loops = list(self.loops)
-        draft.literal = self.literal
-        draft.frozen = self.frozen
+        draft.style = self.style
         return draft
 
     def fresh(self, letter: str) -> str:
@@ -65,7 +61,7 @@ class Draft:
 
     def target(self) -> str:
         """A new name for a tensor, or one that is taken."""
-        taken = [name for name in self.tensors() if name not in self.frozen]
+        taken = self.tensors()
         return self.rng.choice(taken) if taken and self.rng.random() < 0.4 else self.fresh("t")
 
     def tensors(self) -> list[str]:
@@ -96,28 +92,33 @@ class Draft:
         self.lines.append(f"reveal({name})")
 
 
-def write(seed: int, symbolic: bool) -> Program:
-    """A program; symbolic ones have their code in a function that nobody calls."""
+def write(seed: int, symbolic: bool, certain: bool) -> Program:
+    """A program; symbolic ones have their code in a function that nobody calls.
+
+    In those that are certain everything that decides on the way that they take is known.
+    """
     rng = random.Random(seed)
     names: dict[str, Any] = {}
     exec(textwrap.dedent(HEAD), names)
     outer = Draft(rng, names, [0])
     if not symbolic:
-        for _ in range(rng.randint(1, 2)):
+        outer.style = Style(certain=certain)
+        for _ in range(rng.randint(2, 3)):
             tensor(outer)
         if rng.random() < 0.4:
             network(outer)
         statements(outer, rng.randint(6, 14), 0)
         return Program(HEAD + "\n".join(outer.lines) + "\n")
-    arguments, sizes = [], {}
+    arguments: list[torch.Tensor] = []
+    sizes: dict[str, int] = {}
     draft = outer.inner()
-    draft.literal = False
+    draft.style = Style(literal=False)
     parameters = []
     for _ in range(rng.randint(1, 3)):
         name = outer.fresh("x")
         shape = [rng.choice((1, 2, 3, 4)) for _ in range(rng.randint(2, 4))]
         draft.names[name] = torch.randn(shape)
-        arguments.append(draft.names[name])
+        arguments.append(draft.names[name].clone())
         parameters.append(name)
         dims = [f"{name.upper()}_{dim}" for dim in range(len(shape))]
         draft.add(f"{', '.join(dims)} = {name}.{rng.choice(('shape', 'size()'))}")
@@ -140,7 +141,7 @@ def statements(draft: Draft, amount: int, depth: int) -> None:
 
 def tensor(draft: Draft, depth: int = 0) -> None:
     rng = draft.rng
-    shape = [rng.choice((1, 2, 2, 3, 4, 6)) for _ in range(rng.randint(1, 4))]
+    shape = [rng.choice((1, 2, 2, 3, 4, 6)) for _ in range(rng.choice((1, 2, 3, 3, 4, 4)))]
     literal = ", ".join(map(str, shape))
     name = draft.fresh("t")
     draft.add(f"{name} = torch.{rng.choice(('randn', 'zeros', 'ones'))}({literal})")
@@ -151,7 +152,7 @@ def assignment(draft: Draft, depth: int) -> None:
     """`t = …` of a random expression; now and then with other targets."""
     rng = draft.rng
     name = draft.target()
-    code = expression(rng, draft.names, draft.literal)
+    code = expression(rng, draft.names, draft.style)
     if code is not None and draft.add(f"{name} = {code}"):
         draft.reveal(name)
 
@@ -160,14 +161,13 @@ def pieces(draft: Draft, depth: int) -> None:
     rng = draft.rng
     name = rng.choice(draft.tensors() or ["None"])
     value = draft.names.get(name)
-    if value is None or 0 in value.shape or value.dim() == 0:
+    if value is None or value.dim() == 0 or 0 in value.shape:
         return
     dim = rng.randrange(value.dim())
     size = value.shape[dim]
     listed = draft.fresh("l")
     code = rng.choice(
         [
-            f"list({name}.chunk(2, {dim}))",
             f"{name}.split({max(1, size // 2)}, dim={dim})",
             f"{name}.unbind({dim})",
             f"[{name}, {name} * 2]",
@@ -176,6 +176,9 @@ def pieces(draft: Draft, depth: int) -> None:
             f"[part.transpose(0, -1) for part in {name}.unbind({dim})]",
         ]
     )
+    if draft.style.literal and rng.random() < 0.2:
+        # Of a size of 1 there is one chunk, but whoever asks for two counts on two.
+        code = f"list({name}.chunk({min(size, 2)}, {dim}))"
     if not draft.add(f"{listed} = {code}") or not draft.names[listed]:
         return
     length = len(draft.names[listed])
@@ -219,7 +222,7 @@ def number(draft: Draft, depth: int) -> None:
         f"{size} % 2",
         f"{name}.numel()",
         f"{name}.dim()",
-        f"{size} if coin() else 1",
+        f"{size} if {condition(rng, draft.names, draft.style)} else 1",
     ]
     target = draft.fresh("n")
     if draft.add(f"{target} = {rng.choice(forms)}"):
@@ -240,8 +243,11 @@ def write_in_place(draft: Draft, depth: int) -> None:
         f"{name}[:] = 2",
         f"{name} *= {rng.choice(draft.tensors())}",
     ]
-    if name not in draft.frozen:
-        forms += [f"{name}.t_()", f"{name}.unsqueeze_(0)", f"{name}.transpose_(0, -1)", f"{name}.squeeze_(0)"]
+    if draft.style.literal:
+        # Where the dtype is not known, `x.float()` may be x itself, which then changes, too.
+        forms += [f"{name}.t_()", f"{name}.transpose_(0, -1)"]
+        # In a loop the rank would change each time, and an index with a slice for each dimension tells it.
+        forms += [] if draft.loops else [f"{name}.unsqueeze_(0)", f"{name}.squeeze_(0)"]
     line = rng.choice(forms)
     inner = draft.inner()
     if inner.add(line):
@@ -255,7 +261,7 @@ def write_in_place(draft: Draft, depth: int) -> None:
 
 def branch(draft: Draft, depth: int) -> None:
     rng = draft.rng
-    code = condition(rng, draft.names)
+    code = condition(rng, draft.names, draft.style)
     first, second = draft.inner(), draft.inner()
     statements(first, rng.randint(1, 3), depth + 1)
     statements(second, rng.randint(1, 3), depth + 1)
@@ -284,8 +290,9 @@ def loop(draft: Draft, depth: int) -> None:
     rng = draft.rng
     body = draft.inner()
     counter = draft.fresh("loop")
+    body.loops.append(counter)
     body.names[counter] = 0
-    known = rng.random() < 0.6
+    known = draft.style.certain or rng.random() < 0.6
     lists = [n for n, v in draft.names.items() if isinstance(v, (list, tuple)) and v]
     if lists and rng.random() < 0.3:
         listed, item = rng.choice(lists), draft.fresh("t")
@@ -304,7 +311,7 @@ def loop(draft: Draft, depth: int) -> None:
         stop.names.update(body.names)
         statements(stop, rng.randint(0, 1), depth + 2)
         stop.lines.append(rng.choice(("break", "continue")) if not head.startswith("while") else "break")
-        body.block(f"if {condition(rng, body.names)}:", stop)
+        body.block(f"if {condition(rng, body.names, draft.style)}:", stop)
         statements(body, rng.randint(0, 2), depth + 1)
     if head.startswith("while"):
         body.lines.append(f"{counter} += 1")
@@ -318,6 +325,8 @@ def loop(draft: Draft, depth: int) -> None:
 
 def attempt(draft: Draft, depth: int) -> None:
     rng = draft.rng
+    if draft.style.certain:
+        return
     body, handler = draft.inner(), draft.inner()
     statements(body, rng.randint(1, 2), depth + 1)
     body.lines.insert(rng.randint(0, len(body.lines)) if not _is_nested(body) else 0, "perhaps_raise()")
@@ -350,14 +359,15 @@ def function(draft: Draft, depth: int) -> None:
         return
     name = draft.fresh("f")
     body = Draft(rng, {k: v for k, v in draft.names.items() if not _is_local(v)}, draft.counter)
+    body.loops = ["called"]
     parameters = [body.fresh("a") for _ in given]
-    body.literal = draft.literal
+    body.style = draft.style
     body.names.update(zip(parameters, (draft.names[tensor] for tensor in given), strict=True))
     body.names["flag"] = True
     kind = rng.choice(("plain", "plain", "early", "pair", "lambda", "closure"))
     scope = ", ".join((*parameters, "flag=True"))
     if kind == "lambda":
-        code = expression(rng, {k: body.names[k] for k in parameters}, draft.literal)
+        code = expression(rng, {k: body.names[k] for k in parameters}, draft.style)
         if code is None or not draft.add(f"{name} = lambda {scope}: {code}"):
             return
     else:
@@ -366,7 +376,7 @@ def function(draft: Draft, depth: int) -> None:
             sooner = body.inner()
             statements(sooner, 1, depth + 2)
             sooner.lines.append(f"return {rng.choice(sooner.tensors())}")
-            body.block(f"if {condition(rng, body.names)}:", sooner)
+            body.block(f"if {condition(rng, body.names, draft.style)}:", sooner)
             statements(body, 1, depth + 2)
         results = rng.choices(body.tensors(), k=2 if kind == "pair" else 1)
         body.lines.append(f"return {', '.join(results)}")
@@ -381,7 +391,7 @@ def function(draft: Draft, depth: int) -> None:
         if rng.random() < 0.3:
             arguments[-1] = f"{parameters[-1]}={arguments[-1]}"
         if rng.random() < 0.3:
-            arguments.append(f"flag={rng.choice(('False', 'coin()'))}")
+            arguments.append(f"flag={rng.choice(('False', 'True' if draft.style.certain else 'coin()'))}")
         target = draft.target()
         if draft.add(f"{target} = {name}({', '.join(arguments)})"):
             value = draft.names[target]
@@ -421,7 +431,7 @@ def network(draft: Draft, depth: int = 0) -> None:
     init = [
         "super().__init__()",
         "self.width = width",
-        f"self.flag = {rng.choice(('True', 'False', 'coin()'))}",
+        f"self.flag = {rng.choice(('True', 'False', 'False' if draft.style.certain else 'coin()'))}",
         f"self.linear = nn.Linear(width, {rng.choice((2, 4, 6))})",
         "self.norm = nn.LayerNorm(width)",
         f"self.heads = nn.GRU(width, {rng.choice((2, 4))}, batch_first={rng.choice(('True', 'False'))})",
@@ -435,6 +445,7 @@ def network(draft: Draft, depth: int = 0) -> None:
     exec("\n".join(lines), with_init)
     body = Draft(rng, {**scope, "x": draft.names[name]}, draft.counter)
     body.names["self"] = with_init[cls](width)
+    body.style = draft.style
     for _ in range(rng.randint(1, 4)):
         target = body.target()
         source = rng.choice(body.tensors())
