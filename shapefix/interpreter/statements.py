@@ -49,12 +49,12 @@ def _variable(ev: Evaluator, call: cst.Call) -> str | None:
     node: cst.BaseExpression = call
     while isinstance(node, cst.Call):
         node = node.func.value if isinstance(node.func, cst.Attribute) else node.func
-    if isinstance(glance(ev, node), Reference) and call.args:
+    if dotted_name(node) and isinstance(glance(ev, node), Reference) and call.args:
         # `torch.reshape(x, …)`
         node = call.args[0].value
-    if not isinstance(glance(ev, node), (TensorValue, Unknown)):
-        return None
-    return dotted_name(node) or None
+    name = dotted_name(node)
+    # Only names: anything else would be run a second time.
+    return name if name and isinstance(glance(ev, node), (TensorValue, Unknown)) else None
 
 
 @statement(cst.Assign)

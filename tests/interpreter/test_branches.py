@@ -1,0 +1,228 @@
+"""What is known where paths meet: what all of them agree on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from revealed import holds
+
+
+def test_branches_that_agree(tmp_path: Path) -> None:
+    holds(
+        """
+        import torch
+        from elsewhere import coin
+
+        if coin():
+            x = torch.zeros(2, 3)
+        else:
+            x = torch.ones(2, 3)
+        reveal(x)  # f32[2, 3]
+        """,
+        tmp_path,
+    )
+
+
+def test_branches_that_agree_on_the_sizes_only(tmp_path: Path) -> None:
+    holds(
+        """
+        import torch
+        from elsewhere import coin
+
+        x = torch.zeros(2, 3)
+        if coin():
+            x = torch.zeros(3, 2).t()
+        reveal(x)  # f32[2, 3] strides unknown
+        """,
+        tmp_path,
+    )
+
+
+def test_branches_that_disagree(tmp_path: Path) -> None:
+    holds(
+        """
+        import torch
+        from elsewhere import coin
+
+        x, n = torch.zeros(2, 3), 1
+        if coin():
+            x, n = torch.zeros(4), 2
+        reveal(x)  # f32[...]
+        reveal(n)  # unknown
+        """,
+        tmp_path,
+    )
+
+
+@pytest.mark.parametrize("leave", ["return", "raise ValueError", "continue", "break"])
+def test_a_branch_that_leaves_does_not_count(tmp_path: Path, leave: str) -> None:
+    holds(
+        f"""
+        import torch
+        from elsewhere import coin
+
+        def f():
+            for _ in range(2):
+                x = torch.zeros(2)
+                if coin():
+                    x = torch.zeros(3)
+                    {leave}
+                reveal(x)  # f32[2]; f32[2]
+
+        f()
+        """,
+        tmp_path,
+    )
+
+
+def test_only_the_branch_that_is_taken_is_run(tmp_path: Path) -> None:
+    holds(
+        """
+        import torch
+
+        x = torch.zeros(2, 3)
+        if x.dim() == 3:
+            reveal(x)  #
+        elif x.size(0) == 2:
+            x = x.t()
+        else:
+            x = x[0]
+        reveal(x)  # f32[3, 2] strides (1, 3)
+        """,
+        tmp_path,
+    )
+
+
+def test_branches_in_branches(tmp_path: Path) -> None:
+    holds(
+        """
+        import torch
+        from elsewhere import coin
+
+        a = b = torch.zeros(2, 3)
+        if coin():
+            if coin():
+                a = torch.zeros(6).view(2, 3)
+            else:
+                b = torch.zeros(3, 2).t()
+        elif coin():
+            raise ValueError
+        reveal(a)  # f32[2, 3]
+        reveal(b)  # f32[2, 3] strides unknown
+        """,
+        tmp_path,
+    )
+
+
+def test_conditional_expressions_and_or(tmp_path: Path) -> None:
+    holds(
+        """
+        import torch
+        from elsewhere import coin
+
+        x = torch.zeros(2, 3)
+        reveal(x if coin() else torch.ones(2, 3))  # f32[2, 3]
+        reveal(x if x.dim() == 2 else None)  # f32[2, 3]
+        reveal(None or x)  # f32[2, 3]
+        reveal(x.t() if coin() else None)  # unknown
+        """,
+        tmp_path,
+    )
+
+
+def test_what_a_branch_does_to_a_list_or_an_object_may_not_have_happened(tmp_path: Path) -> None:
+    holds(
+        """
+        import torch
+        from elsewhere import coin
+
+        class Box:
+            pass
+
+        box, items = Box(), [torch.zeros(2)]
+        box.x = torch.zeros(2)
+        if coin():
+            items.append(torch.zeros(3))
+            box.x = torch.zeros(3)
+        reveal(len(items))  # unknown
+        reveal(box.x)  # f32[...]
+        """,
+        tmp_path,
+    )
+
+
+def test_a_key_that_one_path_sets_may_be_missing(tmp_path: Path) -> None:
+    holds(
+        """
+        import torch
+        from elsewhere import coin
+
+        batch = {"x": torch.zeros(2)}
+        if coin():
+            batch["mask"] = torch.ones(2, 3)
+        reveal("x" in batch)  # True
+        reveal("mask" in batch)  # unknown
+        reveal(len(batch))  # unknown
+        reveal(batch["mask"])  # f32[2, 3]
+        reveal(batch.get("mask", torch.ones(4, 5)))  # f32[...]
+        """,
+        tmp_path,
+    )
+
+
+def test_a_key_that_nobody_knows_may_be_any(tmp_path: Path) -> None:
+    holds(
+        """
+        import torch
+        from elsewhere import name
+
+        batch = {"x": torch.zeros(2), "n": 1}
+        batch[name()] = torch.zeros(3)
+        reveal(batch["x"])  # f32[...]
+        reveal(batch["n"])  # unknown
+        """,
+        tmp_path,
+    )
+
+
+def test_what_an_early_return_leaves_undone(tmp_path: Path) -> None:
+    holds(
+        """
+        import torch
+        from elsewhere import coin
+
+        class Box:
+            def fill(self):
+                self.x = torch.zeros(2)
+                if coin():
+                    return
+                self.x = torch.zeros(3)
+
+        box = Box()
+        box.fill()
+        reveal(box.x)  # f32[...]
+        """,
+        tmp_path,
+    )
+
+
+def test_match(tmp_path: Path) -> None:
+    holds(
+        """
+        import torch
+        from elsewhere import value
+
+        first = torch.zeros(2)
+        match value():
+            case [first, *rest]:
+                reveal(first)  # unknown
+                x = torch.zeros(3)
+            case {"y": y, **others} if y:
+                x = torch.zeros(3)
+            case _:
+                x = torch.zeros(3)
+        reveal(x)  # f32[3]
+        """,
+        tmp_path,
+    )

@@ -1,0 +1,184 @@
+"""Loops: item by item, or one iteration that stands for all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from revealed import holds
+
+
+def test_a_few_known_items_are_run_one_by_one(tmp_path: Path) -> None:
+    holds(
+        """
+        import torch
+
+        x = torch.zeros(2)
+        for n in (3, 4):
+            x = x.unsqueeze(0).expand(n, *x.shape)
+            reveal(x)  # f32[3, 2] strides (0, 1); f32[4, 3, 2] strides (0, 0, 1)
+        for i, t in enumerate([torch.zeros(5), torch.zeros(6)], start=1):
+            reveal((i, t))  # (1, f32[5]); (2, f32[6])
+        for a, b in zip((1, 2), (3, 4)):
+            reveal(a + b)  # 4; 6
+        for row in torch.zeros(2, 7):
+            reveal(row)  # f32[7]; f32[7]
+        """,
+        tmp_path,
+    )
+
+
+def test_one_iteration_stands_for_an_unknown_number(tmp_path: Path) -> None:
+    holds(
+        """
+        import torch
+        from elsewhere import count
+
+        x = y = torch.zeros(2, 2)
+        for _ in range(count()):
+            reveal(x)  # f32[2, 2]
+            x = x.t()
+            y = y + 1
+        reveal(x)  # ?[...]
+        reveal(y)  # f32[2, 2]
+        """,
+        tmp_path,
+    )
+
+
+def test_what_a_later_iteration_finds_changed(tmp_path: Path) -> None:
+    holds(
+        """
+        import torch
+        from elsewhere import count
+
+        last, x = None, torch.zeros(2, 3)
+        first = True
+        for _ in range(count()):
+            last = x
+            x = torch.zeros(3, 2).t()
+            if first:
+                kind = torch.zeros(2)
+            else:
+                kind = torch.zeros(3)
+            first = False
+        reveal(last)  # unknown
+        reveal(kind)  # ?[...]
+        """,
+        tmp_path,
+    )
+
+
+def test_while_a_condition_holds(tmp_path: Path) -> None:
+    holds(
+        """
+        import torch
+
+        i, x, seen = 0, torch.zeros(2), []
+        while i < 3:
+            seen.append(x)
+            i += 1
+        reveal(i)  # unknown
+        reveal(len(seen))  # unknown
+        reveal(x)  # f32[2]
+        """,
+        tmp_path,
+    )
+
+
+def test_a_loop_without_end_is_left_by_its_breaks(tmp_path: Path) -> None:
+    holds(
+        """
+        import torch
+        from elsewhere import coin
+
+        while True:
+            x = torch.zeros(2)
+            if coin():
+                break
+        reveal(x)  # f32[2]
+        while True:
+            pass
+        reveal(x)  #
+        """,
+        tmp_path,
+    )
+
+
+def test_break_and_else(tmp_path: Path) -> None:
+    holds(
+        """
+        import torch
+        from elsewhere import coin
+
+        for n in (2, 3):
+            if coin():
+                x = torch.zeros(4)
+                break
+        else:
+            x = torch.zeros(5)
+            reveal(n)  # 3
+        reveal(x)  # f32[...]
+
+        for n in (2, 3):
+            if n == 2:
+                break
+        else:
+            reveal(n)  #
+        reveal(n)  # 2
+        """,
+        tmp_path,
+    )
+
+
+def test_continue(tmp_path: Path) -> None:
+    holds(
+        """
+        import torch
+
+        sizes = []
+        for n in (2, 3, 4):
+            if n == 3:
+                continue
+            sizes.append(n)
+        reveal(sizes[1])  # 4
+        """,
+        tmp_path,
+    )
+
+
+def test_comprehensions(tmp_path: Path) -> None:
+    holds(
+        """
+        import torch
+        from elsewhere import count
+
+        rows = [torch.zeros(n) for n in (2, 3) if n > 2]
+        reveal(len(rows))  # 1
+        reveal(rows[0])  # f32[3]
+        reveal({n: torch.zeros(n) for n in (2, 3)}[3])  # f32[3]
+        reveal([torch.zeros(4) for _ in range(count())][0])  # f32[4]
+        reveal([row for row in torch.zeros(2, 5)][1])  # f32[5]
+        reveal(torch.stack([a + b for a in torch.zeros(2, 5) for b in torch.ones(3, 5)]))  # f32[6, 5]
+        """,
+        tmp_path,
+    )
+
+
+def test_generators(tmp_path: Path) -> None:
+    holds(
+        """
+        import torch
+
+        def batches():
+            for _ in range(3):
+                yield torch.zeros(2, 3)
+
+        def again():
+            yield from batches()
+
+        for batch in again():
+            reveal(batch)  # f32[2, 3]
+        reveal(next(batches()))  # f32[2, 3]
+        """,
+        tmp_path,
+    )
