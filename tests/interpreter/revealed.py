@@ -20,9 +20,9 @@ def analysed(text: str, folder: Path, files: Mapping[str, str] = NO_FILES) -> An
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(textwrap.dedent(content), encoding="utf-8")
-    path = str(folder / "main.py")
-    source = SourceText(path, textwrap.dedent(text))
-    return Analyst(Project(str(folder)), frozenset(RULES)).analyse(path, source)
+    script = str(folder / "main.py")
+    source = SourceText(script, textwrap.dedent(text))
+    return Analyst(Project(str(folder)), frozenset(RULES)).analyse(script, source)
 
 
 def holds(text: str, folder: Path, files: Mapping[str, str] = NO_FILES) -> None:
