@@ -79,6 +79,10 @@ NAMES: dict[type, str] = {
 _ARITHMETIC = frozenset((*SIZES, cst.Divide, cst.Power))
 LONGEST = 10_000
 """Constants are not folded past this: `"-" * 10**9` is somebody's test."""
+MOST_BITS = 64
+"""No size and no index of a tensor takes more."""
+HIGHEST_DEGREE = 16
+MOST_TERMS = 64
 
 
 def concerns_tensors(left: Value, right: Value) -> bool:
@@ -124,10 +128,7 @@ def _fold(kind: type, left: Any, right: Any) -> Value:
         return Unknown()
     if kind in (cst.Power, cst.LeftShift) and not (_is_small(left) and _is_small(right)):
         return Unknown()
-    if isinstance(left, int) and isinstance(right, int):
-        if left.bit_length() + right.bit_length() > LONGEST:
-            return Unknown()
-    elif kind is cst.Add and isinstance(left, (str, bytes)) and isinstance(right, (str, bytes)):
+    if kind is cst.Add and isinstance(left, (str, bytes)) and isinstance(right, (str, bytes)):
         if len(left) + len(right) > LONGEST:
             return Unknown()
     if kind is cst.Multiply and isinstance(left, (str, bytes)) and isinstance(right, int):
@@ -138,9 +139,12 @@ def _fold(kind: type, left: Any, right: Any) -> Value:
     ):
         return Unknown()
     try:
-        return Constant(function(left, right))
+        result = function(left, right)
     except Exception:
         return Unknown()
+    if isinstance(result, int) and result.bit_length() > MOST_BITS:
+        return Unknown()
+    return Constant(result)
 
 
 def _is_small(number: Any) -> bool:
@@ -158,10 +162,18 @@ def _symbolic(kind: type, left: Value, right: Value) -> Value:
         return Unknown()
     if kind in (cst.FloorDivide, cst.Modulo) and b.value == 0:
         return Unknown()
+    if kind is cst.Multiply and _degree(a) + _degree(b) > HIGHEST_DEGREE:
+        return Unknown()
     size = function(a, b)
+    if len(size.terms) > MOST_TERMS or any(c.bit_length() > MOST_BITS for c in size.terms.values()):
+        return Unknown()
     # `i + 1` of an unknown i may as well be a tensor, or a float.
     unsure = isinstance(left, Unknown) or isinstance(right, Unknown)
     return Unknown(str(size), size=size) if unsure else integer(size)
+
+
+def _degree(size: Size) -> int:
+    return max((len(monomial) for monomial in size.terms), default=0)
 
 
 def _sequences(kind: type, left: Value, right: Value) -> Value:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 
 import libcst as cst
 
@@ -103,15 +104,16 @@ def sequence(ev: Evaluator, node: cst.Tuple | cst.List | cst.Set) -> Value:
         value = glance(ev, entry.value)
         if isinstance(entry, cst.StarredElement):
             inner = elements(resolved(ev, value))
-            if inner is None:
-                items = None
-            elif items is not None:
+            if items is not None and inner is not None and len(items) + len(inner) <= arithmetic.LONGEST:
                 items.extend(inner)
+                continue
+            element = reduce(join, items or (), element)
+            items = None
             value = each(ev, value)
         elif items is not None:
             items.append(value)
-        if items is None:
-            element = value if element is None else join(element, value)
+            continue
+        element = join(element, value)
     if isinstance(node, cst.Tuple) and items is not None:
         return TupleValue(tuple(items))
     return ListValue(None if items is None else tuple(items), element)
