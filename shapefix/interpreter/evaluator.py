@@ -168,6 +168,8 @@ class Evaluator:
         """The last library function that was called: its node, qualified name and receiver."""
         self.symbol_names: dict[Symbol, Size] = {}
         """What the user's own code calls a size that the library named."""
+        self.mapping: tuple[Place, bool | None] | None = None
+        """The call of `Dataset.map` whose function is being run, and whether that is handed lists of samples."""
 
     @property
     def frame(self) -> Frame:
