@@ -169,7 +169,7 @@ class Evaluator:
         self.symbol_names: dict[Symbol, Size] = {}
         """What the user's own code calls a size that the library named."""
         self.mapping: tuple[Place, bool | None] | None = None
-        """The call of `Dataset.map` whose function is being run, and whether that is handed lists of samples."""
+        """The call of `Dataset.map` whose function is being run, and whether it is handed lists of samples."""
 
     @property
     def frame(self) -> Frame:
