@@ -37,6 +37,16 @@ def _listed(ctx: click.Context, option: click.Parameter, values: tuple[str, ...]
     return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
 
 
+def _version(ctx: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    if value is None:
+        return None
+    from shapefix.sources.requirements import is_version
+
+    if not is_version(value):
+        raise click.BadParameter(f"{value!r} is not a version, like 4.57 or 5", ctx, option)
+    return value.strip()
+
+
 def _rules_option(flag: str, text: str) -> Callable[[Command], Command]:
     return click.option(flag, multiple=True, metavar="RULES", callback=_listed, help=text)
 
@@ -56,6 +66,12 @@ def _shared(command: Command) -> Command:
             "--config", type=click.Path(), metavar="FILE", help="The one configuration file to use."
         ),
         click.option("--isolated", is_flag=True, help="Use no configuration file."),
+        click.option(
+            "--transformers-version",
+            metavar="VERSION",
+            callback=_version,
+            help="The version of transformers in use; else as the project requires it, or the newest.",
+        ),
         click.option("--force-exclude", is_flag=True, help="Exclude also what is named on the command line."),
         click.option(
             "--stdin-filename", metavar="NAME", help="What standard input (the path -) is to be taken for."

@@ -1,6 +1,6 @@
 """What each command does, and the exit code it ends with."""
 
-# ruff: noqa: PTH109
+# ruff: noqa: PTH109, PTH112
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from shapefix.engine.examination import Examination, StandardInput, located
+from shapefix.engine.runs import root_of
 from shapefix.engine.settings import Settings
 from shapefix.engine.texts import real
 from shapefix.output import report, say_failures, say_outside, say_refused, write, write_diff
@@ -183,18 +184,22 @@ def _show(request: Request, settings: Settings) -> int:
             sys.stdout.write(view.absolute(path) + "\n")
     if request.show_settings:
         seen: set[str | None] = set()
+        folders = [os.path.realpath(each) for each in request.paths if os.path.isdir(each)]
         for path in map(real, found.files):
             configuration = settings.configuration(path)
             if configuration.path in seen:
                 continue
             seen.add(configuration.path)
-            write(_settings(configuration.path, path, settings))
+            write(_settings(configuration.path, path, root_of(path, folders), settings))
     say_failures(found.failures, view)
     return FAILED if found.failures else CLEAN
 
 
-def _settings(source: str | None, path: str, settings: Settings) -> Iterable[str]:
-    """The settings that come from one configuration file, as they hold for the file at path."""
+def _settings(source: str | None, path: str, root: str, settings: Settings) -> Iterable[str]:
+    """The settings that come from one configuration file, as they hold for the file at path.
+
+    root is that of its project.
+    """
     configuration = settings.configuration(path)
     yield f"# {source or 'defaults, without a configuration file'}\n"
     yield f"root = {configuration.root}\n"
@@ -203,6 +208,8 @@ def _settings(source: str | None, path: str, settings: Settings) -> Iterable[str
     for pattern, selectors in configuration.per_file_ignores:
         yield f"per-file-ignores = {pattern}: {', '.join(selectors)}\n"
     yield f"unsafe-fixes = {str(settings.unsafe_fixes(path)).lower()}\n"
+    version = settings.transformers_version(path, root)
+    yield f"transformers-version = {version or 'newest'}\n"
     yield f"cache-dir = {settings.cache_dir(path) or 'none'}\n"
 
 

@@ -50,6 +50,7 @@ def request(given: Mapping[str, Any]) -> Request:
         extend_select=given["extend_select"],
         config=given["config"],
         isolated=given["isolated"],
+        transformers_version=given["transformers_version"],
         cache_dir=given["cache_dir"],
         use_cache=not given["no_cache"],
         jobs=given["jobs"],

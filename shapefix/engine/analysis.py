@@ -93,14 +93,20 @@ class Analyst:
     """Analyses the files of one project, one after another, sharing what it has parsed.
 
     read gives the text of the project's other files by their paths; it may raise Unreadable.
+    transformers_version is the one that the project uses, None for the newest.
     """
 
     def __init__(
-        self, project: Project, rules: frozenset[str], read: Callable[[str], SourceText] = read_source
+        self,
+        project: Project,
+        rules: frozenset[str],
+        read: Callable[[str], SourceText] = read_source,
+        transformers_version: str | None = None,
     ) -> None:
         self._project = project
         self._rules = rules
         self._read = read
+        self._versions = {} if transformers_version is None else {"transformers": transformers_version}
         self._library = Tables()
         self._cache = ModuleCache(self._parse)
 
@@ -134,7 +140,7 @@ class Analyst:
     def _analyse(self, path: str, source: SourceText, files: _ProjectFiles) -> Analysis:
         module = self._cache.kept(path, source.text) or self._cache.add(self._module(source))
         files.add(module)
-        ev = Evaluator(self._library, files, STEPS)
+        ev = Evaluator(self._library, files, STEPS, self._versions)
         try:
             lines = source.text.count("\n") + 1
             run_program(ev, module, UNCALLED_STEPS + UNCALLED_STEPS_PER_LINE * lines)

@@ -18,12 +18,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Question:
-    """A file to analyse: its absolute path, its bytes, the root of its project, and the rules to apply."""
+    """A file to analyse: its absolute path, its bytes, the root of its project, and the rules to apply.
+
+    transformers_version is the one that it is written for, None for the newest.
+    """
 
     path: str
     data: bytes
     root: str
     rules: frozenset[str]
+    transformers_version: str | None = None
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,7 @@ class Answerer:
     def __init__(self, source: Callable[[str], SourceText]) -> None:
         self._source = source
         self._analyst: Analyst | None = None
-        self._scope: tuple[str, frozenset[str]] | None = None
+        self._scope: tuple[str, frozenset[str], str | None] | None = None
 
     def answer(self, question: Question) -> Answer:
         """Never raises, but for what asks the process to end."""
@@ -83,13 +87,15 @@ class Answerer:
         )
 
     def _analyst_for(self, question: Question) -> Analyst:
-        scope = (question.root, question.rules)
+        scope = (question.root, question.rules, question.transformers_version)
         if self._analyst is None or scope != self._scope:
             # Nobody who only asks for a version, or finds everything cached, should wait for these.
             from shapefix.engine.analysis import Analyst
             from shapefix.sources.project import Project
 
-            self._analyst = Analyst(Project(question.root), question.rules, self._parsable)
+            self._analyst = Analyst(
+                Project(question.root), question.rules, self._parsable, question.transformers_version
+            )
             self._scope = scope
         return self._analyst
 

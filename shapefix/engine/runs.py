@@ -39,8 +39,8 @@ class Run:
     def __init__(self, settings: Settings, texts: Texts, folders: Sequence[str] = ()) -> None:
         self.settings = settings
         self.texts = texts
-        self._caches: dict[tuple[str, str, frozenset[str]], Cache] = {}
-        self._folders = sorted(folders, key=len)
+        self._caches: dict[tuple[str, str, frozenset[str], str | None], Cache] = {}
+        self._folders = folders
         self._roots: dict[str, str] = {}
 
     def ask(self, paths: Iterable[str], take: Callable[[Answer], None]) -> None:
@@ -72,9 +72,9 @@ class Run:
         folder = os.path.dirname(path)  # noqa: PTH120
         root = self._roots.get(folder)
         if root is None:
-            around = (each for each in self._folders if os.path.commonpath((each, folder)) == each)
-            root = self._roots[folder] = project_root(path, next(around, None))
-        return Question(path, data, root, self.settings.rules(path))
+            root = self._roots[folder] = root_of(path, self._folders)
+        version = self.settings.transformers_version(path, root)
+        return Question(path, data, root, self.settings.rules(path), version)
 
     def forget(self, path: str) -> None:
         """The file at path was written: no cache may go on believing what it knew of it."""
@@ -133,10 +133,18 @@ class Run:
         folder = self.settings.cache_dir(question.path)
         if folder is None or self.texts.laid_over(question.path) is not None:
             return None
-        key = (folder, question.root, question.rules)
+        version = question.transformers_version
+        key = (folder, question.root, question.rules, version)
         if key not in self._caches:
-            self._caches[key] = Cache(folder, fingerprint(question.root, *sorted(question.rules)))
+            made_with = (question.root, f"transformers {version}", *sorted(question.rules))
+            self._caches[key] = Cache(folder, fingerprint(*made_with))
         return self._caches[key]
+
+
+def root_of(path: str, folders: Iterable[str]) -> str:
+    """The root of the project of the file at path, for folders as a Run takes them."""
+    above = [each for each in folders if os.path.commonpath((each, path)) == each]
+    return project_root(path, min(above, key=len, default=None))
 
 
 def processors() -> int:

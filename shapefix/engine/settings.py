@@ -14,6 +14,7 @@ from shapefix.diagnostics import Applicability, Fix
 from shapefix.rulebook.pages import pages
 from shapefix.sources.configuration import Configuration, Configurations, read_configuration
 from shapefix.sources.discovery import discover
+from shapefix.sources.requirements import Requirements
 from shapefix.sources.selection import RuleRow, Selection, covered, selected
 
 CACHE_FOLDER = ".shapefix_cache"
@@ -32,6 +33,7 @@ class Options:
     extend_select: tuple[str, ...] = ()
     config: str | None = None
     isolated: bool = False
+    transformers_version: str | None = None
     cache_dir: str | None = None
     use_cache: bool = True
     jobs: int | None = None
@@ -49,6 +51,7 @@ class Settings:
             [(page.code, page.name, page.severity) for page in pages()] if table is None else table
         )
         self._rules: dict[str | None, frozenset[str]] = {}
+        self._requirements = Requirements()
 
     @cached_property
     def configurations(self) -> Configurations:
@@ -101,6 +104,16 @@ class Settings:
             return os.path.abspath(self.options.cache_dir)
         configuration = self.configuration(path)
         return configuration.cache_dir or os.path.join(configuration.root, CACHE_FOLDER)
+
+    def transformers_version(self, path: str, root: str) -> str | None:
+        """The version of transformers that a file is written for, as `4.57`; None for the newest.
+
+        root is the folder of its project, whose requirements tell it where nobody has set it.
+        """
+        if self.options.transformers_version is not None:
+            return self.options.transformers_version
+        chosen = self.configuration(path).transformers_version
+        return chosen or self._requirements.transformers_version(os.path.dirname(path), root)
 
     def fixes(self, path: str, fix: Fix) -> bool:
         """Tell whether a fix is one that may be made in the file at path."""

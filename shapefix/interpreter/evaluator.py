@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -140,9 +140,17 @@ def statement(*kinds: type) -> Callable[[Callable[..., int]], Callable[..., int]
 class Evaluator:
     """The state of one run over one file: scopes, journal, call stack, events, and the work still allowed."""
 
-    def __init__(self, library: Library, files: Files, allowance: int) -> None:
+    def __init__(
+        self,
+        library: Library,
+        files: Files,
+        allowance: int,
+        versions: Mapping[str, str] | None = None,
+    ) -> None:
         self.library = library
         self.files = files
+        self.versions = versions or {}
+        """The versions of libraries, by name, where they are known: `{"transformers": "4.57"}`."""
         self.journal = Journal()
         self.events: list[Event] = []
         self.frames: list[Frame] = []

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from shapefix.sources.globs import Globs
+from shapefix.sources.requirements import is_version
 from shapefix.sources.text import Unreadable, read_bytes
 
 DEFAULT_EXCLUDE = (
@@ -46,6 +47,7 @@ class Configuration:
     unsafe_fixes: bool | None = None
     output_format: str | None = None
     cache_dir: str | None = None
+    transformers_version: str | None = None
 
     def excludes(self, path: str) -> bool:
         """Tell whether exclude or extend-exclude match this absolute path itself, whatever its parents."""
@@ -152,6 +154,8 @@ def parse_configuration(path: str, content: Any, table: str) -> Configuration:
             case "cache-dir":
                 folder = os.path.expanduser(_expect(at, value, str, "a string"))
                 settings["cache_dir"] = os.path.normpath(os.path.join(root, folder))
+            case "transformers-version":
+                settings["transformers_version"] = _version(at, value)
             case _:
                 hint = suggestion(key, _KEYS, f"; known keys are {', '.join(_KEYS)}")
                 raise ConfigurationError(f"{where}: unknown key {key!r}{hint}")
@@ -160,7 +164,7 @@ def parse_configuration(path: str, content: Any, table: str) -> Configuration:
 
 _KEYS = (
     "select", "ignore", "extend-select", "exclude", "extend-exclude", "per-file-ignores", "unsafe-fixes",
-    "output-format", "cache-dir",
+    "output-format", "cache-dir", "transformers-version",
 )  # fmt: skip
 
 
@@ -199,6 +203,13 @@ def _expect(at: str, value: Any, kind: type[T], expected: str) -> T:
     if not isinstance(value, kind):
         raise ConfigurationError(f"{at} must be {expected}, not {_kind(value)}")
     return value
+
+
+def _version(at: str, value: Any) -> str:
+    text = _expect(at, value, str, "a string")
+    if not is_version(text):
+        raise ConfigurationError(f'{at} must be a version, like "4.57", not {_kind(value)}')
+    return text.strip()
 
 
 def _strings(at: str, value: Any) -> tuple[str, ...]:

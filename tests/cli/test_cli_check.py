@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -215,6 +216,42 @@ def test_show_settings(project: Project) -> None:
     ran = shapefix("check", "--show-settings")
     assert f"# {folder / 'shapefix.toml'}\n" in ran.out
     assert "rules = SF101\n" in ran.out
+
+
+@pytest.mark.parametrize("command", ["check", "fix"])
+def test_a_version_of_transformers_that_is_none_is_one_line(project: Project, command: str) -> None:
+    project(train=CLEAN)
+    ran = shapefix(command, "--transformers-version", "latest")
+    assert ran.code == 2
+    assert ran.err == (
+        "error: invalid value for '--transformers-version': 'latest' is not a version, like 4.57 or 5 "
+        f"(see `shapefix {command} --help`)\n"
+    )
+
+
+def test_the_command_line_sets_the_version_of_transformers_over_the_configuration_over_the_requirements(
+    project: Project,
+) -> None:
+    folder = project(train=CLEAN, scripts__other=CLEAN)
+
+    def version(*arguments: str) -> str:
+        (line,) = re.findall("^transformers-version = (.*)$", shapefix("check", *arguments).out, re.MULTILINE)
+        return str(line)
+
+    assert version("--show-settings") == "newest"
+    (folder / "requirements.txt").write_text("transformers<5\n")
+    assert version("--show-settings") == "4.57"
+    assert version("--show-settings", "scripts") == "newest"
+    (folder / "shapefix.toml").write_text('transformers-version = "4.40"\n')
+    assert version("--show-settings") == "4.40"
+    assert version("--show-settings", "--transformers-version", "5") == "5"
+    (folder / "shapefix.toml").write_text('transformers-version = "new"\n')
+    ran = shapefix("check")
+    assert ran.code == 2
+    assert ran.err == (
+        f'error: {folder}/shapefix.toml: transformers-version must be a version, like "4.57", '
+        "not the string 'new'\n"
+    )
 
 
 def test_verbose_says_what_was_looked_at(project: Project) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,11 +18,12 @@ from shapefix.diagnostics import (
     Severity,
     Span,
 )
-from shapefix.engine import runs
+from shapefix.engine import analysis, runs
 from shapefix.engine.examination import Examination
 from shapefix.engine.findings import unique, with_imports
 from shapefix.engine.settings import Options, Settings
 from shapefix.engine.syntax import syntax_failure
+from shapefix.interpreter.evaluator import Evaluator
 from shapefix.sources.text import SourceText
 
 MODEL = "import torch\n\n\ndef flatten(x):\n    return torch.relu(x.view(-1, x.size(-1)))\n"
@@ -58,6 +59,24 @@ def test_a_second_run_answers_from_the_cache(write: Write) -> None:
     assert (first.tally.cached, second.tally.cached) == (0, 3)
     assert places(first) == places(second) == [("model.py", 5)]
     assert first.findings() == second.findings()
+
+
+def test_another_version_of_transformers_is_analysed_anew_and_reaches_the_evaluator(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Mapping[str, str]] = []
+
+    def run_program(ev: Evaluator, *arguments: object) -> None:
+        seen.append(ev.versions)
+
+    monkeypatch.setattr(analysis, "run_program", run_program)
+    write(train=VIEW)
+    examined()
+    examined(transformers_version="4.40")
+    (tmp_path / "requirements.txt").write_text("transformers==4.57.6\n")
+    examined()
+    assert seen == [{}, {"transformers": "4.40"}, {"transformers": "4.57.6"}]
+    assert examined().tally.cached == 1
 
 
 def test_a_change_in_an_imported_file_is_seen_through_the_cache(write: Write) -> None:

@@ -21,6 +21,7 @@ extend-exclude = ["*_pb2.py"]
 unsafe-fixes = true
 output-format = "concise"
 cache-dir = "../cache"
+transformers-version = "4.57"
 [per-file-ignores]
 "tests/*" = ["SF101"]
 "!src/**.py" = ["SF2"]
@@ -50,6 +51,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         unsafe_fixes=True,
         output_format="concise",
         cache_dir=str(tmp_path.parent / "cache"),
+        transformers_version="4.57",
     )
 
 
@@ -99,6 +101,11 @@ def test_a_broken_pyproject_of_somebody_else_is_none_of_our_business(tmp_path: P
         ("unsafe-fixes = 1", "unsafe-fixes must be true or false, not an integer"),
         ("output-format = ['json']", "output-format must be a string, not a list"),
         ("cache-dir = 1979-05-27", "cache-dir must be a string, not a date or time"),
+        ("transformers-version = 4.57", "transformers-version must be a string, not a float"),
+        (
+            "transformers-version = '4.x'",
+            "transformers-version must be a version, like \"4.57\", not the string '4.x'",
+        ),
         (
             "per-file-ignores = []",
             "per-file-ignores must be a table from patterns to lists of rules, not a list",

@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from shapefix.sources.requirements import Requirements, is_version, transformers_version
+
+UV_LOCK = """\
+version = 1
+
+[[package]]
+name = "sentence-transformers"
+version = "3.0.1"
+
+[[package]]
+name = "transformers"
+version = "4.57.6"
+source = { registry = "https://pypi.org/simple" }
+"""
+
+PYPROJECT = """\
+[project]
+name = "p"
+dependencies = ["torch", "transformers>=4.40,<5"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "version"),
+    [
+        ("transformers==4.57.6", "4.57.6"),
+        ("transformers[torch] == 4.40.0  # the last that works", "4.40.0"),
+        ("Transformers===4.40.0", "4.40.0"),
+        ("transformers==5.0.0rc1", "5.0.0rc1"),
+        ("transformers==4.40.0 \\\n    --hash=sha256:0123", "4.40.0"),
+        ("transformers==4.40.0; python_version < '3.13'", "4.40.0"),
+        ("transformers==4.40; python_version < '3.9'\ntransformers==4.57; python_version > '3.8'", "4.57"),
+        ("git+https://github.com/huggingface/transformers.git@v4.40.1", "4.40.1"),
+        ("transformers @ git+https://github.com/huggingface/transformers@v4.40.1", "4.40.1"),
+        ("transformers<5", "4.57"),
+        ("transformers~=4.40", "4.57"),
+        ("transformers~=4.40.1", "4.40"),
+        ("transformers==4.*", "4.57"),
+        ("transformers >= 4.30, < 4.45, != 4.31", "4.44"),
+        ("transformers (<5)", "4.57"),
+        ("transformers<4", "3.5"),
+        ("transformers>=4.30", None),
+        ("transformers>=4.30\ntransformers<5", "4.57"),
+        ("transformers", None),
+        ("transformers>=4.30,!=4.31", None),
+        ("git+https://github.com/huggingface/transformers", None),
+        ("sentence-transformers==2.2.0", None),
+        ("transformers-interpret==0.10", None),
+        ("# transformers==4.40.0", None),
+        ("transformers==", None),
+        ("transformers==latest", None),
+    ],
+)  # fmt: skip
+def test_requirements_txt(tmp_path: Path, line: str, version: str | None) -> None:
+    (tmp_path / "requirements.txt").write_text(f"torch>=2\n{line}\naccelerate\n")
+    assert transformers_version(tmp_path) == version
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "version"),
+    [
+        ("requirements-train.txt", "transformers==4.44.0\n", "4.44.0"),
+        ("requirements/base.txt", "transformers==4.44.0\n", "4.44.0"),
+        ("uv.lock", UV_LOCK, "4.57.6"),
+        ("poetry.lock", UV_LOCK.replace("\n", "\r\n"), "4.57.6"),
+        ("Pipfile.lock", '{"default": {"transformers": {"version": "==4.44.2"}}, "develop": {}}', "4.44.2"),
+        ("pyproject.toml", PYPROJECT, "4.57"),
+        ("pyproject.toml", '[project.optional-dependencies]\nhf = ["transformers==4.44.0"]', "4.44.0"),
+        ("pyproject.toml", '[dependency-groups]\na = [{include-group = "b"}, "transformers<5"]', "4.57"),
+        ("pyproject.toml", '[tool.poetry.dependencies]\ntransformers = "^4.30"', "4.57"),
+        ("pyproject.toml", '[tool.poetry.dependencies]\ntransformers = "~4.30"', "4.30"),
+        ("pyproject.toml", '[tool.poetry.dependencies]\ntransformers = "4.30.2"', "4.30.2"),
+        ("pyproject.toml", '[tool.poetry.dependencies]\ntransformers = "*"', None),
+        ("pyproject.toml", '[tool.poetry.dependencies.transformers]\nversion = ">=4.30,<5.0"', "4.57"),
+        ("pyproject.toml", '[tool.poetry.group.dev.dependencies]\ntransformers = ["^4", "^4.30"]', "4.57"),
+        ("setup.cfg", "[options]\ninstall_requires =\n    torch\n    transformers<5\n", "4.57"),
+        ("setup.cfg", "[options.extras_require]\nhf = \n    transformers==4.44.0\n", "4.44.0"),
+        ("setup.py", "setup(install_requires=['torch', 'transformers==4.44.0'])", "4.44.0"),
+        ("environment.yml", "dependencies:\n  - python=3.11\n  - transformers=4.44.0=py311_0\n", "4.44.0"),
+        ("environment.yml", "dependencies:\n  - conda-forge::transformers=4.44\n", "4.44"),
+        ("environment.yaml", "dependencies:\n  - pip:\n    - 'transformers==4.44.0'\n", "4.44.0"),
+        ("environment.yml", "dependencies:\n  - transformers>=4.40,<5  # not yet\n", "4.57"),
+    ],
+)
+def test_every_kind_of_file(tmp_path: Path, name: str, text: str, version: str | None) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(text.encode())
+    assert transformers_version(str(tmp_path)) == version
+
+
+def test_a_lock_goes_before_a_pin_and_a_pin_before_bounds(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(PYPROJECT)
+    (tmp_path / "requirements-old.txt").write_text("transformers==4.30.0")
+    assert transformers_version(tmp_path) == "4.30.0"
+    (tmp_path / "uv.lock").write_text(UV_LOCK)
+    assert transformers_version(tmp_path) == "4.57.6"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"transformers = [", b"\xff\xfe transformers==4.4", b"[" * 100_000 + b"transformers", b"transformers\0"],
+    ids=["not TOML", "not UTF-8", "deep", "NUL"],
+)
+def test_files_that_make_no_sense_say_nothing(tmp_path: Path, data: bytes) -> None:
+    names = ("uv.lock", "Pipfile.lock", "pyproject.toml", "setup.cfg", "setup.py", "environment.yml")
+    for name in (*names, "requirements.txt"):
+        (tmp_path / name).write_bytes(data)
+    assert transformers_version(tmp_path) is None
+    (tmp_path / "requirements-x.txt").write_text("transformers==4.44.0")
+    assert transformers_version(tmp_path) == "4.44.0"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"default": []}', '{"default": {"transformers": 4}}', "[]", '"transformers"'],
+)
+def test_a_lock_of_another_shape_says_nothing(tmp_path: Path, text: str) -> None:
+    (tmp_path / "Pipfile.lock").write_text(text.replace("[]", '["transformers"]'))
+    assert transformers_version(tmp_path) is None
+
+
+def test_a_table_of_another_shape_says_nothing(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("project = 'transformers<5'\n[tool]\npoetry = [1, 2]\n")
+    assert transformers_version(tmp_path) is None
+
+
+def test_folders_and_missing_folders_say_nothing(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").mkdir()
+    assert transformers_version(tmp_path) is None
+    assert transformers_version(tmp_path / "missing") is None
+
+
+def test_the_nearest_folder_that_decides(tmp_path: Path) -> None:
+    near = tmp_path / "examples" / "old" / "scripts"
+    near.mkdir(parents=True)
+    (tmp_path / "requirements.txt").write_text("transformers<5")
+    (near.parent / "requirements.txt").write_text("transformers==4.30.0")
+    (near / "requirements.txt").write_text("transformers>=4.30")
+    requirements = Requirements()
+    root = str(tmp_path)
+    assert requirements.transformers_version(str(near), root) == "4.30.0"
+    assert requirements.transformers_version(str(tmp_path / "examples"), root) == "4.57"
+    assert requirements.transformers_version(str(near), str(near)) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "valid"),
+    [
+        *(("4.57", True), ("5", True), ("5.0.0rc1", True), (" 4.57 ", True)),
+        *(("", False), ("latest", False), ("4.x", False), ("<5", False)),
+    ],
+)
+def test_versions(text: str, valid: bool) -> None:
+    assert is_version(text) is valid
