@@ -10,15 +10,19 @@ import libcst as cst
 
 from shapefix.interpreter.calls import Arguments, call_library
 from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.joins import join_contents, without_length
 from shapefix.interpreter.names import resolved
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.truth import equal
 from shapefix.interpreter.values import (
     NUMBER,
+    TEXT,
     Constant,
+    Contents,
     Integer,
     ListValue,
     Number,
+    Text,
     TupleValue,
     Unknown,
     Value,
@@ -105,15 +109,21 @@ def operate(ev: Evaluator, kind: type, left: Value, right: Value, node: cst.CSTN
         return call_library(ev, name, Arguments([left, right]), node)
     if isinstance(left, Constant) and isinstance(right, Constant):
         return _fold(kind, left.value, right.value)
+    if isinstance(left, (TupleValue, ListValue)) or isinstance(right, (TupleValue, ListValue)):
+        return _sequences(kind, left, right)
+    if _is_text(left) or (isinstance(right, Text) and kind is cst.Add):
+        return TEXT if kind in (cst.Add, cst.Multiply, cst.Modulo) else Unknown()
     if isinstance(left, Number) or isinstance(right, Number):
         return NUMBER if _is_number(left) and _is_number(right) and kind in _ARITHMETIC else Unknown()
     if isinstance(left, Integer) or isinstance(right, Integer):
         return _symbolic(kind, left, right)
-    if isinstance(left, (TupleValue, ListValue)) or isinstance(right, (TupleValue, ListValue)):
-        return _sequences(kind, left, right)
     if isinstance(left, (Unknown, Constant)) and isinstance(right, (Unknown, Constant)):
         return _symbolic(kind, left, right)
     return Unknown()
+
+
+def _is_text(value: Value) -> bool:
+    return isinstance(value, Text) or (isinstance(value, Constant) and isinstance(value.value, str))
 
 
 def _is_number(value: Value) -> bool:
@@ -178,16 +188,27 @@ def _degree(size: Size) -> int:
 
 def _sequences(kind: type, left: Value, right: Value) -> Value:
     a, b = elements(left), elements(right)
-    if kind is cst.Add and a is not None and b is not None and len(a) + len(b) <= LONGEST:
-        return _like(left, a + b)
+    if kind is cst.Add:
+        if a is not None and b is not None and len(a) + len(b) <= LONGEST:
+            return _like(left, a + b)
+        if isinstance(left, ListValue) and isinstance(right, ListValue):
+            return _concatenated(left.contents, right.contents)
     if kind is cst.Multiply:
-        items, times = (a, right) if a is not None else (b, left)
+        repeated, times = (left, right) if isinstance(left, (TupleValue, ListValue)) else (right, left)
+        items = elements(repeated)
         if items is not None and isinstance(times, Constant) and isinstance(times.value, int):
             if len(items) * times.value <= LONGEST:
-                return _like(left if a is not None else right, items * times.value)
-        elif items is not None and len(items) == 1:
-            return ListValue(None, items[0])
+                return _like(repeated, items * times.value)
+        elif isinstance(repeated, ListValue) and isinstance(times, (Constant, Integer, Unknown)):
+            number = as_size(times)
+            length = repeated.length * number if repeated.length is not None and number is not None else None
+            return ListValue(None, without_length(repeated.contents).element, length)
     return Unknown()
+
+
+def _concatenated(left: Contents, right: Contents) -> Value:
+    length = left.length + right.length if left.length is not None and right.length is not None else None
+    return ListValue(None, without_length(join_contents(left, right)).element, length, left.axes | right.axes)
 
 
 def _like(value: Value, items: tuple[Value, ...]) -> Value:

@@ -21,6 +21,7 @@ from shapefix.interpreter.values import (
     ListValue,
     ModuleValue,
     Reference,
+    Text,
     TupleValue,
     Unknown,
     Value,
@@ -58,6 +59,10 @@ def attribute(ev: Evaluator, owner: Value, name: str, node: cst.CSTNode) -> Valu
     if isinstance(owner, ListValue):
         return BoundMethod(owner, Reference(f"builtins.list.{name}"))
     if isinstance(owner, DictValue):
+        if owner.kind != "builtins.dict":
+            found = of_library(ev, owner.kind, owner, name, node)
+            if found is not None:
+                return found
         return BoundMethod(owner, Reference(f"builtins.dict.{name}"))
     if isinstance(owner, TupleValue):
         if name in owner.names:
@@ -65,7 +70,7 @@ def attribute(ev: Evaluator, owner: Value, name: str, node: cst.CSTNode) -> Valu
         return BoundMethod(owner, Reference(f"builtins.tuple.{name}"))
     if isinstance(owner, Shape):
         return BoundMethod(owner, Reference(f"torch.Size.{name}"))
-    if isinstance(owner, Constant) and isinstance(owner.value, str):
+    if isinstance(owner, Text) or (isinstance(owner, Constant) and isinstance(owner.value, str)):
         return BoundMethod(owner, Reference(f"builtins.str.{name}"))
     return Unknown(name)
 

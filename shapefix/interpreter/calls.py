@@ -32,13 +32,15 @@ from shapefix.interpreter.values import (
 class Arguments:
     """The evaluated arguments of a call; open where `*args` or `**kwargs` may add some that are not known.
 
-    starred is what each of those is like that `*args` adds, None where nothing is known of them.
+    starred is the list of unknown length that `*args` adds, None where nothing is known of it.
     """
 
     positional: list[Value] = field(default_factory=list)
     keywords: dict[str, Value] = field(default_factory=dict)
     open: bool = False
-    starred: Value | None = None
+    starred: ListValue | None = None
+    unpacked: tuple[DictValue, ...] = ()
+    """The dictionaries that `**batch` took its keywords from."""
 
     @property
     def everything(self) -> tuple[Value, ...]:
@@ -47,7 +49,7 @@ class Arguments:
 
     def after(self, receiver: Value) -> Arguments:
         """The same with receiver put in front."""
-        return Arguments([receiver, *self.positional], self.keywords, self.open)
+        return Arguments([receiver, *self.positional], self.keywords, self.open, self.starred, self.unpacked)
 
 
 @dataclass(eq=False, slots=True)
@@ -93,11 +95,12 @@ def evaluate_arguments(ev: Evaluator, node: cst.Call) -> Arguments:
             items = elements(value)
             if items is None:
                 arguments.open = True
-                arguments.starred = value.element if isinstance(value, ListValue) else None
+                arguments.starred = value if isinstance(value, ListValue) else None
             else:
                 arguments.positional.extend(items)
         elif argument.star == "**":
             if isinstance(value, DictValue):
+                arguments.unpacked = (*arguments.unpacked, value)
                 arguments.keywords.update(
                     (key, item) for key, item in value.fields.items() if isinstance(key, str)
                 )

@@ -8,11 +8,22 @@ from typing import Any
 
 import libcst as cst
 
+from shapefix.interpreter.axes import renewed
 from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.joins import without_length
 from shapefix.interpreter.modules import children, dotted_name
 from shapefix.interpreter.scopes import MISSING, Changes, Container, Location, Names, content
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Constant, DictValue, InstanceValue, ListValue, Unknown, Value
+from shapefix.interpreter.values import (
+    Axis,
+    Constant,
+    Contents,
+    DictValue,
+    InstanceValue,
+    ListValue,
+    Unknown,
+    Value,
+)
 
 RETURNED = "return"
 """What a function returns, as the target of its return statements."""
@@ -32,7 +43,16 @@ class Assignment:
 class Carried:
     """What stood before a loop in all the places that its first iteration wrote to."""
 
-    def __init__(self, ev: Evaluator, loop: cst.For | cst.While, paths: Sequence[Changes]) -> None:
+    def __init__(
+        self,
+        ev: Evaluator,
+        loop: cst.For | cst.While,
+        paths: Sequence[Changes],
+        axes: frozenset[Axis],
+        since: int,
+    ) -> None:
+        self._axes = axes
+        self._since = since
         self._module = ev.frame.module
         self._loop = loop
         self._returns = False
@@ -54,7 +74,7 @@ class Carried:
         for location in changed:
             container, key, _ = self._before[location]
             if not isinstance(container, Names):
-                _forget_content(ev, container, key)
+                self._forget_content(ev, container, key)
         assignments = self._module.once(self._loop, _assignments)
         containers = {container for container, _ in changed}
         names = {name for entry in assignments for name in entry.reads}
@@ -73,6 +93,23 @@ class Carried:
             ev.frame.returns.append(Unknown())
         for name in lost - {RETURNED}:
             _forget(ev, name)
+
+    def _forget_content(self, ev: Evaluator, container: Container, key: Any) -> None:
+        """Forget what stands in a list, a dictionary, an object or a tensor, that each iteration changes."""
+        value = content(container, key)
+        if isinstance(container, TensorValue):
+            ev.journal.write(container, key, None)
+            container.unsettle()
+        elif isinstance(value, Contents):
+            # What the iterations put there ranges over what the loop does.
+            element = without_length(value).element
+            for axis in self._axes:
+                element = element and renewed(element, axis, self._since)
+            ev.journal.write(container, key, Contents(None, element, None, value.axes | self._axes))
+        elif isinstance(value, Value):
+            ev.journal.write(container, key, Unknown())
+        else:
+            ev.journal.write(container, key, None)
 
 
 def _holder(ev: Evaluator, name: str) -> tuple[dict[str, Value], str] | None:
@@ -108,17 +145,6 @@ def _facts(value: Any) -> Any:
     if isinstance(value, TensorValue):
         return value.layout, value.dtype, value.contiguous
     return value
-
-
-def _forget_content(ev: Evaluator, container: Container, key: Any) -> None:
-    """Forget what stands in a list, a dictionary, an object or a tensor, that each iteration changes."""
-    if isinstance(container, TensorValue):
-        ev.journal.write(container, key, None)
-        container.unsettle()
-    elif isinstance(content(container, key), Value):
-        ev.journal.write(container, key, Unknown())
-    else:
-        ev.journal.write(container, key, None)
 
 
 def _forget(ev: Evaluator, name: str) -> None:

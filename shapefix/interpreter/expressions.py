@@ -9,11 +9,12 @@ import libcst as cst
 
 from shapefix.interpreter import arithmetic
 from shapefix.interpreter.attributes import attribute
+from shapefix.interpreter.axes import axes_of, now, renewed
 from shapefix.interpreter.calls import evaluate_call
 from shapefix.interpreter.evaluator import Evaluator, expression
 from shapefix.interpreter.functions import default_values
 from shapefix.interpreter.iteration import each, is_unrolled, iterate
-from shapefix.interpreter.joins import join
+from shapefix.interpreter.joins import join, without_length
 from shapefix.interpreter.names import glance, look_up, resolved
 from shapefix.interpreter.scopes import UNCHANGED, Scope
 from shapefix.interpreter.subscripts import evaluate_subscript
@@ -23,8 +24,10 @@ from shapefix.interpreter.values import (
     ELLIPSIS,
     FALSE,
     NONE,
+    TEXT,
     TRUE,
     Constant,
+    Contents,
     DictValue,
     FunctionValue,
     ListValue,
@@ -72,7 +75,7 @@ def formatted_string(ev: Evaluator, node: cst.FormattedString) -> Value:
     for part in node.parts:
         if isinstance(part, cst.FormattedStringExpression):
             ev.evaluate(part.expression)
-    return Unknown()
+    return TEXT
 
 
 @expression(cst.Ellipsis)
@@ -128,6 +131,7 @@ def dictionary(ev: Evaluator, node: cst.Dict) -> Value:
             value = resolved(ev, value)
             if isinstance(value, DictValue):
                 result.fields.update(value.fields)
+                result.written.update(value.written)
                 result.closed = result.closed and value.closed
             else:
                 result.closed = False
@@ -137,6 +141,7 @@ def dictionary(ev: Evaluator, node: cst.Dict) -> Value:
         key = ev.evaluate(element.key)
         if isinstance(key, Constant):
             result.fields[key.value] = value
+            result.written[key.value] = ev.place(element.key)
         else:
             result.closed = False
     return result
@@ -277,13 +282,20 @@ def yielded(ev: Evaluator, node: cst.Yield) -> Value:
 @expression(cst.ListComp, cst.SetComp, cst.GeneratorExp)
 def comprehension(ev: Evaluator, node: cst.ListComp | cst.SetComp | cst.GeneratorExp) -> Value:
     results: list[Value] = []
-    exact = _comprehend(ev, node.for_in, lambda: results.append(ev.evaluate(node.elt)))
+    since = now()
+    over: list[Value] = []
+    exact = _comprehend(ev, node.for_in, lambda: results.append(ev.evaluate(node.elt)), over)
     if exact:
         return ListValue(tuple(results))
-    element = results[0] if results else None
-    for value in results[1:]:
-        element = join(element, value)
-    return ListValue(None, element)
+    element = without_length(Contents(tuple(results))).element
+    iterable, plain = over[0], not node.for_in.ifs and node.for_in.inner_for_in is None
+    length = iterable.length if isinstance(iterable, ListValue) and plain else None
+    if isinstance(node.for_in.target, cst.Name) and node.for_in.target.value.startswith("_"):
+        return ListValue(None, element, length)
+    axes = axes_of(iterable)
+    for axis in axes:
+        element = element and renewed(element, axis, since)
+    return ListValue(None, element, length, axes)
 
 
 @expression(cst.DictComp)
@@ -298,23 +310,29 @@ def dict_comprehension(ev: Evaluator, node: cst.DictComp) -> Value:
         else:
             result.closed = False
 
-    if not _comprehend(ev, node.for_in, add):
+    if not _comprehend(ev, node.for_in, add, []):
         result.closed = False
     return result
 
 
-def _comprehend(ev: Evaluator, loop: cst.CompFor, produce: Callable[[], None]) -> bool:
-    """Run produce for the items of the loop; False where their number or choice is not known."""
+def _comprehend(ev: Evaluator, loop: cst.CompFor, produce: Callable[[], None], over: list[Value]) -> bool:
+    """Run produce for the items of the loop; False where their number or choice is not known.
+
+    What is iterated over is put into over, outermost first.
+    """
     scope = Scope(ev.frame.scope, comprehension=True)
     ev.frame.scope, around = scope, ev.frame.scope
     try:
-        return _run_comprehension(ev, loop, produce)
+        return _run_comprehension(ev, loop, produce, over)
     finally:
         ev.frame.scope = around
 
 
-def _run_comprehension(ev: Evaluator, loop: cst.CompFor, produce: Callable[[], None]) -> bool:
+def _run_comprehension(
+    ev: Evaluator, loop: cst.CompFor, produce: Callable[[], None], over: list[Value]
+) -> bool:
     iterable = iterate(ev, ev.evaluate(loop.iter), loop.iter)
+    over.append(iterable)
     items = elements(iterable)
     exact = is_unrolled(ev, items)
     values = items if exact and items is not None else (each(ev, iterable),)
@@ -331,7 +349,7 @@ def _run_comprehension(ev: Evaluator, loop: cst.CompFor, produce: Callable[[], N
         if chosen is None:
             exact = False
         if loop.inner_for_in is not None:
-            exact = _run_comprehension(ev, loop.inner_for_in, produce) and exact
+            exact = _run_comprehension(ev, loop.inner_for_in, produce, over) and exact
         else:
             produce()
     return exact

@@ -8,10 +8,19 @@ import libcst as cst
 
 from shapefix.interpreter.annotations import annotated_value
 from shapefix.interpreter.evaluator import Evaluator, Flow, Frame
-from shapefix.interpreter.joins import join
+from shapefix.interpreter.joins import join, without_length
 from shapefix.interpreter.names import glance, resolved
 from shapefix.interpreter.scopes import Scope
-from shapefix.interpreter.values import NONE, DictValue, FunctionValue, ListValue, TupleValue, Unknown, Value
+from shapefix.interpreter.values import (
+    CONTENTS,
+    NONE,
+    DictValue,
+    FunctionValue,
+    ListValue,
+    TupleValue,
+    Unknown,
+    Value,
+)
 
 DEEPEST = 12
 """Calls inside calls are followed this far."""
@@ -181,12 +190,8 @@ def _is_literal(node: cst.BaseExpression) -> bool:
 def forget(ev: Evaluator, arguments: Iterable[Value]) -> None:
     """What unknown code was handed, it may have changed: lists lose what was known of their length."""
     for value in arguments:
-        if isinstance(value, ListValue) and value.items is not None:
-            element: Value | None = None
-            for item in value.items:
-                element = item if element is None else join(element, item)
-            ev.journal.write(value.fields, "items", None)
-            ev.journal.write(value.fields, "element", element)
+        if isinstance(value, ListValue) and value.length is not None:
+            ev.journal.write(value.fields, CONTENTS, without_length(value.contents))
 
 
 def _refined(ev: Evaluator, param: cst.Param, value: Value) -> Value:

@@ -7,15 +7,18 @@ import libcst as cst
 from shapefix.interpreter.calls import Arguments, Call, call_method
 from shapefix.interpreter.classes import member
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.joins import join
+from shapefix.interpreter.joins import without_length
 from shapefix.interpreter.subscripts import item
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
+    TEXT,
     Constant,
+    Contents,
     DictValue,
     InstanceValue,
     LibraryObject,
     ListValue,
+    Text,
     TupleValue,
     Unknown,
     Value,
@@ -42,7 +45,7 @@ def iterate(ev: Evaluator, iterable: Value, node: cst.CSTNode) -> Value:
         return iterable
     if isinstance(iterable, DictValue):
         keys = tuple(Constant(key) for key in iterable.fields)
-        return ListValue(keys) if iterable.closed else ListValue(None)
+        return ListValue(keys) if iterable.closed else ListValue(None, TEXT)
     if isinstance(iterable, LibraryObject):
         method = ev.library.method(iterable.kind, "__iter__")
         if method is not None:
@@ -53,6 +56,8 @@ def iterate(ev: Evaluator, iterable: Value, node: cst.CSTNode) -> Value:
         if member(iterable.cls, "__getitem__") is not None:
             element = call_method(ev, iterable, "__getitem__", Arguments([Unknown("index")]), node)
             return ListValue(None, element)
+    if isinstance(iterable, Text):
+        return ListValue(None, TEXT)
     if isinstance(iterable, TensorValue):
         layout = iterable.layout
         length = layout.sizes[0].value if layout is not None and layout.rank else None
@@ -64,8 +69,8 @@ def iterate(ev: Evaluator, iterable: Value, node: cst.CSTNode) -> Value:
 
 def each(ev: Evaluator, iterable: Value) -> Value:
     """What any one item of iterable is."""
-    items = elements(iterable)
-    element = iterable.element if isinstance(iterable, ListValue) else None
-    for value in items or ():
-        element = value if element is None else join(element, value)
+    if isinstance(iterable, ListValue):
+        element = without_length(iterable.contents).element
+    else:
+        element = without_length(Contents(elements(iterable) or ())).element
     return element if element is not None else Unknown()

@@ -7,15 +7,26 @@ from typing import Any
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     NUMBER,
+    TEXT,
     Constant,
+    Contents,
+    DictValue,
     Integer,
+    ListValue,
     Number,
     Reference,
+    Text,
     TupleValue,
     Unknown,
     Value,
+    as_size,
 )
 from shapefix.tensors.layout import Layout, unknown_strides
+from shapefix.tensors.sizes import Size, lowest
+from shapefix.tensors.symbols import UNBOUNDED
+
+DEEPEST = 8
+"""Containers inside containers are joined this far; a list may hold itself."""
 
 
 def join(left: Any, right: Any) -> Any:
@@ -26,6 +37,8 @@ def join(left: Any, right: Any) -> Any:
         return _join_values(left, right)
     if isinstance(left, Layout) and isinstance(right, Layout):
         return join_layouts(left, right)
+    if isinstance(left, Contents) and isinstance(right, Contents):
+        return join_contents(left, right)
     if isinstance(left, tuple) and isinstance(right, tuple) and len(left) == len(right):
         return tuple(join(a, b) for a, b in zip(left, right, strict=True))
     if isinstance(left, Value) or isinstance(right, Value):
@@ -33,11 +46,57 @@ def join(left: Any, right: Any) -> Any:
     return None
 
 
-def _join_values(left: Value, right: Value) -> Value:
+def join_contents(left: Contents, right: Contents, depth: int = 0) -> Contents:
+    """What is in a list that holds one or the other: item by item where there are as many."""
+    items, others = left.items, right.items
+    axes = left.axes | right.axes
+    if items is not None and others is not None and len(items) == len(others):
+        joined = tuple(a if a is b else _join_values(a, b, depth) for a, b in zip(items, others, strict=True))
+        return Contents(joined, axes=axes)
+    element = left.element
+    if any(contents.items is None and contents.element is None for contents in (left, right)):
+        return Contents(None, None, None, axes)
+    for value in (*(items or ()), *(others or ()), right.element):
+        if value is not None and value is not element:
+            element = value if element is None else _join_items(element, value, depth)
+    same = left.length is not None and left.length == right.length
+    return Contents(None, element, left.length if same else None, axes)
+
+
+def _join_items(left: Value, right: Value, depth: int) -> Value:
+    """What any one of two items is; a whole number stays one."""
+    if left is not right and _is_whole(left) and _is_whole(right):
+        sizes = [size for size in (as_size(left), as_size(right)) if size is not None]
+        if sizes[0] == sizes[1]:
+            return left
+        least = min(max(lowest(size), UNBOUNDED) for size in sizes)
+        return Integer(Size.symbol("n", least=min(least, 1)))
+    return _join_values(left, right, depth)
+
+
+def _is_whole(value: Value) -> bool:
+    return isinstance(value, Integer) or (isinstance(value, Constant) and type(value.value) is int)
+
+
+def without_length(contents: Contents) -> Contents:
+    """The same contents, of as many items as there may be."""
+    if contents.items is None:
+        return Contents(None, contents.element, None, contents.axes)
+    element: Value | None = None
+    for item in contents.items:
+        element = item if element is None else _join_items(element, item, 0)
+    return Contents(None, element, None, contents.axes)
+
+
+def _join_values(left: Value, right: Value, depth: int = 0) -> Value:
+    if left is right:
+        return left
     if isinstance(left, Constant) and isinstance(right, Constant):
         a, b = left.value, right.value
         if type(a) is type(b) and a == b:
             return left
+        if _is_text(left) and _is_text(right):
+            return TEXT
         return NUMBER if _is_number(left) and _is_number(right) else Unknown()
     if _is_number(left) and _is_number(right):
         return NUMBER
@@ -46,15 +105,34 @@ def _join_values(left: Value, right: Value) -> Value:
     if isinstance(left, TensorValue) and isinstance(right, TensorValue):
         return _join_tensors(left, right)
     if isinstance(left, TupleValue) and isinstance(right, TupleValue) and len(left.items) == len(right.items):
+        if depth > DEEPEST:
+            return Unknown()
         return TupleValue(
-            tuple(
-                _join_values(a, b) if a is not b else a for a, b in zip(left.items, right.items, strict=True)
-            ),
+            tuple(_join_values(a, b, depth + 1) for a, b in zip(left.items, right.items, strict=True)),
             left.names if left.names == right.names else (),
         )
+    if isinstance(left, ListValue) and isinstance(right, ListValue) and depth <= DEEPEST:
+        return ListValue.of(join_contents(left.contents, right.contents, depth + 1))
+    if isinstance(left, DictValue) and isinstance(right, DictValue) and depth <= DEEPEST:
+        return _join_dictionaries(left, right, depth + 1)
+    if _is_text(left) and _is_text(right):
+        return TEXT
     if isinstance(left, Reference) and isinstance(right, Reference) and left.name == right.name:
         return left
     return Unknown()
+
+
+def _join_dictionaries(left: DictValue, right: DictValue, depth: int) -> Value:
+    """A dictionary that is one of two with the same keys; of other two nobody knows which keys it has."""
+    if left.fields.keys() != right.fields.keys() or left.kind != right.kind:
+        return Unknown()
+    fields = {key: _join_values(value, right.fields[key], depth) for key, value in left.fields.items()}
+    absent = left.absent if left.absent is right.absent else None
+    return DictValue(fields, left.closed and right.closed, left.kind, absent, left.written)
+
+
+def _is_text(value: Value) -> bool:
+    return isinstance(value, Text) or (isinstance(value, Constant) and isinstance(value.value, str))
 
 
 def _is_number(value: Value) -> bool:

@@ -6,13 +6,14 @@ from collections.abc import Callable
 
 import libcst as cst
 
+from shapefix.interpreter.axes import axes_of, now
 from shapefix.interpreter.carried import Carried, may_break
 from shapefix.interpreter.evaluator import Evaluator, Flow, Loop, statement
 from shapefix.interpreter.iteration import each, is_unrolled, iterate
 from shapefix.interpreter.scopes import UNCHANGED, Changes
 from shapefix.interpreter.targets import bind
 from shapefix.interpreter.truth import truth
-from shapefix.interpreter.values import Value, elements
+from shapefix.interpreter.values import NONE, Axis, Value, elements
 
 
 @statement(cst.For)
@@ -26,7 +27,7 @@ def for_loop(ev: Evaluator, node: cst.For) -> int:
         bind(ev, node.target, each(ev, iterable))
         return ev.run(node.body)
 
-    return _repeat(ev, node, run)
+    return _repeat(ev, node, run, axes_of(iterable))
 
 
 def _unrolled(ev: Evaluator, node: cst.For, items: tuple[Value, ...]) -> int:
@@ -75,7 +76,9 @@ def while_loop(ev: Evaluator, node: cst.While) -> int:
         return ev.run(node.orelse.body) if node.orelse is not None else Flow.FALLS_THROUGH
     # `while i < n` may hold now and not later.
     endless = known is True and isinstance(node.test, (cst.Name, cst.Integer)) and _is_literal(node.test)
-    return _repeat(ev, node, lambda: ev.run(node.body), at_least_once=known is True, endless=endless)
+    return _repeat(
+        ev, node, lambda: ev.run(node.body), axes_of(NONE), at_least_once=known is True, endless=endless
+    )
 
 
 def _is_literal(test: cst.Name | cst.Integer) -> bool:
@@ -86,6 +89,7 @@ def _repeat(
     ev: Evaluator,
     node: cst.For | cst.While,
     run: Callable[[], int],
+    axes: frozenset[Axis],
     at_least_once: bool = False,
     endless: bool = False,
 ) -> int:
@@ -95,6 +99,7 @@ def _repeat(
     earlier ones changed: everything that depends on that is forgotten when the loop is over.
     """
     depth = ev.journal.depth
+    since = now()
     ev.journal.begin()
     loop = Loop(depth)
     ev.frame.loops.append(loop)
@@ -103,7 +108,7 @@ def _repeat(
     state = ev.journal.undo()
     iterated = [*loop.continues, state] if end == Flow.FALLS_THROUGH else loop.continues
     paths = iterated if at_least_once else [UNCHANGED, *iterated]
-    carried = Carried(ev, node, [*loop.breaks, *iterated])
+    carried = Carried(ev, node, [*loop.breaks, *iterated], axes, since)
     left: list[Changes] = []
     if paths and not endless:
         ev.journal.begin()

@@ -19,9 +19,11 @@ from shapefix.interpreter.scopes import Scope
 from shapefix.interpreter.targets import bind, delete
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
+    CONTENTS,
     NONE,
     ClassValue,
     Constant,
+    Contents,
     FunctionValue,
     Imported,
     ListValue,
@@ -110,9 +112,8 @@ def augmented_assign(ev: Evaluator, node: cst.AugAssign) -> int:
         return Flow.FALLS_THROUGH
     if isinstance(before, ListValue) and kind is cst.Add:
         joined = arithmetic.operate(ev, cst.Add, before, operand, node)
-        items = joined.items if isinstance(joined, ListValue) else None
-        ev.journal.write(before.fields, "items", items)
-        ev.journal.write(before.fields, "element", None)
+        contents = joined.contents if isinstance(joined, ListValue) else Contents(None)
+        ev.journal.write(before.fields, CONTENTS, contents)
         return Flow.FALLS_THROUGH
     value = arithmetic.operate(ev, kind, before, operand, node) if kind is not None else Unknown()
     bind(ev, node.target, value)

@@ -6,22 +6,27 @@ import libcst as cst
 
 from shapefix.interpreter.calls import Arguments, Call, call_library, call_method
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.joins import join
+from shapefix.interpreter.joins import without_length
 from shapefix.interpreter.names import resolved
 from shapefix.interpreter.tensor_values import Shape, TensorValue, as_tensor
 from shapefix.interpreter.values import (
     NONE,
+    TEXT,
     Constant,
+    Contents,
     DictValue,
     InstanceValue,
     LibraryObject,
     ListValue,
     Slice,
+    Text,
     TupleValue,
     Unknown,
     Value,
+    as_size,
     integer,
 )
+from shapefix.tensors.sizes import Size, Stepped, Varying, at_least, divide, minimum
 
 
 def evaluate_subscript(ev: Evaluator, node: cst.Subscript) -> Value:
@@ -58,9 +63,7 @@ def item(ev: Evaluator, owner: Value, index: Value, node: cst.CSTNode) -> Value:
     if isinstance(owner, (TupleValue, ListValue)):
         return _of_sequence(owner, index)
     if isinstance(owner, DictValue):
-        if isinstance(index, Constant) and index.value in owner.fields:
-            return owner.fields[index.value]
-        return Unknown()
+        return owner.read(index.value) if isinstance(index, Constant) else Unknown()
     if isinstance(owner, Shape):
         if isinstance(index, Constant) and isinstance(index.value, int):
             return integer(owner.tensor.size(index.value))
@@ -77,6 +80,8 @@ def item(ev: Evaluator, owner: Value, index: Value, node: cst.CSTNode) -> Value:
         return call_method(ev, owner, "__getitem__", Arguments([index]), node)
     if isinstance(owner, Constant):
         return _of_constant(owner, index)
+    if isinstance(owner, Text):
+        return TEXT
     if isinstance(owner, Unknown):
         return _of_unknown(ev, owner, index, node)
     return Unknown()
@@ -95,16 +100,54 @@ def _of_sequence(owner: TupleValue | ListValue, index: Value) -> Value:
         if items is not None and all(known for known, _ in bounds) and bounds[2][1] != 0:
             part = items[slice(*(value for _, value in bounds))]
             return TupleValue(part) if isinstance(owner, TupleValue) else ListValue(part)
-        return ListValue(None, _element(owner))
+        if not isinstance(owner, ListValue):
+            return ListValue(None, _element(owner))
+        length = owner.length and _part_length(owner.length, index.start, index.stop, index.step)
+        return ListValue(None, _element(owner), length, owner.axes)
     return _element(owner)
 
 
 def _element(owner: TupleValue | ListValue) -> Value:
     """What any item of the sequence may be."""
-    element = owner.element if isinstance(owner, ListValue) else None
-    for value in owner.items or ():
-        element = value if element is None else join(element, value)
+    contents = owner.contents if isinstance(owner, ListValue) else Contents(owner.items)
+    element = without_length(contents).element
     return element if element is not None else Unknown()
+
+
+def _part_length(length: Size, start: Value, stop: Value, step: Value) -> Size | None:
+    """How many of length items `[start:stop:step]` takes; None where it is not known."""
+    first, last = _bound(start, 0), _bound(stop, None)
+    if not (isinstance(step, Constant) and step.value in (None, 1)) or first is None:
+        return None
+    if isinstance(stop, Constant) and stop.value is None:
+        number = first.value
+        if number is not None and number < 0:
+            return minimum(length, -number)
+        return length - first if first.value == 0 or at_least(length, first) else None
+    if last is None:
+        return None
+    number = last.value
+    if number is not None and number < 0:
+        return length + last - first if at_least(length + last, first) else None
+    chunk = first.only_symbol
+    if isinstance(chunk, Stepped) and last - first == chunk.step:
+        return _chunk_length(length, chunk)
+    return minimum(length, last) - first if first.value == 0 else None
+
+
+def _chunk_length(length: Size, chunk: Stepped) -> Size | None:
+    """How long `x[i:i + step]` is for i in range(start, stop, step): all are where step divides the range."""
+    if divide(chunk.stop - chunk.start, chunk.step) is not None:
+        return chunk.step if at_least(length, chunk.stop) or length == chunk.stop else None
+    if length != chunk.stop:
+        return None
+    return Size.from_symbol(Varying("chunk", None, chunk))
+
+
+def _bound(value: Value, default: int | None) -> Size | None:
+    if isinstance(value, Constant) and value.value is None:
+        return None if default is None else Size.of(default)
+    return as_size(value)
 
 
 def _plain(value: Value) -> tuple[bool, int | None]:

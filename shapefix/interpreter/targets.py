@@ -7,20 +7,24 @@ import libcst as cst
 from shapefix.interpreter.calls import Arguments, call_library, call_method, call_value
 from shapefix.interpreter.classes import member
 from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.events import ItemWritten
 from shapefix.interpreter.iteration import each
-from shapefix.interpreter.joins import join
+from shapefix.interpreter.joins import join, join_contents, without_length
 from shapefix.interpreter.names import resolved
 from shapefix.interpreter.refinement import name_size, refine_rank, target_name
 from shapefix.interpreter.subscripts import evaluate_index
 from shapefix.interpreter.tensor_values import Shape, TensorValue
 from shapefix.interpreter.values import (
+    CONTENTS,
     ClassValue,
     Constant,
+    Contents,
     DictValue,
     FunctionValue,
     InstanceValue,
     LibraryObject,
     ListValue,
+    Slice,
     Unknown,
     Value,
     elements,
@@ -110,19 +114,14 @@ def _set_item(ev: Evaluator, target: cst.Subscript, value: Value) -> None:
     elif isinstance(owner, DictValue):
         if isinstance(index, Constant):
             ev.journal.write(owner.fields, index.value, value)
+            owner.written[index.value] = ev.place(target)
         else:
             for key, held in list(owner.fields.items()):
                 ev.journal.write(owner.fields, key, join(held, value))
             owner.closed = False
     elif isinstance(owner, ListValue):
-        items = owner.items
-        if items is not None and isinstance(index, Constant) and isinstance(index.value, int):
-            if -len(items) <= index.value < len(items):
-                at = index.value % len(items)
-                ev.journal.write(owner.fields, "items", (*items[:at], value, *items[at + 1 :]))
-        else:
-            ev.journal.write(owner.fields, "items", None)
-            ev.journal.write(owner.fields, "element", None)
+        ev.emit(ItemWritten(ev.place(target), ev.calls, owner, value))
+        ev.journal.write(owner.fields, CONTENTS, _with_item(owner.contents, index, value))
     elif isinstance(owner, InstanceValue):
         call_method(ev, owner, "__setitem__", Arguments([index, value]), target)
     elif isinstance(owner, LibraryObject):
@@ -133,6 +132,21 @@ def _set_item(ev: Evaluator, target: cst.Subscript, value: Value) -> None:
         ev.journal.write(owner.attributes, f"[{index.value!r}]", value)
 
 
+def _with_item(before: Contents, index: Value, value: Value) -> Contents:
+    """What is in a list after `x[index] = value`."""
+    items = before.items
+    at = index.value if isinstance(index, Constant) and isinstance(index.value, int) else None
+    if isinstance(index, Slice):
+        # It may grow or shrink.
+        return Contents(None, None, None, before.axes)
+    if items is not None and at is not None:
+        if not -len(items) <= at < len(items):
+            return before
+        return Contents((*items[: at % len(items)], value, *items[at % len(items) + 1 :]))
+    either = join_contents(before, Contents(None, value))
+    return Contents(None, either.element, before.length, before.axes)
+
+
 def delete(ev: Evaluator, target: cst.CSTNode) -> None:
     """What `del target` takes away."""
     if isinstance(target, cst.Subscript):
@@ -141,7 +155,7 @@ def delete(ev: Evaluator, target: cst.CSTNode) -> None:
         if isinstance(owner, DictValue) and isinstance(index, Constant):
             ev.journal.delete(owner.fields, index.value)
         elif isinstance(owner, ListValue):
-            ev.journal.write(owner.fields, "items", None)
+            ev.journal.write(owner.fields, CONTENTS, without_length(owner.contents))
     elif isinstance(target, (cst.Tuple, cst.List)):
         for entry in target.elements:
             delete(ev, entry.value)

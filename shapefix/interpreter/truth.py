@@ -16,6 +16,7 @@ from shapefix.interpreter.values import (
     ModuleValue,
     Number,
     Reference,
+    Text,
     TupleValue,
     Value,
 )
@@ -47,6 +48,7 @@ def is_none(value: Value) -> bool | None:
             TensorValue,
             Integer,
             Number,
+            Text,
             TupleValue,
             ListValue,
             DictValue,

@@ -120,39 +120,128 @@ class TupleValue(Value):
         self.names = names
 
 
-class ListValue(Value):
-    """A list, or any other iterable whose elements are like `element`.
+class Text(Value):
+    """A str of which nothing else is known."""
 
-    fields: items (a tuple, or None where the length is unknown), element (what any of them is, or None).
+    __slots__ = ()
+
+
+TEXT = Text()
+
+
+class Axis:
+    """What the items of a list range over: the samples of a batch, the rows of a tokenizer's call.
+
+    A size that differs from item to item is a `Varying` symbol of this axis. totals and longest are the sums
+    and the maxima over all items of such sizes, so that the same size gives the same sum.
     """
+
+    __slots__ = ("longest", "totals")
+
+    def __init__(self) -> None:
+        self.totals: dict[Size, Size] = {}
+        self.longest: dict[Size, Size] = {}
+
+
+NO_AXES: frozenset[Axis] = frozenset()
+
+
+class Contents:
+    """What is in a list: its items, or where these are not known one by one, what any of them is like.
+
+    length is the number of items, None where it is not known; axes are what the items range over.
+    """
+
+    __slots__ = ("axes", "element", "items", "length")
+
+    def __init__(
+        self,
+        items: tuple[Value, ...] | None,
+        element: Value | None = None,
+        length: Size | None = None,
+        axes: frozenset[Axis] = NO_AXES,
+    ) -> None:
+        self.items = items
+        self.element = element
+        self.length = length if items is None else Size.of(len(items))
+        self.axes = axes
+
+
+CONTENTS = "contents"
+
+
+class ListValue(Value):
+    """A list, or any other iterable; fields holds its Contents, under the one key CONTENTS."""
 
     __slots__ = ("fields",)
 
-    def __init__(self, items: tuple[Value, ...] | None, element: Value | None = None) -> None:
-        self.fields: dict[str, Any] = {"items": items, "element": element}
+    def __init__(
+        self,
+        items: tuple[Value, ...] | None,
+        element: Value | None = None,
+        length: Size | None = None,
+        axes: frozenset[Axis] = NO_AXES,
+    ) -> None:
+        self.fields: dict[str, Any] = {CONTENTS: Contents(items, element, length, axes)}
+
+    @classmethod
+    def of(cls, contents: Contents) -> ListValue:
+        """A new list of these contents."""
+        return cls(contents.items, contents.element, contents.length, contents.axes)
+
+    @property
+    def contents(self) -> Contents:
+        contents: Contents = self.fields[CONTENTS]
+        return contents
 
     @property
     def items(self) -> tuple[Value, ...] | None:
-        items: tuple[Value, ...] | None = self.fields["items"]
-        return items
+        return self.contents.items
 
     @property
     def element(self) -> Value | None:
-        element: Value | None = self.fields["element"]
-        return element
+        return self.contents.element
+
+    @property
+    def length(self) -> Size | None:
+        """The number of items, None where it is not known."""
+        return self.contents.length
+
+    @property
+    def axes(self) -> frozenset[Axis]:
+        return self.contents.axes
 
 
 class DictValue(Value):
     """A dictionary with constant keys; closed is False where it may hold further keys.
 
-    fields: one entry for each known key.
+    fields: one entry for each known key. kind is the class that it is an object of, for what has more methods
+    than a dict. absent tells what reading a key gives that is not known to be there, the same each time;
+    written are the places where keys were set last.
     """
 
-    __slots__ = ("closed", "fields")
+    __slots__ = ("absent", "closed", "fields", "kind", "written")
 
-    def __init__(self, fields: dict[Any, Value], closed: bool = True) -> None:
+    def __init__(
+        self,
+        fields: dict[Any, Value],
+        closed: bool = True,
+        kind: str = "builtins.dict",
+        absent: Callable[[Any], Value] | None = None,
+        written: Mapping[Any, Place] | None = None,
+    ) -> None:
         self.fields = fields
         self.closed = closed
+        self.kind = kind
+        self.absent = absent
+        self.written: dict[Any, Place] = dict(written or {})
+
+    def read(self, key: object) -> Value:
+        """What stands under a key."""
+        found = self.fields.get(key)
+        if found is None:
+            found = self.absent(key) if self.absent is not None and not self.closed else Unknown()
+        return found
 
 
 class Reference(Value):

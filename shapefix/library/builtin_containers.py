@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.iteration import each, iterate
-from shapefix.interpreter.joins import join
+from shapefix.interpreter.joins import join, join_contents, without_length
 from shapefix.interpreter.tensor_values import Shape
 from shapefix.interpreter.values import (
+    CONTENTS,
     NONE,
+    TEXT,
     Constant,
+    Contents,
     DictValue,
     Integer,
     ListValue,
+    Text,
     TupleValue,
     Unknown,
     Value,
     elements,
 )
 from shapefix.library.registry import function
+from shapefix.tensors.polynomials import Size
 
 LONGEST = 10_000
 """Lists of more items than this are not kept item by item."""
@@ -35,7 +40,9 @@ def container(call: Call) -> Value:
     items = elements(iterable)
     if kind in ("list", "tuple") and items is not None:
         return ListValue(items) if kind == "list" else TupleValue(items)
-    return ListValue(None, each(call.ev, iterable))
+    known = iterable.contents if isinstance(iterable, ListValue) else Contents(None)
+    length = None if "set" in kind else known.length
+    return ListValue(None, each(call.ev, iterable), length, known.axes)
 
 
 @function("builtins.dict", "collections.OrderedDict")
@@ -44,9 +51,9 @@ def dictionary(call: Call) -> Value:
     fields: dict[object, Value] = {}
     closed = not call.arguments.open
     if isinstance(given, DictValue):
-        fields.update(given.fields)
-        closed = closed and given.closed
-    elif given is not None:
+        fields.update({**given.fields, **call.arguments.keywords})
+        return DictValue(fields, closed and given.closed, absent=given.absent, written=given.written)
+    if given is not None:
         closed = False
         pairs = elements(given)
         if pairs is not None and all(isinstance(p, TupleValue) and len(p.items) == 2 for p in pairs):
@@ -66,17 +73,21 @@ def grow(call: Call) -> Value:
     added = call.value(1 if name == "insert" else 0) or Unknown()
     items = owner.items
     if name == "append" and items is not None:
-        call.ev.journal.write(owner.fields, "items", (*items, added))
+        call.ev.journal.write(owner.fields, CONTENTS, Contents((*items, added)))
         return NONE
     more = elements(added)
     if name == "extend" and items is not None and more is not None and len(items) + len(more) <= LONGEST:
-        call.ev.journal.write(owner.fields, "items", (*items, *more))
+        call.ev.journal.write(owner.fields, CONTENTS, Contents((*items, *more)))
         return NONE
+    other = Contents(None, added, Size.of(1))
     if name == "extend":
-        added = each(call.ev, added)
-    element = each(call.ev, owner) if items or owner.element is not None else added
-    call.ev.journal.write(owner.fields, "items", None)
-    call.ev.journal.write(owner.fields, "element", join(element, added))
+        iterable = iterate(call.ev, added, call.place.node)
+        other = iterable.contents if isinstance(iterable, ListValue) else Contents(elements(iterable) or ())
+    before = owner.contents
+    both = without_length(join_contents(before, other))
+    length = before.length + other.length if before.length is not None and other.length is not None else None
+    contents = Contents(None, both.element, length, before.axes | other.axes)
+    call.ev.journal.write(owner.fields, CONTENTS, contents)
     return NONE
 
 
@@ -94,10 +105,9 @@ def shrink(call: Call) -> Value:
     element = each(call.ev, owner)
     items = owner.items
     if call.name.endswith(".pop") and not call.arguments.positional and items:
-        call.ev.journal.write(owner.fields, "items", items[:-1])
+        call.ev.journal.write(owner.fields, CONTENTS, Contents(items[:-1]))
         return items[-1]
-    call.ev.journal.write(owner.fields, "items", None)
-    call.ev.journal.write(owner.fields, "element", element)
+    call.ev.journal.write(owner.fields, CONTENTS, without_length(owner.contents))
     return element if call.name.endswith(".pop") else NONE
 
 
@@ -111,7 +121,13 @@ def items_(call: Call) -> Value:
     owner = call.receiver
     if isinstance(owner, DictValue) and is_complete(call, owner):
         return ListValue(tuple(TupleValue((Constant(k), v)) for k, v in owner.fields.items()))
-    return ListValue(None, TupleValue((Unknown(), Unknown())))
+    return ListValue(None, TupleValue((TEXT if _has_names(owner) else Unknown(), Unknown())))
+
+
+def _has_names(owner: Value | None) -> bool:
+    return (
+        isinstance(owner, DictValue) and bool(owner.fields) and all(type(key) is str for key in owner.fields)
+    )
 
 
 @function("builtins.dict.keys")
@@ -145,7 +161,7 @@ def get(call: Call) -> Value:
         return found
     default = call.value(1) or NONE
     if not owner.closed:
-        return Unknown()
+        return owner.read(key.value)
     if name == "setdefault":
         call.ev.journal.write(owner.fields, key.value, default)
     return default
@@ -158,6 +174,7 @@ def update(call: Call) -> Value:
         if isinstance(other, DictValue):
             for key, value in other.fields.items():
                 call.ev.journal.write(owner.fields, key, value)
+            owner.written.update(other.written)
         if other is not None and not (isinstance(other, DictValue) and other.closed):
             given = other.fields if isinstance(other, DictValue) else {}
             for key in owner.fields.keys() - given.keys():
@@ -165,14 +182,38 @@ def update(call: Call) -> Value:
             owner.closed = False
         for name, value in call.arguments.keywords.items():
             call.ev.journal.write(owner.fields, name, value)
+            owner.written[name] = call.place
     return NONE
 
 
-@function("builtins.list.copy", "builtins.dict.copy", "copy.copy", "copy.deepcopy")
+@function("builtins.list.copy", "builtins.dict.copy", "copy.copy")
 def duplicate(call: Call) -> Value:
+    """A copy that shares what is inside."""
     value = call.receiver if call.receiver is not None else call.value(0)
     if isinstance(value, ListValue):
-        return ListValue(value.items, value.element)
+        return ListValue.of(value.contents)
     if isinstance(value, DictValue):
-        return DictValue(dict(value.fields), value.closed)
-    return value if isinstance(value, (Constant, Integer, TupleValue)) else Unknown()
+        return DictValue(dict(value.fields), value.closed, value.kind, value.absent, value.written)
+    return value if isinstance(value, (Constant, Integer, TupleValue, Text)) else Unknown()
+
+
+@function("copy.deepcopy")
+def deep_copy(call: Call) -> Value:
+    """A copy that shares nothing."""
+    return _deeply_copied(call.value(0, "x") or Unknown(), 0)
+
+
+def _deeply_copied(value: Value, depth: int) -> Value:
+    if depth > 8:
+        return Unknown()
+    if isinstance(value, ListValue):
+        contents = value.contents
+        items = contents.items and tuple(_deeply_copied(item, depth + 1) for item in contents.items)
+        element = contents.element and _deeply_copied(contents.element, depth + 1)
+        return ListValue(items, element, contents.length, contents.axes)
+    if isinstance(value, DictValue):
+        fields = {key: _deeply_copied(item, depth + 1) for key, item in value.fields.items()}
+        return DictValue(fields, value.closed, value.kind, value.absent, value.written)
+    if isinstance(value, TupleValue):
+        return TupleValue(tuple(_deeply_copied(item, depth + 1) for item in value.items), value.names)
+    return value if isinstance(value, (Constant, Integer, Text)) else Unknown()

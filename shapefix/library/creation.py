@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shapefix.interpreter.axes import varying
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
@@ -16,6 +17,7 @@ from shapefix.interpreter.values import (
     elements,
 )
 from shapefix.library.registry import function, tensor_function, tensor_method
+from shapefix.library.rows import note_rows
 from shapefix.library.tensors import (
     as_result,
     contiguous_result,
@@ -116,6 +118,7 @@ def tensor(call: Call) -> Value:
     given = call.arguments.keywords
     dtype = dtype_of(given.get("dtype"))
     sizes = _nested_sizes(data)
+    note_rows(call, data)
     if sizes is None:
         # What numpy hands over keeps its strides where it is not copied.
         return as_result(call, None, "created", dtype=dtype, is_contiguous=call.name == "torch.tensor")
@@ -127,7 +130,7 @@ def _nested_sizes(data: Value | None) -> list[Size] | None:
         return []
     items = elements(data)
     if items is None:
-        return None
+        return _unknown_number(data) if isinstance(data, ListValue) else None
     if not items:
         return [Size.of(0)]
     inner = [_nested_sizes(item) for item in items]
@@ -137,11 +140,21 @@ def _nested_sizes(data: Value | None) -> list[Size] | None:
     return [Size.of(len(items)), *first]
 
 
+def _unknown_number(data: ListValue) -> list[Size] | None:
+    """The sizes of a list whose items are not known one by one; None where they differ."""
+    inner = _nested_sizes(data.element)
+    if inner is None or any(varying(size, data.axes) is not None for size in inner):
+        return None
+    return [data.length if data.length is not None else Size.symbol("n", least=0), *inner]
+
+
 def _leaf_dtype(data: Value | None) -> str | None:
     items = elements(data)
     if items:
         kinds = {_leaf_dtype(item) for item in items}
         return kinds.pop() if len(kinds) == 1 else None
+    if isinstance(data, ListValue):
+        return _leaf_dtype(data.element)
     if isinstance(data, Constant):
         return {bool: "bool", int: "int64", float: "float32"}.get(type(data.value))
     return "int64" if isinstance(data, Integer) else "float32" if isinstance(data, Number) else None

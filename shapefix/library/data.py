@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import reduce
 
 import libcst as cst
 
-from shapefix.interpreter.calls import Arguments, Call, call_method, call_value
+from shapefix.interpreter.batch_events import Collated
+from shapefix.interpreter.calls import Arguments, Call, call_method
 from shapefix.interpreter.classes import member
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.joins import join
+from shapefix.interpreter.rows import differs
 from shapefix.interpreter.subscripts import item
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     NONE,
-    BoundMethod,
+    TEXT,
+    Axis,
     Constant,
     DictValue,
-    FunctionValue,
     InstanceValue,
     Integer,
     LibraryObject,
     ListValue,
+    Text,
     TupleValue,
     Unknown,
     Value,
     as_size,
     elements,
 )
+from shapefix.library.collators import collate_by, gathered, is_callable
 from shapefix.library.registry import declare, function, method
 from shapefix.library.signatures import bound
 from shapefix.library.tensors import as_result, contiguous_result
@@ -118,6 +123,9 @@ def sample(call: Call, dataset: Value | None) -> Value:
             return TupleValue(tuple(item(call.ev, tensor, index, node) for tensor in tensors))
         if dataset.kind == SUBSET:
             return sample(call, dataset.fields["dataset"])
+        if "sample" in dataset.fields:
+            found_ = dataset.fields["sample"]
+            return found_ if isinstance(found_, Value) else Unknown()
         if dataset.kind == CONCATENATED:
             parts = dataset.fields["datasets"]
             found = [sample(call, part) for part in elements(parts) or (each(call.ev, parts),)]
@@ -137,7 +145,13 @@ def sample(call: Call, dataset: Value | None) -> Value:
 @function(LOADER)
 def make_loader(call: Call) -> Value:
     settings = bound(SIGNATURE, call.arguments)
-    return LibraryObject(LOADER, settings, call.place, dict(settings))
+    loader = LibraryObject(LOADER, settings, call.place, dict(settings))
+    made = _batch(call, loader)
+    if made is not None:
+        call.ev.emit(
+            Collated(call.place, call.ev.calls, LOADER, made.sample, made.collator, None, made.batch)
+        )
+    return loader
 
 
 @method(LOADER, "__init__")
@@ -150,27 +164,38 @@ def initialize_loader(call: Call) -> Value:
 
 @method(LOADER, "__iter__")
 def batches(call: Call) -> Value:
-    return ListValue(None, _batch(call))
-
-
-def _batch(call: Call) -> Value:
-    """One batch of the loader: samples put together by the collate function, or by torch's own."""
     loader = call.receiver
-    if not isinstance(loader, (LibraryObject, InstanceValue)) or "dataset" not in loader.fields:
-        return Unknown()
+    made = _batch(call, loader) if isinstance(loader, (LibraryObject, InstanceValue)) else None
+    return ListValue(None, made.batch if made is not None else Unknown(), axes=frozenset({Axis()}))
+
+
+@dataclass(frozen=True, eq=False)
+class _Made:
+    """A batch, one of the samples that it was made of, and what put them together: None for torch itself."""
+
+    sample: Value
+    collator: Value | None
+    batch: Value
+
+
+def _batch(call: Call, loader: LibraryObject | InstanceValue) -> _Made | None:
+    """One batch of the loader: samples put together by the collate function, or by torch's own."""
     fields = loader.fields
-    dataset = fields["dataset"]
-    one = sample(call, dataset)
+    dataset = fields.get("dataset")
+    if dataset is None:
+        return None
     size = _batch_size(fields, _wanted_name(loader))
-    collate = fields["collate_fn"]
-    if isinstance(collate, (FunctionValue, BoundMethod, InstanceValue, LibraryObject)):
-        return call_value(call.ev, collate, Arguments([ListValue(None, one)]), call.place.node)
-    if not (isinstance(collate, Constant) and collate.value is None):
-        return Unknown()
-    if size is None:
-        return one
+    collator = fields["collate_fn"]
     samples_ = elements(dataset)
-    return default_collate(call, reduce(_alike, samples_) if samples_ else one, size)
+    one = reduce(_alike, samples_) if samples_ else sample(call, dataset)
+    features, one = gathered(one, size if size is not None else Size.symbol("batch_size"))
+    if is_callable(collator):
+        return _Made(one, collator, collate_by(call, collator, features))
+    if not (isinstance(collator, Constant) and collator.value is None):
+        return None
+    if size is None:
+        return _Made(one, Unknown(), one)
+    return _Made(one, None, default_collate(call, one, size))
 
 
 def _alike(left: Value, right: Value) -> Value:
@@ -232,16 +257,24 @@ def default_collate(call: Call, one: Value, size: Size) -> Value:
         return contiguous_result(call, [size], "collated", dtype="int64")
     if isinstance(one, TupleValue) and one.names:
         return TupleValue(tuple(default_collate(call, part, size) for part in one.items), one.names)
+    if isinstance(one, Text):
+        return ListValue(None, TEXT, size)
     items = elements(one)
     if items is not None:
         return ListValue(tuple(default_collate(call, part, size) for part in items))
+    if isinstance(one, ListValue):
+        # Rows of one length come out transposed: a list with a tensor for each position.
+        column = default_collate(call, one.element, size) if one.element is not None else Unknown()
+        return Unknown() if differs(one) is not None else ListValue(None, column, one.length)
     if isinstance(one, DictValue):
         fields = {name: default_collate(call, part, size) for name, part in one.fields.items()}
-        return DictValue(fields, one.closed)
+        return DictValue(fields, one.closed, absent=one.absent, written=one.written)
     return Unknown()
 
 
 def _stacked(call: Call, one: TensorValue, size: Size) -> TensorValue:
+    if differs(one) is not None:
+        return TensorValue(dtype=one.dtype)
     if one.layout is None:
         return as_result(call, None, "collated", dtype=one.dtype, is_contiguous=True)
     sizes = (size, *one.layout.sizes)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from shapefix.interpreter.axes import longest as longest_of
+from shapefix.interpreter.axes import varying
 from shapefix.interpreter.calls import Arguments, Call
 from shapefix.interpreter.iteration import each
+from shapefix.interpreter.rows import ragged
 from shapefix.interpreter.tensor_values import TensorValue, as_tensor
-from shapefix.interpreter.values import Constant, ListValue, Unknown, Value, as_size, elements
+from shapefix.interpreter.values import Constant, Contents, ListValue, Unknown, Value, as_size, elements
 from shapefix.library.elementwise import result_of
 from shapefix.library.registry import function, operation, tensor_method
+from shapefix.library.rows import note_rows
 from shapefix.library.tensors import as_result, contiguous_result, number, numbers, sizes_from
 from shapefix.tensors import dims, results
 from shapefix.tensors.errors import ShapeError
@@ -53,6 +57,9 @@ def cat(call: Call) -> Value:
 
 @function("torch.stack")
 def stack(call: Call) -> Value:
+    note_rows(call, call.value(0, "tensors"))
+    if ragged(call.value(0, "tensors")) is not None:
+        return TensorValue()
     parts, complete = _parts(call)
     dim = number(call, 1, "dim", 0)
     layouts = [part.layout for part in parts if part.layout is not None]
@@ -63,11 +70,17 @@ def stack(call: Call) -> Value:
             layout = results.stack(layouts, dim)
         else:
             sizes = list(layouts[0].sizes)
-            sizes.insert(dim if dim >= 0 else dim + len(sizes) + 1, Size.symbol("stacked"))
+            sizes.insert(dim if dim >= 0 else dim + len(sizes) + 1, _count(call))
             layout = contiguous(sizes)
     except ShapeError:
         return TensorValue()
     return as_result(call, layout, "stacked", dtype=_dtype(parts), device=parts[0].device)
+
+
+def _count(call: Call) -> Size:
+    given = call.value(0, "tensors")
+    known = given.length if isinstance(given, ListValue) else None
+    return known if known is not None else Size.symbol("stacked")
 
 
 @function("torch.vstack", "torch.row_stack", "torch.hstack")
@@ -96,7 +109,11 @@ def pad_sequence(call: Call) -> Value:
     first = parts[0].layout if parts else None
     if first is None or first.rank < 1:
         return as_result(call, None, "padded", dtype=_dtype(parts))
-    longest, count = Size.symbol("longest"), Size.symbol("count")
+    given = call.value(0, "sequences")
+    rows = given.contents if isinstance(given, ListValue) else Contents(elements(given) or ())
+    differs = bool(rows.axes) and varying(first.sizes[0], rows.axes) is not None
+    longest = longest_of(first.sizes[0], rows.axes) if differs else Size.symbol("longest")
+    count = rows.length if rows.length is not None else Size.symbol("count")
     batch_first = call.constant(1, "batch_first", False)
     if not isinstance(batch_first, bool):
         return as_result(call, None, "padded", dtype=_dtype(parts))

@@ -7,7 +7,9 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from shapefix.interpreter.axes import longest, total, varying
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.joins import without_length
 from shapefix.interpreter.truth import truth
 from shapefix.interpreter.values import (
     FALSE,
@@ -15,6 +17,7 @@ from shapefix.interpreter.values import (
     TRUE,
     Constant,
     Integer,
+    ListValue,
     Number,
     Unknown,
     Value,
@@ -75,6 +78,8 @@ def boolean(call: Call) -> Value:
 @function("builtins.min", "builtins.max")
 def extreme(call: Call) -> Value:
     items = call.arguments.positional if len(call.arguments.positional) > 1 else elements(call.value(0))
+    if items is None and call.name.endswith("max"):
+        return _longest(call.value(0))
     if not items or call.arguments.keywords:
         return Unknown()
     choose = minimum if call.name.endswith("min") else maximum
@@ -87,6 +92,14 @@ def extreme(call: Call) -> Value:
             return Unknown()
         result = size if result is None else choose(result, size)
     return Unknown() if result is None else integer(result)
+
+
+def _longest(given: Value | None) -> Value:
+    """The maximum over a list of numbers that are known to be of one kind."""
+    if isinstance(given, ListValue) and isinstance(given.element, Integer):
+        if varying(given.element.size, given.axes) is not None:
+            return Integer(longest(given.element.size, given.axes))
+    return Unknown()
 
 
 @function("math.prod", "numpy.prod")
@@ -102,6 +115,8 @@ def product_(call: Call) -> Value:
 def sum_(call: Call) -> Value:
     items = elements(call.value(0))
     start = call.value(1, "start") or Constant(0)
+    if isinstance(start, ListValue):
+        return _joined_lists(call.value(0))
     if items is None or not all(isinstance(item, (Constant, Integer)) for item in (start, *items)):
         return Unknown()
     total = Size.of(0)
@@ -111,3 +126,24 @@ def sum_(call: Call) -> Value:
             return Unknown()
         total = total + size
     return integer(total)
+
+
+@function("itertools.chain.from_iterable")
+def chain_from(call: Call) -> Value:
+    return _joined_lists(call.value(0))
+
+
+@function("itertools.chain")
+def chain(call: Call) -> Value:
+    if call.arguments.starred is not None and not call.arguments.positional:
+        return _joined_lists(call.arguments.starred)
+    return ListValue(None)
+
+
+def _joined_lists(given: Value | None) -> Value:
+    """All items of the lists in a list, one behind the other."""
+    inner = given.element if isinstance(given, ListValue) else None
+    if not (isinstance(given, ListValue) and isinstance(inner, ListValue)):
+        return ListValue(None)
+    element = without_length(inner.contents).element
+    return ListValue(None, element, inner.length and total(inner.length, given.axes), inner.axes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shapefix.interpreter.attributes import attribute
+from shapefix.interpreter.axes import axes_of, now, renewed
 from shapefix.interpreter.calls import Arguments, Call, call_value
 from shapefix.interpreter.classes import lineage
 from shapefix.interpreter.events import Revealed
@@ -13,8 +14,10 @@ from shapefix.interpreter.values import (
     FALSE,
     NONE,
     TRUE,
+    BoundMethod,
     ClassValue,
     Constant,
+    Contents,
     DictValue,
     FunctionValue,
     InstanceValue,
@@ -25,12 +28,13 @@ from shapefix.interpreter.values import (
     TupleValue,
     Unknown,
     Value,
+    as_size,
     elements,
     integer,
 )
 from shapefix.library.builtin_containers import is_complete
 from shapefix.library.registry import derives, function, method
-from shapefix.tensors.polynomials import Size
+from shapefix.tensors.sizes import Size, Stepped, at_least
 
 LONGEST_RANGE = 64
 
@@ -59,6 +63,8 @@ def length(call: Call) -> Value:
     items = elements(value)
     if items is not None:
         return Constant(len(items))
+    if isinstance(value, ListValue) and value.length is not None:
+        return integer(value.length)
     if isinstance(value, DictValue) and is_complete(call, value):
         return Constant(len(value.fields))
     if isinstance(value, TensorValue):
@@ -83,9 +89,21 @@ def range_(call: Call) -> Value:
             numbers = range(*bounds)
             if len(numbers) <= LONGEST_RANGE:
                 return ListValue(tuple(Constant(i) for i in numbers))
+    stepped = _stepped(given)
+    if stepped is not None:
+        return stepped
     # Upwards from a number that is not negative, or downwards to one, as ranges mostly are.
     negative = any(isinstance(v, Constant) and isinstance(v.value, int) and v.value < -1 for v in given[:2])
     return ListValue(None, Unknown("i") if negative else Integer(Size.symbol("i", least=0)))
+
+
+def _stepped(given: list[Value]) -> Value | None:
+    """`range(start, stop, step)` of bounds that are not numbers; None where it is none of that kind."""
+    bounds = [as_size(value) for value in given]
+    start, stop, step = bounds if len(bounds) == 3 else (None, None, None)
+    if start is None or stop is None or step is None or not at_least(step, 1):
+        return None
+    return ListValue(None, Integer(Size.from_symbol(Stepped("i", start, stop, step))))
 
 
 @function("builtins.enumerate")
@@ -96,27 +114,39 @@ def enumerate_(call: Call) -> Value:
     if items is not None and isinstance(start, int):
         return ListValue(tuple(TupleValue((Constant(i), item)) for i, item in enumerate(items, start)))
     counter = Integer(Size.symbol("i", least=0))
-    return ListValue(None, TupleValue((counter, each(call.ev, iterable))))
+    known = iterable.contents if isinstance(iterable, ListValue) else Contents(None)
+    return ListValue(None, TupleValue((counter, each(call.ev, iterable))), known.length, known.axes)
 
 
 @function("builtins.zip")
 def zip_(call: Call) -> Value:
-    row = elements(call.arguments.starred)
-    if row is not None and not call.arguments.positional:
+    rows_ = call.arguments.starred
+    row = elements(rows_.element) if rows_ is not None else None
+    if rows_ is not None and row is not None and not call.arguments.positional:
         # `zip(*rows)` turns rows into columns.
-        return ListValue(tuple(ListValue(None, part) for part in row))
+        return ListValue(tuple(ListValue(None, part, rows_.length, rows_.axes) for part in row))
     iterables = [iterate(call.ev, value, call.place.node) for value in call.arguments.positional]
     columns = [elements(iterable) for iterable in iterables]
     if columns and all(column is not None for column in columns):
         rows = zip(*(column for column in columns if column is not None), strict=False)
         return ListValue(tuple(TupleValue(tuple(row)) for row in rows))
-    return ListValue(None, TupleValue(tuple(each(call.ev, iterable) for iterable in iterables)))
+    known = [one.contents for one in iterables if isinstance(one, ListValue)]
+    lengths = {one.length for one in known}
+    return ListValue(
+        None,
+        TupleValue(tuple(each(call.ev, iterable) for iterable in iterables)),
+        lengths.pop() if len(lengths) == 1 and len(known) == len(iterables) else None,
+        frozenset(axis for one in known for axis in one.axes),
+    )
 
 
 @function("builtins.reversed")
 def reversed_(call: Call) -> Value:
-    items = elements(iterate(call.ev, call.value(0) or Unknown(), call.place.node))
-    return ListValue(None) if items is None else ListValue(items[::-1])
+    iterable = iterate(call.ev, call.value(0) or Unknown(), call.place.node)
+    items = elements(iterable)
+    if items is not None:
+        return ListValue(items[::-1])
+    return ListValue.of(iterable.contents) if isinstance(iterable, ListValue) else ListValue(None)
 
 
 @function(
@@ -234,7 +264,7 @@ def nothing(call: Call) -> Value:
 @function("functools.partial")
 def partial(call: Call) -> Value:
     target = call.value(0)
-    if isinstance(target, FunctionValue) and not call.arguments.open:
+    if isinstance(target, (FunctionValue, BoundMethod, Reference)) and not call.arguments.open:
         return LibraryObject(
             "functools.partial",
             fields={
@@ -269,4 +299,9 @@ def map_(call: Call) -> Value:
         return ListValue(
             tuple(call_value(call.ev, target, Arguments([item]), call.place.node) for item in items)
         )
-    return ListValue(None, call_value(call.ev, target, Arguments([each(call.ev, iterable)]), call.place.node))
+    since = now()
+    result = call_value(call.ev, target, Arguments([each(call.ev, iterable)]), call.place.node)
+    axes = axes_of(iterable)
+    for axis in axes:
+        result = renewed(result, axis, since)
+    return ListValue(None, result, iterable.length if isinstance(iterable, ListValue) else None, axes)

@@ -7,6 +7,7 @@ from shapefix.interpreter.values import NUMBER, LibraryObject, Value
 from shapefix.library import (
     accelerate,
     builtin_containers,
+    collators,
     complex_numbers,
     conversions,
     creation,
@@ -23,7 +24,9 @@ from shapefix.library import (
     python,
     reductions,
     sampling,
+    strings,
     subscripts,
+    trainers,
     transformers_models,
     views,
     writes,
@@ -48,6 +51,7 @@ from shapefix.library.transformers_models import kind_of
 
 MODULES = (
     builtin_containers,
+    collators,
     conversions,
     creation,
     elementwise,
@@ -76,6 +80,7 @@ MODULES = (
     reshaping,
     data,
     einops,
+    trainers,
     transformers_models,
     accelerate,
     complex_numbers,
@@ -83,6 +88,7 @@ MODULES = (
     initialisation,
     linear_algebra,
     sampling,
+    strings,
 )
 """Importing these fills the tables."""
 

@@ -12,7 +12,7 @@ from shapefix.tensors.quotients import (
     quotient,
     substitute,
 )
-from shapefix.tensors.symbols import Atom, OpaqueStride, Symbol
+from shapefix.tensors.symbols import Atom, OpaqueStride, Stepped, Symbol, Varying
 
 __all__ = [
     "NO_BOUNDS",
@@ -23,7 +23,9 @@ __all__ = [
     "OpaqueStride",
     "ShapeError",
     "Size",
+    "Stepped",
     "Symbol",
+    "Varying",
     "assuming",
     "at_least",
     "ceil_divide",

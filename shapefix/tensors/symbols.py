@@ -56,3 +56,30 @@ class OpaqueStride(Symbol):
         super().__init__(name, 1)
         self.base = base
         self.size = size
+
+
+class Varying(Symbol):
+    """A number that differs from item to item: the length of a row, the longest length of a batch.
+
+    axis is what the items range over; None stands for the calls of the code that made it, whatever they
+    turn out to range over. source tells where the difference comes from.
+    """
+
+    __slots__ = ("axis", "source")
+
+    def __init__(self, name: str, axis: object | None, source: object, least: int = 0) -> None:
+        super().__init__(name, least)
+        self.axis = axis
+        self.source = source
+
+
+class Stepped(Symbol):
+    """Any one number of `range(start, stop, step)`."""
+
+    __slots__ = ("start", "step", "stop")
+
+    def __init__(self, name: str, start: Size, stop: Size, step: Size) -> None:
+        super().__init__(name, 0)
+        self.start = start
+        self.stop = stop
+        self.step = step

@@ -63,7 +63,11 @@ def _filled(call: Call, kind: str) -> dict[str, Value]:
             modules = tuple(held.fields.values())
             return {"_modules": ListValue(modules if held.closed else None), **_named(held)}
         if call.arguments.open:
-            return {"_modules": ListValue(None, None if given else call.arguments.starred)}
+            return {
+                "_modules": ListValue(
+                    None, None if given or call.arguments.starred is None else call.arguments.starred.element
+                )
+            }
         return {"_modules": ListValue(tuple(given))}
     if not given and not call.arguments.keywords and not call.arguments.open:
         return {"_modules": ListValue(())}

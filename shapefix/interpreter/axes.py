@@ -1,0 +1,158 @@
+"""Sizes that differ from item to item: what a list ranges over, and what is ragged in it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import (
+    NO_AXES,
+    Axis,
+    Contents,
+    DictValue,
+    Integer,
+    ListValue,
+    TupleValue,
+    Value,
+    elements,
+)
+from shapefix.tensors.layout import Layout
+from shapefix.tensors.sizes import Size, Symbol, Varying, every_symbol, substitute
+
+DEEPEST = 8
+"""Containers inside containers are looked into this far."""
+
+
+def now() -> int:
+    """A moment in the order in which symbols are made."""
+    return Symbol("now").serial
+
+
+def axes_of(iterable: Value) -> frozenset[Axis]:
+    """What a loop over iterable ranges over: something of its own where nothing is known of it."""
+    known = iterable.axes if isinstance(iterable, ListValue) else NO_AXES
+    return known or frozenset({Axis()})
+
+
+def varying(size: Size, axes: Collection[object]) -> Varying | None:
+    """A symbol of size that differs along one of the axes; None where the size is the same for all items."""
+    for symbol in every_symbol(size):
+        if isinstance(symbol, Varying) and symbol.axis in axes:
+            return symbol
+    return None
+
+
+def renewed(value: Value, axis: Axis, since: int | None = None) -> Value:
+    """The value with its varying sizes made to vary along axis, equal ones remaining equal.
+
+    With since, only those change that were made after that moment, and that belong to no axis yet; without
+    it, all of them.
+    """
+    return _renewed(value, axis, since, {}, 0)
+
+
+def _renewed(
+    value: Value, axis: Axis, since: int | None, known: dict[Symbol, int | Size], depth: int
+) -> Value:
+    if depth > DEEPEST:
+        return value
+    if isinstance(value, Integer):
+        size = _renewed_size(value.size, axis, since, known)
+        return value if size is value.size else Integer(size)
+    if isinstance(value, TensorValue):
+        return _renewed_tensor(value, axis, since, known)
+    if isinstance(value, TupleValue):
+        parts = tuple(_renewed(item, axis, since, known, depth + 1) for item in value.items)
+        return value if _are(parts, value.items) else TupleValue(parts, value.names)
+    if isinstance(value, ListValue):
+        contents = value.contents
+        items = contents.items
+        if items is not None:
+            parts = tuple(_renewed(item, axis, since, known, depth + 1) for item in items)
+            return value if _are(parts, items) else ListValue(parts, axes=contents.axes)
+        element = contents.element and _renewed(contents.element, axis, since, known, depth + 1)
+        length = contents.length and _renewed_size(contents.length, axis, since, known)
+        if element is contents.element and length is contents.length:
+            return value
+        return ListValue(None, element, length, contents.axes)
+    if isinstance(value, DictValue):
+        fields = {key: _renewed(item, axis, since, known, depth + 1) for key, item in value.fields.items()}
+        if _are(fields.values(), value.fields.values()):
+            return value
+        return DictValue(fields, value.closed, value.kind, value.absent, value.written)
+    return value
+
+
+def _are(new: Iterable[Value], old: Iterable[Value]) -> bool:
+    return all(one is other for one, other in zip(new, old, strict=True))
+
+
+def _renewed_size(size: Size, axis: Axis, since: int | None, known: dict[Symbol, int | Size]) -> Size:
+    found = False
+    for symbol in every_symbol(size):
+        if isinstance(symbol, Varying) and symbol not in known:
+            if since is None or (symbol.axis is None and symbol.serial > since):
+                known[symbol] = Size.from_symbol(Varying(symbol.name, axis, symbol.source, symbol.least))
+        found = found or symbol in known
+    return substitute(size, known) if found else size
+
+
+def _renewed_tensor(
+    tensor: TensorValue, axis: Axis, since: int | None, known: dict[Symbol, int | Size]
+) -> TensorValue:
+    layout = tensor.layout
+    if layout is None:
+        return tensor
+    sizes = tuple(_renewed_size(size, axis, since, known) for size in layout.sizes)
+    strides = tuple(_renewed_size(stride, axis, since, known) for stride in layout.strides)
+    if all(a is b for a, b in zip((*sizes, *strides), (*layout.sizes, *layout.strides), strict=True)):
+        return tensor
+    return TensorValue(
+        Layout(sizes, strides),
+        contiguous=tensor.contiguous,
+        dtype=tensor.dtype,
+        device=tensor.device,
+        storage=tensor.storage,
+        origin=tensor.origin,
+        views=tensor.views,
+        certain=tensor.certain,
+    )
+
+
+def longest(size: Size, axes: Collection[Axis], source: object = None) -> Size:
+    """The largest of a size over all items; where none differs it is the size itself."""
+    return _over_all(size, axes, "longest", source)
+
+
+def total(size: Size, axes: Collection[Axis], source: object = None) -> Size:
+    """The sum of a size over all items, of an unknown number of them."""
+    return _over_all(size, axes, "total", source)
+
+
+def _over_all(size: Size, axes: Collection[Axis], what: str, source: object) -> Size:
+    symbol = varying(size, axes)
+    if symbol is None and what == "longest":
+        return size
+    axis = symbol.axis if symbol is not None else next(iter(axes), None)
+    known = {}
+    if isinstance(axis, Axis):
+        known = axis.longest if what == "longest" else axis.totals
+    if size not in known:
+        origin = source if symbol is None else symbol.source
+        known[size] = Size.from_symbol(Varying(what, None, origin))
+    return known[size]
+
+
+def lengths(value: Value | None) -> list[Size | None]:
+    """The sizes of a nested list, outermost first; None where a length is not known, or differs."""
+    found: list[Size | None] = []
+    while isinstance(value, (ListValue, TupleValue)) and len(found) < DEEPEST:
+        items = elements(value)
+        if items is None:
+            contents = value.contents if isinstance(value, ListValue) else Contents(None)
+            found.append(contents.length)
+            value = contents.element
+        else:
+            found.append(Size.of(len(items)))
+            value = items[0] if items else None
+    return found

@@ -1,0 +1,105 @@
+"""What happens to samples on their way into a model: tokenizing, mapping, collating, calling."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from shapefix.interpreter.events import Event
+from shapefix.interpreter.modules import Place
+from shapefix.interpreter.values import DictValue, LibraryObject, Value
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Tokenized(Event):
+    """A tokenizer was called.
+
+    arguments are those of the call by name, with their defaults. several tells whether a list of texts was
+    given, None where that is not known. mapped is the call of `Dataset.map` that runs the function in which
+    this stands, None outside of one; batched tells how that hands over its samples.
+    """
+
+    tokenizer: LibraryObject
+    arguments: Mapping[str, Value]
+    several: bool | None
+    result: Value
+    mapped: Place | None = None
+    batched: bool | None = None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Mapped(Event):
+    """`dataset.map(function)`: what the function returned, and one sample of the new dataset."""
+
+    returned: Value
+    sample: DictValue
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Stacked(Event):
+    """A tensor was made of a list of rows or tensors, by `torch.tensor`, `torch.stack`, `numpy.array`."""
+
+    function: str
+    rows: Value
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Collated(Event):
+    """A batch was made of samples; the place is where the loader, or the trainer, is made.
+
+    consumer is its class. sample is what one of the samples is like. collator is the object or function that
+    puts them together, None for the default of the consumer; tokenizer is what a trainer was given, None
+    where it got none. batch is what came out, Unknown where a library's collator raises.
+    """
+
+    consumer: str
+    sample: Value
+    collator: Value | None
+    tokenizer: Value | None
+    batch: Value
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Signature:
+    """What forward takes: the named parameters, those without a default, and whether it takes any other.
+
+    name is what the user's code calls it, `EnhancedModel.forward`; place is where it is defined, None in a
+    library. raises tells whether a key that is not named ends in a TypeError, None where that is not known:
+    transformers' heads that take `**kwargs` swallow them.
+    """
+
+    name: str
+    named: tuple[str, ...]
+    required: frozenset[str]
+    raises: bool | None
+    place: Place | None = None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ModelCalled(Event):
+    """A model's forward was called.
+
+    keywords are all keyword arguments that are known to be handed over, positional counts the others.
+    unpacked are the dictionaries behind `**`. certain are the keys that every batch has; complete is False
+    where there may be others. trainer is the class whose loop calls it, empty for the user's own.
+    """
+
+    model: Value
+    signature: Signature
+    positional: int
+    keywords: Mapping[str, Value]
+    unpacked: tuple[DictValue, ...]
+    certain: frozenset[str]
+    complete: bool
+    trainer: str = ""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Moved(Event):
+    """`value.to(device)` of a value that is no tensor, and no module: a list, a number, a string.
+
+    key is the batch's key that it stood under, None where it came from no dictionary.
+    """
+
+    value: Value
+    key: object = field(default=None)

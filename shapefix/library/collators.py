@@ -1,0 +1,198 @@
+"""What puts samples together into a batch: torch's default, the collators of transformers, the user's own.
+
+What is claimed of a collator was executed with transformers 5.23 and 4.57: which columns it pads, what
+becomes of the others, what it does to labels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shapefix.interpreter.axes import longest, renewed, varying
+from shapefix.interpreter.batch_events import Collated
+from shapefix.interpreter.calls import Arguments, Call, call_value
+from shapefix.interpreter.iteration import each, iterate
+from shapefix.interpreter.rows import row_sizes
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import (
+    Axis,
+    BoundMethod,
+    Constant,
+    DictValue,
+    FunctionValue,
+    InstanceValue,
+    Integer,
+    LibraryObject,
+    ListValue,
+    Number,
+    Reference,
+    Text,
+    Unknown,
+    Value,
+)
+from shapefix.library.registry import declare, function, method
+from shapefix.library.signatures import bound
+from shapefix.library.tensors import contiguous_result
+from shapefix.tensors.polynomials import Size
+
+_TRANSFORMERS = "transformers"
+DEFAULT = f"{_TRANSFORMERS}.default_data_collator"
+DEFAULT_CLASS = f"{_TRANSFORMERS}.DefaultDataCollator"
+WITH_PADDING = f"{_TRANSFORMERS}.DataCollatorWithPadding"
+LANGUAGE_MODELING = f"{_TRANSFORMERS}.DataCollatorForLanguageModeling"
+SEQ2SEQ = f"{_TRANSFORMERS}.DataCollatorForSeq2Seq"
+TOKENS = f"{_TRANSFORMERS}.DataCollatorForTokenClassification"
+
+_PADDED = frozenset({"input_ids", "attention_mask", "token_type_ids", "special_tokens_mask"})
+"""What `tokenizer.pad` pads, whatever the collator; all else goes into a tensor as it is."""
+
+_SETTINGS = "padding=True, max_length=None, pad_to_multiple_of=None"
+
+
+@dataclass(frozen=True)
+class _Collator:
+    """A collator of transformers: its arguments, and whether it pads labels, too."""
+
+    signature: str
+    pads_labels: bool = False
+
+
+_COLLATORS = {
+    WITH_PADDING: _Collator(f"tokenizer, {_SETTINGS}, return_tensors='pt'"),
+    LANGUAGE_MODELING: _Collator("tokenizer, mlm=True"),
+    SEQ2SEQ: _Collator(
+        f"tokenizer, model=None, {_SETTINGS}, label_pad_token_id=-100, return_tensors='pt'", True
+    ),
+    TOKENS: _Collator(f"tokenizer, {_SETTINGS}, label_pad_token_id=-100, return_tensors='pt'", True),
+}
+for _kind in (*_COLLATORS, DEFAULT_CLASS):
+    declare(_kind, "builtins.object")
+
+
+@function(*_COLLATORS, *(f"{_TRANSFORMERS}.data.{k.rpartition('.')[2]}" for k in _COLLATORS))
+def make_collator(call: Call) -> Value:
+    kind = f"{_TRANSFORMERS}.{call.name.rpartition('.')[2]}"
+    settings = bound(_COLLATORS[kind].signature, call.arguments)
+    # What a later line writes to it, `collator.mlm = False`, is a field.
+    return LibraryObject(kind, settings, call.place, dict(settings))
+
+
+@function(DEFAULT_CLASS)
+def make_default(call: Call) -> Value:
+    return LibraryObject(DEFAULT_CLASS, {}, call.place)
+
+
+@method(WITH_PADDING, "__call__")
+@method(LANGUAGE_MODELING, "__call__", "torch_call")
+@method(SEQ2SEQ, "__call__")
+@method(TOKENS, "__call__", "torch_call")
+@method(DEFAULT_CLASS, "__call__")
+@function(DEFAULT, f"{_TRANSFORMERS}.data.data_collator.default_data_collator")
+def call_collator(call: Call) -> Value:
+    """The user's own code hands features to a collator."""
+    features = iterate(call.ev, call.value(0, "features") or Unknown(), call.place.node)
+    collator = call.receiver if call.receiver is not None else Reference(DEFAULT)
+    batch = _by_library(call, collator, features)
+    sample = each(call.ev, features)
+    call.ev.emit(Collated(call.place, call.ev.calls, "", sample, collator, None, batch))
+    return batch
+
+
+def is_callable(collator: Value | None) -> bool:
+    """Whether it is known what a collate function does."""
+    if isinstance(collator, Reference):
+        return collator.name.endswith((".default_data_collator", ".default_collate"))
+    return isinstance(collator, (FunctionValue, BoundMethod, InstanceValue, LibraryObject))
+
+
+def gathered(sample: Value, size: Size) -> tuple[ListValue, Value]:
+    """The list of samples that a collate function is handed, and one of them."""
+    axis = Axis()
+    one = renewed(sample, axis)
+    return ListValue(None, one, size, frozenset({axis})), one
+
+
+def collate_by(call: Call, collator: Value, features: ListValue) -> Value:
+    """What a collate function makes of samples; Unknown where it is not known, or raises."""
+    if isinstance(collator, (LibraryObject, Reference)) and _is_known(collator):
+        return _by_library(call, collator, features)
+    return call_value(call.ev, collator, Arguments([features]), call.place.node)
+
+
+def _is_known(collator: LibraryObject | Reference) -> bool:
+    if isinstance(collator, Reference):
+        return collator.name.endswith(".default_data_collator")
+    return collator.kind in _COLLATORS or collator.kind == DEFAULT_CLASS
+
+
+def _by_library(call: Call, collator: Value, features: Value) -> Value:
+    sample = each(call.ev, features)
+    if not isinstance(features, ListValue) or not isinstance(sample, DictValue):
+        return Unknown()
+    if isinstance(collator, LibraryObject) and collator.kind in _COLLATORS:
+        return _padded_batch(call, collator, features, sample)
+    return _plain_batch(call, features, sample)
+
+
+def _plain_batch(call: Call, features: ListValue, sample: DictValue) -> Value:
+    """default_data_collator: `label` becomes `labels`, texts are left out, the rest goes into tensors."""
+    fields: dict[object, Value] = {}
+    for key, value in sample.fields.items():
+        if isinstance(value, Text) or (
+            isinstance(value, Constant) and isinstance(value.value, (str, type(None)))
+        ):
+            continue
+        made = _in_tensor(call, features, value)
+        if made is None:
+            return Unknown()
+        fields["labels" if key in ("label", "label_ids") else key] = made
+    return DictValue(fields, sample.closed, written=sample.written)
+
+
+def _padded_batch(call: Call, collator: LibraryObject, features: ListValue, sample: DictValue) -> Value:
+    """What `tokenizer.pad` returns, and what the collator adds to it."""
+    facts = _COLLATORS[collator.kind]
+    fields: dict[object, Value] = {}
+    for key, value in sample.fields.items():
+        pads = key in _PADDED or (facts.pads_labels and key in ("label", "labels"))
+        made = _padded(call, features, value) if pads else _in_tensor(call, features, value)
+        if made is None:
+            return Unknown()
+        fields["labels" if key in ("label", "label_ids") else key] = made
+    if collator.kind == LANGUAGE_MODELING and isinstance(fields.get("input_ids"), TensorValue):
+        ids = fields["input_ids"]
+        assert isinstance(ids, TensorValue)
+        fields["labels"] = TensorValue(ids.layout, dtype="int64")
+    kind = "transformers.BatchEncoding"
+    return DictValue(fields, sample.closed, kind, written=sample.written)
+
+
+def _padded(call: Call, features: ListValue, row: Value) -> Value | None:
+    sizes = row_sizes(row)
+    if not sizes:
+        return Unknown()
+    size = longest(sizes[0], features.axes)
+    return contiguous_result(call, [_count(features), size, *sizes[1:]], "padded", dtype="int64")
+
+
+def _in_tensor(call: Call, features: ListValue, value: Value) -> Value | None:
+    """A column made a tensor as it is; None where that raises."""
+    if isinstance(value, (Constant, Integer, Number)):
+        number = value.value if isinstance(value, Constant) else 1.0 if isinstance(value, Number) else 1
+        dtype = {bool: "bool", int: "int64", float: "float32"}.get(type(number))
+        return contiguous_result(call, [_count(features)], "collated", dtype=dtype) if dtype else None
+    if isinstance(value, Text):
+        return None
+    sizes = row_sizes(value)
+    if not sizes:
+        return Unknown()
+    if any(varying(size, features.axes) is not None for size in sizes):
+        return None
+    if isinstance(value, ListValue) and not isinstance(value.element, (Integer, Number)):
+        return Unknown()
+    dtype = value.dtype if isinstance(value, TensorValue) else "int64"
+    return contiguous_result(call, [_count(features), *sizes], "collated", dtype=dtype)
+
+
+def _count(features: ListValue) -> Size:
+    return features.length if features.length is not None else Size.symbol("batch_size")
