@@ -1,4 +1,11 @@
-"""The training projects under fixtures/, and how to run one for real."""
+"""The training projects under fixtures/, and how to run one for real.
+
+A project states in fixture.toml how it dies ([before]) and what it prints when it learns ([after]). One with
+nothing wrong has no [before], and no folder of that name. `raised` under [before] is the project's own line
+that the traceback ends in, where that is not the line of a finding; `repaired` under [after] lists the lines
+of before that the repair replaces, or in front of which it inserts, where those are not the lines of the
+findings.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +29,36 @@ class Finding:
     line: int
 
 
+@dataclass(frozen=True, order=True)
+class Place:
+    """A line of a project's own file."""
+
+    file: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Death:
+    """How a project dies before its repair: with what, and at one of which of its own lines."""
+
+    exception: str
+    message: str
+    raised: frozenset[Place]
+
+
 @dataclass(frozen=True)
 class Project:
-    """One folder of fixtures/: the same small project before and after its repair."""
+    """One folder of fixtures/: the same small project before and after its repair.
+
+    death is None for a project with nothing wrong, which is then only there as after. repaired has a place
+    twice where it is repaired twice.
+    """
 
     folder: Path
     command: tuple[str, ...]
-    exception: str
-    message: str
+    death: Death | None
     findings: tuple[Finding, ...]
+    repaired: tuple[Place, ...]
     prints: str
 
     @property
@@ -45,13 +73,20 @@ class Project:
 def load(folder: Path) -> Project:
     """Read folder/fixture.toml. Raises KeyError where an entry is missing."""
     stated: dict[str, Any] = tomllib.loads((folder / "fixture.toml").read_text("utf-8"))
+    before, after = stated.get("before"), stated["after"]
+    findings = tuple(sorted(Finding(**finding) for finding in before["findings"])) if before else ()
+    found = tuple(Place(finding.file, finding.line) for finding in findings)
+    death = None
+    if before:
+        raised = frozenset([Place(**before["raised"])] if "raised" in before else found)
+        death = Death(before["exception"], before["message"], raised)
     return Project(
         folder=folder,
         command=tuple(stated["command"]),
-        exception=stated["before"]["exception"],
-        message=stated["before"]["message"],
-        findings=tuple(sorted(Finding(**finding) for finding in stated["before"]["findings"])),
-        prints=stated["after"]["prints"],
+        death=death,
+        findings=findings,
+        repaired=tuple(Place(**place) for place in after["repaired"]) if "repaired" in after else found,
+        prints=after["prints"],
     )
 
 
