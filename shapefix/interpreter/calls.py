@@ -10,7 +10,7 @@ from shapefix.interpreter.classes import is_closed, member, outside_bases
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.functions import forget, run_function
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.names import resolved
+from shapefix.interpreter.names import resolved, settled
 from shapefix.interpreter.values import (
     NONE,
     BoundMethod,
@@ -164,6 +164,8 @@ def call_library(
         if ev.library.is_class(name):
             return LibraryObject(name, dict(arguments.keywords), ev.place(node))
         return Unknown()
+    arguments.positional[:] = [settled(ev, value) for value in arguments.positional]
+    arguments.keywords.update((key, settled(ev, value)) for key, value in arguments.keywords.items())
     value = function(Call(ev, name, ev.place(node), arguments, receiver))
     if isinstance(node, cst.Call):
         ev.called = (node, name, receiver or (arguments.positional[0] if arguments.positional else NONE))

@@ -9,7 +9,14 @@ import libcst as cst
 from shapefix.interpreter.evaluator import Evaluator, Frame
 from shapefix.interpreter.modules import Module, Statement, dotted_name
 from shapefix.interpreter.scopes import Scope
-from shapefix.interpreter.values import Imported, ModuleValue, Reference, Unknown, Value
+from shapefix.interpreter.values import (
+    Imported,
+    ModuleValue,
+    Reference,
+    TupleValue,
+    Unknown,
+    Value,
+)
 
 _BUILTINS = frozenset(dir(builtins))
 
@@ -43,10 +50,10 @@ def glance(ev: Evaluator, node: cst.BaseExpression) -> Value:
             if isinstance(value, Imported):
                 return value
             scope = scope.outer
-    elif isinstance(node, cst.Attribute):
+    elif isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name):
         owner = glance(ev, node.value)
-        if isinstance(owner, Imported):
-            return Imported(owner.path, node.attr.value) if owner.name is None else Unknown()
+        if isinstance(owner, Imported) and owner.name is None:
+            return Imported(owner.path, node.attr.value)
     return ev.evaluate(node)
 
 
@@ -114,6 +121,13 @@ def _through_star_imports(ev: Evaluator, module: Module, name: str) -> Value | N
 def resolved(ev: Evaluator, value: Value) -> Value:
     """The value itself, or what an import that was only glanced at brings."""
     return resolve(ev, value) if isinstance(value, Imported) else value
+
+
+def settled(ev: Evaluator, value: Value) -> Value:
+    """The value as a library function needs it: what other files define is looked up, in a tuple as well."""
+    if isinstance(value, TupleValue) and any(isinstance(item, Imported) for item in value.items):
+        return TupleValue(tuple(resolved(ev, item) for item in value.items), value.names)
+    return resolved(ev, value)
 
 
 def resolve(ev: Evaluator, imported: Imported) -> Value:

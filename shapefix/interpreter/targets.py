@@ -8,7 +8,7 @@ from shapefix.interpreter.calls import Arguments, call_library, call_method, cal
 from shapefix.interpreter.classes import member
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import ItemWritten
-from shapefix.interpreter.iteration import each
+from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.joins import join, join_contents, without_length
 from shapefix.interpreter.names import resolved
 from shapefix.interpreter.refinement import name_size, refine_rank, target_name
@@ -58,7 +58,7 @@ def _unpack(ev: Evaluator, target: cst.Tuple | cst.List, value: Value) -> None:
             for entry, size in zip(entries, sizes, strict=True):
                 bind(ev, entry.value, integer(size))
             return
-    items = elements(value)
+    items = elements(iterate(ev, value, target) if isinstance(value, TensorValue) else value)
     if items is not None and not stars and len(items) == len(entries):
         for entry, item in zip(entries, items, strict=True):
             name_size(ev, item, target_name(entry.value))
