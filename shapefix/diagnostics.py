@@ -63,12 +63,16 @@ class Import:
 
 @dataclass(frozen=True)
 class Fix:
-    """Edits that belong together, with one sentence on what they change."""
+    """Edits that belong together, with one sentence on what they change.
+
+    unneeded are imports that go where nothing else in the file uses them.
+    """
 
     applicability: Applicability
     message: str
     edits: tuple[Edit, ...]
     imports: tuple[Import, ...] = ()
+    unneeded: tuple[Import, ...] = ()
 
 
 @dataclass(frozen=True)

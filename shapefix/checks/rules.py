@@ -1,8 +1,8 @@
 """All rules: importing this module fills the table."""
 
-from shapefix.checks import discarded, layout, writes
+from shapefix.checks import collation, discarded, layout, stacking, writes
 from shapefix.checks.registry import RULES, Rule, findings
 
-MODULES = (discarded, layout, writes)
+MODULES = (collation, discarded, layout, stacking, writes)
 
 __all__ = ["RULES", "Rule", "findings"]

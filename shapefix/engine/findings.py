@@ -105,21 +105,20 @@ def with_imports(finding: Diagnostic, text: str | None) -> Diagnostic:
 
     A fix whose import is impossible can only be shown.
     """
-    if not any(fix.imports for fix in finding.fixes):
+    if not any(fix.imports or fix.unneeded for fix in finding.fixes):
         return finding
     return replace(finding, fixes=tuple(_with_imports(fix, finding.span.path, text) for fix in finding.fixes))
 
 
 def _with_imports(fix: Fix, path: str, text: str | None) -> Fix:
-    from shapefix.repair.imports import NameTaken, import_edit
+    from shapefix.repair.imports import NameTaken, import_edits
 
     try:
-        needed = [None if text is None else import_edit(path, text, wanted) for wanted in fix.imports]
+        needed = () if text is None else import_edits(path, text, fix)
     except NameTaken as reason:
         message = f"{fix.message}; {reason}"
-        return replace(fix, applicability=Applicability.DISPLAY, message=message, imports=())
-    edits = tuple(edit for edit in needed if edit is not None)
-    return replace(fix, edits=fix.edits + edits, imports=())
+        return replace(fix, applicability=Applicability.DISPLAY, message=message, imports=(), unneeded=())
+    return replace(fix, edits=fix.edits + tuple(needed), imports=(), unneeded=())
 
 
 class Written:

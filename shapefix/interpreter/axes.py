@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
@@ -42,41 +43,57 @@ def varying(size: Size, axes: Collection[object]) -> Varying | None:
     return None
 
 
-def renewed(value: Value, axis: Axis, since: int | None = None) -> Value:
-    """The value with its varying sizes made to vary along axis, equal ones remaining equal.
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """Which varying sizes are made to vary along axis: those made since a moment, and perhaps all that do."""
 
-    With since, only those change that were made after that moment, and that belong to no axis yet; without
-    it, all of them.
+    axis: Axis
+    since: int
+    samples: bool
+
+    def concerns(self, symbol: Varying) -> bool:
+        if symbol.axis is None:
+            return symbol.serial > self.since
+        return self.samples and symbol.axis is not self.axis
+
+
+def renewed(value: Value, axis: Axis, since: int) -> Value:
+    """The value with what was made after a moment, and belongs to no axis yet, made to vary along axis.
+
+    Equal sizes remain equal.
     """
-    return _renewed(value, axis, since, {}, 0)
+    return _renewed(value, Renewal(axis, since, False), {}, 0)
 
 
-def _renewed(
-    value: Value, axis: Axis, since: int | None, known: dict[Symbol, int | Size], depth: int
-) -> Value:
+def over_samples(value: Value, axis: Axis, since: int) -> Value:
+    """The same, where value is one sample of many: what varies along any other axis varies along this one."""
+    return _renewed(value, Renewal(axis, since, True), {}, 0)
+
+
+def _renewed(value: Value, renewal: Renewal, known: dict[Symbol, int | Size], depth: int) -> Value:
     if depth > DEEPEST:
         return value
     if isinstance(value, Integer):
-        size = _renewed_size(value.size, axis, since, known)
+        size = _renewed_size(value.size, renewal, known)
         return value if size is value.size else Integer(size)
     if isinstance(value, TensorValue):
-        return _renewed_tensor(value, axis, since, known)
+        return _renewed_tensor(value, renewal, known)
     if isinstance(value, TupleValue):
-        parts = tuple(_renewed(item, axis, since, known, depth + 1) for item in value.items)
+        parts = tuple(_renewed(item, renewal, known, depth + 1) for item in value.items)
         return value if _are(parts, value.items) else TupleValue(parts, value.names)
     if isinstance(value, ListValue):
         contents = value.contents
         items = contents.items
         if items is not None:
-            parts = tuple(_renewed(item, axis, since, known, depth + 1) for item in items)
+            parts = tuple(_renewed(item, renewal, known, depth + 1) for item in items)
             return value if _are(parts, items) else ListValue(parts, axes=contents.axes)
-        element = contents.element and _renewed(contents.element, axis, since, known, depth + 1)
-        length = contents.length and _renewed_size(contents.length, axis, since, known)
+        element = contents.element and _renewed(contents.element, renewal, known, depth + 1)
+        length = contents.length and _renewed_size(contents.length, renewal, known)
         if element is contents.element and length is contents.length:
             return value
         return ListValue(None, element, length, contents.axes)
     if isinstance(value, DictValue):
-        fields = {key: _renewed(item, axis, since, known, depth + 1) for key, item in value.fields.items()}
+        fields = {key: _renewed(item, renewal, known, depth + 1) for key, item in value.fields.items()}
         if _are(fields.values(), value.fields.values()):
             return value
         return DictValue(fields, value.closed, value.kind, value.absent, value.written)
@@ -87,24 +104,23 @@ def _are(new: Iterable[Value], old: Iterable[Value]) -> bool:
     return all(one is other for one, other in zip(new, old, strict=True))
 
 
-def _renewed_size(size: Size, axis: Axis, since: int | None, known: dict[Symbol, int | Size]) -> Size:
+def _renewed_size(size: Size, renewal: Renewal, known: dict[Symbol, int | Size]) -> Size:
     found = False
     for symbol in every_symbol(size):
         if isinstance(symbol, Varying) and symbol not in known:
-            if since is None or (symbol.axis is None and symbol.serial > since):
-                known[symbol] = Size.from_symbol(Varying(symbol.name, axis, symbol.source, symbol.least))
+            if renewal.concerns(symbol):
+                made = Varying(symbol.name, renewal.axis, symbol.source, symbol.least)
+                known[symbol] = Size.from_symbol(made)
         found = found or symbol in known
     return substitute(size, known) if found else size
 
 
-def _renewed_tensor(
-    tensor: TensorValue, axis: Axis, since: int | None, known: dict[Symbol, int | Size]
-) -> TensorValue:
+def _renewed_tensor(tensor: TensorValue, renewal: Renewal, known: dict[Symbol, int | Size]) -> TensorValue:
     layout = tensor.layout
     if layout is None:
         return tensor
-    sizes = tuple(_renewed_size(size, axis, since, known) for size in layout.sizes)
-    strides = tuple(_renewed_size(stride, axis, since, known) for stride in layout.strides)
+    sizes = tuple(_renewed_size(size, renewal, known) for size in layout.sizes)
+    strides = tuple(_renewed_size(stride, renewal, known) for stride in layout.strides)
     if all(a is b for a, b in zip((*sizes, *strides), (*layout.sizes, *layout.strides), strict=True)):
         return tensor
     return TensorValue(

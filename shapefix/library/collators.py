@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shapefix.interpreter.axes import longest, renewed, varying
+from shapefix.interpreter.axes import longest, now, over_samples, varying
 from shapefix.interpreter.batch_events import Collated
 from shapefix.interpreter.calls import Arguments, Call, call_value
 from shapefix.interpreter.iteration import each, iterate
-from shapefix.interpreter.rows import row_sizes
+from shapefix.interpreter.joins import join, without_length
+from shapefix.interpreter.rows import Origin, row_sizes
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     Axis,
@@ -27,13 +28,16 @@ from shapefix.interpreter.values import (
     Number,
     Reference,
     Text,
+    TupleValue,
     Unknown,
     Value,
+    elements,
 )
 from shapefix.library.registry import declare, function, method
 from shapefix.library.signatures import bound
 from shapefix.library.tensors import contiguous_result
-from shapefix.tensors.polynomials import Size
+from shapefix.tensors.layout import unknown_strides
+from shapefix.tensors.sizes import Size, Varying, same
 
 _TRANSFORMERS = "transformers"
 DEFAULT = f"{_TRANSFORMERS}.default_data_collator"
@@ -92,10 +96,19 @@ def call_collator(call: Call) -> Value:
     """The user's own code hands features to a collator."""
     features = iterate(call.ev, call.value(0, "features") or Unknown(), call.place.node)
     collator = call.receiver if call.receiver is not None else Reference(DEFAULT)
+    features, sample = _known_apart(call, features)
     batch = _by_library(call, collator, features)
-    sample = each(call.ev, features)
     call.ev.emit(Collated(call.place, call.ev.calls, "", sample, collator, None, batch))
     return batch
+
+
+def _known_apart(call: Call, features: Value) -> tuple[Value, Value]:
+    """The features, and one that stands for all; where they are known one by one, what differs varies."""
+    items = elements(features)
+    if not items:
+        return features, each(call.ev, features)
+    since = now()
+    return gathered(one_of(call, items), Size.of(len(items)), since)
 
 
 def is_callable(collator: Value | None) -> bool:
@@ -105,10 +118,13 @@ def is_callable(collator: Value | None) -> bool:
     return isinstance(collator, (FunctionValue, BoundMethod, InstanceValue, LibraryObject))
 
 
-def gathered(sample: Value, size: Size) -> tuple[ListValue, Value]:
-    """The list of samples that a collate function is handed, and one of them."""
+def gathered(sample: Value, size: Size, since: int) -> tuple[ListValue, Value]:
+    """The list of samples that a collate function is handed, and one of them.
+
+    What was made since that moment was made for this one sample.
+    """
     axis = Axis()
-    one = renewed(sample, axis)
+    one = over_samples(sample, axis, since)
     return ListValue(None, one, size, frozenset({axis})), one
 
 
@@ -125,8 +141,63 @@ def _is_known(collator: LibraryObject | Reference) -> bool:
     return collator.kind in _COLLATORS or collator.kind == DEFAULT_CLASS
 
 
+def one_of(call: Call, samples: tuple[Value, ...]) -> Value:
+    """One sample that stands for all of these; what differs in size varies from one to the other."""
+    one = samples[0]
+    for other in samples[1:]:
+        one = _alike(call, one, other)
+    return one
+
+
+def _alike(call: Call, left: Value, right: Value) -> Value:
+    if isinstance(left, Constant) and isinstance(right, Constant) and type(left.value) is type(right.value):
+        return left
+    if (
+        isinstance(left, DictValue)
+        and isinstance(right, DictValue)
+        and left.fields.keys() == right.fields.keys()
+    ):
+        fields = {name: _alike(call, part, right.fields[name]) for name, part in left.fields.items()}
+        return DictValue(fields, left.closed and right.closed, left.kind, left.absent, left.written)
+    if isinstance(left, TupleValue) and isinstance(right, TupleValue) and len(left.items) == len(right.items):
+        parts = tuple(_alike(call, part, other) for part, other in zip(left.items, right.items, strict=True))
+        return TupleValue(parts, left.names)
+    if isinstance(left, ListValue) and isinstance(right, ListValue):
+        return _alike_rows(call, left, right)
+    if isinstance(left, TensorValue) and isinstance(right, TensorValue):
+        return _alike_tensors(call, left, right)
+    joined: Value = join(left, right)
+    return joined
+
+
+def _alike_rows(call: Call, left: ListValue, right: ListValue) -> Value:
+    both: ListValue = join(left, right)
+    if left.length is None or right.length is None or same(left.length, right.length) is not False:
+        return both
+    return ListValue(None, without_length(both.contents).element, _differing(call), both.axes)
+
+
+def _alike_tensors(call: Call, left: TensorValue, right: TensorValue) -> Value:
+    ranked = left.layout is not None and right.layout is not None and left.layout.rank == right.layout.rank
+    if not ranked or left.layout == right.layout or left.layout is None or right.layout is None:
+        joined: Value = join(left, right)
+        return joined
+    sizes = [
+        _differing(call) if same(a, b) is False else a if a == b else None
+        for a, b in zip(left.layout.sizes, right.layout.sizes, strict=True)
+    ]
+    known = [size for size in sizes if size is not None]
+    layout = unknown_strides(known) if len(known) == len(sizes) else None
+    return TensorValue(layout, dtype=left.dtype if left.dtype == right.dtype else None)
+
+
+def _differing(call: Call) -> Size:
+    origin = Origin(call.place, "given with different lengths")
+    return Size.from_symbol(Varying("length", None, origin))
+
+
 def _by_library(call: Call, collator: Value, features: Value) -> Value:
-    sample = each(call.ev, features)
+    features, sample = _known_apart(call, features)
     if not isinstance(features, ListValue) or not isinstance(sample, DictValue):
         return Unknown()
     if isinstance(collator, LibraryObject) and collator.kind in _COLLATORS:
@@ -188,10 +259,21 @@ def _in_tensor(call: Call, features: ListValue, value: Value) -> Value | None:
         return Unknown()
     if any(varying(size, features.axes) is not None for size in sizes):
         return None
-    if isinstance(value, ListValue) and not isinstance(value.element, (Integer, Number)):
+    if not isinstance(value, TensorValue) and not _holds_numbers(value):
         return Unknown()
-    dtype = value.dtype if isinstance(value, TensorValue) else "int64"
+    dtype = value.dtype if isinstance(value, TensorValue) else None
     return contiguous_result(call, [_count(features), *sizes], "collated", dtype=dtype)
+
+
+def _holds_numbers(row: Value) -> bool:
+    """Whether a row is one of numbers, as far as is known: no rows inside of it, no texts."""
+    items = elements(row)
+    inner = items if items is not None else (row.element,) if isinstance(row, ListValue) else ()
+    return all(
+        isinstance(item, (Integer, Number, Unknown))
+        or (isinstance(item, Constant) and isinstance(item.value, (int, float)))
+        for item in inner
+    )
 
 
 def _count(features: ListValue) -> Size:

@@ -173,8 +173,17 @@ def legacy(call: Call) -> Value:
     given = call.arguments.positional
     if given and all(is_number(value) for value in given):
         return contiguous_result(call, sizes_from(call), "created", dtype=dtype)
+    note_rows(call, call.value(0))
     sizes = _nested_sizes(call.value(0)) if given else [Size.of(0)]
     return contiguous_result(call, sizes, "created", dtype=dtype)
+
+
+@function("numpy.array", "numpy.asarray", "numpy.stack", "numpy.vstack")
+def array(call: Call) -> Value:
+    """An array of numpy; what is known of it is that its rows have one length."""
+    if "dtype" not in call.arguments.keywords or call.name.endswith("stack"):
+        note_rows(call, call.value(0, "object"))
+    return Unknown()
 
 
 @tensor_function(

@@ -7,6 +7,7 @@ from functools import reduce
 
 import libcst as cst
 
+from shapefix.interpreter.axes import now
 from shapefix.interpreter.batch_events import Collated
 from shapefix.interpreter.calls import Arguments, Call, call_method
 from shapefix.interpreter.classes import member
@@ -32,7 +33,7 @@ from shapefix.interpreter.values import (
     as_size,
     elements,
 )
-from shapefix.library.collators import collate_by, gathered, is_callable
+from shapefix.library.collators import collate_by, gathered, is_callable, one_of
 from shapefix.library.registry import declare, function, method
 from shapefix.library.signatures import bound
 from shapefix.library.tensors import as_result, contiguous_result
@@ -136,7 +137,8 @@ def sample(call: Call, dataset: Value | None) -> Value:
             return each(call.ev, iterate(call.ev, dataset, node))
         return call_method(call.ev, dataset, "__getitem__", Arguments([index]), node)
     if isinstance(dataset, (ListValue, TupleValue)):
-        return each(call.ev, dataset)
+        samples_ = elements(dataset)
+        return one_of(call, samples_) if samples_ else each(call.ev, dataset)
     if isinstance(dataset, TensorValue):
         return item(call.ev, dataset, index, node)
     return Unknown()
@@ -186,9 +188,9 @@ def _batch(call: Call, loader: LibraryObject | InstanceValue) -> _Made | None:
         return None
     size = _batch_size(fields, _wanted_name(loader))
     collator = fields["collate_fn"]
-    samples_ = elements(dataset)
-    one = reduce(_alike, samples_) if samples_ else sample(call, dataset)
-    features, one = gathered(one, size if size is not None else Size.symbol("batch_size"))
+    since = now()
+    one = sample(call, dataset)
+    features, one = gathered(one, size if size is not None else Size.symbol("batch_size"), since)
     if is_callable(collator):
         return _Made(one, collator, collate_by(call, collator, features))
     if not (isinstance(collator, Constant) and collator.value is None):
@@ -196,25 +198,6 @@ def _batch(call: Call, loader: LibraryObject | InstanceValue) -> _Made | None:
     if size is None:
         return _Made(one, Unknown(), one)
     return _Made(one, None, default_collate(call, one, size))
-
-
-def _alike(left: Value, right: Value) -> Value:
-    """A sample that stands for both where only their structure and dtypes count."""
-    if isinstance(left, Constant) and isinstance(right, Constant) and type(left.value) is type(right.value):
-        return left
-    if (
-        isinstance(left, DictValue)
-        and isinstance(right, DictValue)
-        and left.fields.keys() == right.fields.keys()
-    ):
-        fields = {name: _alike(part, right.fields[name]) for name, part in left.fields.items()}
-        return DictValue(fields, left.closed and right.closed)
-    items, others = elements(left), elements(right)
-    if items is not None and others is not None and len(items) == len(others) and type(left) is type(right):
-        parts = tuple(_alike(part, other) for part, other in zip(items, others, strict=True))
-        return TupleValue(parts) if isinstance(left, TupleValue) else ListValue(parts)
-    joined: Value = join(left, right)
-    return joined
 
 
 def _batch_size(fields: dict[str, Value], name: str) -> Size | None:
@@ -290,7 +273,7 @@ def collate(call: Call) -> Value:
     given = call.value(0, "batch")
     items = elements(given)
     if items:
-        return default_collate(call, reduce(_alike, items), Size.of(len(items)))
+        return default_collate(call, one_of(call, items), Size.of(len(items)))
     if isinstance(given, ListValue) and given.element is not None:
         return default_collate(call, given.element, Size.symbol("batch_size"))
     return Unknown()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shapefix.interpreter.axes import now
 from shapefix.interpreter.batch_events import Collated
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.classes import member
@@ -32,7 +33,8 @@ declare(SEQ2SEQ_ARGUMENTS, ARGUMENTS)
 
 _SIGNATURE = (
     "model=None, args=None, data_collator=None, train_dataset=None, eval_dataset=None, "
-    "processing_class=None, model_init=None, compute_loss_func=None, compute_metrics=None, callbacks=None, tokenizer=None"
+    "processing_class=None, model_init=None, compute_loss_func=None, compute_metrics=None, callbacks=None, "
+    "tokenizer=None"
 )
 _OWN_LOADERS = ("get_train_dataloader", "_get_train_sampler", "_remove_unused_columns")
 
@@ -95,17 +97,18 @@ def _train(call: Call, kind: str, settings: dict[str, Value]) -> None:
         dataset = settings[name]
         if isinstance(dataset, Unknown) or (isinstance(dataset, Constant) and dataset.value is None):
             continue
+        since = now()
         one = sample(call, dataset)
         if not isinstance(one, DictValue) or any(one is other for other in seen):
             continue
         seen.append(one)
-        _collate(call, kind, settings, one)
+        _collate(call, kind, settings, one, since)
 
 
-def _collate(call: Call, kind: str, settings: dict[str, Value], one: DictValue) -> None:
+def _collate(call: Call, kind: str, settings: dict[str, Value], one: DictValue, since: int) -> None:
     tokenizer = _tokenizer(settings)
     collator = settings["data_collator"]
-    features, row = gathered(one, Size.symbol("batch_size"))
+    features, row = gathered(one, Size.symbol("batch_size"), since)
     if isinstance(collator, Constant) and collator.value is None:
         if tokenizer is None:
             used: Value = Reference(DEFAULT)

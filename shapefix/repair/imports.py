@@ -2,16 +2,80 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
-from shapefix.diagnostics import Edit, Import, Span
-from shapefix.repair.edits import Rows
+from shapefix.diagnostics import Edit, Fix, Import, Span
+from shapefix.repair.edits import Rows, apply
 from shapefix.repair.outline import Alias, ImportLine, Outline, outline
 
 
 class NameTaken(ValueError):
     """The name that an import would bind means something else in the file."""
+
+
+def import_edits(path: str, text: str, fix: Fix) -> tuple[Edit, ...]:
+    """The edits that bring the imports of a fix into text, and take out those that it leaves unused.
+
+    A new name takes the place of an old one of the same module. Raises what import_edit raises.
+    """
+    edits: list[Edit] = []
+    replaced: set[Import] = set()
+    for old in fix.unneeded:
+        found = _unused(text, fix, old)
+        if found is None:
+            continue
+        line, alias = found
+        new = next((w for w in fix.imports if w.name and w.module == old.module and w not in replaced), None)
+        if new is not None and new.name is not None and import_edit(path, text, new) is not None:
+            replaced.add(new)
+            edits.append(Edit(_span(path, alias), new.name))
+        else:
+            edits.append(_removed(path, text, line, alias))
+    needed = [import_edit(path, text, wanted) for wanted in fix.imports if wanted not in replaced]
+    return (*edits, *(edit for edit in needed if edit is not None))
+
+
+def _unused(text: str, fix: Fix, old: Import) -> tuple[ImportLine, Alias] | None:
+    """The one import of old in text, where nothing uses its name once the edits of the fix are made."""
+    after, done, _ = apply(text, [replace(fix, imports=(), unneeded=())])
+    lines = [line for line in outline(text).imports if line.module == old.module and line.direct]
+    found = [
+        (line, alias)
+        for line in lines
+        for alias in line.aliases
+        if alias.name == old.name and not alias.asname
+    ]
+    if not done or len(found) != 1:
+        return None
+    try:
+        tree = ast.parse(after.removeprefix("\ufeff"))
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    used = any(
+        (isinstance(node, ast.Name) and node.id == old.name)
+        or (isinstance(node, ast.Constant) and node.value == old.name)
+        for node in ast.walk(tree)
+    )
+    return None if used else found[0]
+
+
+def _span(path: str, alias: Alias) -> Span:
+    return Span(path, alias.row, alias.column, alias.end_row, alias.end_column)
+
+
+def _removed(path: str, text: str, line: ImportLine, alias: Alias) -> Edit:
+    """Without one of its names, or without the line where that is the only one."""
+    if len(line.aliases) == 1:
+        return Edit(Span(path, line.row, 1, line.end_row + 1, 1), "")
+    at = line.aliases.index(alias)
+    if at + 1 < len(line.aliases):
+        following = line.aliases[at + 1]
+        return Edit(Span(path, alias.row, alias.column, following.row, following.column), "")
+    before = line.aliases[at - 1]
+    return Edit(Span(path, before.end_row, before.end_column, alias.end_row, alias.end_column), "")
 
 
 def import_edit(path: str, text: str, wanted: Import) -> Edit | None:

@@ -107,7 +107,7 @@ def test_a_projects_collate_function_is_followed() -> None:
         for x, y in DataLoader(Words(), batch_size=4, collate_fn=collate):
             reveal(x)
         """
-    assert layouts(source) == ["(count, longest, 3) strides (3*longest, 3, 1)"]
+    assert layouts(source) == ["(batch_size, longest, 3) strides (3*longest, 3, 1)"]
 
 
 def test_an_unknown_collate_function_leaves_batches_unknown() -> None:

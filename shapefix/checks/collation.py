@@ -1,0 +1,335 @@
+"""SF301 and SF302: rows of different lengths that whoever makes the batch does not pad."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.checks import padded, rewrites
+from shapefix.checks.evidence import calls
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.run import Run
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity
+from shapefix.interpreter.batch_events import Collated
+from shapefix.interpreter.modules import Module, Place
+from shapefix.interpreter.rows import Origin, differs
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import (
+    Constant,
+    DictValue,
+    Integer,
+    LibraryObject,
+    ListValue,
+    Reference,
+    Text,
+    Value,
+)
+
+_PADS_INPUTS = {
+    "transformers.DataCollatorForLanguageModeling",
+    "transformers.DataCollatorWithPadding",
+}
+_LABELS = ("labels", "label", "label_ids")
+_CONDITION = "two rows of a batch differ in length"
+
+
+@rule(
+    "SF301",
+    "ragged-labels",
+    Severity.ERROR,
+    "labels of different lengths meet a collator that pads the inputs only",
+    Applicability.SAFE,
+    on=Collated,
+)
+def ragged_labels(event: Collated, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    kind = _padding_kind(event)
+    sample = event.sample
+    if kind is None or not isinstance(sample, DictValue) or _is_single(event):
+        return
+    for key in _LABELS:
+        row = sample.fields.get(key)
+        made = _origin(row)
+        if row is None or made is None:
+            continue
+        place = sample.written.get(key, event.place)
+        module = place.module
+        copy = f"; copied, {rewrites.line_of(place, module)}" if _is_copy(row, sample) else ""
+        collator = _collator_text(event, kind, module)
+        yield this.diagnostic(
+            place.span,
+            f"`{key}` rows have different lengths ({made.what}, {rewrites.line_of(made.place, module)}"
+            f"{copy}) and {collator} pads input_ids but not {key}: "
+            "ValueError at the first batch with two lengths",
+            evidence=[
+                *calls(event),
+                Evidence(made.place.span, f"{made.what}: each row keeps its own length"),
+                Evidence(place.span, f"`{key}` set here"),
+                Evidence(event.place.span, "collated here"),
+            ],
+            condition=_CONDITION,
+            fixes=_pad_labels(event, key, place),
+        )
+
+
+@rule(
+    "SF302",
+    "ragged-default-collation",
+    Severity.ERROR,
+    "rows of different lengths meet a default collation, which pads nothing",
+    Applicability.UNSAFE,
+    on=Collated,
+)
+def ragged_default_collation(event: Collated, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    default = _default_text(event)
+    if default is None or _is_single(event):
+        return
+    for key, row in _columns(event.sample):
+        made = _origin(row)
+        if made is None:
+            continue
+        place = _collation_place(event)
+        error = (
+            "RuntimeError" if event.consumer.startswith("torch.") and event.collator is None else "ValueError"
+        )
+        named = f"`{key}` rows" if key is not None else "rows"
+        yield this.diagnostic(
+            place.span,
+            f"{default} stacks {named} of different lengths ({made.what}, "
+            f"{rewrites.line_of(made.place, place.module)}): {error} at the first batch with two lengths",
+            evidence=[
+                *calls(event),
+                Evidence(made.place.span, f"{made.what}: each row keeps its own length"),
+                Evidence(event.place.span, "collated here"),
+            ],
+            condition=_CONDITION,
+            fixes=_pad_inputs(event, made, run),
+        )
+        return
+
+
+def _columns(sample: Value) -> Iterator[tuple[object, Value]]:
+    """The columns of a sample, or its parts, with their names where they have some."""
+    if isinstance(sample, DictValue):
+        yield from sample.fields.items()
+    else:
+        yield None, sample
+        for part in getattr(sample, "items", None) or ():
+            yield None, part
+
+
+def _origin(row: Value | None) -> Origin | None:
+    """Why the lengths of a row differ from sample to sample; None where they are not known to."""
+    symbol = differs(row)
+    return symbol.source if symbol is not None and isinstance(symbol.source, Origin) else None
+
+
+def _is_single(event: Collated) -> bool:
+    """Whether batches are known to hold one sample."""
+    node = event.place.node
+    size = None
+    if isinstance(node, cst.Call) and event.consumer == "torch.utils.data.DataLoader":
+        given = rewrites.argument(node, 1, "batch_size")
+        if given is None:
+            return rewrites.argument(node, 4, "batch_sampler") is None
+        size = given.value.value if isinstance(given.value, cst.Integer) else None
+    return size == "1"
+
+
+def _padding_kind(event: Collated) -> str | None:
+    """The collator that pads inputs and no labels; None for any other."""
+    collator = event.collator
+    if isinstance(collator, LibraryObject):
+        kind = collator.kind
+        padding = collator.fields.get("padding")
+        if isinstance(padding, Constant) and padding.value in (False, "do_not_pad"):
+            return None
+        return kind if kind in _PADS_INPUTS else None
+    if collator is None and event.consumer.startswith("transformers.") and event.tokenizer is not None:
+        return "transformers.DataCollatorWithPadding"
+    return None
+
+
+def _collator_text(event: Collated, kind: str, module: Module) -> str:
+    name = kind.rpartition(".")[2]
+    if isinstance(event.collator, LibraryObject) and event.collator.place is not None:
+        return f"`{name}` ({rewrites.line_of(event.collator.place, module)})"
+    trainer = event.consumer.rpartition(".")[2]
+    where = rewrites.line_of(event.place, module)
+    return f"`{name}` (the default of `{trainer}` with a tokenizer, {where})"
+
+
+def _default_text(event: Collated) -> str | None:
+    """What collates without padding, in the user's words; None for anything else."""
+    collator = event.collator
+    if isinstance(collator, Reference) and collator.name.endswith("default_data_collator"):
+        return "`default_data_collator`"
+    if isinstance(collator, LibraryObject) and collator.kind.endswith(".DefaultDataCollator"):
+        return "`DefaultDataCollator`"
+    if collator is not None:
+        return None
+    if event.consumer.startswith("torch."):
+        return "`DataLoader` without a collate_fn"
+    if event.consumer.startswith("transformers.") and event.tokenizer is None:
+        return f"`{event.consumer.rpartition('.')[2]}` without a tokenizer or data_collator"
+    return None
+
+
+def _collation_place(event: Collated) -> Place:
+    """The argument that names the collator, else the call that makes the batches."""
+    node = event.place.node
+    if isinstance(node, cst.Call) and event.collator is not None:
+        for name in ("data_collator", "collate_fn"):
+            given = rewrites.argument(node, 99, name)
+            if given is not None:
+                return Place(event.place.module, given)
+    return event.place
+
+
+def _is_copy(row: Value, sample: DictValue) -> bool:
+    """Whether labels hold the very items that input_ids hold."""
+    ids = sample.fields.get("input_ids")
+    return (
+        isinstance(row, ListValue)
+        and isinstance(ids, ListValue)
+        and isinstance(row.element, Integer)
+        and isinstance(ids.element, Integer)
+        and row.element.size == ids.element.size
+    )
+
+
+def _pad_labels(event: Collated, key: str, place: Place) -> list[Fix]:
+    module = place.module
+    collator = event.collator
+    if key != "labels":
+        return []
+    if isinstance(collator, LibraryObject):
+        made = collator.place
+        if made is None or made.module is not module or not isinstance(made.node, cst.Call):
+            return []
+        if _masks(collator):
+            return _without_labels(place)
+        edits = _seq2seq_call(module, made.node)
+        old = collator.kind.rpartition(".")[2]
+    else:
+        if event.place.module is not module or not isinstance(event.place.node, cst.Call):
+            return []
+        edits = _seq2seq_argument(module, event.place.node)
+        old = ""
+    if not edits:
+        return []
+    node = made.node if isinstance(collator, LibraryObject) and made is not None else None
+    qualified = isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute)
+    package = "transformers"
+    return [
+        Fix(
+            Applicability.SAFE,
+            "use `DataCollatorForSeq2Seq`, which pads labels with -100, too",
+            tuple(edits),
+            () if qualified else (Import(package, "DataCollatorForSeq2Seq"),),
+            (Import(package, old),) if old and not qualified else (),
+        )
+    ]
+
+
+def _masks(collator: LibraryObject) -> bool:
+    mlm = collator.fields.get("mlm")
+    return collator.kind.endswith("LanguageModeling") and isinstance(mlm, Constant) and mlm.value is True
+
+
+def _without_labels(place: Place) -> list[Fix]:
+    edit = rewrites.without_statement(place)
+    if edit is None:
+        return []
+    message = "leave the labels out: `DataCollatorForLanguageModeling` makes them"
+    return [Fix(Applicability.SAFE, message, (edit,))]
+
+
+_KEPT = ("tokenizer", "padding", "max_length", "pad_to_multiple_of", "return_tensors")
+
+
+def _seq2seq_call(module: Module, call: cst.Call) -> list[Edit]:
+    """The edits that make a collator of the call's one, its own arguments kept where they fit."""
+    if not call.args or any(argument.star for argument in call.args):
+        return []
+    edits = [rewrites.renamed(module, call.func, "DataCollatorForSeq2Seq")]
+    added = "label_pad_token_id=-100"
+    stands = False
+    for index, argument in enumerate(call.args):
+        name = (
+            argument.keyword.value
+            if argument.keyword is not None
+            else ("tokenizer", "mlm")[index : index + 1]
+        )
+        name = name if isinstance(name, str) else name[0] if name else ""
+        if argument.keyword is None and index == 1 and "LanguageModeling" not in module.code(call.func):
+            return []
+        if name in _KEPT:
+            continue
+        if index == 0 or (argument.keyword is None and index > 1):
+            return []
+        if stands:
+            edits.append(rewrites.dropped(module, call, argument))
+        else:
+            edits.append(rewrites.replaced(module, argument, added))
+            stands = True
+    if not stands:
+        edits.append(rewrites.behind(module, call.args[0], added))
+    return edits
+
+
+def _seq2seq_argument(module: Module, call: cst.Call) -> list[Edit]:
+    """The edit that hands a trainer the collator, for the tokenizer that it is given."""
+    for name in ("processing_class", "tokenizer"):
+        given = rewrites.argument(call, 99, name)
+        if given is not None:
+            tokenizer = module.code(given.value)
+            made = f"data_collator=DataCollatorForSeq2Seq({tokenizer}, label_pad_token_id=-100)"
+            return [rewrites.appended(module, call, made)]
+    return []
+
+
+def _pad_inputs(event: Collated, made: Origin, run: Run) -> list[Fix]:
+    call, module = event.place.node, event.place.module
+    if not event.consumer or not isinstance(call, cst.Call) or any(given.star for given in call.args):
+        return []
+    keyword = "collate_fn" if event.consumer.startswith("torch.") else "data_collator"
+    if not isinstance(event.sample, DictValue):
+        return _pad_sequence(event, module, call, keyword)
+    tokenizer = padded.tokenizer_at(event.place, made, run)
+    if tokenizer is None or not padded.has_pad_token(made, run):
+        return []
+    if keyword == "collate_fn" and any(isinstance(value, Text) for value in event.sample.fields.values()):
+        return []
+    labels = any(_origin(event.sample.fields.get(key)) is not None for key in _LABELS)
+    name = "DataCollatorForSeq2Seq" if labels else "DataCollatorWithPadding"
+    arguments = f"{tokenizer}, label_pad_token_id=-100" if labels else tokenizer
+    code = f"{keyword}={name}({arguments})"
+    given = rewrites.argument(call, 99, keyword)
+    edit = rewrites.appended(module, call, code) if given is None else rewrites.replaced(module, given, code)
+    old = rewrites.argument_name(given)
+    return [
+        Fix(
+            Applicability.SAFE,
+            f"collate with `{name}`, which pads",
+            (edit,),
+            (Import("transformers", name),),
+            (Import("transformers", old),) if old else (),
+        )
+    ]
+
+
+def _pad_sequence(event: Collated, module: Module, call: cst.Call, keyword: str) -> list[Fix]:
+    """A collate function for samples that are one row each."""
+    row = event.sample
+    if not (isinstance(row, TensorValue) and row.layout is not None and row.layout.rank == 1):
+        return []
+    code = f"{keyword}=lambda rows: pad_sequence(rows, batch_first=True, padding_value=0)"
+    return [
+        Fix(
+            Applicability.UNSAFE,
+            "pad the rows with 0, if that is no token of its own",
+            (rewrites.appended(module, call, code),),
+            (Import("torch.nn.utils.rnn", "pad_sequence"),),
+        )
+    ]

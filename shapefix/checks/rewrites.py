@@ -1,0 +1,122 @@
+"""Edits of statements and calls, written as a person would have written them."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from shapefix.diagnostics import Edit, Span
+from shapefix.interpreter.modules import Module, Place, children
+
+
+def line_of(place: Place, seen_from: Module) -> str:
+    """`line 9` of the file that the reader looks at, `data.py:9` of another one."""
+    span = place.span
+    if place.module is seen_from:
+        return f"line {span.row}"
+    return f"{span.path.replace(chr(92), '/').rpartition('/')[2]}:{span.row}"
+
+
+def enclosing(module: Module, node: cst.CSTNode) -> list[cst.CSTNode]:
+    """The nodes around node, outermost first, node itself last; empty where it is not of this module."""
+    return _path(module.tree, node) or []
+
+
+def _path(root: cst.CSTNode, node: cst.CSTNode) -> list[cst.CSTNode] | None:
+    if root is node:
+        return [root]
+    for child in children(root):
+        found = _path(child, node)
+        if found is not None:
+            return [root, *found]
+    return None
+
+
+def without_statement(place: Place) -> Edit | None:
+    """The edit that removes the line of a simple statement; None where a block would be left empty."""
+    around = enclosing(place.module, place.node)
+    line = next((node for node in reversed(around) if isinstance(node, cst.SimpleStatementLine)), None)
+    if line is None or len(line.body) != 1:
+        return None
+    block = around[around.index(line) - 1]
+    if isinstance(block, (cst.IndentedBlock, cst.Module)) and len(block.body) < 2:
+        return None
+    span = place.module.span(line)
+    return Edit(Span(span.path, span.row, 1, span.end_row + 1, 1), "")
+
+
+def after_statement(place: Place, code: str) -> Edit | None:
+    """The edit that puts a line of code behind the simple statement that place stands in."""
+    around = enclosing(place.module, place.node)
+    line = next((node for node in reversed(around) if isinstance(node, cst.SimpleStatementLine)), None)
+    if line is None:
+        return None
+    span = place.module.span(line)
+    rows = place.module.text.split("\n")
+    first = rows[span.row - 1]
+    indent = first[: len(first) - len(first.lstrip())]
+    end = Span(span.path, span.end_row, span.end_column, span.end_row, span.end_column)
+    behind = rows[span.end_row - 1][span.end_column - 1 :]
+    if behind.strip():
+        # Behind a comment, or another statement, nothing can be put on the same line.
+        column = len(rows[span.end_row - 1].rstrip("\r")) + 1
+        end = Span(span.path, span.end_row, column, span.end_row, column)
+    return Edit(end, f"\n{indent}{code}")
+
+
+def renamed(module: Module, function: cst.BaseExpression, name: str) -> Edit:
+    """The edit that calls another function of the same namespace."""
+    last = function.attr if isinstance(function, cst.Attribute) else function
+    return Edit(module.span(last), name)
+
+
+def appended(module: Module, call: cst.Call, argument: str) -> Edit:
+    """The edit that adds an argument to a call, behind all others."""
+    if not call.args:
+        span = module.span(call)
+        return Edit(
+            Span(span.path, span.end_row, span.end_column - 1, span.end_row, span.end_column - 1), argument
+        )
+    last = call.args[-1]
+    span = module.span(last.value)
+    end = Span(span.path, span.end_row, span.end_column, span.end_row, span.end_column)
+    start = module.span(last)
+    row = module.text.split("\n")[start.row - 1]
+    margin = row[: start.column - 1]
+    on_own_line = not margin.strip() and start.row != module.span(call).row
+    return Edit(end, f",\n{margin}{argument}" if on_own_line else f", {argument}")
+
+
+def behind(module: Module, argument: cst.Arg, text: str) -> Edit:
+    """The edit that adds an argument behind another one."""
+    span = module.span(argument.value)
+    return Edit(Span(span.path, span.end_row, span.end_column, span.end_row, span.end_column), f", {text}")
+
+
+def replaced(module: Module, argument: cst.Arg, text: str) -> Edit:
+    """The edit that puts another argument in the place of one."""
+    start, end = module.span(argument), module.span(argument.value)
+    return Edit(Span(start.path, start.row, start.column, end.end_row, end.end_column), text)
+
+
+def dropped(module: Module, call: cst.Call, argument: cst.Arg) -> Edit:
+    """The edit that takes an argument, which is not the first one, out of a call."""
+    before = call.args[call.args.index(argument) - 1]
+    start, end = module.span(before.value), module.span(argument.value)
+    return Edit(Span(start.path, start.end_row, start.end_column, end.end_row, end.end_column), "")
+
+
+def argument(call: cst.Call, position: int, name: str) -> cst.Arg | None:
+    """The argument of a call at this position or of this name."""
+    for index, given in enumerate(call.args):
+        if given.star:
+            return None
+        if given.keyword is not None and given.keyword.value == name:
+            return given
+        if given.keyword is None and index == position:
+            return given
+    return None
+
+
+def argument_name(given: cst.Arg | None) -> str:
+    """The plain name that is handed over, empty where it is something else."""
+    return given.value.value if given is not None and isinstance(given.value, cst.Name) else ""
