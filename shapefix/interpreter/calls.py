@@ -101,9 +101,11 @@ def evaluate_arguments(ev: Evaluator, node: cst.Call) -> Arguments:
         elif argument.star == "**":
             if isinstance(value, DictValue):
                 arguments.unpacked = (*arguments.unpacked, value)
-                arguments.keywords.update(
-                    (key, item) for key, item in value.fields.items() if isinstance(key, str)
-                )
+                for key, item in value.fields.items():
+                    if ev.journal.is_doubtful(value.fields, key):
+                        arguments.open = True
+                    elif isinstance(key, str):
+                        arguments.keywords[key] = item
                 arguments.open = arguments.open or not value.closed
             else:
                 arguments.open = True

@@ -13,7 +13,7 @@ from shapefix.interpreter.axes import axes_of, now, renewed
 from shapefix.interpreter.calls import evaluate_call
 from shapefix.interpreter.evaluator import Evaluator, expression
 from shapefix.interpreter.functions import default_values
-from shapefix.interpreter.iteration import each, is_unrolled, iterate
+from shapefix.interpreter.iteration import Entries, certain_keys, each, is_complete, iterate, some, unrolled
 from shapefix.interpreter.joins import join, without_length
 from shapefix.interpreter.names import glance, look_up, resolved
 from shapefix.interpreter.scopes import UNCHANGED, Scope
@@ -130,9 +130,11 @@ def dictionary(ev: Evaluator, node: cst.Dict) -> Value:
         if isinstance(element, cst.StarredDictElement):
             value = resolved(ev, value)
             if isinstance(value, DictValue):
-                result.fields.update(value.fields)
+                # What is only perhaps there may leave what an earlier entry says, or not.
+                keys = certain_keys(ev, value)
+                result.fields.update((key, value.fields[key]) for key in keys)
                 result.written.update(value.written)
-                result.closed = result.closed and value.closed
+                result.closed = result.closed and is_complete(ev, value)
             else:
                 result.closed = False
             continue
@@ -284,7 +286,7 @@ def comprehension(ev: Evaluator, node: cst.ListComp | cst.SetComp | cst.Generato
     results: list[Value] = []
     since = now()
     over: list[Value] = []
-    exact = _comprehend(ev, node.for_in, lambda: results.append(ev.evaluate(node.elt)), over)
+    exact = _comprehend(ev, node.for_in, lambda _: results.append(ev.evaluate(node.elt)), over)
     if exact:
         return ListValue(tuple(results))
     element = without_length(Contents(tuple(results))).element
@@ -301,24 +303,31 @@ def comprehension(ev: Evaluator, node: cst.ListComp | cst.SetComp | cst.Generato
 @expression(cst.DictComp)
 def dict_comprehension(ev: Evaluator, node: cst.DictComp) -> Value:
     result = DictValue({})
+    over: list[Value] = []
 
-    def add() -> None:
+    def add(certain: bool) -> None:
         key = ev.evaluate(node.key)
         value = ev.evaluate(node.value)
-        if isinstance(key, Constant):
-            result.fields[key.value] = value
-        else:
+        if not isinstance(key, Constant):
             result.closed = False
+            return
+        result.fields[key.value] = value
+        sources = [entries.owner.written for entries in over if isinstance(entries, Entries)]
+        places = [written[key.value] for written in sources if key.value in written]
+        result.written[key.value] = places[0] if places else ev.place(node.key)
+        if not certain:
+            ev.journal.doubt(result.fields, key.value)
 
-    if not _comprehend(ev, node.for_in, add, []):
+    if not _comprehend(ev, node.for_in, add, over):
         result.closed = False
     return result
 
 
-def _comprehend(ev: Evaluator, loop: cst.CompFor, produce: Callable[[], None], over: list[Value]) -> bool:
+def _comprehend(ev: Evaluator, loop: cst.CompFor, produce: Callable[[bool], None], over: list[Value]) -> bool:
     """Run produce for the items of the loop; False where their number or choice is not known.
 
-    What is iterated over is put into over, outermost first.
+    produce is told whether the item is there on every path. What is iterated over is put into over,
+    outermost first.
     """
     scope = Scope(ev.frame.scope, comprehension=True)
     ev.frame.scope, around = scope, ev.frame.scope
@@ -329,14 +338,18 @@ def _comprehend(ev: Evaluator, loop: cst.CompFor, produce: Callable[[], None], o
 
 
 def _run_comprehension(
-    ev: Evaluator, loop: cst.CompFor, produce: Callable[[], None], over: list[Value]
+    ev: Evaluator,
+    loop: cst.CompFor,
+    produce: Callable[[bool], None],
+    over: list[Value],
+    certain: bool = True,
 ) -> bool:
     iterable = iterate(ev, ev.evaluate(loop.iter), loop.iter)
     over.append(iterable)
-    items = elements(iterable)
-    exact = is_unrolled(ev, items)
-    values = items if exact and items is not None else (each(ev, iterable),)
-    for value in values:
+    items = unrolled(ev, iterable)
+    exact = items is not None
+    several = some(ev, iterable) if items is None else items
+    for position, value in enumerate(several if exact else (*several, each(ev, iterable))):
         bind(ev, loop.target, value)
         chosen: bool | None = True
         for condition in loop.ifs:
@@ -348,8 +361,9 @@ def _run_comprehension(
             continue
         if chosen is None:
             exact = False
+        there = certain and chosen is True and position < len(several)
         if loop.inner_for_in is not None:
-            exact = _run_comprehension(ev, loop.inner_for_in, produce, over) and exact
+            exact = _run_comprehension(ev, loop.inner_for_in, produce, over, there) and exact
         else:
-            produce()
+            produce(there)
     return exact

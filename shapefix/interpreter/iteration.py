@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import libcst as cst
 
 from shapefix.interpreter.calls import Arguments, Call, call_method
@@ -27,16 +29,53 @@ from shapefix.interpreter.values import (
 
 UNROLLED = 8
 """Loops over at most this many known items run item by item."""
+UNROLLED_ENTRIES = 32
+"""The same for loops over a dictionary: what they do to a key matters, and no two keys mean the same."""
 
 
-def is_unrolled(ev: Evaluator, items: tuple[Value, ...] | None) -> bool:
-    """Whether a loop over these items is run item by item; loops in loops in loops must end, too."""
-    if items is None or len(items) > UNROLLED:
-        return False
+class Entries(ListValue):
+    """The keys, values or items of a dictionary, in order; known are those that are certainly there.
+
+    It has items only where these are all of them.
+    """
+
+    __slots__ = ("known", "owner")
+
+    def __init__(self, owner: DictValue, known: tuple[Value, ...], complete: bool, element: Value) -> None:
+        super().__init__(known if complete else None, None if complete else element)
+        self.owner = owner
+        self.known = known
+
+
+def certain_keys(ev: Evaluator, owner: DictValue) -> list[Any]:
+    """The keys that a dictionary has on every path."""
+    return [key for key in owner.fields if not ev.journal.is_doubtful(owner.fields, key)]
+
+
+def is_complete(ev: Evaluator, owner: DictValue) -> bool:
+    """Whether the keys that are known are all there, and are all."""
+    return owner.closed and len(certain_keys(ev, owner)) == len(owner.fields)
+
+
+def unrolled(ev: Evaluator, iterable: Value) -> tuple[Value, ...] | None:
+    """The items that a loop runs over one by one; None where it is run once for all of them.
+
+    Loops in loops in loops must end, too.
+    """
+    items = elements(iterable)
+    most = UNROLLED_ENTRIES if isinstance(iterable, Entries) else UNROLLED
+    if items is None or len(items) > most:
+        return None
     if ev.steps > ev.allowance:
         ev.bounded += 1
-        return False
-    return True
+        return None
+    return items
+
+
+def some(ev: Evaluator, iterable: Value) -> tuple[Value, ...]:
+    """The entries of a dictionary that are certainly there, where a comprehension also sees others."""
+    known = iterable.known if isinstance(iterable, Entries) else ()
+    return known if len(known) <= UNROLLED_ENTRIES and ev.steps <= ev.allowance else ()
 
 
 def iterate(ev: Evaluator, iterable: Value, node: cst.CSTNode) -> Value:
@@ -44,8 +83,14 @@ def iterate(ev: Evaluator, iterable: Value, node: cst.CSTNode) -> Value:
     if isinstance(iterable, (TupleValue, ListValue)):
         return iterable
     if isinstance(iterable, DictValue):
-        keys = tuple(Constant(key) for key in iterable.fields)
-        return ListValue(keys) if iterable.closed else ListValue(None, TEXT)
+        keys = certain_keys(ev, iterable)
+        named = all(type(key) is str for key in iterable.fields)
+        return Entries(
+            iterable,
+            tuple(map(Constant, keys)),
+            is_complete(ev, iterable),
+            TEXT if named else Unknown(),
+        )
     if isinstance(iterable, LibraryObject):
         method = ev.library.method(iterable.kind, "__iter__")
         if method is not None:

@@ -9,18 +9,18 @@ import libcst as cst
 from shapefix.interpreter.axes import axes_of, now
 from shapefix.interpreter.carried import Carried, may_break
 from shapefix.interpreter.evaluator import Evaluator, Flow, Loop, statement
-from shapefix.interpreter.iteration import each, is_unrolled, iterate
+from shapefix.interpreter.iteration import each, iterate, unrolled
 from shapefix.interpreter.scopes import UNCHANGED, Changes
 from shapefix.interpreter.targets import bind
 from shapefix.interpreter.truth import truth
-from shapefix.interpreter.values import NONE, Axis, Value, elements
+from shapefix.interpreter.values import NONE, Axis, Value
 
 
 @statement(cst.For)
 def for_loop(ev: Evaluator, node: cst.For) -> int:
     iterable = iterate(ev, ev.evaluate(node.iter), node.iter)
-    items = elements(iterable)
-    if items is not None and is_unrolled(ev, items):
+    items = unrolled(ev, iterable)
+    if items is not None:
         return _unrolled(ev, node, items)
 
     def run() -> int:

@@ -97,6 +97,10 @@ class Journal:
         """Whether key, which stands in container, may as well not be there."""
         return id(container) in self.doubtful and key in self.doubtful[id(container)][1]
 
+    def doubt(self, container: Container, key: Any) -> None:
+        """Take note that key, which stands in container, may as well not be there."""
+        self.doubtful.setdefault(id(container), (container, set()))[1].add(key)
+
     def begin(self) -> None:
         self._logs.append({})
 
@@ -160,5 +164,5 @@ class Journal:
             if value is not MISSING and value is not after:
                 after = value if after is MISSING else join(after, value)
         if missing and after is not MISSING and type(container) is dict:
-            self.doubtful.setdefault(id(container), (container, set()))[1].add(key)
+            self.doubt(container, key)
         return after

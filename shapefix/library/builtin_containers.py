@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.iteration import each, iterate
+from shapefix.interpreter.iteration import Entries, certain_keys, each, is_complete, iterate
 from shapefix.interpreter.joins import join, join_contents, without_length
 from shapefix.interpreter.tensor_values import Shape
 from shapefix.interpreter.values import (
@@ -24,6 +26,7 @@ from shapefix.interpreter.values import (
 from shapefix.library.registry import function
 from shapefix.tensors.polynomials import Size
 
+NOTHING: Mapping[str, Value] = {}
 LONGEST = 10_000
 """Lists of more items than this are not kept item by item."""
 
@@ -51,8 +54,7 @@ def dictionary(call: Call) -> Value:
     fields: dict[object, Value] = {}
     closed = not call.arguments.open
     if isinstance(given, DictValue):
-        fields.update({**given.fields, **call.arguments.keywords})
-        return DictValue(fields, closed and given.closed, absent=given.absent, written=given.written)
+        return _copied(call, given, call.arguments.keywords, closed)
     if given is not None:
         closed = False
         pairs = elements(given)
@@ -62,6 +64,16 @@ def dictionary(call: Call) -> Value:
             fields.update((key.value, item) for key, item in keyed if isinstance(key, Constant))
     fields.update(call.arguments.keywords)
     return DictValue(fields, closed)
+
+
+def _copied(
+    call: Call, given: DictValue, more: Mapping[str, Value] = NOTHING, closed: bool = True
+) -> DictValue:
+    """A plain dictionary of what is certainly in another one, and of more."""
+    fields = {key: given.fields[key] for key in certain_keys(call.ev, given)}
+    closed = closed and is_complete(call.ev, given)
+    written = {**given.written, **dict.fromkeys(more, call.place)}
+    return DictValue({**fields, **more}, closed, absent=given.absent, written=written)
 
 
 @function("builtins.list.append", "builtins.list.extend", "builtins.list.insert")
@@ -111,39 +123,28 @@ def shrink(call: Call) -> Value:
     return element if call.name.endswith(".pop") else NONE
 
 
-def is_complete(call: Call, owner: DictValue) -> bool:
-    """Whether the keys that are known are all there, and are all."""
-    return owner.closed and not any(call.ev.journal.is_doubtful(owner.fields, key) for key in owner.fields)
-
-
 @function("builtins.dict.items")
 def items_(call: Call) -> Value:
     owner = call.receiver
-    if isinstance(owner, DictValue) and is_complete(call, owner):
-        return ListValue(tuple(TupleValue((Constant(k), v)) for k, v in owner.fields.items()))
-    return ListValue(None, TupleValue((TEXT if _has_names(owner) else Unknown(), Unknown())))
-
-
-def _has_names(owner: Value | None) -> bool:
-    return (
-        isinstance(owner, DictValue) and bool(owner.fields) and all(type(key) is str for key in owner.fields)
-    )
+    if not isinstance(owner, DictValue):
+        return ListValue(None, TupleValue((Unknown(), Unknown())))
+    known = tuple(TupleValue((Constant(k), owner.fields[k])) for k in certain_keys(call.ev, owner))
+    key = TEXT if owner.fields and all(type(key) is str for key in owner.fields) else Unknown()
+    return Entries(owner, known, is_complete(call.ev, owner), TupleValue((key, Unknown())))
 
 
 @function("builtins.dict.keys")
 def keys(call: Call) -> Value:
-    owner = call.receiver
-    if isinstance(owner, DictValue) and is_complete(call, owner):
-        return ListValue(tuple(Constant(k) for k in owner.fields))
-    return ListValue(None)
+    return iterate(call.ev, call.receiver, call.place.node) if call.receiver is not None else Unknown()
 
 
 @function("builtins.dict.values")
 def values(call: Call) -> Value:
     owner = call.receiver
-    if isinstance(owner, DictValue) and is_complete(call, owner):
-        return ListValue(tuple(owner.fields.values()))
-    return ListValue(None)
+    if not isinstance(owner, DictValue):
+        return ListValue(None)
+    known = tuple(owner.fields[key] for key in certain_keys(call.ev, owner))
+    return Entries(owner, known, is_complete(call.ev, owner), Unknown())
 
 
 @function("builtins.dict.get", "builtins.dict.pop", "builtins.dict.setdefault")
@@ -172,12 +173,12 @@ def update(call: Call) -> Value:
     owner, other = call.receiver, call.value(0)
     if isinstance(owner, DictValue):
         if isinstance(other, DictValue):
-            for key, value in other.fields.items():
-                call.ev.journal.write(owner.fields, key, value)
+            for key in certain_keys(call.ev, other):
+                call.ev.journal.write(owner.fields, key, other.fields[key])
             owner.written.update(other.written)
-        if other is not None and not (isinstance(other, DictValue) and other.closed):
-            given = other.fields if isinstance(other, DictValue) else {}
-            for key in owner.fields.keys() - given.keys():
+        if other is not None and not (isinstance(other, DictValue) and is_complete(call.ev, other)):
+            given = certain_keys(call.ev, other) if isinstance(other, DictValue) else ()
+            for key in owner.fields.keys() - set(given):
                 call.ev.journal.write(owner.fields, key, Unknown())
             owner.closed = False
         for name, value in call.arguments.keywords.items():
@@ -193,7 +194,9 @@ def duplicate(call: Call) -> Value:
     if isinstance(value, ListValue):
         return ListValue.of(value.contents)
     if isinstance(value, DictValue):
-        return DictValue(dict(value.fields), value.closed, value.kind, value.absent, value.written)
+        copy = _copied(call, value)
+        copy.kind = value.kind
+        return copy
     return value if isinstance(value, (Constant, Integer, TupleValue, Text)) else Unknown()
 
 

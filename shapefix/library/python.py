@@ -7,7 +7,7 @@ from shapefix.interpreter.axes import axes_of, now, renewed
 from shapefix.interpreter.calls import Arguments, Call, call_value
 from shapefix.interpreter.classes import lineage
 from shapefix.interpreter.events import Revealed
-from shapefix.interpreter.iteration import each, iterate
+from shapefix.interpreter.iteration import each, is_complete, iterate
 from shapefix.interpreter.joins import join
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
@@ -32,7 +32,6 @@ from shapefix.interpreter.values import (
     elements,
     integer,
 )
-from shapefix.library.builtin_containers import is_complete
 from shapefix.library.registry import derives, function, method
 from shapefix.tensors.sizes import Size, Stepped, at_least
 
@@ -65,7 +64,7 @@ def length(call: Call) -> Value:
         return Constant(len(items))
     if isinstance(value, ListValue) and value.length is not None:
         return integer(value.length)
-    if isinstance(value, DictValue) and is_complete(call, value):
+    if isinstance(value, DictValue) and is_complete(call.ev, value):
         return Constant(len(value.fields))
     if isinstance(value, TensorValue):
         return integer(value.size(0)) if value.layout is None or value.layout.rank else Unknown()
