@@ -22,9 +22,11 @@ from shapefix.interpreter.values import (
     as_size,
 )
 from shapefix.tensors.layout import Layout, unknown_strides
-from shapefix.tensors.sizes import Size, lowest
-from shapefix.tensors.symbols import UNBOUNDED
+from shapefix.tensors.sizes import Size, Varying, every_symbol, lowest
+from shapefix.tensors.symbols import UNBOUNDED, Masked
 
+MASK = -100
+"""What the losses of torch ignore."""
 DEEPEST = 8
 """Containers inside containers are joined this far; a list may hold itself."""
 
@@ -59,8 +61,21 @@ def join_contents(left: Contents, right: Contents, depth: int = 0) -> Contents:
     for value in (*(items or ()), *(others or ()), right.element):
         if value is not None and value is not element:
             element = value if element is None else _join_items(element, value, depth)
-    same = left.length is not None and left.length == right.length
-    return Contents(None, element, left.length if same else None, axes)
+    return Contents(None, element, join_lengths(left.length, right.length), axes)
+
+
+def join_lengths(left: Size | None, right: Size | None) -> Size | None:
+    """The length of a list that has one of two lengths; what varies either way varies."""
+    if left is None or right is None or left == right:
+        return left if left == right else None
+    one, other = _varying_in(left), _varying_in(right)
+    if one is None or other is None or one.axis is not other.axis:
+        return None
+    return Size.from_symbol(Varying("length", one.axis, one.source))
+
+
+def _varying_in(size: Size) -> Varying | None:
+    return next((symbol for symbol in every_symbol(size) if isinstance(symbol, Varying)), None)
 
 
 def _join_items(left: Value, right: Value, depth: int) -> Value:
@@ -69,6 +84,8 @@ def _join_items(left: Value, right: Value, depth: int) -> Value:
         sizes = [size for size in (as_size(left), as_size(right)) if size is not None]
         if sizes[0] == sizes[1]:
             return left
+        if any(size.value == MASK or isinstance(size.only_symbol, Masked) for size in sizes):
+            return Integer(Size.from_symbol(Masked("label", UNBOUNDED)))
         least = min(max(lowest(size), UNBOUNDED) for size in sizes)
         return Integer(Size.symbol("n", least=min(least, 1)))
     return _join_values(left, right, depth)

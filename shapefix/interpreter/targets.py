@@ -138,7 +138,8 @@ def _with_item(before: Contents, index: Value, value: Value) -> Contents:
     at = index.value if isinstance(index, Constant) and isinstance(index.value, int) else None
     if isinstance(index, Slice):
         # It may grow or shrink.
-        return Contents(None, None, None, before.axes)
+        added = value.contents if isinstance(value, ListValue) else Contents(None)
+        return Contents(None, without_length(join_contents(before, added)).element, None, before.axes)
     if items is not None and at is not None:
         if not -len(items) <= at < len(items):
             return before

@@ -145,7 +145,7 @@ def _unknown_number(data: ListValue) -> list[Size] | None:
     inner = _nested_sizes(data.element)
     if inner is None or any(varying(size, data.axes) is not None for size in inner):
         return None
-    return [data.length if data.length is not None else Size.symbol("n", least=0), *inner]
+    return [data.length if data.length is not None else Size.symbol("rows", least=0), *inner]
 
 
 def _leaf_dtype(data: Value | None) -> str | None:

@@ -83,3 +83,9 @@ class Stepped(Symbol):
         self.start = start
         self.stop = stop
         self.step = step
+
+
+class Masked(Symbol):
+    """Any one of labels some of which are -100, the others ids."""
+
+    __slots__ = ()

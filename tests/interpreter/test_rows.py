@@ -1,0 +1,84 @@
+"""How long lists are, and which of them differ from item to item."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from revealed import holds
+
+
+def test_lengths_of_lists_that_are_put_together(tmp_path: Path) -> None:
+    holds(
+        """
+        def f(n, k):
+            ids = [7] * n
+            mask = [1] * k
+            reveal(len(ids + mask))  # n + k
+            reveal(len([0] + ids))  # n + 1
+            reveal(len(ids[1:]))  # n - 1
+            reveal(len(ids[:-1]))  # n - 1
+            reveal(len(ids[:k]))  # min(n, k)
+            reveal(len(list(ids)))  # n
+            reveal(len(ids.copy()))  # n
+            reveal(len([x + 1 for x in ids]))  # n
+            reveal(len([x for x in ids if x]))  # unknown
+            reveal(len(ids[:k] + [0] * (n - len(ids[:k]))))  # n
+            ids.append(3)
+            reveal(len(ids))  # n + 1
+            ids.extend(mask)
+            reveal(len(ids))  # n + k + 1
+        """,
+        tmp_path,
+    )
+
+
+def test_a_tensor_of_rows_of_one_length(tmp_path: Path) -> None:
+    holds(
+        """
+        import torch
+
+        def collate(n, k, features):
+            rows = []
+            for feature in features:
+                rows.append([0] * n + [1] * k)
+            reveal(torch.tensor(rows))  # i64[rows, n + k]
+            reveal(torch.tensor([[1] * 3 for feature in features]))  # i64[rows, 3]
+            reveal(torch.stack([torch.tensor([1] * n) for feature in features]))  # i64[stacked, n]
+        """,
+        tmp_path,
+    )
+
+
+def test_what_a_list_holds_after_a_loop_over_unknown_items(tmp_path: Path) -> None:
+    holds(
+        """
+        import torch
+
+        def f(items):
+            found = []
+            seen = {"ids": []}
+            for item in items:
+                found.append(torch.zeros(3, 4))
+                seen["ids"].append(torch.zeros(5))
+            reveal(found[0])  # f32[3, 4]
+            reveal(seen["ids"][0])  # f32[5]
+            found.append(torch.zeros(2, 4))
+            reveal(found[0])  # f32[...]
+        """,
+        tmp_path,
+    )
+
+
+def test_chunks_of_a_list(tmp_path: Path) -> None:
+    holds(
+        """
+        def f(total, block_size):
+            ids = [1] * total
+            whole = (total // block_size) * block_size
+            even = [ids[i : i + block_size] for i in range(0, whole, block_size)]
+            reveal(len(even[0]))  # block_size
+            ragged = [ids[i : i + block_size] for i in range(0, total, block_size)]
+            reveal(len(ragged[0]))  # chunk
+        """,
+        tmp_path,
+    )
