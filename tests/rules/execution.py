@@ -13,6 +13,7 @@ from types import CodeType
 from unittest import mock
 
 import torch
+from tiny import tiny_datasets, tiny_things
 
 EXAMPLE, RUN = "<example>", "<run>"
 
@@ -57,17 +58,6 @@ def _line_in_example(error: BaseException) -> int:
 
 
 @contextlib.contextmanager
-def small_models() -> Iterator[None]:
-    """from_pretrained gives a tiny model with random weights, and nothing is downloaded."""
-    import transformers
-
-    config = transformers.GPT2Config(n_layer=1, n_embd=8, n_head=2, vocab_size=100, n_positions=32)
-    model = transformers.AutoModelForCausalLM.from_config(config).eval()
-    with mock.patch.object(transformers.AutoModelForCausalLM, "from_pretrained", return_value=model):
-        yield
-
-
-@contextlib.contextmanager
 def refusals_noted(refused: dict[int, list[Layout]]) -> Iterator[None]:
     """While open, every view that torch refuses is noted by the line of the example that asked for it."""
 
@@ -100,7 +90,9 @@ def execute(text: str, run: str = "", reveal: Callable[[torch.Tensor], object] =
         warnings.simplefilter("ignore")
         stack.enter_context(refusals_noted(ran.refused))
         if "transformers" in text:
-            stack.enter_context(small_models())
+            stack.enter_context(tiny_things())
+        if "datasets" in text:
+            stack.enter_context(tiny_datasets())
         for source, filename in ((text, EXAMPLE), (run, RUN)):
             for line, code in _statements(source, filename):
                 try:
