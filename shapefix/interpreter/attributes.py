@@ -17,9 +17,11 @@ from shapefix.interpreter.values import (
     FunctionValue,
     Imported,
     InstanceValue,
+    Integer,
     LibraryObject,
     ListValue,
     ModuleValue,
+    Number,
     Reference,
     Text,
     TupleValue,
@@ -28,6 +30,10 @@ from shapefix.interpreter.values import (
 )
 
 TENSOR = "torch.Tensor"
+NUMBER_OR_NONE = "builtins.int"
+"""The class under which the methods of numbers and of None are looked up: those that they lack."""
+MOVES = frozenset({"to", "cuda"})
+"""The methods that send a tensor to a device."""
 _SAME_FOR_ARRAYS = frozenset({"shape", "ndim", "T"})
 
 
@@ -72,6 +78,9 @@ def attribute(ev: Evaluator, owner: Value, name: str, node: cst.CSTNode) -> Valu
         return BoundMethod(owner, Reference(f"torch.Size.{name}"))
     if isinstance(owner, Text) or (isinstance(owner, Constant) and isinstance(owner.value, str)):
         return BoundMethod(owner, Reference(f"builtins.str.{name}"))
+    if name in MOVES and isinstance(owner, (Constant, Integer, Number)):
+        # Of any other attribute the member of an enumeration may be meant.
+        return BoundMethod(owner, Reference(f"{NUMBER_OR_NONE}.{name}"))
     return Unknown(name)
 
 

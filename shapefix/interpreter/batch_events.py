@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import libcst as cst
+
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.values import DictValue, LibraryObject, Value
@@ -16,7 +18,8 @@ class Tokenized(Event):
 
     arguments are those of the call by name, with their defaults. several tells whether a list of texts was
     given, None where that is not known. mapped is the call of `Dataset.map` that runs the function in which
-    this stands, None outside of one; batched tells how that hands over its samples.
+    this stands, None outside of one; batched tells how that hands over its samples. rows are the lists of ids
+    that go into one tensor, None where no tensor is asked for.
     """
 
     tokenizer: LibraryObject
@@ -25,6 +28,21 @@ class Tokenized(Event):
     result: Value
     mapped: Place | None = None
     batched: bool | None = None
+    rows: Value | None = None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PadTokenMissing(Event):
+    """A tokenizer that has no pad token at this moment was asked to pad.
+
+    subject is what the code calls the tokenizer, asked what needs the pad token: `padding=True`,
+    `tokenizer.pad`, a collator. later tells whether that raises only with the first batch.
+    """
+
+    tokenizer: LibraryObject
+    subject: cst.CSTNode | None
+    asked: str
+    later: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -65,7 +83,8 @@ class Signature:
 
     name is what the user's code calls it, `EnhancedModel.forward`; place is where it is defined, None in a
     library. raises tells whether a key that is not named ends in a TypeError, None where that is not known:
-    transformers' heads that take `**kwargs` swallow them.
+    transformers' heads that take `**kwargs` swallow them. used are keys that do something though they are
+    not named; unused tells whether nothing is done with the others at all.
     """
 
     name: str
@@ -73,6 +92,8 @@ class Signature:
     required: frozenset[str]
     raises: bool | None
     place: Place | None = None
+    used: frozenset[str] = frozenset()
+    unused: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -81,7 +102,8 @@ class ModelCalled(Event):
 
     keywords are all keyword arguments that are known to be handed over, positional counts the others.
     unpacked are the dictionaries behind `**`. certain are the keys that every batch has; complete is False
-    where there may be others. trainer is the class whose loop calls it, empty for the user's own.
+    where there may be others. trainer is the class whose loop calls it, empty for the user's own. undecided
+    tells whether the call stands in a branch that may never be taken.
     """
 
     model: Value
@@ -92,6 +114,7 @@ class ModelCalled(Event):
     certain: frozenset[str]
     complete: bool
     trainer: str = ""
+    undecided: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -103,3 +126,4 @@ class Moved(Event):
 
     value: Value
     key: object = field(default=None)
+    batch: DictValue | None = None

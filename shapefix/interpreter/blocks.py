@@ -11,7 +11,7 @@ from shapefix.interpreter.modules import children
 from shapefix.interpreter.scopes import UNCHANGED, Changes
 from shapefix.interpreter.targets import bind
 from shapefix.interpreter.truth import truth
-from shapefix.interpreter.values import LibraryObject, Reference, Unknown
+from shapefix.interpreter.values import LibraryObject, Reference, Unknown, elements
 
 
 @statement(cst.If)
@@ -55,10 +55,13 @@ def _otherwise(ev: Evaluator, orelse: cst.If | cst.Else | None) -> int:
 
 @statement(cst.Try, cst.TryStar)
 def try_(ev: Evaluator, node: cst.Try | cst.TryStar) -> int:
-    expected = _expects_runtime_error(ev, node)
+    handled = _handled(ev, node)
+    expected = "builtins.RuntimeError" in handled and _is_one_line(node.body)
     ev.muted += expected
+    ev.handled.append(handled)
     ev.journal.begin()
     body, stages = _attempt(ev, node.body)
+    ev.handled.pop()
     ev.muted -= expected
     if body == Flow.FALLS_THROUGH and node.orelse is not None:
         body = ev.run(node.orelse.body)
@@ -99,13 +102,16 @@ def _attempt(ev: Evaluator, block: cst.BaseSuite) -> tuple[int, list[Changes]]:
     return Flow.FALLS_THROUGH, stages
 
 
-def _expects_runtime_error(ev: Evaluator, node: cst.Try | cst.TryStar) -> bool:
-    """Whether one single line is tried for a RuntimeError: whoever does so knows that it may come."""
-    body = node.body.body
-    if len(body) != 1 or not isinstance(body[0], cst.SimpleStatementLine):
-        return False
+def _handled(ev: Evaluator, node: cst.Try | cst.TryStar) -> frozenset[str]:
+    """The exceptions that the handlers name."""
     kinds = [ev.evaluate(handler.type) for handler in node.handlers if handler.type is not None]
-    return any(isinstance(kind, Reference) and kind.name == "builtins.RuntimeError" for kind in kinds)
+    several = [kind for given in kinds for kind in elements(given) or (given,)]
+    return frozenset(kind.name for kind in several if isinstance(kind, Reference))
+
+
+def _is_one_line(block: cst.BaseSuite) -> bool:
+    """Whether one single line is tried: whoever does so for a RuntimeError knows that it may come."""
+    return len(block.body) == 1 and isinstance(block.body[0], cst.SimpleStatementLine)
 
 
 @statement(cst.With)

@@ -45,6 +45,9 @@ class Library(Protocol):
     def annotated(self, name: str) -> Value | None:
         """What a parameter annotated with this qualified name holds."""
 
+    def changeable(self, kind: str) -> tuple[str, ...]:
+        """The fields of an object of this class that code which is handed it is known to change."""
+
     def is_transparent(self, decorator: str) -> bool:
         """Whether a function decorated with this still takes and returns the same."""
 
@@ -168,6 +171,8 @@ class Evaluator:
         self.bounded = 0
         """How many calls were not followed because a bound was hit."""
         self.muted = 0
+        self.handled: list[frozenset[str]] = []
+        """The exceptions that the handlers of the open try statements name, outermost first."""
         self.without_gradients = 0
         """How many contexts are open in which torch records no gradients."""
         self.cycles: list[dict[Any, Any]] = []
@@ -177,7 +182,7 @@ class Evaluator:
         self.symbol_names: dict[Symbol, Size] = {}
         """What the user's own code calls a size that the library named."""
         self.mapping: tuple[Place, bool | None] | None = None
-        """The call of `Dataset.map` whose function is being run, and whether it is handed lists of samples."""
+        """The call of `Dataset.map` whose function is being run; whether that is handed lists of samples."""
 
     @property
     def frame(self) -> Frame:
@@ -190,6 +195,10 @@ class Evaluator:
 
     def place(self, node: cst.CSTNode) -> Place:
         return Place(self.frames[-1].module, node)
+
+    def expects(self, exception: str) -> bool:
+        """Whether a handler of an open try statement names this built-in exception."""
+        return any(f"builtins.{exception}" in names for names in self.handled)
 
     def emit(self, event: Event) -> None:
         if not self.muted:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from shapefix.interpreter.calls import Arguments, Call, call_value
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import FALSE, TRUE, TupleValue, Unknown, Value, elements
+from shapefix.library.python import PLAIN
 from shapefix.library.registry import function
 from shapefix.library.tensors import as_result
 from shapefix.tensors.layout import Layout
@@ -19,7 +20,9 @@ def is_scripting(call: Call) -> Value:
 @function("torch.is_tensor")
 def is_tensor(call: Call) -> Value:
     given = call.value(0, "obj")
-    return TRUE if isinstance(given, TensorValue) and given.certain else Unknown()
+    if isinstance(given, TensorValue):
+        return TRUE if given.certain else Unknown()
+    return FALSE if isinstance(given, PLAIN) else Unknown()
 
 
 @function("torch.autograd.Variable")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from shapefix.interpreter.attributes import attribute
+from shapefix.interpreter.attributes import MOVES, attribute
 from shapefix.interpreter.axes import axes_of, now, renewed
 from shapefix.interpreter.calls import Arguments, Call, call_value
-from shapefix.interpreter.classes import lineage
+from shapefix.interpreter.classes import is_closed, lineage
 from shapefix.interpreter.events import Revealed
 from shapefix.interpreter.iteration import each, is_complete, iterate
 from shapefix.interpreter.joins import join
@@ -24,7 +24,9 @@ from shapefix.interpreter.values import (
     Integer,
     LibraryObject,
     ListValue,
+    Number,
     Reference,
+    Text,
     TupleValue,
     Unknown,
     Value,
@@ -36,6 +38,8 @@ from shapefix.library.registry import derives, function, method
 from shapefix.tensors.sizes import Size, Stepped, at_least
 
 LONGEST_RANGE = 64
+PLAIN = (Constant, Integer, Number, Text, TupleValue, ListValue, DictValue)
+"""What is an object of Python itself, and never a tensor."""
 
 
 @function("builtins.reveal", "shapefix.reveal")
@@ -201,8 +205,12 @@ def _is_of(value: Value | None, kind: Value | None) -> bool | None:
         if isinstance(value, InstanceValue):
             bases = [base.name for base in lineage(value.cls) if isinstance(base, Reference)]
             return True if any(derives(base, kind.name) for base in bases) else None
+        if kind.name.startswith("torch.") and isinstance(value, PLAIN):
+            return False
     if isinstance(kind, ClassValue) and isinstance(value, InstanceValue):
-        return True if any(base is kind for base in lineage(value.cls)) else None
+        if any(base is kind for base in lineage(value.cls)):
+            return True
+        return False if is_closed(value.cls) else None
     return None
 
 
@@ -211,6 +219,11 @@ def has_attribute(call: Call) -> Value:
     owner, name = call.value(0), call.value(1)
     if isinstance(owner, InstanceValue) and isinstance(name, Constant) and name.value in owner.fields:
         return Unknown() if call.ev.journal.is_doubtful(owner.fields, name.value) else TRUE
+    if isinstance(name, Constant) and name.value in MOVES:
+        if isinstance(owner, TensorValue) and owner.certain:
+            return TRUE
+        if isinstance(owner, PLAIN) and not (isinstance(owner, DictValue) and owner.kind != "builtins.dict"):
+            return FALSE
     return Unknown()
 
 
