@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
+from typing import TypeGuard
 
 import libcst as cst
 
@@ -21,11 +22,13 @@ from shapefix.interpreter.values import (
     TEXT,
     Axis,
     Constant,
+    Contents,
     DictValue,
     InstanceValue,
     Integer,
     LibraryObject,
     ListValue,
+    Number,
     Text,
     TupleValue,
     Unknown,
@@ -227,6 +230,20 @@ def _wanted_name(loader: LibraryObject | InstanceValue) -> str:
     return "batch_size"
 
 
+class TextTuple(ListValue):
+    """The texts of samples that are tuples or lists, which come out as a tuple of unknown length."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, contents: Contents) -> TextTuple:
+        return cls(contents.items, contents.element, contents.length, contents.axes)
+
+
+def _are_texts(column: Value) -> TypeGuard[ListValue]:
+    return isinstance(column, ListValue) and isinstance(column.element, Text)
+
+
 def default_collate(call: Call, one: Value, size: Size) -> Value:
     """A batch of samples like one, as torch puts them together without a collate function."""
     if isinstance(one, TensorValue):
@@ -235,7 +252,9 @@ def default_collate(call: Call, one: Value, size: Size) -> Value:
         dtype = {bool: "bool", int: "int64", float: "float64"}.get(type(one.value))
         if dtype is not None:
             return contiguous_result(call, [size], "collated", dtype=dtype)
-        return ListValue(None, one) if isinstance(one.value, (str, bytes)) else Unknown()
+        return ListValue(None, TEXT, size) if isinstance(one.value, str) else Unknown()
+    if isinstance(one, Number):
+        return contiguous_result(call, [size], "collated")
     if isinstance(one, Integer):
         return contiguous_result(call, [size], "collated", dtype="int64")
     if isinstance(one, TupleValue) and one.names:
@@ -244,7 +263,8 @@ def default_collate(call: Call, one: Value, size: Size) -> Value:
         return ListValue(None, TEXT, size)
     items = elements(one)
     if items is not None:
-        return ListValue(tuple(default_collate(call, part, size) for part in items))
+        parts = [default_collate(call, part, size) for part in items]
+        return ListValue(tuple(TextTuple.of(p.contents) if _are_texts(p) else p for p in parts))
     if isinstance(one, ListValue):
         # Rows of one length come out transposed: a list with a tensor for each position.
         column = default_collate(call, one.element, size) if one.element is not None else Unknown()
