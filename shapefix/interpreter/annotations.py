@@ -9,7 +9,7 @@ import libcst as cst
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.names import glance
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Constant, Reference, Unknown, Value
+from shapefix.interpreter.values import Constant, ListValue, Reference, Text, Unknown, Value
 from shapefix.tensors.layout import unknown_strides
 from shapefix.tensors.sizes import Size
 
@@ -27,6 +27,8 @@ _DTYPES = {
     "Int64": "int64",
     "UInt8": "uint8",
 }
+
+_LISTS = frozenset({"builtins.list", "typing.List", "typing.Sequence", "collections.abc.Sequence"})
 
 
 def annotated_value(ev: Evaluator, annotation: cst.Annotation | None, name: str) -> Value | None:
@@ -80,6 +82,9 @@ def _subscripted(ev: Evaluator, node: cst.Subscript, name: str) -> Value | None:
         return _either(ev, entries, name)
     if meaning.name == "typing.Annotated" and entries:
         return _value(ev, entries[0], name)
+    if meaning.name in _LISTS and len(entries) == 1:
+        item = _value(ev, entries[0], name)
+        return ListValue(None, item) if isinstance(item, Text) else None
     if meaning.name.startswith("jaxtyping.") and len(entries) == 2:
         tensor = _value(ev, entries[0], name)
         shape = ev.evaluate(entries[1])

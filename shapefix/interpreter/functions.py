@@ -16,6 +16,7 @@ from shapefix.interpreter.values import (
     NONE,
     DictValue,
     FunctionValue,
+    LibraryObject,
     ListValue,
     TupleValue,
     Unknown,
@@ -188,10 +189,15 @@ def _is_literal(node: cst.BaseExpression) -> bool:
 
 
 def forget(ev: Evaluator, arguments: Iterable[Value]) -> None:
-    """What unknown code was handed, it may have changed: lists lose what was known of their length."""
+    """What unknown code was handed, it may have changed: lists lose what was known of their length,
+    objects the fields that are meant to be changed.
+    """
     for value in arguments:
         if isinstance(value, ListValue) and value.length is not None:
             ev.journal.write(value.fields, CONTENTS, without_length(value.contents))
+        elif isinstance(value, LibraryObject):
+            for name in ev.library.changeable(value.kind):
+                ev.journal.write(value.fields, name, Unknown(name))
 
 
 def _refined(ev: Evaluator, param: cst.Param, value: Value) -> Value:

@@ -13,16 +13,26 @@ from shapefix.tensors.sizes import Size, Varying, every_symbol, same
 
 DEEPEST = 4
 
+PADDED_IN_MAP = "padded to the longest of a map batch"
+"""What an Origin says of rows that have one length in each map batch, and another one in the next."""
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Origin:
     """Where sizes come from that differ from row to row, and how: the `source` of a Varying symbol.
 
-    what completes "…: the rows keep their own lengths", as "tokenized without padding".
+    what completes "…: the rows keep their own lengths", as "tokenizer called without padding".
     """
 
     place: Place
     what: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Column(Place):
+    """Where a column of a dataset comes from, and what has changed the dataset's columns since, in order."""
+
+    steps: tuple[Place, ...] = ()
 
 
 def has_rows(data: ListValue | TupleValue) -> bool:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import libcst as cst
+
 from shapefix.interpreter.axes import longest, now, over_samples, varying
 from shapefix.interpreter.batch_events import Collated
 from shapefix.interpreter.calls import Arguments, Call, call_value
@@ -16,6 +18,8 @@ from shapefix.interpreter.joins import join, without_length
 from shapefix.interpreter.rows import Origin, row_sizes
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
+    NONE,
+    TRUE,
     Axis,
     BoundMethod,
     Constant,
@@ -33,6 +37,7 @@ from shapefix.interpreter.values import (
     Value,
     elements,
 )
+from shapefix.library.pad_tokens import asks_for_pad_token, note_padding
 from shapefix.library.registry import declare, function, method
 from shapefix.library.signatures import bound
 from shapefix.library.tensors import contiguous_result
@@ -47,7 +52,7 @@ LANGUAGE_MODELING = f"{_TRANSFORMERS}.DataCollatorForLanguageModeling"
 SEQ2SEQ = f"{_TRANSFORMERS}.DataCollatorForSeq2Seq"
 TOKENS = f"{_TRANSFORMERS}.DataCollatorForTokenClassification"
 
-_PADDED = frozenset({"input_ids", "attention_mask", "token_type_ids", "special_tokens_mask"})
+PADDED = frozenset({"input_ids", "attention_mask", "token_type_ids", "special_tokens_mask"})
 """What `tokenizer.pad` pads, whatever the collator; all else goes into a tensor as it is."""
 
 _SETTINGS = "padding=True, max_length=None, pad_to_multiple_of=None"
@@ -222,10 +227,11 @@ def _plain_batch(call: Call, features: ListValue, sample: DictValue) -> Value:
 
 def _padded_batch(call: Call, collator: LibraryObject, features: ListValue, sample: DictValue) -> Value:
     """What `tokenizer.pad` returns, and what the collator adds to it."""
+    _ask_for_pad_token(call, collator)
     facts = _COLLATORS[collator.kind]
     fields: dict[object, Value] = {}
     for key, value in sample.fields.items():
-        pads = key in _PADDED or (facts.pads_labels and key in ("label", "labels"))
+        pads = key in PADDED or (facts.pads_labels and key in ("label", "labels"))
         made = _padded(call, features, value) if pads else _in_tensor(call, features, value)
         if made is None:
             return Unknown()
@@ -236,6 +242,26 @@ def _padded_batch(call: Call, collator: LibraryObject, features: ListValue, samp
         fields["labels"] = TensorValue(ids.layout, dtype="int64")
     kind = "transformers.BatchEncoding"
     return DictValue(fields, sample.closed, kind, written=sample.written)
+
+
+def _ask_for_pad_token(call: Call, collator: LibraryObject) -> None:
+    """The collator pads with the tokenizer that it was made with."""
+    settings = {**collator.arguments, **collator.fields}
+    tokenizer, padding = settings.get("tokenizer"), settings.get("padding", TRUE)
+    if isinstance(tokenizer, LibraryObject):
+        if asks_for_pad_token(tokenizer, padding, settings.get("max_length", NONE)):
+            name = collator.kind.rpartition(".")[2]
+            place = collator.place or call.place
+            note_padding(call, tokenizer, name, place, _given_tokenizer(place.node), later=True)
+
+
+def _given_tokenizer(node: cst.CSTNode) -> cst.CSTNode | None:
+    """The tokenizer that is handed to a collator, or to a trainer."""
+    for index, argument in enumerate(node.args if isinstance(node, cst.Call) else ()):
+        name = argument.keyword.value if argument.keyword is not None else ""
+        if name in ("tokenizer", "processing_class") or (not name and not argument.star and index == 0):
+            return argument.value
+    return None
 
 
 def _padded(call: Call, features: ListValue, row: Value) -> Value | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import NUMBER, LibraryObject, Value
+from shapefix.interpreter.values import NUMBER, TEXT, LibraryObject, Value
 from shapefix.library import (
     accelerate,
+    batch_encoding,
     builtin_containers,
     collators,
     complex_numbers,
@@ -18,7 +19,9 @@ from shapefix.library import (
     initialisation,
     joining,
     linear_algebra,
+    moves,
     numbers,
+    padding,
     products,
     properties,
     python,
@@ -26,6 +29,8 @@ from shapefix.library import (
     sampling,
     strings,
     subscripts,
+    tokenizers,
+    tokenizing,
     trainers,
     transformers_models,
     views,
@@ -47,7 +52,7 @@ from shapefix.library.nn import (
     reshaping,
 )
 from shapefix.library.registry import BASES, FUNCTIONS, Handler, derives, lookup_method
-from shapefix.library.transformers_models import kind_of
+from shapefix.library.tokenizers import CHANGEABLE, TOKENIZER, unknown_tokenizer
 
 MODULES = (
     builtin_containers,
@@ -88,7 +93,12 @@ MODULES = (
     initialisation,
     linear_algebra,
     sampling,
+    moves,
     strings,
+    batch_encoding,
+    padding,
+    tokenizers,
+    tokenizing,
 )
 """Importing these fills the tables."""
 
@@ -119,6 +129,13 @@ _TRANSPARENT = frozenset(
 _FAILURES = frozenset({"pytest.raises", "contextlib.suppress"})
 _WITHOUT_GRADIENTS = frozenset({"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad"})
 _CONTEXTS = _FAILURES | _WITHOUT_GRADIENTS
+
+
+def kind_of(name: str) -> str | None:
+    """The class of the tables that stands for a class of transformers, None for any other."""
+    if not name.startswith("transformers."):
+        return None
+    return transformers_models.kind_of(name) or tokenizers.kind_of(name)
 
 
 class Tables:
@@ -156,7 +173,14 @@ class Tables:
             return TensorValue()
         if name == "torch.nn.Module":
             return LibraryObject(name)
+        if kind_of(name) == TOKENIZER:
+            return unknown_tokenizer()
+        if name == "builtins.str":
+            return TEXT
         return NUMBER if name == "builtins.float" else None
+
+    def changeable(self, kind: str) -> tuple[str, ...]:
+        return CHANGEABLE if kind == TOKENIZER else ()
 
     def is_transparent(self, decorator: str) -> bool:
         return decorator in _TRANSPARENT

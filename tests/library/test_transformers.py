@@ -180,7 +180,7 @@ def test_more_tokens_are_more_logits() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "transformers.AutoTokenizer",
+        "transformers.AutoProcessor",
         "transformers.BitsAndBytesConfig",
         "transformers.VisionEncoderDecoderModel",
         "transformers.LlavaForConditionalGeneration",

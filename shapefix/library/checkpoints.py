@@ -1,0 +1,81 @@
+"""Tokenizers that everybody knows, by their class or by the name of a checkpoint.
+
+The classes were made with transformers 5.23 and 4.57 from a tiny vocabulary; where the two differ, nothing
+is said. Many a checkpoint gives a pad token to a class that has none by default, so that one is only known to
+be missing in a tokenizer that is made directly, and in the public checkpoints.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_PLAIN = ("input_ids", "attention_mask")
+_TYPED = ("input_ids", "token_type_ids", "attention_mask")
+
+
+@dataclass(frozen=True)
+class Family:
+    """What a tokenizer has from the start: a pad token, an end-of-text token; and the keys that it returns.
+
+    inputs is empty where that depends on the version.
+    """
+
+    pads: bool
+    ends: bool
+    inputs: tuple[str, ...]
+
+
+_WITHOUT_PAD = Family(pads=False, ends=True, inputs=_PLAIN)
+_ROBERTA = Family(pads=True, ends=True, inputs=_PLAIN)
+_BERT = Family(pads=True, ends=False, inputs=_TYPED)
+
+_CLASSES = {
+    "GPT2": _WITHOUT_PAD,
+    "Llama": _WITHOUT_PAD,
+    "CodeLlama": _WITHOUT_PAD,
+    "CodeGen": _WITHOUT_PAD,
+    "OpenAIGPT": Family(pads=False, ends=False, inputs=_PLAIN),
+    "Bert": _BERT,
+    "Electra": _BERT,
+    "DistilBert": Family(pads=True, ends=False, inputs=_PLAIN),
+    "Roberta": _ROBERTA,
+    "XLMRoberta": _ROBERTA,
+    "Camembert": _ROBERTA,
+    "Longformer": _ROBERTA,
+    "MPNet": _ROBERTA,
+    "Bart": _ROBERTA,
+    "MBart": _ROBERTA,
+    "T5": _ROBERTA,
+    "Albert": Family(pads=True, ends=True, inputs=()),
+}
+
+_CHECKPOINTS = {
+    r"(openai-community/)?gpt2(-medium|-large|-xl)?": "GPT2",
+    r"(distilbert/)?distilgpt2": "GPT2",
+    r"EleutherAI/gpt-neo-[\w.]+|EleutherAI/gpt-j-6[bB]": "GPT2",
+    r"meta-llama/Llama-2-\d+b(-chat)?-hf": "Llama",
+    r"(google-bert/)?bert-(base|large)-[\w-]+": "Bert",
+    r"(distilbert/)?distilbert-base-[\w-]+": "DistilBert",
+    r"(FacebookAI/)?roberta-(base|large)|(distilbert/)?distilroberta-base": "Roberta",
+    r"(FacebookAI/)?xlm-roberta-(base|large)": "XLMRoberta",
+    r"(google-t5/)?t5-(small|base|large|3b|11b)|google/flan-t5-\w+": "T5",
+    r"(albert/)?albert-\w+-v[12]": "Albert",
+    r"google/electra-(small|base|large)-(discriminator|generator)": "Electra",
+    r"facebook/bart-(base|large)(-cnn|-mnli|-xsum)?": "Bart",
+}
+_PATTERN = re.compile("|".join(f"(?P<{name}_{i}>{p})" for i, (p, name) in enumerate(_CHECKPOINTS.items())))
+
+
+def of_class(name: str) -> Family | None:
+    """The family of a class such as `GPT2TokenizerFast`; None for one of which nothing is known."""
+    return _CLASSES.get(name.removesuffix("Fast").removesuffix("Tokenizer"))
+
+
+def of_checkpoint(name: str) -> Family | None:
+    """The family of a public checkpoint such as `openai-community/gpt2`; None for any other name."""
+    found = _PATTERN.fullmatch(name)
+    if found is None:
+        return None
+    group = next(key for key, text in found.groupdict().items() if text is not None)
+    return _CLASSES[group.rpartition("_")[0]]

@@ -1,0 +1,72 @@
+"""The pad token of a tokenizer: whether there is one, and who asks for it."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from shapefix.interpreter.batch_events import PadTokenMissing
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.modules import Place
+from shapefix.interpreter.values import Constant, Integer, LibraryObject, Reference, Value
+
+PAD, PAD_ID = "pad_token", "pad_token_id"
+
+_STRATEGIES = {
+    True: "longest",
+    False: "none",
+    "longest": "longest",
+    "max_length": "max_length",
+    "do_not_pad": "none",
+    "LONGEST": "longest",
+    "MAX_LENGTH": "max_length",
+    "DO_NOT_PAD": "none",
+}
+
+
+def strategy(padding: Value) -> str | None:
+    """What an argument `padding` asks for: "longest", "max_length" or "none"; None where it is not known."""
+    if isinstance(padding, Reference) and ".PaddingStrategy." in padding.name:
+        return _STRATEGIES.get(padding.name.rpartition(".")[2])
+    if isinstance(padding, Constant) and isinstance(padding.value, (bool, str)):
+        return _STRATEGIES.get(padding.value)
+    return None
+
+
+def lacks_pad_token(value: Value | None) -> bool:
+    """Whether value is a tokenizer that certainly has no pad token now."""
+    if not isinstance(value, LibraryObject) or PAD not in value.fields:
+        return False
+    return all(_is_none(value.fields[name]) for name in (PAD, PAD_ID) if name in value.fields)
+
+
+def _is_none(value: Value) -> bool:
+    return isinstance(value, Constant) and value.value is None
+
+
+def asks_for_pad_token(tokenizer: LibraryObject, padding: Value, max_length: Value) -> bool:
+    """Whether this padding needs a pad token: to the longest one always, to a length where there is one."""
+    asked = strategy(padding)
+    if asked == "max_length":
+        # Without a length, and without one of its own, a tokenizer does not pad.
+        limit = tokenizer.fields.get("model_max_length") if _is_none(max_length) else max_length
+        return isinstance(limit, Integer) or (isinstance(limit, Constant) and isinstance(limit.value, int))
+    return asked == "longest"
+
+
+def note_padding(
+    call: Call,
+    tokenizer: Value | None,
+    asked: str,
+    place: Place | None = None,
+    subject: cst.CSTNode | None = None,
+    *,
+    later: bool = False,
+) -> None:
+    """Tell the checks where a tokenizer is asked to pad that has no pad token now.
+
+    asked says what needs it, place is where that stands, this call where there is none; later tells that it
+    raises with the first batch only.
+    """
+    if isinstance(tokenizer, LibraryObject) and lacks_pad_token(tokenizer):
+        at = place or call.place
+        call.ev.emit(PadTokenMissing(at, call.ev.calls, tokenizer, subject, asked, later))

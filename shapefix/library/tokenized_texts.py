@@ -1,0 +1,151 @@
+"""What a tokenizer is handed: one text or several, and whether their lengths differ."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from shapefix.interpreter.modules import Place
+from shapefix.interpreter.rows import PADDED_IN_MAP, Origin
+from shapefix.interpreter.values import Axis, Constant, ListValue, Text, TupleValue, Unknown, Value
+from shapefix.library.signatures import Given
+from shapefix.tensors.sizes import Size, Varying
+
+_PIECE = re.compile(r"\w+|[^\w\s]")
+
+
+class Varies(Enum):
+    """From where to where the number of tokens differs."""
+
+    NEVER = "never"
+    """A text that the code states has one length."""
+    CALLS = "calls"
+    """From call to call; the rows of one call have one length."""
+    ROWS = "rows"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Texts:
+    """One text, or several: how many, along which axis they range, and how their lengths vary.
+
+    several is None where it is not known. stated tells whether all of them are constants, so that the longest
+    is the same in each call.
+    """
+
+    several: bool | None
+    varies: Varies
+    count: Size | None = None
+    axis: Axis | None = None
+    stated: bool = False
+
+    def along(self, axis: Axis) -> Texts:
+        """The same, cut into an unknown number of rows."""
+        return replace(self, several=True, varies=Varies.ROWS, count=None, axis=axis, stated=False)
+
+
+NOT_KNOWN = Texts(None, Varies.UNKNOWN)
+
+
+def texts(value: Value, in_words: bool | None, several: bool | None = None) -> Texts:
+    """What value is to a tokenizer: in_words says that a list of words is one text.
+
+    several tells what the method takes, where value itself does not tell.
+    """
+    if _is_text(value):
+        return Texts(False, Varies.NEVER if isinstance(value, Constant) else Varies.CALLS)
+    if isinstance(value, (ListValue, TupleValue)) and in_words is not None:
+        if not in_words:
+            return _list(value)
+        items = value.items
+        first = items[0] if items else value.element if isinstance(value, ListValue) else None
+        if first is not None and _is_text(first):
+            return Texts(False, Varies.NEVER if _all_stated(items) else Varies.CALLS)
+        if isinstance(first, (ListValue, TupleValue)):
+            return _list(value)
+    if several is not None and isinstance(value, Unknown):
+        return Texts(several, Varies.UNKNOWN if several else Varies.CALLS)
+    return NOT_KNOWN
+
+
+def with_pairs(one: Texts, pair: Value) -> Texts:
+    """The texts, each with a second one behind it."""
+    if one.varies is not Varies.NEVER or (isinstance(pair, Constant)):
+        return one
+    return replace(one, varies=Varies.UNKNOWN if one.several else Varies.CALLS, stated=False)
+
+
+def _is_text(value: Value) -> bool:
+    return isinstance(value, Text) or (isinstance(value, Constant) and isinstance(value.value, str))
+
+
+def _all_stated(items: Sequence[Value] | None) -> bool:
+    return items is not None and all(isinstance(item, Constant) for item in items)
+
+
+def _list(value: ListValue | TupleValue) -> Texts:
+    """Several texts."""
+    items = value.items
+    if items is not None:
+        return _items(items)
+    assert isinstance(value, ListValue)
+    if value.axes or value.length is None:
+        axis = next(iter(value.axes), None) or Axis()
+        return Texts(True, Varies.ROWS, value.length, axis)
+    # Such as `[prompt] * n`: they may all be one text.
+    return Texts(True, Varies.UNKNOWN, value.length)
+
+
+def _items(items: Sequence[Value]) -> Texts:
+    count, stated = Size.of(len(items)), _all_stated(items)
+    different = {item.value if isinstance(item, Constant) else id(item): item for item in items}
+    if len(different) <= 1:
+        unsure = len(items) > 1 and not stated and isinstance(items[0], Text)
+        varies = Varies.UNKNOWN if unsure else Varies.NEVER if stated else Varies.CALLS
+        return Texts(True, varies, count, stated=stated)
+    if stated:
+        lengths = {len(_PIECE.findall(str(word))) for word in different}
+        if len(lengths) == 1:
+            # As many words may well be as many tokens.
+            return Texts(True, Varies.UNKNOWN, count, stated=True)
+    return Texts(True, Varies.ROWS, count, Axis(), stated)
+
+
+def length(
+    given: Texts, padding: str | None, fixed: Size | None, place: Place, *, in_map: bool = False
+) -> Size | None:
+    """How many tokens each row has; None where it is not known.
+
+    padding is what `strategy` tells of the call, fixed what it pads and cuts to, in_map whether the call
+    gets the rows of one map batch after the other.
+    """
+    if padding == "max_length":
+        return fixed
+    if padding is None or given.varies is Varies.UNKNOWN:
+        return None
+    if given.varies is Varies.NEVER or (padding == "longest" and given.stated):
+        return Size.symbol("length")
+    if padding == "longest" and given.several:
+        what = PADDED_IN_MAP if in_map else "padded to the longest of one call"
+        return _varying("longest", None, place, what)
+    unpadded = padding == "none"
+    what = "tokenizer called without padding" if unpadded else "tokenizer called with one text at a time"
+    return _varying("length", given.axis if given.varies is Varies.ROWS else None, place, what)
+
+
+def of_one_call(given: Texts) -> Texts:
+    """The texts as they must be to go into one tensor: the rows of a call have one length."""
+    return replace(given, varies=Varies.CALLS, axis=None) if given.varies is Varies.ROWS else given
+
+
+def _varying(name: str, axis: Axis | None, place: Place, what: str) -> Size:
+    return Size.from_symbol(Varying(name, axis, Origin(place, what), least=1))
+
+
+def fixed_length(given: Given) -> Size | None:
+    """What `padding="max_length"` makes of every row; None where longer ones are not known to be cut."""
+    truncation = given.value("truncation")
+    cuts = isinstance(truncation, Constant) and truncation.value not in (None, False, "do_not_truncate")
+    return given.size("max_length") if cuts and given.is_none("max_length") is not True else None
