@@ -9,7 +9,7 @@ from shapefix.interpreter.axes import varying
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import ListValue, TupleValue, Value, elements
-from shapefix.tensors.sizes import Size, Varying, every_symbol, same
+from shapefix.tensors.sizes import Size, Stepped, Varying, every_symbol, same
 
 DEEPEST = 4
 
@@ -26,6 +26,17 @@ class Origin:
 
     place: Place
     what: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Cut:
+    """Where a list is cut into chunks, the last of which may be shorter: the `source` of a Varying symbol.
+
+    chunk is the loop's counter: any one number of `range(start, stop, step)`.
+    """
+
+    place: Place
+    chunk: Stepped
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -7,7 +7,9 @@ import libcst as cst
 from shapefix.interpreter.calls import Arguments, Call, call_library, call_method
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.joins import without_length
+from shapefix.interpreter.modules import Place
 from shapefix.interpreter.names import resolved
+from shapefix.interpreter.rows import Cut
 from shapefix.interpreter.tensor_values import Shape, TensorValue, as_tensor
 from shapefix.interpreter.values import (
     NONE,
@@ -61,9 +63,12 @@ def item(ev: Evaluator, owner: Value, index: Value, node: cst.CSTNode) -> Value:
     if isinstance(owner, TensorValue):
         return call_library(ev, "operator.getitem", Arguments([owner, index]), node)
     if isinstance(owner, (TupleValue, ListValue)):
-        return _of_sequence(owner, index)
+        return _of_sequence(ev, owner, index, node)
     if isinstance(owner, DictValue):
-        return owner.read(index.value) if isinstance(index, Constant) else Unknown()
+        if isinstance(index, Constant):
+            return owner.read(index.value)
+        # Of a key that is not known: a column of texts is a list all the same.
+        return owner.absent(index) if owner.absent is not None else Unknown()
     if isinstance(owner, Shape):
         if isinstance(index, Constant) and isinstance(index.value, int):
             return integer(owner.tensor.size(index.value))
@@ -87,7 +92,7 @@ def item(ev: Evaluator, owner: Value, index: Value, node: cst.CSTNode) -> Value:
     return Unknown()
 
 
-def _of_sequence(owner: TupleValue | ListValue, index: Value) -> Value:
+def _of_sequence(ev: Evaluator, owner: TupleValue | ListValue, index: Value, node: cst.CSTNode) -> Value:
     items = owner.items
     if isinstance(index, Constant) and isinstance(index.value, int):
         if items is None:
@@ -102,7 +107,7 @@ def _of_sequence(owner: TupleValue | ListValue, index: Value) -> Value:
             return TupleValue(part) if isinstance(owner, TupleValue) else ListValue(part)
         if not isinstance(owner, ListValue):
             return ListValue(None, _element(owner))
-        length = owner.length and _part_length(owner.length, index.start, index.stop, index.step)
+        length = owner.length and _part_length(owner.length, index, ev.place(node))
         return ListValue(None, _element(owner), length, owner.axes)
     return _element(owner)
 
@@ -114,9 +119,10 @@ def _element(owner: TupleValue | ListValue) -> Value:
     return element if element is not None else Unknown()
 
 
-def _part_length(length: Size, start: Value, stop: Value, step: Value) -> Size | None:
-    """How many of length items `[start:stop:step]` takes; None where it is not known."""
-    first, last = _bound(start, 0), _bound(stop, None)
+def _part_length(length: Size, part: Slice, place: Place) -> Size | None:
+    """How many of length items `[start:stop:step]`, at place, takes; None where it is not known."""
+    stop, step = part.stop, part.step
+    first, last = _bound(part.start, 0), _bound(stop, None)
     if not (isinstance(step, Constant) and step.value in (None, 1)) or first is None:
         return None
     if isinstance(stop, Constant) and stop.value is None:
@@ -132,17 +138,17 @@ def _part_length(length: Size, start: Value, stop: Value, step: Value) -> Size |
         return length + last - first
     chunk = first.only_symbol
     if isinstance(chunk, Stepped) and last - first == chunk.step:
-        return _chunk_length(length, chunk)
+        return _chunk_length(length, chunk, place)
     return minimum(length, last) - first if first.value == 0 else None
 
 
-def _chunk_length(length: Size, chunk: Stepped) -> Size | None:
+def _chunk_length(length: Size, chunk: Stepped, place: Place) -> Size | None:
     """How long `x[i:i + step]` is for i in range(start, stop, step): all are where step divides the range."""
     if divide(chunk.stop - chunk.start, chunk.step) is not None:
         return chunk.step if at_least(length, chunk.stop) or length == chunk.stop else None
     if length != chunk.stop:
         return None
-    return Size.from_symbol(Varying("chunk", None, chunk))
+    return Size.from_symbol(Varying("chunk", None, Cut(place, chunk)))
 
 
 def _bound(value: Value, default: int | None) -> Size | None:

@@ -36,6 +36,7 @@ from shapefix.library import (
     views,
     writes,
 )
+from shapefix.library.datasets import columns, filtering, loading, mapping, reading, splits
 from shapefix.library.nn import (
     activation,
     attention,
@@ -99,6 +100,12 @@ MODULES = (
     padding,
     tokenizers,
     tokenizing,
+    columns,
+    filtering,
+    loading,
+    mapping,
+    reading,
+    splits,
 )
 """Importing these fills the tables."""
 

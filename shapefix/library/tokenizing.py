@@ -64,10 +64,14 @@ def tokenize_texts(call: Call) -> Value:
     """`tokenizer(texts)`: an encoding with `input_ids`; of targets as well, it has `labels`."""
     given = Given(bound(_CALL, call.arguments))
     words = given.flag("is_split_into_words")
-    targets = with_pairs(texts(given.value("text_target"), words), given.value("text_pair_target"))
+    mapping = call.ev.mapping
+    # A column that `map` hands over row by row is one text, or the list of its words.
+    one = False if mapping is not None and mapping[1] is False else None
+    targets = with_pairs(texts(given.value("text_target"), words, one), given.value("text_pair_target"))
     if given.is_none("text"):
         return _encoding(call, given, targets)
-    encoding = _encoding(call, given, with_pairs(texts(given.value("text"), words), given.value("text_pair")))
+    sources = texts(given.value("text"), words, one)
+    encoding = _encoding(call, given, with_pairs(sources, given.value("text_pair")))
     if given.is_none("text_target") is None:
         encoding.closed = False
     elif not given.is_none("text_target"):

@@ -1,0 +1,112 @@
+"""In what form a dataset hands out its rows: as lists, or as tensors, all columns or some."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from shapefix.interpreter.joins import without_length
+from shapefix.interpreter.rows import ragged
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import (
+    Constant,
+    DictValue,
+    Integer,
+    ListValue,
+    Number,
+    Text,
+    TupleValue,
+    Unknown,
+    Value,
+)
+from shapefix.tensors.layout import contiguous
+from shapefix.tensors.sizes import Size
+
+TORCH, CUSTOM = "torch", "custom"
+
+
+@dataclass(frozen=True)
+class Format:
+    """kind is "python", "torch", or "custom" for a transform; None where it is not known.
+
+    columns are those that are handed out, None for all; with rest the others are, too, as they are.
+    """
+
+    kind: str | None
+    columns: frozenset[str] | None = None
+    rest: bool = False
+
+    def without(self, names: frozenset[str]) -> Format:
+        """The format of a dataset that has lost these columns."""
+        return self if self.columns is None else replace(self, columns=self.columns - names)
+
+    def extended(self, names: frozenset[str]) -> Format:
+        """The format of a dataset that `map` has given these columns: it hands them out, too."""
+        return self if self.columns is None else replace(self, columns=self.columns | names)
+
+    def renamed(self, names: Mapping[str, str]) -> Format:
+        """The format of a dataset whose columns have other names now."""
+        if self.columns is None:
+            return self
+        return replace(self, columns=frozenset(names.get(name, name) for name in self.columns))
+
+
+PLAIN = Format("python")
+
+
+def unknown_column(key: object) -> Value:
+    """One cell of a column of which only the name is known."""
+    return Unknown(key if isinstance(key, str) else "")
+
+
+def formatted(rows: DictValue, format: Format) -> DictValue:
+    """A row as a dataset of this format hands it out."""
+    if format == PLAIN:
+        return rows
+    if format.kind not in ("python", TORCH):
+        return DictValue({}, closed=False, absent=unknown_column)
+    columns = format.columns
+    fields: dict[object, Value] = {}
+    for name, value in rows.fields.items():
+        if columns is None or name in columns:
+            fields[name] = as_tensors(value, str(name)) if format.kind == TORCH else value
+        elif format.rest:
+            fields[name] = value
+    if columns is not None:
+        fields.update({name: Unknown(name) for name in sorted(columns - fields.keys())})
+    closed = rows.closed or (columns is not None and not format.rest)
+    absent = unknown_column if format.kind == TORCH else rows.absent
+    return DictValue(fields, closed, absent=absent, written=rows.written)
+
+
+def as_tensors(value: Value, name: str) -> Value:
+    """A cell as the format "torch" hands it out: numbers, and lists of them, as tensors, texts as texts."""
+    if isinstance(value, Text) or (isinstance(value, Constant) and (value.value is None or _is_text(value))):
+        return value
+    sizes: list[Size] = []
+    inner: Value | None = value
+    while isinstance(inner, (ListValue, TupleValue)):
+        contents = inner.contents if isinstance(inner, ListValue) else ListValue(inner.items).contents
+        sizes.append(contents.length if contents.length is not None else Size.symbol(name))
+        inner = without_length(contents).element
+    if isinstance(inner, Text) or (isinstance(inner, Constant) and _is_text(inner)):
+        return value
+    dtype = _dtype(inner)
+    if dtype is None or (len(sizes) > 1 and ragged(value) is not None):
+        return Unknown(name)
+    return TensorValue(contiguous(sizes), dtype=dtype or None)
+
+
+def _is_text(value: Constant) -> bool:
+    return isinstance(value.value, (str, bytes))
+
+
+def _dtype(value: Value | None) -> str | None:
+    """The dtype of the tensor that numbers like this make, empty where it may be one or another."""
+    if isinstance(value, Integer):
+        return "int64"
+    if isinstance(value, Number):
+        return ""
+    if isinstance(value, Constant):
+        return {bool: "bool", int: "int64", float: "float32"}.get(type(value.value))
+    return None
