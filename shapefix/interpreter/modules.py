@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -15,6 +16,7 @@ from shapefix.diagnostics import Span
 Node = TypeVar("Node", bound=cst.CSTNode)
 Result = TypeVar("Result")
 Statement = cst.BaseStatement | cst.BaseSmallStatement
+_GLOBAL = re.compile(r"\bglobal\s+(\w+(?:\s*,\s*\w+)*)")
 
 
 class Module:
@@ -27,6 +29,7 @@ class Module:
         self.tree = tree
         self._positions: Mapping[cst.CSTNode, object] | None = None
         self._bindings: dict[str, list[Statement]] | None = None
+        self._rebound: frozenset[str] | None = None
         self._computed: dict[tuple[cst.CSTNode, object], object] = {}
 
     @property
@@ -38,13 +41,28 @@ class Module:
 
     @property
     def bindings(self) -> dict[str, list[Statement]]:
-        """The top-level statements that bind each name, in their order; star imports stand under `*`."""
+        """The top-level statements that bind each name or change what it holds, in their order.
+
+        Star imports stand under `*`.
+        """
         if self._bindings is None:
             self._bindings = {}
-            for statement in _binding_statements(self.tree.body):
-                for name in _bound_names(statement):
-                    self._bindings.setdefault(name, []).append(statement)
+            for statement in _small_statements(self.tree.body):
+                for name, inner in _bound_names(statement):
+                    # One name that a block binds on several paths takes all of the block.
+                    binding = inner if name == "*" else statement
+                    known = self._bindings.setdefault(name, [])
+                    if binding not in known[-1:]:
+                        known.append(binding)
         return self._bindings
+
+    @property
+    def rebound(self) -> frozenset[str]:
+        """The top-level names that a function may bind to something else; text in a string counts as well."""
+        if self._rebound is None:
+            lists = _GLOBAL.findall(self.text)
+            self._rebound = frozenset(name.strip() for names in lists for name in names.split(","))
+        return self._rebound
 
     def span(self, node: cst.CSTNode) -> Span:
         """Where node stands. The first call computes all positions of the file: checks ask late."""
@@ -123,46 +141,37 @@ class ModuleCache:
         return module
 
 
-def _binding_statements(body: object) -> Iterator[Statement]:
-    """The statements that may bind a top-level name, those inside if, try and with included."""
+def _small_statements(body: object) -> Iterator[Statement]:
+    """The statements of a block, those that share a line one by one."""
     for statement in body:  # type: ignore[attr-defined]
         if isinstance(statement, cst.SimpleStatementLine):
             yield from statement.body
-        elif isinstance(statement, (cst.FunctionDef, cst.ClassDef)):
+        else:
             yield statement
-        elif isinstance(statement, cst.If):
-            yield from _branches(statement)
-        elif isinstance(statement, (cst.Try, cst.TryStar)):
-            yield from _binding_statements(statement.body.body)
-            for handler in statement.handlers:
-                yield from _binding_statements(handler.body.body)
-            if statement.orelse:
-                yield from _binding_statements(statement.orelse.body.body)
-        elif isinstance(statement, cst.With):
-            yield from _binding_statements(statement.body.body)
 
 
-def _branches(statement: cst.If) -> Iterator[Statement]:
-    test = statement.test
-    # What only runs as a script is not there for whoever imports the file.
-    if isinstance(test, cst.Comparison) and isinstance(test.left, cst.Name) and test.left.value == "__name__":
-        return
-    yield from _binding_statements(statement.body.body)
-    orelse = statement.orelse
-    if isinstance(orelse, cst.If):
-        yield from _branches(orelse)
-    elif orelse is not None:
-        yield from _binding_statements(orelse.body.body)
+def _bound_names(statement: Statement) -> Iterator[tuple[str, Statement]]:
+    """The names that a statement or one in its blocks binds or whose contents it changes, and that one."""
+    for name in _own_names(statement):
+        yield name, statement
+    if not isinstance(statement, cst.If) or not _is_for_scripts(statement.test):
+        for block in _blocks(statement):
+            for inner in _small_statements(block.body):
+                yield from _bound_names(inner)
 
 
-def _bound_names(statement: Statement) -> Iterator[str]:
+def _own_names(statement: Statement) -> Iterator[str]:
     if isinstance(statement, (cst.FunctionDef, cst.ClassDef)):
         yield statement.name.value
     elif isinstance(statement, cst.Assign):
         for target in statement.targets:
-            yield from target_names(target.target)
-    elif isinstance(statement, (cst.AnnAssign, cst.AugAssign)):
-        yield from target_names(statement.target)
+            yield from _changed_names(target.target)
+    elif isinstance(statement, (cst.AnnAssign, cst.AugAssign, cst.Del)):
+        yield from _changed_names(statement.target)
+    elif isinstance(statement, cst.Expr):
+        # `items.append(1)`
+        if isinstance(statement.value, cst.Call) and isinstance(statement.value.func, cst.Attribute):
+            yield from _changed_names(statement.value.func)
     elif isinstance(statement, (cst.Import, cst.ImportFrom)):
         if isinstance(statement.names, cst.ImportStar):
             yield "*"
@@ -172,6 +181,46 @@ def _bound_names(statement: Statement) -> Iterator[str]:
                 yield from target_names(alias.asname.name)
             else:
                 yield dotted_name(alias.name).partition(".")[0]
+    elif isinstance(statement, cst.For):
+        yield from target_names(statement.target)
+    elif isinstance(statement, cst.With):
+        for item in statement.items:
+            if item.asname is not None:
+                yield from target_names(item.asname.name)
+
+
+def _is_for_scripts(test: cst.BaseExpression) -> bool:
+    """Whether this only holds where the file is run as a script: not for whoever imports it."""
+    return isinstance(test, cst.Comparison) and dotted_name(test.left) == "__name__"
+
+
+def _blocks(statement: Statement) -> Iterator[cst.BaseSuite]:
+    if isinstance(statement, (cst.If, cst.For, cst.While, cst.With, cst.Try, cst.TryStar)):
+        yield statement.body
+    if isinstance(statement, (cst.Try, cst.TryStar)):
+        for handler in statement.handlers:
+            yield handler.body
+        if statement.finalbody is not None:
+            yield statement.finalbody.body
+    orelse = getattr(statement, "orelse", None)
+    if isinstance(orelse, cst.If):
+        yield from _blocks(orelse)
+    elif isinstance(orelse, cst.Else):
+        yield orelse.body
+
+
+def _changed_names(target: cst.CSTNode) -> Iterator[str]:
+    """The plain names that an assignment to target binds, or whose contents it changes."""
+    if isinstance(target, (cst.Attribute, cst.Subscript)):
+        while isinstance(target, (cst.Attribute, cst.Subscript)):
+            target = target.value
+        if isinstance(target, cst.Name):
+            yield target.value
+    elif isinstance(target, (cst.Tuple, cst.List)):
+        for element in target.elements:
+            yield from _changed_names(element.value)
+    else:
+        yield from target_names(target)
 
 
 def target_names(target: cst.CSTNode) -> Iterator[str]:

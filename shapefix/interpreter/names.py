@@ -71,13 +71,13 @@ def module_name(ev: Evaluator, module: Module, name: str) -> Value | None:
     found = scope.names.get(name)
     if found is None and name not in scope.names:
         bindings = module.bindings.get(name)
-        if bindings is None:
-            found = _through_star_imports(ev, module, name)
-        elif id(bindings) not in ev.visited:
+        if bindings is not None and id(bindings) not in ev.visited:
             # Marked first: a module that needs itself to define a name gets no further.
             ev.visited.add(id(bindings))
-            _define(ev, module, scope, bindings)
+            _define(ev, module, name, bindings)
             found = scope.names.get(name)
+        if found is None:
+            found = _through_star_imports(ev, module, name)
     if isinstance(found, Imported):
         found = resolve(ev, found)
         with ev.outside_branches():
@@ -85,18 +85,34 @@ def module_name(ev: Evaluator, module: Module, name: str) -> Value | None:
     return found
 
 
-def _define(ev: Evaluator, module: Module, scope: Scope, statements: list[Statement]) -> None:
+def _define(ev: Evaluator, module: Module, name: str, statements: list[Statement]) -> None:
     if len(ev.frames) > 40:
         return
-    ev.frames.append(Frame(module, scope))
     calls, ev.calls = ev.calls, ()
     try:
         with ev.outside_branches():
             for statement in statements:
-                ev.execute(statement)
+                _execute_for(ev, module, name, statement)
+    finally:
+        ev.calls = calls
+
+
+def _execute_for(ev: Evaluator, module: Module, name: str, statement: Statement) -> None:
+    """Run a top-level statement for the sake of one name that it binds."""
+    top = scope_of(ev, module)
+    scope = top
+    if not isinstance(statement, (cst.FunctionDef, cst.ClassDef, cst.Import, cst.ImportFrom)):
+        # The other names that it binds keep what they hold: their turn is another time.
+        scope = Scope()
+        if name in top.names:
+            scope.names[name] = top.names[name]
+    ev.frames.append(Frame(module, scope))
+    try:
+        ev.execute(statement)
     finally:
         ev.frames.pop()
-        ev.calls = calls
+    if scope is not top and name in scope.names:
+        ev.journal.write(top.names, name, scope.names[name])
 
 
 def _through_star_imports(ev: Evaluator, module: Module, name: str) -> Value | None:
@@ -137,6 +153,9 @@ def resolve(ev: Evaluator, imported: Imported) -> Value:
         return Unknown(imported.name or "")
     if imported.name is None:
         return ModuleValue(module)
+    if imported.name in module.rebound:
+        # The import brought what was there then: nobody has kept it.
+        return Unknown(imported.name)
     asked = (imported.path, imported.name)
     if asked in ev.resolving:
         # Two files import the name from each other.

@@ -10,7 +10,7 @@ from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import ItemWritten
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.joins import join, join_contents, without_length
-from shapefix.interpreter.names import resolved
+from shapefix.interpreter.names import resolved, scope_of
 from shapefix.interpreter.refinement import name_size, refine_rank, target_name
 from shapefix.interpreter.subscripts import evaluate_index
 from shapefix.interpreter.tensor_values import Shape, TensorValue
@@ -24,6 +24,7 @@ from shapefix.interpreter.values import (
     InstanceValue,
     LibraryObject,
     ListValue,
+    ModuleValue,
     Slice,
     Unknown,
     Value,
@@ -102,6 +103,9 @@ def _set_attribute(ev: Evaluator, owner: Value, name: str, value: Value, node: c
         ev.journal.write(owner.fields, name, value)
     elif isinstance(owner, LibraryObject):
         ev.journal.write(owner.fields, name, value)
+    elif isinstance(owner, ModuleValue):
+        # `from module import name` may have brought what was there before, or may bring this.
+        ev.journal.write(scope_of(ev, owner.module).names, name, Unknown(name))
     elif isinstance(owner, Unknown):
         ev.journal.write(owner.attributes, name, value)
 

@@ -165,6 +165,81 @@ def test_what_is_missing_is_unknown(tmp_path: Path) -> None:
     )
 
 
+def test_all_that_binds_or_changes_a_name_is_run(tmp_path: Path) -> None:
+    holds(
+        """
+        from settings import deep, fast, items, size, table, total, width
+
+        reveal((fast, size))  # (unknown, unknown)
+        reveal((width, deep, total))  # (8, 4, 6)
+        reveal((len(items), table["a"], len(table)))  # (2, 3, 1)
+        """,
+        tmp_path,
+        {
+            "settings.py": """
+                import elsewhere
+                from torch import nn
+
+                try:
+                    import flash
+                    fast = True
+                except ImportError:
+                    fast = False
+                if elsewhere.coin():
+                    size = 1
+                else:
+                    size = 2
+
+                class Sizes:
+                    width = 7
+
+                Sizes.width = 8
+                width = Sizes.width
+                items, table, total = [1], {}, 0
+                items.append(2)
+                table["a"] = 3
+                for i in range(4):
+                    total += i
+                with elsewhere.context():
+                    deep = 4
+                """
+        },
+    )
+
+
+def test_star_imports_in_a_block(tmp_path: Path) -> None:
+    holds(
+        "from sizes import *\n\nreveal(width)  # 2\n",
+        tmp_path,
+        {
+            "sizes.py": "try:\n    from more import *\nexcept ImportError:\n    pass\n",
+            "more.py": "width = 2\n",
+        },
+    )
+
+
+def test_names_that_are_bound_anew_from_elsewhere(tmp_path: Path) -> None:
+    holds(
+        """
+        import counting, sizes
+        from counting import count, more
+        from sizes import width
+
+        more()
+        sizes.width = 5
+        reveal(count)  # unknown
+        reveal(counting.count)  # 1
+        reveal(width)  # unknown
+        reveal(sizes.width)  # unknown
+        """,
+        tmp_path,
+        {
+            "counting.py": "count = 0\n\ndef more():\n    global count\n    count = 1\n",
+            "sizes.py": "width = 3\n",
+        },
+    )
+
+
 def test_what_only_a_script_does_is_not_there_for_who_imports_it(tmp_path: Path) -> None:
     holds(
         "from settings import size\n\nreveal(size)  # 2\n",
