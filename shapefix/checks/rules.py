@@ -1,8 +1,8 @@
 """All rules: importing this module fills the table."""
 
-from shapefix.checks import collation, discarded, layout, stacking, writes
+from shapefix.checks import collation, discarded, layout, map_padding, padding, stacking, writes
 from shapefix.checks.registry import RULES, Rule, findings
 
-MODULES = (collation, discarded, layout, stacking, writes)
+MODULES = (collation, discarded, layout, map_padding, padding, stacking, writes)
 
 __all__ = ["RULES", "Rule", "findings"]

@@ -11,6 +11,7 @@ from rule_pages import Example, examples, front_matter, pages
 from shapefix.checks.rules import RULES
 from shapefix.diagnostics import Applicability, Diagnostic, Fix, Severity
 from shapefix.engine.analysis import Analysis, Analyst
+from shapefix.engine.findings import unique
 from shapefix.repair.fixpoint import repair
 from shapefix.sources.project import Project
 from shapefix.sources.text import SourceText
@@ -25,7 +26,7 @@ def analysed(text: str, folder: Path) -> Analysis:
 
 def shown(findings: Iterable[Diagnostic], own: str) -> list[Diagnostic]:
     """What a user sees by default, and what the page's own rule says."""
-    return [d for d in findings if d.severity is not Severity.INFO or d.code == own]
+    return [d for d in unique(findings) if d.severity is not Severity.INFO or d.code == own]
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=str)
