@@ -42,11 +42,12 @@ class Rule:
 
 
 RULES: dict[str, Rule] = {}
-CHECKS: list[tuple[str, type[Event], Check]] = []
+Kinds = type[Event] | tuple[type[Event], ...]
+CHECKS: list[tuple[str, Kinds, Check]] = []
 
 
 def rule(
-    code: str, name: str, severity: Severity, summary: str, fix: Applicability | None, on: type[Event]
+    code: str, name: str, severity: Severity, summary: str, fix: Applicability | None, on: Kinds
 ) -> Callable[[Callable[[Any, Run, Rule], Iterator[Diagnostic]]], Check]:
     """Register a check: a function of an event of type `on`, the run of the event, and the rule itself."""
     entry = Rule(code, name, severity, summary, fix)

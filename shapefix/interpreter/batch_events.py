@@ -9,7 +9,7 @@ import libcst as cst
 
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.values import DictValue, LibraryObject, Value
+from shapefix.interpreter.values import DictValue, LibraryObject, ListValue, TupleValue, Value
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -59,6 +59,13 @@ class Stacked(Event):
 
     function: str
     rows: Value
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ListGiven(Event):
+    """A layer that takes a tensor was handed a list of tensors."""
+
+    given: ListValue | TupleValue
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -58,6 +58,20 @@ class ItemWritten(Event):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class AskedForInteger(Event):
+    """A tensor stands where Python needs an int: it is asked for its one integer.
+
+    layout is the tensor's at that moment, subject the code of the tensor, and role what it is there for: the
+    "index" of a list or text, the "bound" of a slice, the argument of a "range".
+    """
+
+    tensor: TensorValue
+    layout: Layout
+    subject: cst.CSTNode
+    role: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Discarded(Event):
     """An expression statement whose value nobody uses: the call, its qualified function and its receiver.
 

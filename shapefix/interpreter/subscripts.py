@@ -6,6 +6,7 @@ import libcst as cst
 
 from shapefix.interpreter.calls import Arguments, Call, call_library, call_method
 from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.events import AskedForInteger
 from shapefix.interpreter.joins import without_length
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.names import resolved
@@ -35,7 +36,35 @@ def evaluate_subscript(ev: Evaluator, node: cst.Subscript) -> Value:
     """The value of a subscript that is read."""
     owner = ev.evaluate(node.value)
     index = evaluate_index(ev, node)
+    _note_integers(ev, owner, index, node)
     return resolved(ev, item(ev, owner, index, node))
+
+
+def _note_integers(ev: Evaluator, owner: Value, index: Value, node: cst.Subscript) -> None:
+    """Tell the checks of tensors that are the index of a list, or the bound of a slice."""
+    is_list = isinstance(owner, TupleValue)
+    if isinstance(owner, ListValue):
+        # Of other iterables hardly anything is known.
+        is_list = bool(owner.items) or not isinstance(owner.element or Unknown(), Unknown)
+    is_text = isinstance(owner, Text) or (isinstance(owner, Constant) and isinstance(owner.value, str))
+    if not (is_list or is_text or isinstance(owner, TensorValue)):
+        return
+    entries = index.items if isinstance(index, TupleValue) else (index,)
+    for entry, element in zip(entries, node.slice, strict=False):
+        part = element.slice
+        if isinstance(entry, Slice) and isinstance(part, cst.Slice):
+            note_integer(ev, entry.start, part.lower, node, "bound")
+            note_integer(ev, entry.stop, part.upper, node, "bound")
+        elif isinstance(part, cst.Index) and not isinstance(owner, TensorValue):
+            note_integer(ev, entry, part.value, node, "index")
+
+
+def note_integer(
+    ev: Evaluator, value: Value, subject: cst.CSTNode | None, node: cst.CSTNode, role: str
+) -> None:
+    """Tell the checks of a tensor of known sizes that stands where an int is needed."""
+    if isinstance(value, TensorValue) and value.certain and value.layout is not None and subject is not None:
+        ev.emit(AskedForInteger(ev.place(node), ev.calls, value, value.layout, subject, role))
 
 
 def evaluate_index(ev: Evaluator, node: cst.Subscript) -> Value:
@@ -114,9 +143,12 @@ def _of_sequence(ev: Evaluator, owner: TupleValue | ListValue, index: Value, nod
 
 def _element(owner: TupleValue | ListValue) -> Value:
     """What any item of the sequence may be."""
-    contents = owner.contents if isinstance(owner, ListValue) else Contents(owner.items)
-    element = without_length(contents).element
+    element = without_length(_contents(owner)).element
     return element if element is not None else Unknown()
+
+
+def _contents(owner: TupleValue | ListValue) -> Contents:
+    return owner.contents if isinstance(owner, ListValue) else Contents(owner.items)
 
 
 def _part_length(length: Size, part: Slice, place: Place) -> Size | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from shapefix.interpreter.batch_events import Stacked
+from shapefix.interpreter.batch_events import ListGiven, Stacked
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.rows import has_rows
+from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import ListValue, TupleValue, Value
 
 
@@ -12,3 +13,12 @@ def note_rows(call: Call, data: Value | None) -> None:
     """Tell the checks that a tensor is made of a list of rows, where these are rows, or tensors."""
     if isinstance(data, (ListValue, TupleValue)) and has_rows(data):
         call.ev.emit(Stacked(call.place, call.ev.calls, call.name, data))
+
+
+def note_list(call: Call, given: Value | None) -> None:
+    """Tell the checks that a layer is handed a list of tensors in the place of one."""
+    if isinstance(given, (ListValue, TupleValue)):
+        items = given.items
+        first = items[0] if items else given.element if isinstance(given, ListValue) else None
+        if isinstance(first, TensorValue) and first.certain:
+            call.ev.emit(ListGiven(call.place, call.ev.calls, given))

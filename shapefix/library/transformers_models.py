@@ -11,6 +11,7 @@ contiguous, and as long as the targets.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeGuard
 
 from shapefix.interpreter.attributes import attribute
 from shapefix.interpreter.calls import Arguments, Call, instantiate
@@ -27,6 +28,7 @@ from shapefix.interpreter.values import (
     Value,
     as_size,
 )
+from shapefix.library.architectures import CLASS, configuration_of
 from shapefix.library.nn.layers import fields_of
 from shapefix.library.nn.module import MODULE
 from shapefix.library.registry import declare, function, method
@@ -93,19 +95,27 @@ def _configuration(call: Call, known: Mapping[str, Value]) -> LibraryObject:
     return LibraryObject(CONFIGURATION, {}, call.place, fields)
 
 
-@function(CONFIGURATION)
+@function(CONFIGURATION, f"{CONFIGURATION}.from_pretrained")
 def configuration(call: Call) -> Value:
-    return _configuration(call, call.arguments.keywords)
+    made = _configuration(call, call.arguments.keywords)
+    name, stored, _ = call.name.partition(".from_pretrained")
+    given = call.value(0, "pretrained_model_name_or_path") if stored else None
+    of_checkpoint = configuration_of(given.value) if _is_text(given) else None
+    made.fields[CLASS] = Constant(of_checkpoint if name.endswith(".AutoConfig") else name)
+    return made
 
 
-@function(f"{CONFIGURATION}.from_pretrained")
-def stored_configuration(call: Call) -> Value:
-    return _configuration(call, call.arguments.keywords)
+def _is_text(value: Value | None) -> TypeGuard[Constant]:
+    return isinstance(value, Constant) and isinstance(value.value, str)
 
 
 def _made(call: Call, config: Value) -> LibraryObject:
-    kind = kind_of(call.name) or kind_of(call.name.rpartition(".")[0]) or BASE
-    return LibraryObject(kind, {}, call.place, {"config": config})
+    """A model; the name of its class is kept, and that of the configuration where an Auto class is asked."""
+    name = call.name
+    for constructor in (".from_pretrained", "._from_config", ".from_config"):
+        name = name.removesuffix(constructor)
+    fields = {"config": config, CLASS: Constant(name)}
+    return LibraryObject(kind_of(name) or BASE, {}, call.place, fields)
 
 
 @function(*(f"{kind}.from_pretrained" for kind in MODELS))
@@ -113,9 +123,12 @@ def from_pretrained(call: Call) -> Value:
     given = call.arguments.keywords
     if "config" in given:
         return _made(call, given["config"])
-    # What a configuration is not for: the name of the checkpoint, the dtype, where it goes.
+    # What a configuration is not for: the dtype, where it goes.
     sizes = {name: value for name, value in given.items() if name in ("num_labels", "vocab_size")}
-    return _made(call, _configuration(call, sizes))
+    config = _configuration(call, sizes)
+    checkpoint = call.value(0, "pretrained_model_name_or_path")
+    config.fields[CLASS] = Constant(configuration_of(checkpoint.value) if _is_text(checkpoint) else None)
+    return _made(call, config)
 
 
 @function(*MODELS, *(f"{kind}.from_config" for kind in MODELS))

@@ -7,6 +7,7 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import LibraryObject, Unknown, Value, integer
 from shapefix.library.nn.layers import functional, layer, result, weights
 from shapefix.library.registry import function
+from shapefix.library.rows import note_list
 from shapefix.library.signatures import Given
 from shapefix.tensors import results
 from shapefix.tensors.layout import Layout, contiguous
@@ -22,11 +23,13 @@ _BAG = (
 
 @layer("Embedding", takes=_EMBEDDING)
 def embedding(call: Call, given: Given) -> Value:
+    note_list(call, given.value("input"))
     return _embedded(call, given.tensor("input"), given.size("embedding_dim"))
 
 
 @functional("embedding", takes=f"input, weight, padding_idx=None, {_SETTINGS}, sparse=False")
 def embedding_function(call: Call, given: Given) -> Value:
+    note_list(call, given.value("input"))
     return _embedded(call, given.tensor("input"), _width(given))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.values import Value
 from shapefix.library.nn.layers import computed_dtype, functional, layer, result, weights
+from shapefix.library.rows import note_list
 from shapefix.library.signatures import Given
 from shapefix.tensors import results
 from shapefix.tensors.iteration import broadcast_sizes
@@ -24,6 +25,7 @@ def identity(call: Call, given: Given) -> Value:
 )
 @layer("LazyLinear", takes="out_features, bias=True")
 def linear(call: Call, given: Given) -> Value:
+    note_list(call, given.value("input"))
     tensor = given.tensor("input")
     features, expected = given.size("out_features"), None
     if "in_features" in given.values:
@@ -37,6 +39,7 @@ def linear(call: Call, given: Given) -> Value:
 
 @functional("linear", takes="input, weight, bias=None")
 def linear_function(call: Call, given: Given) -> Value:
+    note_list(call, given.value("input"))
     tensor, weight = given.tensor("input"), given.tensor("weight")
     layout, features = None, None
     if weight is not None and weight.layout is not None and weight.layout.rank == 2:

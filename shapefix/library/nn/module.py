@@ -20,6 +20,7 @@ from shapefix.interpreter.values import (
     Unknown,
     Value,
 )
+from shapefix.library.model_calls import note_call
 from shapefix.library.registry import declare, function, lookup_method, method
 
 MODULE = "torch.nn.Module"
@@ -39,6 +40,7 @@ for _name in ("lightning", "lightning.pytorch", "pytorch_lightning"):
 def call_module(call: Call) -> Value:
     """Calling a module runs its forward: the project's own, or that of the library's layer."""
     receiver = call.receiver
+    note_call(call, receiver)
     if isinstance(receiver, InstanceValue):
         return call_method(call.ev, receiver, "forward", call.arguments, call.place.node)
     if isinstance(receiver, LibraryObject):

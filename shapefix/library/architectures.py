@@ -1,0 +1,38 @@
+"""The class of a model: its name, and which one an Auto class makes of a public checkpoint."""
+
+from __future__ import annotations
+
+import re
+
+CLASS = "class"
+"""The field of a model or a configuration that holds the name of its own class: kinds stand for several."""
+
+_CHECKPOINTS = {
+    r"(google-bert/)?bert-(base|large)-(un)?cased(-whole-word-masking)?|"
+    r"(google-bert/)?bert-base-(chinese|multilingual-(un)?cased|german-cased)": "BertConfig",
+    r"(distilbert/)?distilbert-base-((un)?cased|multilingual-cased)(-finetuned-sst-2-english)?": (
+        "DistilBertConfig"
+    ),
+    r"(FacebookAI/)?roberta-(base|large)(-mnli)?|(distilbert/)?distilroberta-base": "RobertaConfig",
+    r"(FacebookAI/)?xlm-roberta-(base|large)": "XLMRobertaConfig",
+    r"(albert/)?albert-\w+-v[12]": "AlbertConfig",
+    r"google/electra-(small|base|large)-(discriminator|generator)": "ElectraConfig",
+    r"microsoft/deberta-v3-\w+": "DebertaV2Config",
+    r"(openai-community/)?gpt2(-medium|-large|-xl)?|(distilbert/)?distilgpt2": "GPT2Config",
+    r"EleutherAI/gpt-neo-[\w.]+": "GPTNeoConfig",
+    r"EleutherAI/gpt-j-6[bB]": "GPTJConfig",
+    r"EleutherAI/pythia-[\w.]+(-deduped)?": "GPTNeoXConfig",
+    r"facebook/opt-[\w.]+": "OPTConfig",
+    r"meta-llama/Llama-2-\d+b(-chat)?-hf": "LlamaConfig",
+    r"(google-t5/)?t5-(small|base|large|3b|11b)|google/flan-t5-\w+": "T5Config",
+    r"facebook/bart-(base|large)(-cnn|-mnli|-xsum)?": "BartConfig",
+}
+_PATTERN = re.compile("|".join(f"(?P<{name}>{pattern})" for pattern, name in _CHECKPOINTS.items()))
+
+
+def configuration_of(checkpoint: str) -> str | None:
+    """The class of a public checkpoint's configuration, `BertConfig`; None for any other name."""
+    found = _PATTERN.fullmatch(checkpoint)
+    if found is None:
+        return None
+    return next(name for name, text in found.groupdict().items() if text is not None)
