@@ -11,8 +11,10 @@ import libcst as cst
 from shapefix.interpreter.calls import Arguments, call_library
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.joins import join_contents, without_length
+from shapefix.interpreter.modules import Place
 from shapefix.interpreter.names import resolved
 from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.token_rows import is_mask, masked_at
 from shapefix.interpreter.truth import equal
 from shapefix.interpreter.values import (
     NUMBER,
@@ -110,7 +112,7 @@ def operate(ev: Evaluator, kind: type, left: Value, right: Value, node: cst.CSTN
     if isinstance(left, Constant) and isinstance(right, Constant):
         return _fold(kind, left.value, right.value)
     if isinstance(left, (TupleValue, ListValue)) or isinstance(right, (TupleValue, ListValue)):
-        return _sequences(kind, left, right)
+        return _sequences(kind, left, right, ev.place(node))
     if _is_text(left) or (isinstance(right, Text) and kind is cst.Add):
         return TEXT if kind in (cst.Add, cst.Multiply, cst.Modulo) else Unknown()
     if isinstance(left, Number) or isinstance(right, Number):
@@ -186,13 +188,13 @@ def _degree(size: Size) -> int:
     return max((len(monomial) for monomial in size.terms), default=0)
 
 
-def _sequences(kind: type, left: Value, right: Value) -> Value:
+def _sequences(kind: type, left: Value, right: Value, place: Place) -> Value:
     a, b = elements(left), elements(right)
     if kind is cst.Add:
         if a is not None and b is not None and len(a) + len(b) <= LONGEST:
             return _like(left, a + b)
         if isinstance(left, ListValue) and isinstance(right, ListValue):
-            return _concatenated(left.contents, right.contents)
+            return _concatenated(left.contents, right.contents, place)
     if kind is cst.Multiply:
         repeated, times = (left, right) if isinstance(left, (TupleValue, ListValue)) else (right, left)
         items = elements(repeated)
@@ -206,9 +208,11 @@ def _sequences(kind: type, left: Value, right: Value) -> Value:
     return Unknown()
 
 
-def _concatenated(left: Contents, right: Contents) -> Value:
+def _concatenated(left: Contents, right: Contents, place: Place) -> Value:
     length = left.length + right.length if left.length is not None and right.length is not None else None
-    return ListValue(None, without_length(join_contents(left, right)).element, length, left.axes | right.axes)
+    both = without_length(join_contents(left, right))
+    contents = Contents(None, both.element, length, left.axes | right.axes)
+    return ListValue.of(masked_at(contents, place, leading=is_mask(ListValue.of(left))))
 
 
 def _like(value: Value, items: tuple[Value, ...]) -> Value:

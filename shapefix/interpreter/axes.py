@@ -106,13 +106,20 @@ def _are(new: Iterable[Value], old: Iterable[Value]) -> bool:
 
 def _renewed_size(size: Size, renewal: Renewal, known: dict[Symbol, int | Size]) -> Size:
     found = False
-    for symbol in every_symbol(size):
+    for symbol in sorted(every_symbol(size), key=_age):
         if isinstance(symbol, Varying) and symbol not in known:
             if renewal.concerns(symbol):
                 made = Varying(symbol.name, renewal.axis, symbol.source, symbol.least)
                 known[symbol] = Size.from_symbol(made)
+            elif renewal.samples and symbol.axis is None:
+                # Made once, for all samples.
+                known[symbol] = Size.symbol(symbol.name, symbol.least)
         found = found or symbol in known
     return substitute(size, known) if found else size
+
+
+def _age(symbol: Symbol) -> int:
+    return symbol.serial
 
 
 def _renewed_tensor(tensor: TensorValue, renewal: Renewal, known: dict[Symbol, int | Size]) -> TensorValue:
@@ -132,6 +139,7 @@ def _renewed_tensor(tensor: TensorValue, renewal: Renewal, known: dict[Symbol, i
         origin=tensor.origin,
         views=tensor.views,
         certain=tensor.certain,
+        row=tensor.row,
     )
 
 

@@ -19,6 +19,7 @@ from shapefix.interpreter.names import glance, look_up, resolved
 from shapefix.interpreter.scopes import UNCHANGED, Scope
 from shapefix.interpreter.subscripts import evaluate_subscript
 from shapefix.interpreter.targets import bind
+from shapefix.interpreter.token_rows import masked
 from shapefix.interpreter.truth import equal, is_none, truth
 from shapefix.interpreter.values import (
     ELLIPSIS,
@@ -243,8 +244,7 @@ def conditional(ev: Evaluator, node: cst.IfExp) -> Value:
     second = ev.evaluate(node.orelse)
     other = ev.journal.undo()
     ev.journal.apply([one, other])
-    joined: Value = join(first, second)
-    return joined
+    return masked(ev, node, first, second) or join(first, second)
 
 
 @expression(cst.Lambda)

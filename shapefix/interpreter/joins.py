@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.tensor_values import TensorValue, join_rows, tensor_row
 from shapefix.interpreter.values import (
     NUMBER,
     TEXT,
@@ -23,7 +23,7 @@ from shapefix.interpreter.values import (
 )
 from shapefix.tensors.layout import Layout, unknown_strides
 from shapefix.tensors.sizes import Size, Varying, every_symbol, lowest
-from shapefix.tensors.symbols import UNBOUNDED, Masked
+from shapefix.tensors.symbols import UNBOUNDED, Id, Masked
 
 MASK = -100
 """What the losses of torch ignore."""
@@ -84,8 +84,15 @@ def _join_items(left: Value, right: Value, depth: int) -> Value:
         sizes = [size for size in (as_size(left), as_size(right)) if size is not None]
         if sizes[0] == sizes[1]:
             return left
-        if any(size.value == MASK or isinstance(size.only_symbol, Masked) for size in sizes):
-            return Integer(Size.from_symbol(Masked("label", UNBOUNDED)))
+        symbols = [size.only_symbol for size in sizes]
+        for item, symbol in zip((left, right), symbols, strict=True):
+            if isinstance(symbol, Masked):
+                return item
+        if any(size.value == MASK for size in sizes):
+            return Integer(Size.from_symbol(Masked("label")))
+        ids = [symbol for symbol in symbols if isinstance(symbol, Id)]
+        if len(ids) == 2:
+            return Integer(Size.from_symbol(Id("id", ids[0].sources | ids[1].sources)))
         least = min(max(lowest(size), UNBOUNDED) for size in sizes)
         return Integer(Size.symbol("n", least=min(least, 1)))
     return _join_values(left, right, depth)
@@ -167,6 +174,7 @@ def _join_tensors(left: TensorValue, right: TensorValue) -> TensorValue:
         origin=left.origin if same else None,
         views=left.views if left.views == right.views else (),
         certain=left.certain and right.certain,
+        row=join_rows(tensor_row(left), tensor_row(right)),
     )
 
 

@@ -14,6 +14,7 @@ from shapefix.interpreter.names import resolved, scope_of
 from shapefix.interpreter.refinement import name_size, refine_rank, target_name
 from shapefix.interpreter.subscripts import evaluate_index
 from shapefix.interpreter.tensor_values import Shape, TensorValue
+from shapefix.interpreter.token_rows import from_the_start, masked_at
 from shapefix.interpreter.values import (
     CONTENTS,
     ClassValue,
@@ -125,7 +126,9 @@ def _set_item(ev: Evaluator, target: cst.Subscript, value: Value) -> None:
             owner.closed = False
     elif isinstance(owner, ListValue):
         ev.emit(ItemWritten(ev.place(target), ev.calls, owner, value))
-        ev.journal.write(owner.fields, CONTENTS, _with_item(owner.contents, index, value))
+        after = _with_item(owner.contents, index, value)
+        after = masked_at(after, ev.place(target), leading=from_the_start(index))
+        ev.journal.write(owner.fields, CONTENTS, after)
     elif isinstance(owner, InstanceValue):
         call_method(ev, owner, "__setitem__", Arguments([index, value]), target)
     elif isinstance(owner, LibraryObject):

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from shapefix.interpreter.values import Unknown, Value
 from shapefix.tensors.layout import Layout
-from shapefix.tensors.sizes import Size
+from shapefix.tensors.sizes import Size, Symbol
+from shapefix.tensors.symbols import Id
 
 if TYPE_CHECKING:
     from shapefix.interpreter.modules import Place
+
+START = Size.of(0)
 
 
 class Step:
@@ -37,10 +41,37 @@ class Step:
         self.function = function
 
 
-class Storage:
-    """The memory that a tensor and all its views share."""
+@dataclass(frozen=True, eq=False, slots=True)
+class Mask:
+    """Where the code put -100 among ids; leading tells whether it stands at the beginning of a row."""
 
-    __slots__ = ()
+    place: Place
+    leading: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What the last dimension of a tensor, or a list, holds: any one element, and where in its row it begins.
+
+    Two values of the same symbol hold the same row, one perhaps further on than the other.
+    """
+
+    symbol: Symbol
+    start: Size = START
+    mask: Mask | None = None
+
+
+class Storage:
+    """The memory that a tensor and all its views share, and what was written into it.
+
+    mask tells where -100 was, overwritten whether anything else was: on some path is enough.
+    """
+
+    __slots__ = ("mask", "overwritten")
+
+    def __init__(self) -> None:
+        self.mask: Mask | None = None
+        self.overwritten = False
 
 
 class TensorValue(Value):
@@ -49,9 +80,21 @@ class TensorValue(Value):
     certain is False where the code only treats the value as an array: numpy has slices, too.
     contiguous is True where the rank is unknown, and the tensor contiguous all the same.
     views are the calls of `.view` and its like that this tensor has come through since its storage was made.
+    row is what the last dimension was made to hold, before anything was written to the storage.
     """
 
-    __slots__ = ("_sizes", "certain", "contiguous", "device", "dtype", "layout", "origin", "storage", "views")
+    __slots__ = (
+        "_sizes",
+        "certain",
+        "contiguous",
+        "device",
+        "dtype",
+        "layout",
+        "origin",
+        "row",
+        "storage",
+        "views",
+    )
 
     def __init__(
         self,
@@ -64,6 +107,7 @@ class TensorValue(Value):
         origin: Step | None = None,
         views: tuple[cst.CSTNode, ...] = (),
         certain: bool = True,
+        row: Row | None = None,
     ) -> None:
         self.layout = layout
         self.dtype = dtype
@@ -72,6 +116,7 @@ class TensorValue(Value):
         self.origin = origin
         self.views = views
         self.certain = certain
+        self.row = row
         self.contiguous = contiguous
         self._sizes: dict[int, Size] | None = None
 
@@ -118,6 +163,38 @@ class Shape(Value):
 
     def __init__(self, tensor: TensorValue) -> None:
         self.tensor = tensor
+
+
+def tensor_row(tensor: TensorValue) -> Row | None:
+    """The row in a tensor as it is now: nothing is known of it once something else was written there."""
+    row, storage = tensor.row, tensor.storage
+    if row is None or storage.overwritten:
+        return None
+    return row if storage.mask is None else replace(row, mask=storage.mask)
+
+
+def own_row(tensor: TensorValue) -> Row | None:
+    """The row in a tensor, be it one of which nothing else is known; the same each time."""
+    if tensor.row is None:
+        tensor.row = Row(Symbol("element"))
+    return tensor_row(tensor)
+
+
+def join_rows(left: Row | None, right: Row | None) -> Row | None:
+    """What a tensor holds that is one of two."""
+    if (
+        left is None
+        or right is None
+        or left.start != right.start
+        or (left.mask is None) != (right.mask is None)
+    ):
+        return None
+    one, other = left.symbol, right.symbol
+    if one is other:
+        return left
+    if isinstance(one, Id) and isinstance(other, Id):
+        return Row(Id(one.name, one.sources | other.sources), left.start, left.mask)
+    return None
 
 
 def as_tensor(value: Value | None) -> TensorValue | None:

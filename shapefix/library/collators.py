@@ -17,6 +17,7 @@ from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.joins import join, without_length
 from shapefix.interpreter.rows import Origin, row_sizes
 from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.token_rows import row_of
 from shapefix.interpreter.values import (
     NONE,
     TRUE,
@@ -269,7 +270,9 @@ def _padded(call: Call, features: ListValue, row: Value) -> Value | None:
     if not sizes:
         return Unknown()
     size = longest(sizes[0], features.axes)
-    return contiguous_result(call, [_count(features), size, *sizes[1:]], "padded", dtype="int64")
+    made = contiguous_result(call, [_count(features), size, *sizes[1:]], "padded", dtype="int64")
+    made.row = row_of(row)
+    return made
 
 
 def _in_tensor(call: Call, features: ListValue, value: Value) -> Value | None:
@@ -288,7 +291,9 @@ def _in_tensor(call: Call, features: ListValue, value: Value) -> Value | None:
     if not isinstance(value, TensorValue) and not _holds_numbers(value):
         return Unknown()
     dtype = value.dtype if isinstance(value, TensorValue) else None
-    return contiguous_result(call, [_count(features), *sizes], "collated", dtype=dtype)
+    made = contiguous_result(call, [_count(features), *sizes], "collated", dtype=dtype)
+    made.row = row_of(value)
+    return made
 
 
 def _holds_numbers(row: Value) -> bool:

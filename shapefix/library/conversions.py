@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.tensor_values import TensorValue, tensor_row
 from shapefix.interpreter.values import Constant, Reference, Value
 from shapefix.library.registry import tensor_method
 from shapefix.library.tensors import as_result, contiguous_result, copied, copied_or_same, device_of, dtype_of
@@ -33,8 +33,11 @@ def converted(call: Call, tensor: TensorValue, dtype: str | None) -> TensorValue
     if dtype is not None and tensor.dtype == dtype:
         return tensor
     if dtype is not None and tensor.dtype is not None:
-        return copied(call, tensor, f"converted to {dtype}", dtype)
-    return copied_or_same(call, tensor, "converted", dtype)
+        result = copied(call, tensor, f"converted to {dtype}", dtype)
+    else:
+        result = copied_or_same(call, tensor, "converted", dtype)
+    result.row = tensor_row(tensor)
+    return result
 
 
 @tensor_method("to", "type", "type_as")
@@ -72,7 +75,7 @@ def moved_and_converted(
         result = copied(call, tensor, "copied", dtype)
     else:
         result = copied_or_same(call, tensor, "copied", dtype)
-    result.dtype, result.device = dtype, device
+    result.dtype, result.device, result.row = dtype, device, tensor_row(tensor)
     return result
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from shapefix.interpreter.axes import varying
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.tensor_values import TensorValue, tensor_row
+from shapefix.interpreter.token_rows import row_of
 from shapefix.interpreter.values import (
     Constant,
     Integer,
@@ -114,7 +115,11 @@ def eye(call: Call) -> Value:
 def tensor(call: Call) -> Value:
     data = call.value(0, "data")
     if isinstance(data, TensorValue):
-        return copied(call, data, "copied") if call.name == "torch.tensor" else data
+        if call.name != "torch.tensor":
+            return data
+        copy = copied(call, data, "copied")
+        copy.row = tensor_row(data)
+        return copy
     given = call.arguments.keywords
     dtype = dtype_of(given.get("dtype"))
     sizes = _nested_sizes(data)
@@ -122,7 +127,9 @@ def tensor(call: Call) -> Value:
     if sizes is None:
         # What numpy hands over keeps its strides where it is not copied.
         return as_result(call, None, "created", dtype=dtype, is_contiguous=call.name == "torch.tensor")
-    return contiguous_result(call, sizes, "created", dtype=dtype or _leaf_dtype(data), device=_device(call))
+    made = contiguous_result(call, sizes, "created", dtype=dtype or _leaf_dtype(data), device=_device(call))
+    made.row = row_of(data)
+    return made
 
 
 def _nested_sizes(data: Value | None) -> list[Size] | None:
@@ -174,6 +181,8 @@ def legacy(call: Call) -> Value:
     if given and all(is_number(value) for value in given):
         return contiguous_result(call, sizes_from(call), "created", dtype=dtype)
     note_rows(call, call.value(0))
+    if given and len(given) == 1:
+        note_rows(call, given[0])
     sizes = _nested_sizes(call.value(0)) if given else [Size.of(0)]
     return contiguous_result(call, sizes, "created", dtype=dtype)
 

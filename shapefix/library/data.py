@@ -16,7 +16,7 @@ from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.joins import join
 from shapefix.interpreter.rows import differs
 from shapefix.interpreter.subscripts import item
-from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.tensor_values import TensorValue, tensor_row
 from shapefix.interpreter.values import (
     NONE,
     TEXT,
@@ -37,6 +37,7 @@ from shapefix.interpreter.values import (
     elements,
 )
 from shapefix.library.collators import collate_by, gathered, is_callable, one_of
+from shapefix.library.datasets.cells import fresh_row
 from shapefix.library.registry import declare, function, method
 from shapefix.library.signatures import bound
 from shapefix.library.tensors import as_result, contiguous_result
@@ -127,9 +128,9 @@ def sample(call: Call, dataset: Value | None) -> Value:
             return TupleValue(tuple(item(call.ev, tensor, index, node) for tensor in tensors))
         if dataset.kind == SUBSET:
             return sample(call, dataset.fields["dataset"])
-        if "sample" in dataset.fields:
-            found_ = dataset.fields["sample"]
-            return found_ if isinstance(found_, Value) else Unknown()
+        stored = dataset.fields.get("sample")
+        if isinstance(stored, DictValue):
+            return fresh_row(stored, None)
         if dataset.kind == CONCATENATED:
             parts = dataset.fields["datasets"]
             found = [sample(call, part) for part in elements(parts) or (each(call.ev, parts),)]
@@ -279,12 +280,16 @@ def _stacked(call: Call, one: TensorValue, size: Size) -> TensorValue:
     if differs(one) is not None:
         return TensorValue(dtype=one.dtype)
     if one.layout is None:
-        return as_result(call, None, "collated", dtype=one.dtype, is_contiguous=True)
+        made = as_result(call, None, "collated", dtype=one.dtype, is_contiguous=True)
+        made.row = tensor_row(one)
+        return made
     sizes = (size, *one.layout.sizes)
     # Samples that are images in channels_last are joined in that order.
     ordered = suggests_channels_last(one.layout) is not False
     layout = unknown_strides(sizes) if ordered else contiguous(sizes)
-    return as_result(call, layout, "collated", dtype=one.dtype)
+    made = as_result(call, layout, "collated", dtype=one.dtype)
+    made.row = tensor_row(one)
+    return made
 
 
 @function(f"{_DATA}.default_collate", f"{_DATA}.dataloader.default_collate")

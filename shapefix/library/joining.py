@@ -10,6 +10,7 @@ from shapefix.interpreter.rows import ragged
 from shapefix.interpreter.tensor_values import TensorValue, as_tensor
 from shapefix.interpreter.values import Constant, Contents, ListValue, Unknown, Value, as_size, elements
 from shapefix.library.elementwise import result_of
+from shapefix.library.held_rows import rolled
 from shapefix.library.registry import function, operation, tensor_method
 from shapefix.library.rows import note_rows
 from shapefix.library.tensors import as_result, contiguous_result, number, numbers, sizes_from
@@ -154,7 +155,9 @@ def roll(call: Call, tensor: TensorValue) -> Value:
     axes = None if given is None else numbers(given)
     unknown = tensor.layout is None or (given is not None and axes is None)
     layout = None if unknown or tensor.layout is None else dims.roll(tensor.layout, axes)
-    return as_result(call, layout, "rolled", dtype=tensor.dtype, device=tensor.device)
+    result = as_result(call, layout, "rolled", dtype=tensor.dtype, device=tensor.device)
+    result.row = rolled(tensor, call.value(0, "shifts"), given)
+    return result
 
 
 @operation("gather", "take_along_dim")

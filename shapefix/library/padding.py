@@ -7,6 +7,7 @@ from shapefix.interpreter.batch_events import Collated
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.rows import ragged, row_sizes
+from shapefix.interpreter.token_rows import row_of
 from shapefix.interpreter.values import (
     DictValue,
     LibraryObject,
@@ -98,4 +99,8 @@ def _tensor(call: Call, column: Value) -> Value:
         return Unknown()
     sizes = row_sizes(column.element)
     count = column.length or Size.symbol("batch_size")
-    return contiguous_result(call, [count, *sizes], "padded", dtype="int64") if sizes else Unknown()
+    if not sizes:
+        return Unknown()
+    made = contiguous_result(call, [count, *sizes], "padded", dtype="int64")
+    made.row = row_of(column.element)
+    return made

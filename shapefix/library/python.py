@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import libcst as cst
+
 from shapefix.interpreter.attributes import MOVES, attribute
 from shapefix.interpreter.axes import axes_of, now, renewed
 from shapefix.interpreter.calls import Arguments, Call, call_value
@@ -9,6 +11,7 @@ from shapefix.interpreter.classes import is_closed, lineage
 from shapefix.interpreter.events import Revealed
 from shapefix.interpreter.iteration import each, is_complete, iterate
 from shapefix.interpreter.joins import join
+from shapefix.interpreter.subscripts import note_integer
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     FALSE,
@@ -36,6 +39,7 @@ from shapefix.interpreter.values import (
 )
 from shapefix.library.registry import derives, function, method
 from shapefix.tensors.sizes import Size, Stepped, at_least
+from shapefix.tensors.symbols import Counter
 
 LONGEST_RANGE = 64
 PLAIN = (Constant, Integer, Number, Text, TupleValue, ListValue, DictValue)
@@ -86,6 +90,9 @@ def length(call: Call) -> Value:
 @function("builtins.range")
 def range_(call: Call) -> Value:
     given = call.arguments.positional
+    node = call.place.node
+    for value, argument in zip(given, node.args if isinstance(node, cst.Call) else (), strict=False):
+        note_integer(call.ev, value, argument.value, node, "range")
     if given and all(isinstance(v, Constant) and isinstance(v.value, int) for v in given):
         bounds = [v.value for v in given if isinstance(v, Constant)]
         if len(bounds) < 3 or bounds[2] != 0:
@@ -116,7 +123,7 @@ def enumerate_(call: Call) -> Value:
     start = call.constant(1, "start", 0)
     if items is not None and isinstance(start, int):
         return ListValue(tuple(TupleValue((Constant(i), item)) for i, item in enumerate(items, start)))
-    counter = Integer(Size.symbol("i", least=0))
+    counter = Integer(Size.from_symbol(Counter("i", 0)) if start == 0 else Size.symbol("i", least=0))
     known = iterable.contents if isinstance(iterable, ListValue) else Contents(None)
     return ListValue(None, TupleValue((counter, each(call.ev, iterable))), known.length, known.axes)
 

@@ -14,6 +14,7 @@ from shapefix.interpreter.values import (
     Value,
     elements,
 )
+from shapefix.library.held_rows import sliced
 from shapefix.library.registry import function
 from shapefix.library.tensors import as_result, as_view, ranked, size_name
 from shapefix.tensors import indexing
@@ -40,15 +41,16 @@ def getitem(call: Call) -> Value:
         layout, is_known = _ranked(call, tensor, entries)
     verb = "sliced" if any(isinstance(entry, Slice) for entry in entries) else "indexed"
     if specs is None or layout is None:
-        return _unknown(call, tensor, verb, advanced)
+        return _unknown(call, tensor, index, verb, advanced)
     try:
         found = indexing.index(layout, specs)
     except ShapeError:
         return TensorValue(dtype=tensor.dtype, device=tensor.device)
     if advanced:
         return as_result(call, found, "indexed", dtype=tensor.dtype, device=tensor.device)
+    row = sliced(tensor, index)
     result = as_view(call, tensor, found, verb)
-    result.certain = tensor.certain
+    result.certain, result.row = tensor.certain, row
     if not is_known:
         # The step in the tensor's life keeps what is assumed.
         result.layout = None
@@ -115,9 +117,9 @@ def _is_full(part: Slice) -> bool:
     return all(isinstance(b, Constant) and b.value is None for b in (part.start, part.stop, part.step))
 
 
-def _unknown(call: Call, tensor: TensorValue, verb: str, advanced: bool) -> TensorValue:
+def _unknown(call: Call, tensor: TensorValue, index: Value, verb: str, advanced: bool) -> TensorValue:
     if advanced:
         return as_result(call, None, verb, dtype=tensor.dtype, device=tensor.device)
     result = as_view(call, tensor, None, verb)
-    result.certain = tensor.certain
+    result.certain, result.row = tensor.certain, sliced(tensor, index)
     return result

@@ -7,6 +7,8 @@ import libcst as cst
 from shapefix.interpreter.batch_events import Tokenized
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.iteration import each
+from shapefix.interpreter.tensor_values import Row
+from shapefix.interpreter.token_rows import Tokens
 from shapefix.interpreter.values import (
     NO_AXES,
     TEXT,
@@ -38,7 +40,8 @@ from shapefix.library.tokenized_texts import (
     with_pairs,
 )
 from shapefix.library.tokenizers import TOKENIZER
-from shapefix.tensors.sizes import Size
+from shapefix.tensors.sizes import Size, Symbol
+from shapefix.tensors.symbols import Id
 
 _MIDDLE = "add_special_tokens=True, padding=False, truncation=None, max_length=None, stride=0"
 _EXTRAS = (
@@ -58,6 +61,8 @@ _TEMPLATE = (
     f"return_tensors=None, return_dict=None, {_EXTRAS}"
 )
 
+_SUBJECTS = ("text", "text_target", "batch_text_or_text_pairs", "conversation")
+
 
 @method(TOKENIZER, "__call__")
 def tokenize_texts(call: Call) -> Value:
@@ -75,7 +80,7 @@ def tokenize_texts(call: Call) -> Value:
     if given.is_none("text_target") is None:
         encoding.closed = False
     elif not given.is_none("text_target"):
-        encoding.fields["labels"] = _Rows(call, given, targets).of("id")
+        encoding.fields["labels"] = _Rows(call, given, targets, "text_target").of("id")
         encoding.written["labels"] = call.place
     return encoding
 
@@ -162,7 +167,7 @@ def tokens(call: Call) -> Value:
 class _Rows:
     """How the ids of a call are handed out: as lists, as tensors, or in a way that is not known."""
 
-    def __init__(self, call: Call, given: Given, sources: Texts) -> None:
+    def __init__(self, call: Call, given: Given, sources: Texts, text: str = "") -> None:
         overflows = given.flag("return_overflowing_tokens")
         if overflows or overflows is None:
             # A long text makes several rows.
@@ -172,20 +177,30 @@ class _Rows:
         in_map = mapping is not None and mapping[1] is not False
         self.call = call
         self.given = sources
+        several = sources.several and not (sources.count is not None and sources.count.value == 1)
+        kept = "none" if padding == "longest" and several is False else padding
+        known = kept if kept != "longest" or several else None
+        tokenizer = call.receiver if isinstance(call.receiver, LibraryObject) else LibraryObject(TOKENIZER)
+        tokens = Tokens(call.place, given.value(text or _subject(given)), known, tokenizer)
+        self.ids = Id("id", frozenset({tokens}))
         self.tensors = tensors_asked(given)
-        self.length = length(sources, padding, fixed, call.place, in_map=in_map)
+        asked = _padding_asked(call)
+        self.length = length(sources, padding, fixed, call.place, in_map=in_map, asked=asked)
         self.count = Size.of(1) if sources.several is False else sources.count or Size.symbol("B")
-        in_tensor = length(of_one_call(sources), padding, fixed, call.place, in_map=in_map)
+        in_tensor = length(of_one_call(sources), padding, fixed, call.place, in_map=in_map, asked=asked)
         self.tensor_length = in_tensor or Size.symbol("length")
 
     def of(self, name: str) -> Value:
         """The ids, or another whole number for each token."""
         if self.tensors is None:
             return Unknown(name)
+        symbol = self.ids if name == "id" else Symbol(name, least=0)
         if self.tensors:
             sizes = [self.count, self.tensor_length]
-            return contiguous_result(self.call, sizes, "tokenized", dtype="int64")
-        return self.listed(Integer(Size.symbol(name, least=0)))
+            made = contiguous_result(self.call, sizes, "tokenized", dtype="int64")
+            made.row = Row(symbol)
+            return made
+        return self.listed(Integer(Size.from_symbol(symbol)))
 
     def listed(self, item: Value) -> Value:
         """A list of items for each text, one item for each token."""
@@ -198,6 +213,18 @@ class _Rows:
             return ListValue((row,))
         axes = NO_AXES if self.given.axis is None else frozenset({self.given.axis})
         return ListValue(None, row, self.given.count, axes)
+
+
+def _subject(given: Given) -> str:
+    """The argument that holds what is tokenized."""
+    names = (name for name in _SUBJECTS if name in given.values and not given.is_none(name))
+    return next(names, "text")
+
+
+def _padding_asked(call: Call) -> str:
+    """The padding argument of the call in its own words, empty where it states none."""
+    given = call.arguments.keywords.get("padding")
+    return f"padding={given.value!r}" if isinstance(given, Constant) else ""
 
 
 def tensors_asked(given: Given) -> bool | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.events import Viewed
-from shapefix.interpreter.tensor_values import TensorValue, as_tensor
+from shapefix.interpreter.tensor_values import TensorValue, as_tensor, own_row, tensor_row
 from shapefix.interpreter.values import Constant, ListValue, TupleValue, Value, as_size
 from shapefix.library.conversions import in_memory_format
 from shapefix.library.registry import TENSOR, operation, tensor_method
@@ -220,7 +220,9 @@ def squeeze(call: Call, tensor: TensorValue) -> Value:
     dim = numbers(given)
     if tensor.layout is None or (given is not None and dim is None):
         return as_view(call, tensor, None, "squeezed")
-    return as_view(call, tensor, dims.squeeze(tensor.layout, dim), "squeezed")
+    result = as_view(call, tensor, dims.squeeze(tensor.layout, dim), "squeezed")
+    result.row = tensor_row(tensor) if dim == [0] and tensor.layout.rank > 1 else None
+    return result
 
 
 @operation("unsqueeze")
@@ -341,15 +343,12 @@ def unfold(call: Call, tensor: TensorValue) -> Value:
 def make_contiguous(call: Call, tensor: TensorValue) -> Value:
     if call.value(0, "memory_format") is not None:
         return in_memory_format(call, tensor, call.value(0, "memory_format"))
-    if tensor.layout is None:
-        return as_result(
-            call, None, "made contiguous", dtype=tensor.dtype, device=tensor.device, is_contiguous=True
-        )
-    if tensor.contiguous or is_contiguous(tensor.layout):
+    if tensor.layout is not None and (tensor.contiguous or is_contiguous(tensor.layout)):
         return tensor
-    return contiguous_result(
-        call, tensor.layout.sizes, "made contiguous", dtype=tensor.dtype, device=tensor.device
-    )
+    sizes = tensor.layout.sizes if tensor.layout is not None else None
+    result = contiguous_result(call, sizes, "made contiguous", dtype=tensor.dtype, device=tensor.device)
+    result.row = own_row(tensor)
+    return result
 
 
 @tensor_method("detach", "requires_grad_", "share_memory_", "pin_memory", "retain_grad")
@@ -358,6 +357,7 @@ def same_layout(call: Call, tensor: TensorValue) -> Value:
     result.origin = tensor.origin
     result.contiguous = tensor.contiguous
     result.settle_as(tensor)
+    result.row = own_row(tensor)
     return result
 
 
@@ -366,4 +366,6 @@ def clone(call: Call, tensor: TensorValue) -> Value:
     wanted = call.value(0, "memory_format")
     if wanted is not None:
         return in_memory_format(call, tensor, call.value(0, "memory_format"))
-    return copied(call, tensor, "cloned")
+    result = copied(call, tensor, "cloned")
+    result.row = own_row(tensor)
+    return result

@@ -12,6 +12,7 @@ from shapefix.interpreter.calls import Call
 from shapefix.interpreter.events import InPlaceWrite
 from shapefix.interpreter.tensor_values import TensorValue, as_tensor
 from shapefix.interpreter.values import NONE, Constant, Integer, TupleValue, Value
+from shapefix.library.held_rows import note_index_write, note_write
 from shapefix.library.registry import expanded_dim, function, operation, tensor_function, tensor_method
 from shapefix.library.subscripts import specs_of
 from shapefix.tensors import indexing
@@ -41,8 +42,10 @@ def emit_write(
     subject: cst.CSTNode | None,
     shared: int | None = None,
     refused: bool = False,
+    value: Value | None = None,
 ) -> None:
-    """Tell the checks that the memory of tensor is written to."""
+    """Tell the checks that the memory of tensor is written to, and keep in mind that value stands there."""
+    note_write(call, tensor, value)
     call.ev.emit(InPlaceWrite(call.place, call.ev.calls, tensor, tensor.layout, subject, shared, refused))
 
 
@@ -77,7 +80,7 @@ def spread(call: Call, tensor: TensorValue) -> Value:
 
 @operation(*HARMLESS)
 def harmless(call: Call, tensor: TensorValue) -> Value:
-    emit_write(call, tensor, subject_of(call))
+    emit_write(call, tensor, subject_of(call), value=call.value(0, "value"))
     return tensor
 
 
@@ -91,7 +94,7 @@ def masked_fill(call: Call, tensor: TensorValue) -> Value:
         known = mask.layout if mask is not None else None
         if known is None or known.rank < from_right or known.sizes[-from_right].value == 1:
             shared = None
-    emit_write(call, tensor, subject_of(call), shared)
+    emit_write(call, tensor, subject_of(call), shared, value=call.value(1, "value"))
     return tensor
 
 
@@ -109,7 +112,9 @@ def setitem(call: Call) -> Value:
     if tensor is None or index is None:
         return NONE
     shared, refused = _index_write(tensor, index)
-    emit_write(call, tensor, subject_of(call), shared, refused)
+    note_index_write(call, tensor, index, call.value(2))
+    event = InPlaceWrite(call.place, call.ev.calls, tensor, tensor.layout, subject_of(call), shared, refused)
+    call.ev.emit(event)
     return NONE
 
 

@@ -85,7 +85,27 @@ class Stepped(Symbol):
         self.step = step
 
 
-class Masked(Symbol):
-    """Any one of labels some of which are -100, the others ids."""
+class Counter(Symbol):
+    """The position of any one item of a list, counted from its first one."""
 
     __slots__ = ()
+
+
+class Id(Symbol):
+    """Any one id of a text; sources are the calls that tokenized it, several where rows were put together."""
+
+    __slots__ = ("sources",)
+
+    def __init__(self, name: str, sources: frozenset[object]) -> None:
+        super().__init__(name, 0)
+        self.sources = sources
+
+
+class Masked(Symbol):
+    """Any one of labels some of which are -100, the others ids; source is where they were put together."""
+
+    __slots__ = ("source",)
+
+    def __init__(self, name: str, source: object = None) -> None:
+        super().__init__(name, UNBOUNDED)
+        self.source = source

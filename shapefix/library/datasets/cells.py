@@ -9,7 +9,8 @@ from shapefix.interpreter.axes import varying
 from shapefix.interpreter.joins import join, without_length
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.rows import Origin
-from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.tensor_values import TensorValue, tensor_row
+from shapefix.interpreter.token_rows import element_symbol
 from shapefix.interpreter.values import (
     NUMBER,
     Axis,
@@ -28,7 +29,6 @@ from shapefix.library.datasets.objects import Remembered
 from shapefix.tensors.dtypes import is_floating
 from shapefix.tensors.layout import Layout, contiguous
 from shapefix.tensors.sizes import Size, Symbol, Varying, every_symbol, same, substitute
-from shapefix.tensors.symbols import UNBOUNDED
 
 DEEPEST = 8
 JOINED = 64
@@ -42,7 +42,7 @@ def stored(value: Value, depth: int = 0) -> Value:
     if isinstance(value, Unknown):
         value = _tensor_if_any(value)
     if isinstance(value, TensorValue):
-        return _nested(value.layout.sizes, value.dtype) if value.layout is not None else Unknown()
+        return _nested(value, value.layout.sizes) if value.layout is not None else Unknown()
     if isinstance(value, TupleValue):
         return ListValue(tuple(stored(item, depth + 1) for item in value.items))
     if isinstance(value, ListValue):
@@ -61,12 +61,14 @@ def _tensor_if_any(value: Unknown) -> Value:
     return tensor if tensor is not None and tensor.certain and tensor.layout is not None else value
 
 
-def _nested(sizes: Sequence[Size], dtype: str | None) -> Value:
+def _nested(tensor: TensorValue, sizes: Sequence[Size]) -> Value:
+    """Lists of these lengths, of what is in the tensor."""
     if sizes:
-        return ListValue(None, _nested(sizes[1:], dtype), sizes[0])
+        return ListValue(None, _nested(tensor, sizes[1:]), sizes[0])
+    dtype = tensor.dtype
     if dtype is None or dtype == "bool":
         return Unknown()
-    return NUMBER if is_floating(dtype) else Integer(Size.symbol("n", least=UNBOUNDED))
+    return NUMBER if is_floating(dtype) else Integer(Size.from_symbol(element_symbol(tensor)))
 
 
 class Lengths:
@@ -74,24 +76,24 @@ class Lengths:
 
     def __init__(self, place: Place, what: str) -> None:
         self._origin = Origin(place, what)
-        self._known: dict[tuple[Size | None, ...], Size] = {}
+        self._known: dict[tuple[Axis | Size | None, ...], Size] = {}
 
-    def one(self, sizes: Sequence[Size | None]) -> Size | None:
-        """The length of any one row; None where it is not known."""
+    def one(self, sizes: Sequence[Size | None], axis: Axis | None = None) -> Size | None:
+        """The length of any one row, differing along axis; None where it is not known."""
         first = sizes[0] if sizes else None
         if first is None or any(size is None for size in sizes):
             return None
         verdicts = [same(first, size) for size in sizes if size is not None]
         if all(verdicts):
             return first
-        known = tuple(sizes)
+        known = (axis, *sizes)
         if known not in self._known:
             varying = (s for size in sizes if size is not None for s in every_symbol(size))
             found = next((symbol for symbol in varying if isinstance(symbol, Varying)), None)
             if found is None and False not in verdicts:
                 return None
             source = self._origin if found is None else found.source
-            self._known[known] = Size.from_symbol(Varying("length", None, source))
+            self._known[known] = Size.from_symbol(Varying("length", axis, source))
         return self._known[known]
 
 
@@ -101,7 +103,7 @@ def row(column: Value, lengths: Lengths) -> Value:
         column = _tensor_if_any(column)
     if isinstance(column, TensorValue):
         sizes = column.layout.sizes if column.layout is not None else ()
-        return _nested(sizes[1:], column.dtype) if sizes else Unknown()
+        return _nested(column, sizes[1:]) if sizes else Unknown()
     if isinstance(column, TupleValue):
         column = ListValue(column.items)
     if isinstance(column, ListValue):
@@ -111,8 +113,8 @@ def row(column: Value, lengths: Lengths) -> Value:
     return Unknown(column.hint) if isinstance(column, Unknown) else Unknown()
 
 
-def either(cells: Sequence[Value], lengths: Lengths) -> Value:
-    """What stands for any one of several cells."""
+def either(cells: Sequence[Value], lengths: Lengths, axis: Axis | None = None) -> Value:
+    """What stands for any one of several cells; where they are rows in rows, axis is what these range over."""
     if not cells:
         return Unknown()
     first = cells[0]
@@ -120,12 +122,13 @@ def either(cells: Sequence[Value], lengths: Lengths) -> Value:
         return first
     if all(isinstance(cell, ListValue) for cell in cells):
         lists = [cell for cell in cells if isinstance(cell, ListValue)]
-        length = lengths.one([cell.length for cell in lists])
+        length = lengths.one([cell.length for cell in lists], axis)
         inner: list[Value] = []
         for cell in lists[:JOINED]:
             inner += cell.items if cell.items is not None else [cell.element or Unknown()]
-        axes = frozenset(axis for cell in lists for axis in cell.axes)
-        return ListValue(None, either(inner[: JOINED * 4], lengths), length, axes)
+        own = Axis()
+        axes = frozenset({own, *(one for cell in lists for one in cell.axes)})
+        return ListValue(None, either(inner[: JOINED * 4], lengths, own), length, axes)
     if all(isinstance(cell, DictValue) for cell in cells):
         return reduce(join, cells[:JOINED])
     return without_length(Contents(tuple(cells[: JOINED * 4]))).element or Unknown()
@@ -171,18 +174,27 @@ def _fresh_tensor(tensor: TensorValue, axis: Axis | None, known: dict[Symbol, in
         sizes = tuple(_renamed(size, axis, known) for size in layout.sizes)
         layout = Layout(sizes, tuple(_renamed(stride, axis, known) for stride in layout.strides))
     return TensorValue(
-        layout, contiguous=tensor.contiguous, dtype=tensor.dtype, device=tensor.device, origin=tensor.origin
+        layout,
+        contiguous=tensor.contiguous,
+        dtype=tensor.dtype,
+        device=tensor.device,
+        origin=tensor.origin,
+        row=tensor_row(tensor),
     )
 
 
 def _renamed(size: Size, axis: Axis | None, known: dict[Symbol, int | Size]) -> Size:
     found = False
-    for symbol in every_symbol(size):
+    for symbol in sorted(every_symbol(size), key=_age):
         if isinstance(symbol, Varying):
             found = True
             if symbol not in known:
                 known[symbol] = Size.from_symbol(Varying(symbol.name, axis, symbol.source, symbol.least))
     return substitute(size, known) if found else size
+
+
+def _age(symbol: Symbol) -> int:
+    return symbol.serial
 
 
 def columns(row: DictValue, length: Size | None, axis: Axis) -> DictValue:

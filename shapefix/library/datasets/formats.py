@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from shapefix.interpreter.joins import without_length
 from shapefix.interpreter.rows import ragged
 from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.token_rows import row_of
 from shapefix.interpreter.values import (
     Constant,
     DictValue,
@@ -94,7 +95,7 @@ def as_tensors(value: Value, name: str) -> Value:
     dtype = _dtype(inner)
     if dtype is None or (len(sizes) > 1 and ragged(value) is not None):
         return Unknown(name)
-    return TensorValue(contiguous(sizes), dtype=dtype or None)
+    return TensorValue(contiguous(sizes), dtype=dtype or None, row=row_of(value))
 
 
 def _is_text(value: Constant) -> bool:

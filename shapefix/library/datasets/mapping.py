@@ -9,7 +9,7 @@ from shapefix.interpreter.batch_events import Mapped
 from shapefix.interpreter.calls import Arguments, Call, call_value
 from shapefix.interpreter.iteration import certain_keys, is_complete
 from shapefix.interpreter.scopes import UNCHANGED, Changes
-from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.tensor_values import TensorValue, tensor_row
 from shapefix.interpreter.values import (
     NONE,
     Axis,
@@ -251,7 +251,8 @@ def _first(column: Value, lengths: Lengths) -> Value:
     if isinstance(column, TensorValue):
         if column.layout is None or not column.layout.rank:
             return Unknown()
-        return TensorValue(contiguous(column.layout.sizes[1:]), dtype=column.dtype)
+        sizes = column.layout.sizes[1:]
+        return TensorValue(contiguous(sizes), dtype=column.dtype, row=tensor_row(column))
     if isinstance(column, (ListValue, TupleValue)):
         items = elements(column)
         if items is not None:

@@ -1,0 +1,140 @@
+"""Rows of token ids and of labels: which texts they are of, where -100 stands in them, where they begin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.joins import MASK
+from shapefix.interpreter.modules import Place
+from shapefix.interpreter.tensor_values import START, Mask, Row, TensorValue, tensor_row
+from shapefix.interpreter.values import (
+    Constant,
+    Contents,
+    Integer,
+    LibraryObject,
+    ListValue,
+    Slice,
+    Unknown,
+    Value,
+)
+from shapefix.tensors.sizes import Size, Symbol
+from shapefix.tensors.symbols import UNBOUNDED, Counter, Id, Masked
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Tokens:
+    """One call of a tokenizer, the source of an Id: the text, or texts, and how the rows were padded.
+
+    padding is "longest" or "max_length" where pad ids may stand in the rows, "none" where none do, None where
+    that is not known.
+    """
+
+    place: Place
+    text: Value
+    padding: str | None
+    tokenizer: LibraryObject
+
+
+def row_of(value: Value | None) -> Row | None:
+    """The row that a list, or the last dimension of a tensor, holds; None where that is not known."""
+    if isinstance(value, Unknown):
+        value = value.tensor
+    if isinstance(value, TensorValue):
+        return tensor_row(value)
+    if not isinstance(value, ListValue) or not isinstance(value.element, Integer):
+        return None
+    symbol = value.element.size.only_symbol
+    if symbol is None:
+        return None
+    source = symbol.source if isinstance(symbol, Masked) else None
+    return Row(symbol, mask=source if isinstance(source, Mask) else None)
+
+
+def element_symbol(tensor: TensorValue) -> Symbol:
+    """What stands for any one element of a tensor of whole numbers, where it becomes a list."""
+    row = tensor_row(tensor)
+    if row is not None and row.start == START:
+        return row.symbol if row.mask is None else Masked("label", row.mask)
+    return Symbol("n", UNBOUNDED)
+
+
+def is_same(one: Row | None, other: Row | None) -> bool:
+    """Whether two rows hold the same ids, one perhaps further on than the other."""
+    if one is None or other is None:
+        return False
+    left, right = one.symbol, other.symbol
+    if isinstance(left, Id) and isinstance(right, Id):
+        return left.sources == right.sources
+    return left is right
+
+
+def tokens_of(row: Row | None) -> tuple[Tokens, ...]:
+    """The calls of a tokenizer that the ids in a row come from; empty where others may stand there, too."""
+    symbol = row.symbol if row is not None else None
+    if not isinstance(symbol, Id):
+        return ()
+    return tuple(source for source in symbol.sources if isinstance(source, Tokens))
+
+
+def masked_at(contents: Contents, place: Place, *, leading: bool) -> Contents:
+    """The contents of a list that was put together at place: -100 that came among its ids came there."""
+    element = contents.element
+    symbol = element.size.only_symbol if isinstance(element, Integer) else None
+    if not isinstance(symbol, Masked) or symbol.source is not None:
+        return contents
+    noted = Integer(Size.from_symbol(Masked(symbol.name, Mask(place, leading))))
+    return Contents(None, noted, contents.length, contents.axes)
+
+
+def from_the_start(index: Value) -> bool:
+    """Whether what an index reaches begins with the first item."""
+    first = index.start if isinstance(index, Slice) else index
+    return isinstance(first, Constant) and first.value in (None, 0)
+
+
+def is_mask(value: Value | None) -> bool:
+    """Whether value is -100, or a list of nothing else."""
+    if isinstance(value, ListValue):
+        items = value.items
+        return all(is_mask(item) for item in items) if items else is_mask(value.element)
+    return isinstance(value, Constant) and type(value.value) is int and value.value == MASK
+
+
+def masked(ev: Evaluator, node: cst.IfExp, first: Value, second: Value) -> Value | None:
+    """A label that is -100 or an id, as the position tells; None for any other conditional expression.
+
+    What the id itself tells, or an attention mask, may be the padding.
+    """
+    token = second if is_mask(first) else first
+    if not (is_mask(first) or is_mask(second)) or not isinstance(token, Integer):
+        return None
+    if not isinstance(token.size.only_symbol, Id) or not isinstance(node.test, cst.Comparison):
+        return None
+    if _is_below(ev, node.test) is not is_mask(first):
+        return None
+    return Integer(Size.from_symbol(Masked("label", Mask(ev.place(node), True))))
+
+
+def _is_below(ev: Evaluator, test: cst.Comparison) -> bool | None:
+    """Whether the test holds for the positions below a bound; False for those above, None for others."""
+    if len(test.comparisons) != 1:
+        return None
+    target = test.comparisons[0]
+    sides = [ev.evaluate(side) for side in _plain(test.left, target.comparator)]
+    counters = [isinstance(side, Integer) and isinstance(side.size.only_symbol, Counter) for side in sides]
+    if counters not in ([True, False], [False, True]):
+        return None
+    if isinstance(target.operator, (cst.LessThan, cst.LessThanEqual)):
+        return counters[0]
+    if isinstance(target.operator, (cst.GreaterThan, cst.GreaterThanEqual)):
+        return counters[1]
+    return None
+
+
+def _plain(*sides: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """The sides that may be evaluated once more."""
+    return (side for side in sides if isinstance(side, (cst.Name, cst.Integer, cst.Attribute)))

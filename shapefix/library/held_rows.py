@@ -1,0 +1,97 @@
+"""Which row of ids the last dimension of a tensor holds, after slicing and after writes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.tensor_values import START, Mask, Row, TensorValue, own_row
+from shapefix.interpreter.token_rows import from_the_start, is_mask, is_same, row_of
+from shapefix.interpreter.values import Constant, Integer, Slice, TupleValue, Unknown, Value, as_size
+from shapefix.tensors.polynomials import Size
+
+
+def sliced(tensor: TensorValue, index: Value) -> Row | None:
+    """The row that `tensor[index]` holds: the same one from a later position on, or the very same."""
+    last = _last(tensor, index)
+    first = last if last is None else _start(last)
+    row = own_row(tensor) if first is not None else None
+    return None if row is None or first is None else replace(row, start=row.start + first)
+
+
+def rolled(tensor: TensorValue, shifts: Value | None, dims: Value | None) -> Row | None:
+    """The row after `torch.roll` along the last dimension: it begins further on."""
+    rank = tensor.layout.rank if tensor.layout is not None else None
+    if not isinstance(dims, Constant) or dims.value not in (-1, *(() if rank is None else (rank - 1,))):
+        return None
+    row = own_row(tensor)
+    by = shifts.value if isinstance(shifts, Constant) else None
+    return replace(row, start=row.start - by) if row is not None and isinstance(by, int) else None
+
+
+def note_index_write(call: Call, tensor: TensorValue, index: Value, value: Value | None) -> None:
+    """Take note of `tensor[index] = value` in what the tensor holds."""
+    moved = _moved(tensor, index, value)
+    if moved is not None and call.ev.frame.undecided == 0:
+        tensor.row = moved
+    else:
+        entries = index.items if isinstance(index, TupleValue) else (index,)
+        note_write(call, tensor, value, leading=all(map(from_the_start, entries)))
+
+
+def note_write(call: Call, tensor: TensorValue, value: Value | None, *, leading: bool = False) -> None:
+    """Take note that value was written to some elements of the tensor, leading ones where that is known."""
+    storage = tensor.storage
+    if not is_mask(value):
+        storage.overwritten = True
+    elif storage.mask is None or (leading and not storage.mask.leading):
+        storage.mask = Mask(call.place, leading)
+
+
+def _moved(tensor: TensorValue, index: Value, value: Value | None) -> Row | None:
+    """What `labels[:, :-1] = ids[:, 1:]` makes of labels, which are a copy of ids; None for other writes."""
+    last, into = _last(tensor, index), tensor.row
+    given = row_of(value) if isinstance(value, TensorValue) else None
+    if last is None or into is None or given is None or not is_same(given, into):
+        return None
+    first = _start(last)
+    start = None if first is None else given.start - first
+    return None if start is None or start == into.start else replace(given, start=start)
+
+
+def _last(tensor: TensorValue, index: Value) -> Slice | None:
+    """The slice of the last dimension, where all rows are taken, or one of them; None for other indices."""
+    entries = index.items if isinstance(index, TupleValue) else (index,)
+    if not entries:
+        return None
+    rank = tensor.layout.rank if tensor.layout is not None else None
+    spans = any(isinstance(entry, Constant) and entry.value is Ellipsis for entry in entries)
+    if rank is None and len(entries) < 2:
+        return None
+    if not spans and rank is not None and len(entries) < rank:
+        # The last dimension is taken as it is.
+        return Slice(*(Constant(None),) * 3) if all(map(_takes_rows, entries)) else None
+    *others, last = entries
+    if not all(map(_takes_rows, others)):
+        return None
+    return last if isinstance(last, Slice) else None
+
+
+def _takes_rows(entry: Value) -> bool:
+    if isinstance(entry, Slice):
+        return all(isinstance(b, Constant) and b.value is None for b in (entry.start, entry.stop, entry.step))
+    return isinstance(entry, Integer) or (
+        isinstance(entry, Constant) and (entry.value is Ellipsis or type(entry.value) is int)
+    )
+
+
+def _start(last: Slice) -> Size | None:
+    """Where a slice begins; None where that is counted from the end, or not every item is taken."""
+    if not (isinstance(last.step, Constant) and last.step.value in (None, 1)):
+        return None
+    if isinstance(last.start, Constant) and last.start.value is None:
+        return START
+    if not isinstance(last.start, (Constant, Integer, Unknown)):
+        return None
+    first = as_size(last.start)
+    return None if first is None or (first.value is not None and first.value < 0) else first
