@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.checks import padded, rewrites
+from shapefix.checks import padded, rewrites, seq2seq
 from shapefix.checks.evidence import calls
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.run import Run
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity
 from shapefix.interpreter.batch_events import Collated
 from shapefix.interpreter.modules import Module, Place
-from shapefix.interpreter.rows import Origin, differs
+from shapefix.interpreter.rows import PADDED_IN_MAP, Origin, differs
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     Constant,
@@ -30,6 +30,7 @@ _PADS_INPUTS = {
     "transformers.DataCollatorForLanguageModeling",
     "transformers.DataCollatorWithPadding",
 }
+_PAD = "transformers.PreTrainedTokenizerBase.pad"
 _LABELS = ("labels", "label", "label_ids")
 _CONDITION = "two rows of a batch differ in length"
 
@@ -45,7 +46,7 @@ _CONDITION = "two rows of a batch differ in length"
 def ragged_labels(event: Collated, run: Run, this: Rule) -> Iterator[Diagnostic]:
     kind = _padding_kind(event)
     sample = event.sample
-    if kind is None or not isinstance(sample, DictValue) or _is_single(event):
+    if kind is None or not isinstance(sample, DictValue) or is_single(event):
         return
     for key in _LABELS:
         row = sample.fields.get(key)
@@ -82,7 +83,7 @@ def ragged_labels(event: Collated, run: Run, this: Rule) -> Iterator[Diagnostic]
 )
 def ragged_default_collation(event: Collated, run: Run, this: Rule) -> Iterator[Diagnostic]:
     default = _default_text(event)
-    if default is None or _is_single(event):
+    if default is None or is_single(event):
         return
     for key, row in _columns(event.sample):
         made = _origin(row)
@@ -121,11 +122,14 @@ def _columns(sample: Value) -> Iterator[tuple[object, Value]]:
 def _origin(row: Value | None) -> Origin | None:
     """Why the lengths of a row differ from sample to sample; None where they are not known to."""
     symbol = differs(row)
-    return symbol.source if symbol is not None and isinstance(symbol.source, Origin) else None
+    made = symbol.source if symbol is not None else None
+    return made if isinstance(made, Origin) and made.what != PADDED_IN_MAP else None
 
 
-def _is_single(event: Collated) -> bool:
+def is_single(event: Collated) -> bool:
     """Whether batches are known to hold one sample."""
+    if event.single:
+        return True
     node = event.place.node
     size = None
     if isinstance(node, cst.Call) and event.consumer == "torch.utils.data.DataLoader":
@@ -145,6 +149,8 @@ def _padding_kind(event: Collated) -> str | None:
         if isinstance(padding, Constant) and padding.value in (False, "do_not_pad"):
             return None
         return kind if kind in _PADS_INPUTS else None
+    if isinstance(collator, Reference):
+        return _PAD if collator.name == _PAD else None
     if collator is None and event.consumer.startswith("transformers.") and event.tokenizer is not None:
         return "transformers.DataCollatorWithPadding"
     return None
@@ -152,6 +158,13 @@ def _padding_kind(event: Collated) -> str | None:
 
 def _collator_text(event: Collated, kind: str, module: Module) -> str:
     name = kind.rpartition(".")[2]
+    if kind == _PAD:
+        around = rewrites.enclosing(event.place.module, event.place.node)
+        function = next((node for node in reversed(around) if isinstance(node, cst.FunctionDef)), None)
+        if function is None:
+            return f"`tokenizer.pad` ({rewrites.line_of(event.place, module)})"
+        where = rewrites.line_of(Place(event.place.module, function.name), module)
+        return f"`{function.name.value}` ({where})"
     if isinstance(event.collator, LibraryObject) and event.collator.place is not None:
         return f"`{name}` ({rewrites.line_of(event.collator.place, module)})"
     trainer = event.consumer.rpartition(".")[2]
@@ -203,13 +216,15 @@ def _pad_labels(event: Collated, key: str, place: Place) -> list[Fix]:
     collator = event.collator
     if key != "labels":
         return []
+    if isinstance(collator, Reference):
+        return []
     if isinstance(collator, LibraryObject):
         made = collator.place
         if made is None or made.module is not module or not isinstance(made.node, cst.Call):
             return []
         if _masks(collator):
             return _without_labels(place)
-        edits = _seq2seq_call(module, made.node)
+        edits = seq2seq.replacing(module, made.node)
         old = collator.kind.rpartition(".")[2]
     else:
         if event.place.module is not module or not isinstance(event.place.node, cst.Call):
@@ -243,39 +258,6 @@ def _without_labels(place: Place) -> list[Fix]:
         return []
     message = "leave the labels out: `DataCollatorForLanguageModeling` makes them"
     return [Fix(Applicability.SAFE, message, (edit,))]
-
-
-_KEPT = ("tokenizer", "padding", "max_length", "pad_to_multiple_of", "return_tensors")
-
-
-def _seq2seq_call(module: Module, call: cst.Call) -> list[Edit]:
-    """The edits that make a collator of the call's one, its own arguments kept where they fit."""
-    if not call.args or any(argument.star for argument in call.args):
-        return []
-    edits = [rewrites.renamed(module, call.func, "DataCollatorForSeq2Seq")]
-    added = "label_pad_token_id=-100"
-    stands = False
-    for index, argument in enumerate(call.args):
-        name = (
-            argument.keyword.value
-            if argument.keyword is not None
-            else ("tokenizer", "mlm")[index : index + 1]
-        )
-        name = name if isinstance(name, str) else name[0] if name else ""
-        if argument.keyword is None and index == 1 and "LanguageModeling" not in module.code(call.func):
-            return []
-        if name in _KEPT:
-            continue
-        if index == 0 or (argument.keyword is None and index > 1):
-            return []
-        if stands:
-            edits.append(rewrites.dropped(module, call, argument))
-        else:
-            edits.append(rewrites.replaced(module, argument, added))
-            stands = True
-    if not stands:
-        edits.append(rewrites.behind(module, call.args[0], added))
-    return edits
 
 
 def _seq2seq_argument(module: Module, call: cst.Call) -> list[Edit]:

@@ -14,7 +14,7 @@ from shapefix.checks.rewrites import line_of
 from shapefix.checks.run import Run
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity
 from shapefix.interpreter.batch_events import Stacked
-from shapefix.interpreter.rows import Origin, origins, ragged
+from shapefix.interpreter.rows import PADDED_IN_MAP, Origin, origins, ragged
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import ListValue, TupleValue, elements
 
@@ -36,14 +36,14 @@ def tensor_of_ragged_rows(event: Stacked, run: Run, this: Rule) -> Iterator[Diag
         return
     one, other = found
     made = next(origins(one), None)
-    if made is None and one == other:
+    if one == other and (made is None or made.what == PADDED_IN_MAP):
         return
     module = event.place.module
     function = module.code(call.func)
     rows = "tensors" if _are_tensors(event) else "rows"
     key = _column(call.args[0].value)
     if key is not None:
-        subject = f"`{key}` {rows}"
+        subject = f"`{key}` rows"
     elif isinstance(call.args[0].value, (cst.Name, cst.Attribute)):
         subject = f"`{short(module.code(call.args[0].value))}`, {rows}"
     else:

@@ -93,14 +93,14 @@ def row_sizes(row: Value | None) -> tuple[Size, ...]:
 def differs(row: Value | None) -> Varying | None:
     """What makes the length of this row, or a size of this tensor, differ from sample to sample."""
     for size in row_sizes(row):
-        for symbol in every_symbol(size):
-            if isinstance(symbol, Varying):
-                return symbol
+        found = [symbol for symbol in every_symbol(size) if isinstance(symbol, Varying)]
+        if found:
+            return min(found, key=lambda symbol: symbol.serial)
     return None
 
 
 def origins(size: Size) -> Iterator[Origin]:
     """Where the differences in a size come from."""
-    for symbol in every_symbol(size):
+    for symbol in sorted(every_symbol(size), key=lambda symbol: symbol.serial):
         if isinstance(symbol, Varying) and isinstance(symbol.source, Origin):
             yield symbol.source

@@ -114,12 +114,18 @@ def _items(items: Sequence[Value]) -> Texts:
 
 
 def length(
-    given: Texts, padding: str | None, fixed: Size | None, place: Place, *, in_map: bool = False
+    given: Texts,
+    padding: str | None,
+    fixed: Size | None,
+    place: Place,
+    *,
+    in_map: bool = False,
+    asked: str = "",
 ) -> Size | None:
     """How many tokens each row has; None where it is not known.
 
     padding is what `strategy` tells of the call, fixed what it pads and cuts to, in_map whether the call
-    gets the rows of one map batch after the other.
+    gets the rows of one map batch after the other, asked the argument as the code has it: `padding=False`.
     """
     if padding == "max_length":
         return fixed
@@ -131,7 +137,9 @@ def length(
         what = PADDED_IN_MAP if in_map else "padded to the longest of one call"
         return _varying("longest", None, place, what)
     unpadded = padding == "none"
-    what = "tokenizer called without padding" if unpadded else "tokenizer called with one text at a time"
+    what = f"tokenizer called with {asked}" if asked else "tokenizer called without padding"
+    if not unpadded:
+        what += " on one text"
     return _varying("length", given.axis if given.varies is Varies.ROWS else None, place, what)
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Fix
+from shapefix.diagnostics import Applicability, Diagnostic, Fix
 from shapefix.repair.edits import Plan, Rows, Unfit, plan
-from shapefix.repair.imports import NameTaken, import_edit
+from shapefix.repair.imports import NameTaken, import_edits
 
 Analyse: TypeAlias = Callable[[str], Sequence[Diagnostic]]
 Allowed: TypeAlias = Callable[[Fix, Diagnostic], bool]
@@ -95,9 +95,7 @@ def _candidates(state: _State, allowed: Allowed, refused: dict[Diagnostic, str])
 
 
 def _with_imports(text: str, path: str, fix: Fix) -> Fix:
-    needed = [import_edit(path, text, wanted) for wanted in fix.imports]
-    edits: tuple[Edit, ...] = tuple(edit for edit in needed if edit is not None)
-    return replace(fix, edits=fix.edits + edits, imports=())
+    return replace(fix, edits=fix.edits + import_edits(path, text, fix), imports=(), unneeded=())
 
 
 def _round(

@@ -29,7 +29,7 @@ def import_edits(path: str, text: str, fix: Fix) -> tuple[Edit, ...]:
             continue
         line, alias = found
         new = next((w for w in fix.imports if w.name and w.module == old.module and w not in replaced), None)
-        if new is not None and new.name is not None and import_edit(path, text, new) is not None:
+        if new is not None and new.name and _fits(line, alias, new.name) and import_edit(path, text, new):
             replaced.add(new)
             edits.append(Edit(_span(path, alias), new.name))
         else:
@@ -60,6 +60,13 @@ def _unused(text: str, fix: Fix, old: Import) -> tuple[ImportLine, Alias] | None
         for node in ast.walk(tree)
     )
     return None if used else found[0]
+
+
+def _fits(line: ImportLine, alias: Alias, name: str) -> bool:
+    """Whether the names of an import stay in order where one is replaced."""
+    at = line.aliases.index(alias)
+    before, after = line.aliases[:at][-1:], line.aliases[at + 1 : at + 2]
+    return all(other.name <= name for other in before) and all(name <= other.name for other in after)
 
 
 def _span(path: str, alias: Alias) -> Span:
@@ -143,9 +150,13 @@ def _own_line(path: str, text: str, found: Outline, wanted: Import) -> Edit:
     lines = [line for line in found.imports if line.direct and line.row > found.floor]
     package = wanted.module.partition(".")[0]
     section = _section(package)
-    same = [line for line in lines if line.package == package] or [
-        line for line in lines if _section(line.package) == section
-    ]
+    alike = [line for line in lines if (line.module is None) == (wanted.name is None)]
+    same = (
+        [line for line in alike if line.package == package]
+        or [line for line in alike if _section(line.package) == section]
+        or [line for line in lines if line.package == package]
+        or [line for line in lines if _section(line.package) == section]
+    )
     if same:
         key = _key(wanted.module if wanted.name is not None else None, wanted.module)
         before = [line for line in same if _line_key(line) <= key]
