@@ -114,7 +114,7 @@ def row(column: Value, lengths: Lengths) -> Value:
 
 
 def either(cells: Sequence[Value], lengths: Lengths, axis: Axis | None = None) -> Value:
-    """What stands for any one of several cells; where they are rows in rows, axis is what these range over."""
+    """What stands for any one of several cells; axis is what they range over inside of one row."""
     if not cells:
         return Unknown()
     first = cells[0]

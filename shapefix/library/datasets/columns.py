@@ -74,7 +74,9 @@ def select_columns(call: Call) -> Value:
     if names is None or names.everything:
         return dataset if names is not None else with_rows(dataset, call.place, any_rows())
     kept = {name: rows.read(name) for name in sorted(names.names)}
-    return with_rows(dataset, call.place, DictValue(kept, absent=rows.absent, written=rows.written))
+    written = {name: place for name, place in rows.written.items() if name in kept}
+    changed = DictValue(kept, absent=rows.absent, written=written)
+    return with_rows(dataset, call.place, changed, format_of(dataset).only(names.names))
 
 
 @dataset_method("rename_column")

@@ -34,7 +34,7 @@ from shapefix.library.datasets.objects import (
     sample_of,
 )
 
-SMALL = 8
+SMALL = 1
 """Nobody compares with a number up to this to keep rows of one length only."""
 
 

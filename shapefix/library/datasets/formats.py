@@ -41,6 +41,10 @@ class Format:
         """The format of a dataset that has lost these columns."""
         return self if self.columns is None else replace(self, columns=self.columns - names)
 
+    def only(self, names: frozenset[str]) -> Format:
+        """The format of a dataset that has kept these columns."""
+        return self if self.columns is None else replace(self, columns=self.columns & names)
+
     def extended(self, names: frozenset[str]) -> Format:
         """The format of a dataset that `map` has given these columns: it hands them out, too."""
         return self if self.columns is None else replace(self, columns=self.columns | names)

@@ -23,6 +23,7 @@ from shapefix.interpreter.values import (
 )
 from shapefix.library.datasets import hub
 from shapefix.library.datasets.cells import Lengths, either, row, stored
+from shapefix.library.datasets.formats import PLAIN, Format
 from shapefix.library.datasets.objects import (
     DATASET,
     DICT,
@@ -30,6 +31,7 @@ from shapefix.library.datasets.objects import (
     ITERABLE_DICT,
     any_rows,
     as_dataset,
+    format_of,
     make,
     rows_of,
 )
@@ -180,7 +182,9 @@ def combined(call: Call) -> Value:
     datasets = [dataset for dataset in found if dataset is not None]
     if not datasets or len(datasets) < len(found):
         return make(DATASET, call.place, any_rows())
-    return make(datasets[0].kind, call.place, _of_any(datasets, call.place))
+    formats = {format_of(dataset) for dataset in datasets}
+    format = Format(None) if Format(None) in formats else formats.pop() if len(formats) == 1 else PLAIN
+    return make(datasets[0].kind, call.place, _of_any(datasets, call.place), format=format)
 
 
 def _of_any(datasets: list[LibraryObject], place: Place) -> DictValue:
