@@ -1,29 +1,35 @@
 """All rules: importing this module fills the table."""
 
 from shapefix.checks import (
+    chunks,
     collation,
     discarded,
     keys,
+    label_masks,
     layout,
     lists_of_tensors,
     map_padding,
     moves,
     padding,
     stacking,
+    trainer_columns,
     writes,
 )
 from shapefix.checks.registry import RULES, Rule, findings
 
 MODULES = (
+    chunks,
     collation,
     discarded,
     keys,
+    label_masks,
     layout,
     lists_of_tensors,
     map_padding,
     moves,
     padding,
     stacking,
+    trainer_columns,
     writes,
 )
 

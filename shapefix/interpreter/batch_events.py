@@ -74,7 +74,8 @@ class Collated(Event):
 
     consumer is its class. sample is what one of the samples is like. collator is the object or function that
     puts them together, None for the default of the consumer; tokenizer is what a trainer was given, None
-    where it got none. batch is what came out, Unknown where a library's collator raises.
+    where it got none. batch is what came out, Unknown where a library's collator raises. model is what a
+    trainer hands the batch to, None where somebody else may; single tells that it takes one sample at a time.
     """
 
     consumer: str
@@ -82,6 +83,26 @@ class Collated(Event):
     collator: Value | None
     tokenizer: Value | None
     batch: Value
+    model: Value | None = None
+    single: bool = False
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ColumnsChosen(Event):
+    """A trainer was given a dataset: which of its columns it removes, and what the others go through.
+
+    consumer is its class, settings are its TrainingArguments, None where it got none. removes tells whether it
+    removes the columns that forward does not name; sample is a row with all of them. collator is the object
+    that puts samples together, or the name of a function, be it the trainer's default or given.
+    """
+
+    consumer: str
+    settings: LibraryObject | None
+    removes: bool
+    sample: DictValue
+    signature: Signature | None
+    collator: Value
+    is_table: bool
 
 
 @dataclass(frozen=True, eq=False, slots=True)

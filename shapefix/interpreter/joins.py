@@ -12,6 +12,7 @@ from shapefix.interpreter.values import (
     Contents,
     DictValue,
     Integer,
+    LibraryObject,
     ListValue,
     Number,
     Reference,
@@ -27,6 +28,8 @@ from shapefix.tensors.symbols import UNBOUNDED, Id, Masked
 
 MASK = -100
 """What the losses of torch ignore."""
+DATASETS = frozenset({"datasets.Dataset", "datasets.IterableDataset"})
+"""The objects of which a program uses one or the other, made alike."""
 DEEPEST = 8
 """Containers inside containers are joined this far; a list may hold itself."""
 
@@ -141,6 +144,8 @@ def _join_values(left: Value, right: Value, depth: int = 0) -> Value:
         return _join_dictionaries(left, right, depth + 1)
     if _is_text(left) and _is_text(right):
         return TEXT
+    if isinstance(left, LibraryObject) and isinstance(right, LibraryObject) and left.kind == right.kind:
+        return _join_objects(left, right, depth + 1) if left.kind in DATASETS else Unknown()
     if isinstance(left, Reference) and isinstance(right, Reference) and left.name == right.name:
         return left
     return Unknown()
@@ -153,6 +158,20 @@ def _join_dictionaries(left: DictValue, right: DictValue, depth: int) -> Value:
     fields = {key: _join_values(value, right.fields[key], depth) for key, value in left.fields.items()}
     absent = left.absent if left.absent is right.absent else None
     return DictValue(fields, left.closed and right.closed, left.kind, absent, left.written)
+
+
+def _join_objects(left: LibraryObject, right: LibraryObject, depth: int) -> Value:
+    """An object that is one of two of a class: of its fields those that are alike."""
+    if depth > DEEPEST:
+        return Unknown()
+    fields: dict[Any, Any] = {}
+    for key in left.fields.keys() & right.fields.keys():
+        one, other = left.fields[key], right.fields[key]
+        if isinstance(one, Value) and isinstance(other, Value):
+            fields[key] = _join_values(one, other, depth)
+        elif one == other:
+            fields[key] = one
+    return LibraryObject(left.kind, {}, left.place, fields)
 
 
 def _is_text(value: Value) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shapefix.interpreter.axes import now
-from shapefix.interpreter.batch_events import Collated
+from shapefix.interpreter.batch_events import Collated, ColumnsChosen
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.classes import member
 from shapefix.interpreter.values import (
@@ -19,6 +19,8 @@ from shapefix.interpreter.values import (
 )
 from shapefix.library.collators import DEFAULT, WITH_PADDING, collate_by, gathered, is_callable
 from shapefix.library.data import sample
+from shapefix.library.datasets.objects import as_dataset
+from shapefix.library.model_calls import signature_of
 from shapefix.library.registry import declare, function, method
 from shapefix.library.signatures import bound
 from shapefix.tensors.polynomials import Size
@@ -36,6 +38,9 @@ _SIGNATURE = (
     "processing_class=None, model_init=None, compute_loss_func=None, compute_metrics=None, callbacks=None, "
     "tokenizer=None"
 )
+LABELS = ("label", "label_ids")
+"""The columns that a trainer keeps, whatever forward names."""
+_OWN_STEPS = ("compute_loss", "training_step", "_prepare_inputs", "_prepare_input")
 _OWN_LOADERS = ("get_train_dataloader", "_get_train_sampler", "_remove_unused_columns")
 
 
@@ -102,25 +107,87 @@ def _train(call: Call, kind: str, settings: dict[str, Value]) -> None:
         if not isinstance(one, DictValue) or any(one is other for other in seen):
             continue
         seen.append(one)
-        _collate(call, kind, settings, one, since)
+        used = _collator(call, settings)
+        if used is not None:
+            one = _choose(call, kind, settings, one, used, as_dataset(dataset) is not None)
+            _collate(call, kind, settings, one, used, since)
 
 
-def _collate(call: Call, kind: str, settings: dict[str, Value], one: DictValue, since: int) -> None:
-    tokenizer = _tokenizer(settings)
-    collator = settings["data_collator"]
+def _collator(call: Call, settings: dict[str, Value]) -> Value | None:
+    """What puts samples together, be it given or the default; None where that is not known."""
+    collator, tokenizer = settings["data_collator"], _tokenizer(settings)
+    if not (isinstance(collator, Constant) and collator.value is None):
+        return collator if is_callable(collator) else None
+    if tokenizer is None:
+        return Reference(DEFAULT)
+    is_known = isinstance(tokenizer, LibraryObject)
+    return LibraryObject(WITH_PADDING, {"tokenizer": tokenizer}, None) if is_known else None
+
+
+def _choose(
+    call: Call, kind: str, settings: dict[str, Value], one: DictValue, used: Value, is_table: bool
+) -> DictValue:
+    """The row without the columns that forward does not name, where the trainer removes them."""
+    given = settings["args"]
+    arguments = given if isinstance(given, LibraryObject) else None
+    removes = _removes(given)
+    if removes is None:
+        return one
+    signature = signature_of(call.ev, settings["model"])
+    call.ev.emit(
+        ColumnsChosen(
+            call.place, call.ev.calls, kind, arguments, removes, one, signature, used, is_table=is_table
+        )
+    )
+    if not removes or signature is None:
+        return one
+    kept = {key: value for key, value in one.fields.items() if key in (*signature.named, *LABELS)}
+    return DictValue(kept, one.closed, one.kind, one.absent, one.written)
+
+
+def _removes(arguments: Value) -> bool | None:
+    """Whether unused columns are removed; None where that is not known."""
+    if isinstance(arguments, Constant) and arguments.value is None:
+        return True
+    setting = arguments.fields.get("remove_unused_columns") if isinstance(arguments, LibraryObject) else None
+    return bool(setting.value) if isinstance(setting, Constant) else None
+
+
+def _collate(
+    call: Call, kind: str, settings: dict[str, Value], one: DictValue, used: Value, since: int
+) -> None:
     features, row = gathered(one, Size.symbol("batch_size"), since)
-    if isinstance(collator, Constant) and collator.value is None:
-        if tokenizer is None:
-            used: Value = Reference(DEFAULT)
-        elif isinstance(tokenizer, LibraryObject):
-            used = LibraryObject(WITH_PADDING, {"tokenizer": tokenizer}, call.place)
-        else:
-            return
-        batch = collate_by(call, used, features)
-        call.ev.emit(Collated(call.place, call.ev.calls, kind, row, None, tokenizer, batch))
-    elif is_callable(collator):
-        batch = collate_by(call, collator, features)
-        call.ev.emit(Collated(call.place, call.ev.calls, kind, row, collator, tokenizer, batch))
+    collator: Value | None = settings["data_collator"]
+    if isinstance(collator, Constant):
+        collator = None
+    batch, tokenizer = collate_by(call, used, features), _tokenizer(settings)
+    model, single = _model(call, settings), _is_single(settings)
+    event = Collated(call.place, call.ev.calls, kind, row, collator, tokenizer, batch, model, single)
+    call.ev.emit(event)
+
+
+def _model(call: Call, settings: dict[str, Value]) -> Value | None:
+    """The model whose loss is trained on; None where the project's trainer computes its own."""
+    trainer, model = call.receiver, settings["model"]
+    if isinstance(trainer, InstanceValue):
+        if any(member(trainer.cls, name) is not None for name in _OWN_STEPS):
+            return None
+    own = settings["compute_loss_func"]
+    has_own = not (isinstance(own, Constant) and own.value is None)
+    return None if has_own or isinstance(model, Constant) else model
+
+
+def _is_single(settings: dict[str, Value]) -> bool:
+    """Whether the arguments ask for batches of one sample, for all datasets that are given."""
+    arguments = settings["args"]
+    stated = arguments.fields if isinstance(arguments, LibraryObject) else {}
+    used = [part for part in ("train", "eval") if not _is_left_out(settings[f"{part}_dataset"])]
+    sizes = [stated.get(f"per_device_{part}_batch_size") for part in used]
+    return bool(sizes) and all(isinstance(size, Constant) and size.value == 1 for size in sizes)
+
+
+def _is_left_out(value: Value) -> bool:
+    return isinstance(value, Constant) and value.value is None
 
 
 def _tokenizer(settings: dict[str, Value]) -> Value | None:

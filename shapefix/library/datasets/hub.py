@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.values import NUMBER, TEXT, DictValue, Integer, Value
+from shapefix.interpreter.values import NUMBER, DictValue, Integer, Text, Value
 from shapefix.library.datasets.objects import any_rows
 from shapefix.tensors.sizes import Size
 
@@ -75,7 +75,8 @@ def rows(path: str, name: str | None, place: Place) -> DictValue | None:
 
 def _cell(name: str | None, column: str) -> Value:
     if column in _TEXTS:
-        return TEXT
+        # One of its own: columns are told apart by it.
+        return Text()
     if name == "stsb" and column == "label":
         return NUMBER
     return Integer(Size.symbol(column, least=-1))
