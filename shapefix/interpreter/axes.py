@@ -18,7 +18,7 @@ from shapefix.interpreter.values import (
     elements,
 )
 from shapefix.tensors.layout import Layout
-from shapefix.tensors.sizes import Size, Symbol, Varying, every_symbol, substitute
+from shapefix.tensors.sizes import Atom, Size, Symbol, Varying, every_symbol, substitute
 
 DEEPEST = 8
 """Containers inside containers are looked into this far."""
@@ -33,6 +33,34 @@ def axes_of(iterable: Value) -> frozenset[Axis]:
     """What a loop over iterable ranges over: something of its own where nothing is known of it."""
     known = iterable.axes if isinstance(iterable, ListValue) else NO_AXES
     return known or frozenset({Axis()})
+
+
+def surely_varies(size: Size, axes: Collection[object] | None = None) -> Varying | None:
+    """A symbol that makes size differ from item to item, whatever the other symbols stand for.
+
+    axes are what the items range over, None stands for any axis. `ids + [pad] * n` of an unknown n may have
+    one length after all, and so may whatever varying lengths are subtracted from; `ids[:n]` does not.
+    """
+    found: Varying | None = None
+    for monomial, coefficient in size.terms.items():
+        if not monomial:
+            continue
+        symbol = monomial[0]
+        if len(monomial) > 1:
+            return None
+        if isinstance(symbol, Varying):
+            if axes is not None and symbol.axis not in axes:
+                continue
+            varies: Varying | None = symbol
+        elif isinstance(symbol, Atom) and symbol.op == "min":
+            varies = surely_varies(symbol.left, axes) or surely_varies(symbol.right, axes)
+        else:
+            return None
+        if varies is None or coefficient < 0:
+            return None
+        if found is None or varies.serial < found.serial:
+            found = varies
+    return found
 
 
 def varying(size: Size, axes: Collection[object]) -> Varying | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from shapefix.interpreter.axes import surely_varies
 from shapefix.interpreter.tensor_values import TensorValue, join_rows, tensor_row
 from shapefix.interpreter.values import (
     NUMBER,
@@ -23,7 +24,7 @@ from shapefix.interpreter.values import (
     as_size,
 )
 from shapefix.tensors.layout import Layout, unknown_strides
-from shapefix.tensors.sizes import Size, Varying, every_symbol, lowest
+from shapefix.tensors.sizes import Size, Varying, lowest
 from shapefix.tensors.symbols import UNBOUNDED, Id, Masked
 
 MASK = -100
@@ -71,14 +72,10 @@ def join_lengths(left: Size | None, right: Size | None) -> Size | None:
     """The length of a list that has one of two lengths; what varies either way varies."""
     if left is None or right is None or left == right:
         return left if left == right else None
-    one, other = _varying_in(left), _varying_in(right)
+    one, other = surely_varies(left), surely_varies(right)
     if one is None or other is None or one.axis is not other.axis:
         return None
     return Size.from_symbol(Varying("length", one.axis, one.source))
-
-
-def _varying_in(size: Size) -> Varying | None:
-    return next((symbol for symbol in every_symbol(size) if isinstance(symbol, Varying)), None)
 
 
 def _join_items(left: Value, right: Value, depth: int) -> Value:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from shapefix.interpreter.axes import varying
+from shapefix.interpreter.axes import surely_varies
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import ListValue, TupleValue, Value, elements
@@ -64,7 +64,7 @@ def ragged(data: Value | None, depth: int = 0) -> tuple[Size, Size] | None:
     if items is None:
         assert isinstance(data, ListValue)
         for size in row_sizes(data.element):
-            if varying(size, data.axes) is not None:
+            if surely_varies(size, data.axes) is not None:
                 return size, size
         return ragged(data.element, depth + 1)
     first = row_sizes(items[0]) if items else ()
@@ -91,12 +91,14 @@ def row_sizes(row: Value | None) -> tuple[Size, ...]:
 
 
 def differs(row: Value | None) -> Varying | None:
-    """What makes the length of this row, or a size of this tensor, differ from sample to sample."""
-    for size in row_sizes(row):
-        found = [symbol for symbol in every_symbol(size) if isinstance(symbol, Varying)]
-        if found:
-            return min(found, key=lambda symbol: symbol.serial)
-    return None
+    """What surely makes the length of this row, or a size of this tensor, differ from sample to sample."""
+    found = (surely_varies(size) for size in row_sizes(row))
+    return next((symbol for symbol in found if symbol is not None), None)
+
+
+def may_differ(row: Value | None) -> bool:
+    """Whether the length of this row, or a size of this tensor, may differ from sample to sample."""
+    return any(isinstance(symbol, Varying) for size in row_sizes(row) for symbol in every_symbol(size))
 
 
 def origins(size: Size) -> Iterator[Origin]:

@@ -124,6 +124,7 @@ def _set_item(ev: Evaluator, target: cst.Subscript, value: Value) -> None:
             for key, held in list(owner.fields.items()):
                 ev.journal.write(owner.fields, key, join(held, value))
             owner.closed = False
+            owner.absent = None
     elif isinstance(owner, ListValue):
         ev.emit(ItemWritten(ev.place(target), ev.calls, owner, value))
         after = _with_item(owner.contents, index, value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from revealed import holds
+from revealed import analysed, holds
 
 
 def test_lengths_of_lists_that_are_put_together(tmp_path: Path) -> None:
@@ -82,3 +82,23 @@ def test_chunks_of_a_list(tmp_path: Path) -> None:
         """,
         tmp_path,
     )
+
+
+def test_what_may_fill_rows_up_is_not_held_to_be_ragged(tmp_path: Path) -> None:
+    analysis = analysed(
+        """
+        import torch
+        from transformers import AutoTokenizer
+
+        tokenizer = AutoTokenizer.from_pretrained("gpt2")
+
+        def rows_of(texts, missing):
+            rows = tokenizer(texts + ["more"])["input_ids"]
+            longest = max(len(row) for row in rows)
+            torch.tensor([row + [0] * missing(row) for row in rows])
+            torch.tensor([row + [0] * max(0, longest - len(row)) for row in rows])
+            torch.tensor([row + [0] * (longest - len(row)) for row in rows])
+        """,
+        tmp_path,
+    )
+    assert not analysis.diagnostics

@@ -9,7 +9,7 @@ import libcst as cst
 
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.modules import children
-from shapefix.interpreter.rows import differs
+from shapefix.interpreter.rows import may_differ
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     BoundMethod,
@@ -64,9 +64,9 @@ def _of_any_lengths(row: DictValue) -> DictValue:
 def _of_any_length(cell: Value) -> Value:
     if isinstance(cell, ListValue):
         inner = cell.element and _of_any_length(cell.element)
-        length = None if differs(cell) is not None else cell.length
+        length = None if may_differ(cell) else cell.length
         return ListValue(cell.items, inner, length, cell.axes) if cell.items is None else cell
-    return Unknown() if isinstance(cell, TensorValue) and differs(cell) is not None else cell
+    return Unknown() if isinstance(cell, TensorValue) and may_differ(cell) else cell
 
 
 def may_even_out(function: Value) -> bool:
