@@ -81,7 +81,7 @@ def _what_fails(meeting: Event, event: Tokenized, module: Module) -> str | None:
         function = meeting.function.replace("numpy.", "np.")
         error = "RuntimeError" if meeting.function == "torch.stack" else "ValueError"
         return f"`{function}` ({rewrites.line_of(meeting.place, module)}) stacks rows of several: {error}"
-    if not isinstance(meeting, Collated) or not isinstance(meeting.sample, DictValue):
+    if not isinstance(meeting, Collated) or not isinstance(meeting.sample, DictValue) or meeting.single:
         return None
     keys = [key for key, row in meeting.sample.fields.items() if _is_padded_by(event, row_sizes(row))]
     labels = [key for key in keys if key in _LABELS]

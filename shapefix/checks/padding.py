@@ -15,7 +15,7 @@ from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix,
 from shapefix.interpreter.batch_events import PadTokenMissing, Tokenized
 from shapefix.interpreter.modules import Module, Place, children, dotted_name
 from shapefix.interpreter.rows import ragged
-from shapefix.interpreter.values import Constant, LibraryObject
+from shapefix.interpreter.values import Constant, LibraryObject, ListValue
 
 _TEXTS = (
     (0, "text"),
@@ -38,6 +38,9 @@ def tensors_without_padding(event: Tokenized, run: Run, this: Rule) -> Iterator[
     call = event.place.node
     if event.rows is None or ragged(event.rows) is None or not isinstance(call, cst.Call):
         return
+    if any(given.keyword is not None and given.keyword.value not in event.arguments for given in call.args):
+        # `self.tokenizer(images, with_indices=True)`: whoever understands that is no tokenizer.
+        return
     module = event.place.module
     given = next(filter(None, (rewrites.argument(call, *where) for where in _TEXTS)), None)
     texts = f"`{short(module.code(given.value))}`" if given is not None else "several texts"
@@ -51,9 +54,17 @@ def tensors_without_padding(event: Tokenized, run: Run, this: Rule) -> Iterator[
                 event.place.span, "each text has as many ids as tokens, and nothing fills the shorter ones"
             ),
         ],
-        condition="two texts differ in their number of tokens",
+        condition=" and ".join(
+            filter(None, (_several(event, run), "two texts differ in their number of tokens"))
+        ),
         fixes=_pad(event, call, module),
     )
+
+
+def _several(event: Tokenized, run: Run) -> str | None:
+    """`batch_size > 1`, where that is not certain."""
+    count = event.rows.length if isinstance(event.rows, ListValue) else None
+    return run.condition([count]) if count is not None else None
 
 
 def _pad(event: Tokenized, call: cst.Call, module: Module) -> list[Fix]:

@@ -30,7 +30,7 @@ _WITHOUT_PAD = Family(pads=False, ends=True, inputs=_PLAIN)
 _ROBERTA = Family(pads=True, ends=True, inputs=_PLAIN)
 _BERT = Family(pads=True, ends=False, inputs=_TYPED)
 
-_CLASSES = {
+FAMILIES = {
     "GPT2": _WITHOUT_PAD,
     "Llama": _WITHOUT_PAD,
     "CodeLlama": _WITHOUT_PAD,
@@ -69,7 +69,7 @@ _PATTERN = re.compile("|".join(f"(?P<{name}_{i}>{p})" for i, (p, name) in enumer
 
 def of_class(name: str) -> Family | None:
     """The family of a class such as `GPT2TokenizerFast`; None for one of which nothing is known."""
-    return _CLASSES.get(name.removesuffix("Fast").removesuffix("Tokenizer"))
+    return FAMILIES.get(name.removesuffix("Fast").removesuffix("Tokenizer"))
 
 
 def of_checkpoint(name: str) -> Family | None:
@@ -78,4 +78,4 @@ def of_checkpoint(name: str) -> Family | None:
     if found is None:
         return None
     group = next(key for key, text in found.groupdict().items() if text is not None)
-    return _CLASSES[group.rpartition("_")[0]]
+    return FAMILIES[group.rpartition("_")[0]]

@@ -9,6 +9,7 @@ from shapefix.interpreter.axes import axes_of, now, renewed
 from shapefix.interpreter.calls import Arguments, Call, call_value
 from shapefix.interpreter.classes import is_closed, lineage
 from shapefix.interpreter.events import Revealed
+from shapefix.interpreter.functions import forget
 from shapefix.interpreter.iteration import each, is_complete, iterate
 from shapefix.interpreter.joins import join
 from shapefix.interpreter.subscripts import note_integer
@@ -251,10 +252,12 @@ def get_attribute(call: Call) -> Value:
 @function("builtins.setattr")
 def set_attribute(call: Call) -> Value:
     owner, name, value = call.value(0), call.value(1), call.value(2)
-    if not isinstance(owner, InstanceValue) or value is None:
+    if not isinstance(owner, (InstanceValue, LibraryObject)) or value is None:
         return NONE
     if isinstance(name, Constant):
         call.ev.journal.write(owner.fields, name.value, value)
+    elif isinstance(owner, LibraryObject):
+        forget(call.ev, (owner,))
     else:
         for key, held in list(owner.fields.items()):
             call.ev.journal.write(owner.fields, key, join(held, value))

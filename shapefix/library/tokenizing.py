@@ -61,6 +61,9 @@ _TEMPLATE = (
     f"return_tensors=None, return_dict=None, {_EXTRAS}"
 )
 
+SIGNATURES = {"__call__": _CALL, "encode": _ENCODE, "apply_chat_template": _TEMPLATE}
+"""The parameters of the methods that every version has."""
+
 _SUBJECTS = ("text", "text_target", "batch_text_or_text_pairs", "conversation")
 
 
@@ -172,7 +175,9 @@ class _Rows:
         if overflows or overflows is None:
             # A long text makes several rows.
             sources = sources.along(Axis()) if overflows else NOT_KNOWN
-        padding, fixed = strategy(given.value("padding")), fixed_length(given)
+        # What `pad_to_max_length=True` of older versions does, nobody knows here.
+        others = call.arguments.keywords.keys() - given.values.keys()
+        padding, fixed = None if others else strategy(given.value("padding")), fixed_length(given)
         mapping = call.ev.mapping
         in_map = mapping is not None and mapping[1] is not False
         self.call = call
@@ -242,7 +247,7 @@ def _encoding(call: Call, given: Given, sources: Texts) -> DictValue:
     rows = _Rows(call, given, sources)
     fields: dict[object, Value] = {"input_ids": rows.of("id")}
     types = rows.of("token_type_id")
-    inputs = _inputs(call)
+    inputs = inputs_of(call.receiver)
     closed = inputs is not None
     for flag, key in (
         ("return_attention_mask", "attention_mask"),
@@ -273,9 +278,8 @@ def _encoding(call: Call, given: Given, sources: Texts) -> DictValue:
     return encoding
 
 
-def _inputs(call: Call) -> list[object] | None:
+def inputs_of(tokenizer: Value | None) -> list[object] | None:
     """The keys that the tokenizer returns where nothing else is asked for; None where not known."""
-    tokenizer = call.receiver
     stated = tokenizer.fields.get("model_input_names") if isinstance(tokenizer, LibraryObject) else None
     items = elements(stated) if isinstance(stated, Value) else None
     if items is None or not all(isinstance(item, Constant) for item in items):
