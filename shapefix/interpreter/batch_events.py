@@ -11,6 +11,9 @@ from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.values import DictValue, LibraryObject, ListValue, TupleValue, Value
 
+SHIFTED, ALIGNED = "shifted", "aligned"
+"""A label is compared with the logits of the position before it, or with those of its own."""
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Tokenized(Event):
@@ -74,8 +77,8 @@ class Collated(Event):
 
     consumer is its class. sample is what one of the samples is like. collator is the object or function that
     puts them together, None for the default of the consumer; tokenizer is what a trainer was given, None
-    where it got none. batch is what came out, Unknown where a library's collator raises. model is what a
-    trainer hands the batch to, None where somebody else may; single tells that it takes one sample at a time.
+    where it got none. batch is what came out, Unknown where a library's collator raises. loss is
+    what a trainer's model does with it, as in ModelCalled; single tells that it takes one sample at a time.
     """
 
     consumer: str
@@ -83,7 +86,7 @@ class Collated(Event):
     collator: Value | None
     tokenizer: Value | None
     batch: Value
-    model: Value | None = None
+    loss: str = ""
     single: bool = False
 
 
@@ -131,7 +134,8 @@ class ModelCalled(Event):
     keywords are all keyword arguments that are known to be handed over, positional counts the others.
     unpacked are the dictionaries behind `**`. certain are the keys that every batch has; complete is False
     where there may be others. trainer is the class whose loop calls it, empty for the user's own. undecided
-    tells whether the call stands in a branch that may never be taken.
+    tells whether the call stands in a branch that may never be taken. first is the first positional argument;
+    loss is what a language model does with labels: SHIFTED, ALIGNED, or empty where that is not known.
     """
 
     model: Value
@@ -143,6 +147,8 @@ class ModelCalled(Event):
     complete: bool
     trainer: str = ""
     undecided: bool = False
+    first: Value | None = None
+    loss: str = ""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -53,12 +53,14 @@ class Mask:
 class Row:
     """What the last dimension of a tensor, or a list, holds: any one element, and where in its row it begins.
 
-    Two values of the same symbol hold the same row, one perhaps further on than the other.
+    Two values of the same symbol hold the same row, one perhaps further on than the other. cut is the place
+    where it was made to begin elsewhere.
     """
 
     symbol: Symbol
     start: Size = START
     mask: Mask | None = None
+    cut: Place | None = None
 
 
 class Storage:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import TensorValue, as_tensor
 from shapefix.interpreter.values import Unknown, Value
+from shapefix.library.held_rows import masked_row
 from shapefix.library.registry import METHODS, TENSOR, function, operation, tensor_function, tensor_method
 from shapefix.library.tensors import as_result, contiguous_result, flag, is_number
 from shapefix.library.writes import overwritten
@@ -124,7 +125,9 @@ def where(call: Call) -> Value:
     given = call.arguments.positional
     if len(given) < 3:
         return Unknown()
-    return result_of(call, list(given), "where")
+    made = result_of(call, list(given), "where")
+    made.row = masked_row(given[1:3], call.place)
+    return made
 
 
 @tensor_method("where")
@@ -146,7 +149,12 @@ def activation(call: Call, tensor: TensorValue) -> Value:
 @operation("masked_fill")
 def masked_fill(call: Call, tensor: TensorValue) -> Value:
     sizes = None if tensor.layout is None else list(tensor.layout.sizes)
-    return contiguous_result(call, sizes, "filled", dtype=tensor.dtype, device=tensor.device)
+    made = contiguous_result(call, sizes, "filled", dtype=tensor.dtype, device=tensor.device)
+    value = call.arguments.keywords.get("value")
+    if value is None and call.arguments.positional:
+        value = call.arguments.positional[-1]
+    made.row = masked_row([tensor, *(() if value is None else (value,))], call.place)
+    return made
 
 
 _LAYOUT_IN_PLACE = "squeeze_ unsqueeze_ transpose_ t_ swapaxes_ swapdims_ resize_ as_strided_ detach_".split()

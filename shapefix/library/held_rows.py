@@ -2,36 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import START, Mask, Row, TensorValue, own_row
 from shapefix.interpreter.token_rows import from_the_start, is_mask, is_same, row_of
 from shapefix.interpreter.values import Constant, Integer, Slice, TupleValue, Unknown, Value, as_size
 from shapefix.tensors.polynomials import Size
 
 
-def sliced(tensor: TensorValue, index: Value) -> Row | None:
+def sliced(tensor: TensorValue, index: Value, place: Place) -> Row | None:
     """The row that `tensor[index]` holds: the same one from a later position on, or the very same."""
     last = _last(tensor, index)
     first = last if last is None else _start(last)
     row = own_row(tensor) if first is not None else None
-    return None if row is None or first is None else replace(row, start=row.start + first)
+    if row is None or first is None or first == START:
+        return row
+    return replace(row, start=row.start + first, cut=place)
 
 
-def rolled(tensor: TensorValue, shifts: Value | None, dims: Value | None) -> Row | None:
+def masked_row(parts: Sequence[Value], place: Place) -> Row | None:
+    """The row of ids in a new tensor that takes elements from it and -100 elsewhere, by a mask."""
+    tensors = [tensor for tensor in parts if isinstance(tensor, TensorValue)]
+    if len(parts) != 2 or len(tensors) != 1 or not any(is_mask(part) for part in parts):
+        return None
+    row = own_row(tensors[0])
+    return row and replace(row, mask=row.mask or Mask(place, False))
+
+
+def rolled(tensor: TensorValue, shifts: Value | None, dims: Value | None, place: Place) -> Row | None:
     """The row after `torch.roll` along the last dimension: it begins further on."""
     rank = tensor.layout.rank if tensor.layout is not None else None
     if not isinstance(dims, Constant) or dims.value not in (-1, *(() if rank is None else (rank - 1,))):
         return None
     row = own_row(tensor)
     by = shifts.value if isinstance(shifts, Constant) else None
-    return replace(row, start=row.start - by) if row is not None and isinstance(by, int) else None
+    if row is None or not isinstance(by, int):
+        return None
+    return replace(row, start=row.start - by, cut=place)
 
 
 def note_index_write(call: Call, tensor: TensorValue, index: Value, value: Value | None) -> None:
     """Take note of `tensor[index] = value` in what the tensor holds."""
-    moved = _moved(tensor, index, value)
+    moved = _moved(tensor, index, value, call.place)
     if moved is not None and call.ev.frame.undecided == 0:
         tensor.row = moved
     else:
@@ -48,7 +63,7 @@ def note_write(call: Call, tensor: TensorValue, value: Value | None, *, leading:
         storage.mask = Mask(call.place, leading)
 
 
-def _moved(tensor: TensorValue, index: Value, value: Value | None) -> Row | None:
+def _moved(tensor: TensorValue, index: Value, value: Value | None, place: Place) -> Row | None:
     """What `labels[:, :-1] = ids[:, 1:]` makes of labels, which are a copy of ids; None for other writes."""
     last, into = _last(tensor, index), tensor.row
     given = row_of(value) if isinstance(value, TensorValue) else None
@@ -56,7 +71,7 @@ def _moved(tensor: TensorValue, index: Value, value: Value | None) -> Row | None
         return None
     first = _start(last)
     start = None if first is None else given.start - first
-    return None if start is None or start == into.start else replace(given, start=start)
+    return None if start is None or start == into.start else replace(given, start=start, cut=place)
 
 
 def _last(tensor: TensorValue, index: Value) -> Slice | None:

@@ -156,7 +156,7 @@ def roll(call: Call, tensor: TensorValue) -> Value:
     unknown = tensor.layout is None or (given is not None and axes is None)
     layout = None if unknown or tensor.layout is None else dims.roll(tensor.layout, axes)
     result = as_result(call, layout, "rolled", dtype=tensor.dtype, device=tensor.device)
-    result.row = rolled(tensor, call.value(0, "shifts"), given)
+    result.row = rolled(tensor, call.value(0, "shifts"), given, call.place)
     return result
 
 

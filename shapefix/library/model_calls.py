@@ -12,6 +12,7 @@ from shapefix.interpreter.modules import Place, children
 from shapefix.interpreter.values import Constant, FunctionValue, InstanceValue, LibraryObject, Value
 from shapefix.library import forward_signatures
 from shapefix.library.architectures import CLASS
+from shapefix.library.token_losses import token_loss
 
 _HARMLESS = frozenset(
     "builtins.object abc.ABC typing.Generic typing.Protocol huggingface_hub.PyTorchModelHubMixin".split()
@@ -41,6 +42,8 @@ def note_call(call: Call, model: Value | None) -> None:
                 frozenset(given.keywords),
                 not given.open,
                 undecided=ev.frame.undecided > 0,
+                first=given.positional[0] if given.positional else None,
+                loss=token_loss(model),
             )
         )
 

@@ -48,7 +48,7 @@ def getitem(call: Call) -> Value:
         return TensorValue(dtype=tensor.dtype, device=tensor.device)
     if advanced:
         return as_result(call, found, "indexed", dtype=tensor.dtype, device=tensor.device)
-    row = sliced(tensor, index)
+    row = sliced(tensor, index, call.place)
     result = as_view(call, tensor, found, verb)
     result.certain, result.row = tensor.certain, row
     if not is_known:
@@ -121,5 +121,5 @@ def _unknown(call: Call, tensor: TensorValue, index: Value, verb: str, advanced:
     if advanced:
         return as_result(call, None, verb, dtype=tensor.dtype, device=tensor.device)
     result = as_view(call, tensor, None, verb)
-    result.certain, result.row = tensor.certain, sliced(tensor, index)
+    result.certain, result.row = tensor.certain, sliced(tensor, index, call.place)
     return result

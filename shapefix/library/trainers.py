@@ -17,12 +17,14 @@ from shapefix.interpreter.values import (
     Unknown,
     Value,
 )
-from shapefix.library.collators import DEFAULT, WITH_PADDING, collate_by, gathered, is_callable
+from shapefix.library.collators import DEFAULT, WITH_PADDING, collate_by, is_callable
 from shapefix.library.data import sample
 from shapefix.library.datasets.objects import as_dataset
 from shapefix.library.model_calls import signature_of
 from shapefix.library.registry import declare, function, method
+from shapefix.library.samples import gathered
 from shapefix.library.signatures import bound
+from shapefix.library.token_losses import token_loss
 from shapefix.tensors.polynomials import Size
 
 TRAINER, SEQ2SEQ_TRAINER = "transformers.Trainer", "transformers.Seq2SeqTrainer"
@@ -161,8 +163,8 @@ def _collate(
     if isinstance(collator, Constant):
         collator = None
     batch, tokenizer = collate_by(call, used, features), _tokenizer(settings)
-    model, single = _model(call, settings), _is_single(settings)
-    event = Collated(call.place, call.ev.calls, kind, row, collator, tokenizer, batch, model, single)
+    loss, single = token_loss(_model(call, settings)), _is_single(settings)
+    event = Collated(call.place, call.ev.calls, kind, row, collator, tokenizer, batch, loss, single)
     call.ev.emit(event)
 
 
