@@ -56,3 +56,15 @@ def _key(node: cst.CSTNode) -> str:
     if isinstance(node, cst.SimpleString) and isinstance(node.evaluated_value, str):
         return node.evaluated_value
     return ""
+
+
+def value_at(place: Place) -> cst.BaseExpression | None:
+    """What is assigned where a key is set, or an expression stands; None where several are at once."""
+    if isinstance(place.node, cst.Arg):
+        return place.node.value
+    around = rewrites.enclosing(place.module, place.node)
+    kinds = (cst.Assign, cst.DictElement)
+    holder = next((node for node in reversed(around) if isinstance(node, kinds)), None)
+    if isinstance(holder, cst.Assign) and isinstance(holder.targets[0].target, (cst.Tuple, cst.List)):
+        return None
+    return holder.value if isinstance(holder, (cst.Assign, cst.DictElement)) else None

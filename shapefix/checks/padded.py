@@ -32,7 +32,7 @@ def tokenizer_at(place: Place, made: Origin, run: Run) -> str | None:
     name = call.func if isinstance(call.func, cst.Name) else None
     if name is None or not any(_is_at(event, made) for event in run.events):
         return None
-    if not _is_bound(place.module, place.node, name.value):
+    if not is_bound(place.module, place.node, name.value):
         return None
     return name.value
 
@@ -56,13 +56,52 @@ def padding_value(key: str | None, place: Place, made: Origin | None, run: Run) 
     if key in VALUES:
         return VALUES[key], True
     if key == "input_ids" and made is not None:
-        tokenizer = tokenizer_at(place, made, run)
+        tokenizer = tokenizer_at(place, made, run) or _own_tokenizer(place, made, run)
         if tokenizer is not None and has_pad_token(made, run):
             return f"{tokenizer}.pad_token_id", True
     return "0", False
 
 
-def _is_bound(module: Module, node: cst.CSTNode, name: str) -> bool:
+def _own_tokenizer(place: Place, made: Origin, run: Run) -> str | None:
+    """`self.tokenizer` where the object has one of the name that the rows were made with; else None."""
+    call = made.place.node
+    name = call.func if isinstance(call, cst.Call) else None
+    last = (
+        name.attr.value
+        if isinstance(name, cst.Attribute)
+        else name.value
+        if isinstance(name, cst.Name)
+        else ""
+    )
+    if not last or not any(_is_at(event, made) for event in run.events):
+        return None
+    around = rewrites.enclosing(place.module, place.node)
+    owner = next((node for node in reversed(around) if isinstance(node, cst.ClassDef)), None)
+    method = next((node for node in reversed(around) if isinstance(node, cst.FunctionDef)), None)
+    if owner is None or method is None or not method.params.params:
+        return None
+    this = method.params.params[0].name.value
+    return f"{this}.{last}" if last in _attributes(owner) else None
+
+
+def _attributes(owner: cst.ClassDef) -> frozenset[str]:
+    """The attributes that a class's `__init__` sets, and those that its body declares."""
+    found: set[str] = set()
+    for statement in owner.body.body:
+        if isinstance(statement, cst.SimpleStatementLine):
+            for small in statement.body:
+                if isinstance(small, cst.AnnAssign) and isinstance(small.target, cst.Name):
+                    found.add(small.target.value)
+        elif isinstance(statement, cst.FunctionDef) and statement.name.value == "__init__":
+            for line in statement.body.body:
+                for small in line.body if isinstance(line, cst.SimpleStatementLine) else ():
+                    for target in small.targets if isinstance(small, cst.Assign) else ():
+                        if isinstance(target.target, cst.Attribute):
+                            found.add(target.target.attr.value)
+    return frozenset(found)
+
+
+def is_bound(module: Module, node: cst.CSTNode, name: str) -> bool:
     """Whether name is bound at the top level of the file, or in a function that node stands in."""
     if name in module.bindings:
         return True
