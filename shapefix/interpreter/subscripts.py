@@ -171,7 +171,17 @@ def _part_length(length: Size, part: Slice, place: Place) -> Size | None:
     chunk = first.only_symbol
     if isinstance(chunk, Stepped) and last - first == chunk.step:
         return _chunk_length(length, chunk, place)
-    return minimum(length, last) - first if first.value == 0 else None
+    if first.value != 0 or _fills_up(length - last):
+        return None
+    return minimum(length, last)
+
+
+def _fills_up(rest: Size) -> bool:
+    """Whether a row was filled up before it is cut: `([pad] * (n - len(x)) + y)[:n]` may well have n items."""
+    return any(
+        count < 0 and any(isinstance(symbol, Varying) for symbol in monomial)
+        for monomial, count in rest.terms.items()
+    )
 
 
 def _chunk_length(length: Size, chunk: Stepped, place: Place) -> Size | None:

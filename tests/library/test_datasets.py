@@ -437,3 +437,26 @@ def test_a_map_tells_what_was_returned_and_where() -> None:
     shown = {name: lines[place.span.row - 1].strip() for name, place in event.sample.written.items()}
     assert shown["a"] == 'result = {"a": e["ids"]}'
     assert shown["b"] == 'result["b"] = 1'
+
+
+def test_rows_that_are_filled_up_and_cut_are_of_one_length_perhaps() -> None:
+    agree(
+        """
+        LENGTH = 6
+
+        def fill(batch):
+            for i in range(len(batch["ids"])):
+                row = batch["ids"][i]
+                batch["ids"][i] = row + [0]
+                batch["mask"][i] = [1] * len(batch["ids"][i])
+            for i in range(len(batch["ids"])):
+                row = batch["ids"][i]
+                batch["ids"][i] = [0] * (LENGTH - len(row)) + row
+                batch["mask"][i] = [0] * (LENGTH - len(row)) + batch["mask"][i]
+                batch["ids"][i] = batch["ids"][i][:LENGTH]
+                batch["mask"][i] = batch["mask"][i][:LENGTH]
+            return batch
+
+        reveal(ds.map(fill, batched=True))
+        """
+    )

@@ -11,6 +11,7 @@ from shapefix.library.datasets.cells import Lengths, row
 from shapefix.library.datasets.objects import (
     Chosen,
     any_rows,
+    as_dataset,
     chosen,
     dataset_method,
     format_of,
@@ -39,8 +40,9 @@ def features(call: Call) -> Value:
 
 @method(FEATURES, "__iter__", "keys")
 def feature_names(call: Call) -> Value:
-    dataset = receiver(call).fields["dataset"]
-    return ListValue.of(names_of(dataset).contents)
+    owner = call.receiver
+    dataset = as_dataset(owner.fields.get("dataset")) if isinstance(owner, LibraryObject) else None
+    return ListValue.of(names_of(dataset).contents) if dataset is not None else ListValue(None)
 
 
 @method(FEATURES, "__getitem__", "items", "values", "copy", "get", "pop")

@@ -117,9 +117,8 @@ def dataset_method(*names: str) -> Callable[[Handler], Handler]:
 
 
 def receiver(call: Call) -> LibraryObject:
-    """The dataset whose method is called."""
-    assert isinstance(call.receiver, LibraryObject)
-    return call.receiver
+    """The dataset whose method is called; any one where it is an object of a class derived from it."""
+    return as_dataset(call.receiver) or make(DATASET, call.place, any_rows())
 
 
 def as_dataset(value: Value | None) -> LibraryObject | None:

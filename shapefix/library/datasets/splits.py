@@ -26,6 +26,7 @@ from shapefix.library.datasets.objects import (
     another,
     as_dataset,
     number_of,
+    receiver,
 )
 from shapefix.library.registry import FUNCTIONS, function, lookup_method, method
 
@@ -60,8 +61,7 @@ def make(call: Call) -> Value:
 
 def each_split(call: Call, change: Callable[[LibraryObject], Value], kind: str | None = None) -> DictValue:
     """The dictionary with what change makes of each split; what it makes of one it makes of its likes."""
-    owner = call.receiver
-    assert isinstance(owner, DictValue)
+    owner = call.receiver if isinstance(call.receiver, DictValue) else DictValue({}, False, DICT)
     made: dict[tuple[int, object], Value] = {}
 
     def changed(value: Value) -> Value:
@@ -148,7 +148,6 @@ def values(call: Call) -> Value:
 
 @method(DATASET, "train_test_split")
 def train_test_split(call: Call) -> Value:
-    dataset = as_dataset(call.receiver)
-    assert dataset is not None
+    dataset = receiver(call)
     splits: dict[object, Value] = {"train": another(dataset), "test": another(dataset)}
     return DictValue(splits, kind=DICT)
