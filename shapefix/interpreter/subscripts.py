@@ -177,7 +177,7 @@ def _part_length(length: Size, part: Slice, place: Place) -> Size | None:
 
 
 def _fills_up(rest: Size) -> bool:
-    """Whether a row was filled up before it is cut: `([pad] * (n - len(x)) + y)[:n]` may well have n items."""
+    """Whether a row was filled up before it is cut: `([pad] * (n - len(x)) + y)[:n]` may have n items."""
     return any(
         count < 0 and any(isinstance(symbol, Varying) for symbol in monomial)
         for monomial, count in rest.terms.items()
