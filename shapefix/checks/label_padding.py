@@ -57,7 +57,7 @@ def _labels(event: ModelCalled | Collated) -> Value | None:
 
 
 def _padded(event: ModelCalled | Collated) -> Tokens | None:
-    """The call of a tokenizer that padded what came to be labels; None where the loss leaves out the padding."""
+    """The call of a tokenizer that padded what came to be labels; None where it did not, or may not have."""
     row = row_of(_labels(event)) if event.loss else None
     sources = tokens_of(row)
     if row is None or row.mask is not None or not all(source.padding in _PADDED for source in sources):
@@ -144,11 +144,8 @@ def _mask(place: Place, made: Tokenized | None) -> list[Fix]:
 
 
 def _rows(made: Tokenized | None) -> TensorValue | ListValue | None:
-    rows = (
-        made.result.fields.get("input_ids")
-        if made is not None and isinstance(made.result, DictValue)
-        else None
-    )
+    result = made.result if made is not None else None
+    rows = result.fields.get("input_ids") if isinstance(result, DictValue) else result
     return rows if isinstance(rows, (TensorValue, ListValue)) else None
 
 
