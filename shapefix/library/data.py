@@ -14,7 +14,7 @@ from shapefix.interpreter.calls import Arguments, Call, call_method
 from shapefix.interpreter.classes import member
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.joins import join
-from shapefix.interpreter.rows import differs
+from shapefix.interpreter.rows import may_differ
 from shapefix.interpreter.subscripts import item
 from shapefix.interpreter.tensor_values import TensorValue, tensor_row
 from shapefix.interpreter.values import (
@@ -36,9 +36,10 @@ from shapefix.interpreter.values import (
     as_size,
     elements,
 )
-from shapefix.library.collators import collate_by, gathered, is_callable, one_of
+from shapefix.library.collators import collate_by, is_callable
 from shapefix.library.datasets.cells import fresh_row
 from shapefix.library.registry import declare, function, method
+from shapefix.library.samples import gathered, one_of
 from shapefix.library.signatures import bound
 from shapefix.library.tensors import as_result, contiguous_result
 from shapefix.tensors.layout import contiguous, unknown_strides
@@ -106,14 +107,15 @@ def added(call: Call) -> Value:
 @method(SUBSET, "__getitem__")
 @method(CONCATENATED, "__getitem__")
 def sample_at(call: Call) -> Value:
-    return sample(call, call.receiver)
+    # A class of the project that derives from one of these keeps its parts in its own way.
+    return sample(call, call.receiver) if isinstance(call.receiver, LibraryObject) else Unknown()
 
 
 @method(TENSORS, "__iter__")
 @method(SUBSET, "__iter__")
 @method(CONCATENATED, "__iter__")
 def samples(call: Call) -> Value:
-    return ListValue(None, sample(call, call.receiver))
+    return ListValue(None, sample_at(call))
 
 
 def sample(call: Call, dataset: Value | None) -> Value:
@@ -246,39 +248,59 @@ def _are_texts(column: Value) -> TypeGuard[ListValue]:
 
 
 def default_collate(call: Call, one: Value, size: Size) -> Value:
-    """A batch of samples like one, as torch puts them together without a collate function."""
+    """A batch of samples like one, as torch puts them together without a collate function.
+
+    Unknown where torch raises for some of what is in them.
+    """
+    return _collated(call, one, size) or Unknown()
+
+
+def _collated(call: Call, one: Value, size: Size) -> Value | None:
     if isinstance(one, TensorValue):
         return _stacked(call, one, size)
     if isinstance(one, Constant):
         dtype = {bool: "bool", int: "int64", float: "float64"}.get(type(one.value))
         if dtype is not None:
             return contiguous_result(call, [size], "collated", dtype=dtype)
-        return ListValue(None, TEXT, size) if isinstance(one.value, str) else Unknown()
+        return ListValue(None, TEXT, size) if isinstance(one.value, str) else None
     if isinstance(one, Number):
         return contiguous_result(call, [size], "collated")
     if isinstance(one, Integer):
         return contiguous_result(call, [size], "collated", dtype="int64")
-    if isinstance(one, TupleValue) and one.names:
-        return TupleValue(tuple(default_collate(call, part, size) for part in one.items), one.names)
     if isinstance(one, Text):
         return ListValue(None, TEXT, size)
-    items = elements(one)
-    if items is not None:
-        parts = [default_collate(call, part, size) for part in items]
-        return ListValue(tuple(TextTuple.of(p.contents) if _are_texts(p) else p for p in parts))
-    if isinstance(one, ListValue):
-        # Rows of one length come out transposed: a list with a tensor for each position.
-        column = default_collate(call, one.element, size) if one.element is not None else Unknown()
-        return Unknown() if differs(one) is not None else ListValue(None, column, one.length)
+    if isinstance(one, (TupleValue, ListValue)):
+        return _collated_row(call, one, size)
     if isinstance(one, DictValue):
-        fields = {name: default_collate(call, part, size) for name, part in one.fields.items()}
+        columns = {name: _collated(call, part, size) for name, part in one.fields.items()}
+        fields = {name: column for name, column in columns.items() if column is not None}
+        if len(fields) < len(columns):
+            return None
         return DictValue(fields, one.closed, absent=one.absent, written=one.written)
     return Unknown()
 
 
-def _stacked(call: Call, one: TensorValue, size: Size) -> TensorValue:
-    if differs(one) is not None:
-        return TensorValue(dtype=one.dtype)
+def _collated_row(call: Call, one: TupleValue | ListValue, size: Size) -> Value | None:
+    """Parts of samples, or rows of one length, which come out transposed: a list with a tensor for each."""
+    items = elements(one)
+    if items is None:
+        assert isinstance(one, ListValue)
+        if may_differ(one) and size.value != 1:
+            return None
+        column = _collated(call, one.element, size) if one.element is not None else Unknown()
+        return None if column is None else ListValue(None, column, one.length)
+    parts = [_collated(call, part, size) for part in items]
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    if isinstance(one, TupleValue) and one.names:
+        return TupleValue(tuple(known), one.names)
+    return ListValue(tuple(TextTuple.of(part.contents) if _are_texts(part) else part for part in known))
+
+
+def _stacked(call: Call, one: TensorValue, size: Size) -> TensorValue | None:
+    if may_differ(one) and size.value != 1:
+        return None
     if one.layout is None:
         made = as_result(call, None, "collated", dtype=one.dtype, is_contiguous=True)
         made.row = tensor_row(one)

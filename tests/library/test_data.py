@@ -172,3 +172,18 @@ def test_values_of_a_batch_keep_their_dtype() -> None:
     items = elements(revealed(source)[0])
     assert items is not None
     assert [item.dtype for item in items if isinstance(item, TensorValue)] == ["int64", "float64", "bool"]
+
+
+def test_a_class_that_derives_from_a_dataset_of_datasets_is_not_followed_for_ever() -> None:
+    source = f"""
+        {PLAIN}
+        from torch.utils.data import ConcatDataset
+
+        class Groups(ConcatDataset):
+            def __init__(self, parts):
+                super().__init__(parts)
+
+        for x in DataLoader(Groups([torch.zeros(3, 4)]), batch_size=2):
+            reveal(x)
+        """
+    assert layouts(source) == ["?"]
