@@ -153,7 +153,7 @@ def _join_dictionaries(left: DictValue, right: DictValue, depth: int) -> Value:
     if left.fields.keys() != right.fields.keys() or left.kind != right.kind:
         return Unknown()
     fields = {key: _join_values(value, right.fields[key], depth) for key, value in left.fields.items()}
-    absent = left.absent if left.absent is right.absent else None
+    absent = left.absent if left.absent == right.absent else None
     return DictValue(fields, left.closed and right.closed, left.kind, absent, left.written)
 
 

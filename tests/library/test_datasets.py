@@ -392,6 +392,36 @@ def test_columns_of_what_is_loaded_are_unknown_until_all_are_removed() -> None:
     assert [sample.closed for sample in samples] == [False, True, True, False]
 
 
+def test_a_dataset_that_is_loaded_either_way_is_one_dataset() -> None:
+    program = """
+    from datasets import load_dataset
+
+    def main(args):
+        if args.name is not None:
+            raw = load_dataset(args.name)
+            if "validation" not in raw.keys():
+                raw["validation"] = load_dataset(args.name, split="train[:5%]")
+        else:
+            raw = load_dataset("json", data_files=args.files)
+            if "validation" not in raw.keys():
+                raw["validation"] = load_dataset("json", data_files=args.files, split="train[:5%]")
+        if args.do_train:
+            names = list(raw["train"].features)
+        else:
+            names = list(raw["validation"].features)
+        name = "text" if "text" in names else names[0]
+        rows = raw.map(lambda b: {"ids": [[1, 2] for _ in b[name]]}, batched=True, remove_columns=names)
+        reveal(rows["train"])
+        reveal(raw["train"].map(lambda e: {"ids": [1, 2]}).remove_columns(names)["text"])
+    """
+    one, other = revealed(textwrap.dedent(program))
+    assert isinstance(one, LibraryObject)
+    assert sample_of(one).closed
+    assert list(sample_of(one).fields) == ["ids"]
+    assert isinstance(other, ListValue)
+    assert isinstance(other.element, Unknown)
+
+
 def test_a_name_that_may_be_a_split_is_no_column() -> None:
     program = """
     from datasets import load_dataset, load_from_disk

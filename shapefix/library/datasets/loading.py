@@ -29,6 +29,7 @@ from shapefix.library.datasets.objects import (
     DICT,
     ITERABLE,
     ITERABLE_DICT,
+    LOADED,
     any_rows,
     as_dataset,
     format_of,
@@ -77,12 +78,9 @@ def load_dataset(call: Call) -> Value:
     streams = call.arguments.keywords.get("streaming", FALSE)
     streaming = isinstance(streams, Constant) and streams.value is True
     path = call.value(0, "path")
-    one = partial(
-        make,
-        ITERABLE if streaming else DATASET,
-        call.place,
-        _loaded(call, path),
-    )
+    rows = _loaded(call, path)
+    names = None if rows.closed else LOADED
+    one = partial(make, ITERABLE if streaming else DATASET, call.place, rows, names=names)
     if isinstance(split, Constant) and split.value is None:
         return like(one(), ITERABLE_DICT if streaming else DICT)
     if isinstance(split, (ListValue, TupleValue)):
@@ -94,7 +92,7 @@ def load_dataset(call: Call) -> Value:
 
 @function("datasets.load_from_disk", "datasets.load.load_from_disk")
 def load_from_disk(call: Call) -> Value:
-    return make(DATASET, call.place, any_rows())
+    return make(DATASET, call.place, any_rows(), names=LOADED)
 
 
 @function(*(name for method in _FILES for name in _named(DATASET, method)))

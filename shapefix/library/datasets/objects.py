@@ -41,6 +41,10 @@ class ColumnName(Text):
     __slots__ = ()
 
 
+LOADED = ListValue(None, ColumnName(), Size.symbol("columns"))
+"""The names of the columns of any dataset that is loaded: of two, nobody knows that they differ."""
+
+
 @dataclass(frozen=True)
 class Chosen:
     """The columns that an argument names; everything stands for all that the dataset has."""
@@ -93,7 +97,9 @@ def make(
     """A dataset whose rows are like these; names are those of its columns, where another one has the same."""
     if any(not isinstance(origin, Column) for origin in rows.written.values()):
         rows = DictValue(rows.fields, rows.closed, rows.kind, rows.absent, stepped(rows.written, None))
-    if names is None:
+    if names is not None:
+        names = ListValue.of(names.contents)
+    else:
         known = tuple(Constant(name) for name in rows.fields)
         some = ListValue(None, ColumnName(), Size.symbol("columns"))
         names = ListValue(known) if rows.closed else some

@@ -21,12 +21,16 @@ from shapefix.library.datasets.objects import (
     DICT,
     FORMAT,
     ITERABLE_DICT,
+    LOADED,
     ROWS,
     Remembered,
     another,
     as_dataset,
+    format_of,
+    names_of,
     number_of,
     receiver,
+    rows_of,
 )
 from shapefix.library.registry import FUNCTIONS, function, lookup_method, method
 
@@ -39,6 +43,18 @@ class Splits(Remembered):
     def __init__(self, pattern: LibraryObject) -> None:
         super().__init__(lambda key: another(pattern))
         self.pattern = pattern
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the splits of another dictionary are like these, as far as anybody knows."""
+        if not isinstance(other, Splits):
+            return False
+        one, another_ = self.pattern, other.pattern
+        same_rows = rows_of(one) is rows_of(another_) or (_is_loaded(one) and _is_loaded(another_))
+        return one.kind == another_.kind and same_rows and format_of(one) == format_of(another_)
+
+
+def _is_loaded(dataset: LibraryObject) -> bool:
+    return names_of(dataset).element is LOADED.element
 
 
 def like(pattern: LibraryObject, kind: str = DICT) -> DictValue:
