@@ -9,6 +9,7 @@ from typing import Any
 import libcst as cst
 
 from shapefix.interpreter.calls import Arguments, call_library
+from shapefix.interpreter.dictionaries import merged
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.joins import join_contents, without_length
 from shapefix.interpreter.modules import Place
@@ -21,6 +22,7 @@ from shapefix.interpreter.values import (
     TEXT,
     Constant,
     Contents,
+    DictValue,
     Integer,
     ListValue,
     Number,
@@ -111,6 +113,8 @@ def operate(ev: Evaluator, kind: type, left: Value, right: Value, node: cst.CSTN
         return call_library(ev, name, Arguments([left, right]), node)
     if isinstance(left, Constant) and isinstance(right, Constant):
         return _fold(kind, left.value, right.value)
+    if isinstance(left, DictValue) and kind is cst.BitOr:
+        return merged(ev, left, right)
     if isinstance(left, (TupleValue, ListValue)) or isinstance(right, (TupleValue, ListValue)):
         return _sequences(kind, left, right, ev.place(node))
     if _is_text(left) or (isinstance(right, Text) and kind is cst.Add):

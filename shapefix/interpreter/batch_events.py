@@ -94,9 +94,10 @@ class Collated(Event):
 class ColumnsChosen(Event):
     """A trainer was given a dataset: which of its columns it removes, and what the others go through.
 
-    consumer is its class, settings are its TrainingArguments, None where it got none. removes tells whether it
-    removes the columns that forward does not name; sample is a row with all of them. collator is the object
-    that puts samples together, or the name of a function, be it the trainer's default or given.
+    consumer is its class, settings are its TrainingArguments, None where it got none. removes tells whether
+    it removes the columns that forward does not name; sample is a row with all of them. collator is the
+    object that puts samples together, or the name of a function, be it the trainer's default or given.
+    is_table tells whether the dataset is one of Hugging Face's, whose columns are removed at once.
     """
 
     consumer: str

@@ -11,9 +11,10 @@ from shapefix.interpreter import arithmetic
 from shapefix.interpreter.attributes import attribute
 from shapefix.interpreter.axes import axes_of, now, renewed
 from shapefix.interpreter.calls import evaluate_call
+from shapefix.interpreter.dictionaries import take_over
 from shapefix.interpreter.evaluator import Evaluator, expression
 from shapefix.interpreter.functions import default_values
-from shapefix.interpreter.iteration import Entries, certain_keys, each, is_complete, iterate, some, unrolled
+from shapefix.interpreter.iteration import Entries, each, iterate, some, unrolled
 from shapefix.interpreter.joins import join, without_length
 from shapefix.interpreter.names import glance, look_up, resolved
 from shapefix.interpreter.scopes import UNCHANGED, Scope
@@ -129,15 +130,7 @@ def dictionary(ev: Evaluator, node: cst.Dict) -> Value:
     for element in node.elements:
         value = glance(ev, element.value)
         if isinstance(element, cst.StarredDictElement):
-            value = resolved(ev, value)
-            if isinstance(value, DictValue):
-                # What is only perhaps there may leave what an earlier entry says, or not.
-                keys = certain_keys(ev, value)
-                result.fields.update((key, value.fields[key]) for key in keys)
-                result.written.update(value.written)
-                result.closed = result.closed and is_complete(ev, value)
-            else:
-                result.closed = False
+            take_over(ev, result, resolved(ev, value))
             continue
         if not isinstance(element, cst.DictElement):
             continue

@@ -26,7 +26,10 @@ def note_call(call: Call, model: Value | None) -> None:
     Who catches the TypeError that a wrong argument raises expects it.
     """
     ev, given = call.ev, call.arguments
-    if model is None or ev.expects("TypeError") or not isinstance(call.place.node, cst.Call):
+    if model is None or not isinstance(call.place.node, cst.Call) or ev.expects("TypeError"):
+        return
+    if not (given.keywords or given.unpacked):
+        # The arguments stand where forward has them: there are no names to compare.
         return
     signature = signature_of(ev, model)
     if signature is not None:

@@ -180,7 +180,7 @@ _DISTRIBUTED = "torch.nn.parallel.DistributedDataParallel"
 declare(_DISTRIBUTED, MODULE)
 
 
-@function(_DISTRIBUTED)
+@function(_DISTRIBUTED, "torch.nn.DataParallel", "torch.nn.parallel.DataParallel")
 def distributed(call: Call) -> Value:
     module = call.value(0, "module") or Unknown("module")
     return LibraryObject(_DISTRIBUTED, {"module": module}, call.place, {"module": module})
