@@ -6,44 +6,38 @@ becomes of the others, what it does to labels.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import libcst as cst
 
-from shapefix.interpreter.axes import longest, now, over_samples, varying
+from shapefix.interpreter.axes import varying
 from shapefix.interpreter.batch_events import Collated
 from shapefix.interpreter.calls import Arguments, Call, call_value
-from shapefix.interpreter.iteration import each, iterate
-from shapefix.interpreter.joins import join, without_length
-from shapefix.interpreter.rows import Origin, row_sizes
+from shapefix.interpreter.iteration import iterate
+from shapefix.interpreter.rows import row_sizes
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.token_rows import row_of
 from shapefix.interpreter.values import (
     NONE,
-    TRUE,
-    Axis,
     BoundMethod,
     Constant,
     DictValue,
     FunctionValue,
     InstanceValue,
-    Integer,
     LibraryObject,
     ListValue,
-    Number,
     Reference,
-    Text,
-    TupleValue,
     Unknown,
     Value,
-    elements,
 )
+from shapefix.library.column_tensors import count, dtype_of, in_tensor, is_scalar, is_text, stacked
 from shapefix.library.pad_tokens import asks_for_pad_token, note_padding
+from shapefix.library.padding import IDS, Padding, padded
 from shapefix.library.registry import declare, function, method
-from shapefix.library.signatures import bound
+from shapefix.library.samples import known_apart
+from shapefix.library.signatures import Given, bound
 from shapefix.library.tensors import contiguous_result
-from shapefix.tensors.layout import unknown_strides
-from shapefix.tensors.sizes import Size, Varying, same
+from shapefix.tensors.sizes import Size
 
 _TRANSFORMERS = "transformers"
 DEFAULT = f"{_TRANSFORMERS}.default_data_collator"
@@ -53,43 +47,25 @@ LANGUAGE_MODELING = f"{_TRANSFORMERS}.DataCollatorForLanguageModeling"
 SEQ2SEQ = f"{_TRANSFORMERS}.DataCollatorForSeq2Seq"
 TOKENS = f"{_TRANSFORMERS}.DataCollatorForTokenClassification"
 
-PADDED = frozenset({"input_ids", "attention_mask", "token_type_ids", "special_tokens_mask"})
-"""What `tokenizer.pad` pads, whatever the collator; all else goes into a tensor as it is."""
-
 _SETTINGS = "padding=True, max_length=None, pad_to_multiple_of=None"
-
-
-@dataclass(frozen=True)
-class _Collator:
-    """A collator of transformers: its arguments, and whether it pads labels, too."""
-
-    signature: str
-    pads_labels: bool = False
-
-
-_COLLATORS = {
-    WITH_PADDING: _Collator(f"tokenizer, {_SETTINGS}, return_tensors='pt'"),
-    LANGUAGE_MODELING: _Collator("tokenizer, mlm=True"),
-    SEQ2SEQ: _Collator(
-        f"tokenizer, model=None, {_SETTINGS}, label_pad_token_id=-100, return_tensors='pt'", True
-    ),
-    TOKENS: _Collator(f"tokenizer, {_SETTINGS}, label_pad_token_id=-100, return_tensors='pt'", True),
+_SIGNATURES = {
+    WITH_PADDING: f"tokenizer, {_SETTINGS}, return_tensors='pt'",
+    # What stands third in this one depends on the version.
+    LANGUAGE_MODELING: f"tokenizer, mlm=True, third=None, {_SETTINGS}, return_tensors='pt'",
+    SEQ2SEQ: f"tokenizer, model=None, {_SETTINGS}, label_pad_token_id=-100, return_tensors='pt'",
+    TOKENS: f"tokenizer, {_SETTINGS}, label_pad_token_id=-100, return_tensors='pt'",
+    DEFAULT_CLASS: "return_tensors='pt'",
 }
-for _kind in (*_COLLATORS, DEFAULT_CLASS):
+for _kind in _SIGNATURES:
     declare(_kind, "builtins.object")
 
 
-@function(*_COLLATORS, *(f"{_TRANSFORMERS}.data.{k.rpartition('.')[2]}" for k in _COLLATORS))
+@function(*_SIGNATURES, *(f"{_TRANSFORMERS}.data.{k.rpartition('.')[2]}" for k in _SIGNATURES))
 def make_collator(call: Call) -> Value:
     kind = f"{_TRANSFORMERS}.{call.name.rpartition('.')[2]}"
-    settings = bound(_COLLATORS[kind].signature, call.arguments)
+    settings = bound(_SIGNATURES[kind], call.arguments)
     # What a later line writes to it, `collator.mlm = False`, is a field.
     return LibraryObject(kind, settings, call.place, dict(settings))
-
-
-@function(DEFAULT_CLASS)
-def make_default(call: Call) -> Value:
-    return LibraryObject(DEFAULT_CLASS, {}, call.place)
 
 
 @method(WITH_PADDING, "__call__")
@@ -102,19 +78,16 @@ def call_collator(call: Call) -> Value:
     """The user's own code hands features to a collator."""
     features = iterate(call.ev, call.value(0, "features") or Unknown(), call.place.node)
     collator = call.receiver if call.receiver is not None else Reference(DEFAULT)
-    features, sample = _known_apart(call, features)
+    features, sample = known_apart(call, features)
     batch = _by_library(call, collator, features)
+    if not _gives_tensors(call.value(1, "return_tensors") or NONE, allowed=(None, "pt")):
+        batch = Unknown()
     call.ev.emit(Collated(call.place, call.ev.calls, "", sample, collator, None, batch))
     return batch
 
 
-def _known_apart(call: Call, features: Value) -> tuple[Value, Value]:
-    """The features, and one that stands for all; where they are known one by one, what differs varies."""
-    items = elements(features)
-    if not items:
-        return features, each(call.ev, features)
-    since = now()
-    return gathered(one_of(call, items), Size.of(len(items)), since)
+def _gives_tensors(asked: Value, allowed: tuple[object, ...] = ("pt",)) -> bool:
+    return isinstance(asked, Constant) and asked.value in allowed
 
 
 def is_callable(collator: Value | None) -> bool:
@@ -122,16 +95,6 @@ def is_callable(collator: Value | None) -> bool:
     if isinstance(collator, Reference):
         return collator.name.endswith((".default_data_collator", ".default_collate"))
     return isinstance(collator, (FunctionValue, BoundMethod, InstanceValue, LibraryObject))
-
-
-def gathered(sample: Value, size: Size, since: int) -> tuple[ListValue, Value]:
-    """The list of samples that a collate function is handed, and one of them.
-
-    What was made since that moment was made for this one sample.
-    """
-    axis = Axis()
-    one = over_samples(sample, axis, since)
-    return ListValue(None, one, size, frozenset({axis})), one
 
 
 def collate_by(call: Call, collator: Value, features: ListValue) -> Value:
@@ -144,111 +107,179 @@ def collate_by(call: Call, collator: Value, features: ListValue) -> Value:
 def _is_known(collator: LibraryObject | Reference) -> bool:
     if isinstance(collator, Reference):
         return collator.name.endswith(".default_data_collator")
-    return collator.kind in _COLLATORS or collator.kind == DEFAULT_CLASS
-
-
-def one_of(call: Call, samples: tuple[Value, ...]) -> Value:
-    """One sample that stands for all of these; what differs in size varies from one to the other."""
-    one = samples[0]
-    for other in samples[1:]:
-        one = _alike(call, one, other)
-    return one
-
-
-def _alike(call: Call, left: Value, right: Value) -> Value:
-    if isinstance(left, Constant) and isinstance(right, Constant) and type(left.value) is type(right.value):
-        return left
-    if (
-        isinstance(left, DictValue)
-        and isinstance(right, DictValue)
-        and left.fields.keys() == right.fields.keys()
-    ):
-        fields = {name: _alike(call, part, right.fields[name]) for name, part in left.fields.items()}
-        return DictValue(fields, left.closed and right.closed, left.kind, left.absent, left.written)
-    if isinstance(left, TupleValue) and isinstance(right, TupleValue) and len(left.items) == len(right.items):
-        parts = tuple(_alike(call, part, other) for part, other in zip(left.items, right.items, strict=True))
-        return TupleValue(parts, left.names)
-    if isinstance(left, ListValue) and isinstance(right, ListValue):
-        return _alike_rows(call, left, right)
-    if isinstance(left, TensorValue) and isinstance(right, TensorValue):
-        return _alike_tensors(call, left, right)
-    joined: Value = join(left, right)
-    return joined
-
-
-def _alike_rows(call: Call, left: ListValue, right: ListValue) -> Value:
-    both: ListValue = join(left, right)
-    if left.length is None or right.length is None or same(left.length, right.length) is not False:
-        return both
-    return ListValue(None, without_length(both.contents).element, _differing(call), both.axes)
-
-
-def _alike_tensors(call: Call, left: TensorValue, right: TensorValue) -> Value:
-    ranked = left.layout is not None and right.layout is not None and left.layout.rank == right.layout.rank
-    if not ranked or left.layout == right.layout or left.layout is None or right.layout is None:
-        joined: Value = join(left, right)
-        return joined
-    sizes = [
-        _differing(call) if same(a, b) is False else a if a == b else None
-        for a, b in zip(left.layout.sizes, right.layout.sizes, strict=True)
-    ]
-    known = [size for size in sizes if size is not None]
-    layout = unknown_strides(known) if len(known) == len(sizes) else None
-    return TensorValue(layout, dtype=left.dtype if left.dtype == right.dtype else None)
-
-
-def _differing(call: Call) -> Size:
-    origin = Origin(call.place, "given with different lengths")
-    return Size.from_symbol(Varying("length", None, origin))
+    return collator.kind in _SIGNATURES
 
 
 def _by_library(call: Call, collator: Value, features: Value) -> Value:
-    features, sample = _known_apart(call, features)
+    features, sample = known_apart(call, features)
+    settings: dict[str, Value] = {}
+    kind = DEFAULT_CLASS
+    if isinstance(collator, LibraryObject):
+        kind = collator.kind
+        settings = {**bound(_SIGNATURES[kind], Arguments()), **collator.arguments, **collator.fields}
+        _ask_for_pad_token(call, collator, settings)
     if not isinstance(features, ListValue) or not isinstance(sample, DictValue):
         return Unknown()
-    if isinstance(collator, LibraryObject) and collator.kind in _COLLATORS:
-        return _padded_batch(call, collator, features, sample)
-    return _plain_batch(call, features, sample)
+    if not _gives_tensors(settings.get("return_tensors", Constant("pt"))):
+        return Unknown()
+    return _MAKERS[kind](call, Given(settings), features, sample) or Unknown()
 
 
-def _plain_batch(call: Call, features: ListValue, sample: DictValue) -> Value:
+def _plain_batch(call: Call, given: Given, features: ListValue, sample: DictValue) -> DictValue | None:
     """default_data_collator: `label` becomes `labels`, texts are left out, the rest goes into tensors."""
     fields: dict[object, Value] = {}
-    for key, value in sample.fields.items():
-        if isinstance(value, Text) or (
-            isinstance(value, Constant) and isinstance(value.value, (str, type(None)))
-        ):
-            continue
-        made = _in_tensor(call, features, value)
+    cells = {key: cell for key, cell in sample.fields.items() if not _is_none(cell)}
+    labels = cells.pop("label", None)
+    identifiers = cells.pop("label_ids", None)
+    cell = labels if labels is not None else identifiers
+    if cell is not None:
+        made = _label(call, features, cell) if labels is not None else _label_row(call, features, cell)
         if made is None:
-            return Unknown()
-        fields["labels" if key in ("label", "label_ids") else key] = made
+            return None
+        fields["labels"] = made
+    for key, cell in cells.items():
+        if is_text(cell):
+            continue
+        made = (
+            stacked(call, features, cell, cell.dtype)
+            if isinstance(cell, TensorValue)
+            else in_tensor(call, features, cell)
+        )
+        if made is None:
+            return None
+        fields[key] = made
     return DictValue(fields, sample.closed, written=sample.written)
 
 
-def _padded_batch(call: Call, collator: LibraryObject, features: ListValue, sample: DictValue) -> Value:
-    """What `tokenizer.pad` returns, and what the collator adds to it."""
-    _ask_for_pad_token(call, collator)
-    facts = _COLLATORS[collator.kind]
-    fields: dict[object, Value] = {}
-    for key, value in sample.fields.items():
-        pads = key in PADDED or (facts.pads_labels and key in ("label", "labels"))
-        made = _padded(call, features, value) if pads else _in_tensor(call, features, value)
+def _is_none(cell: Value) -> bool:
+    return isinstance(cell, Constant) and cell.value is None
+
+
+def _label(call: Call, features: ListValue, cell: Value) -> Value | None:
+    """`label` is meant to be one number: whole ones are int64, all else is float32."""
+    if isinstance(cell, TensorValue):
+        if cell.layout is None or any(size.value != 1 for size in cell.layout.sizes):
+            return Unknown() if cell.layout is None else None
+        whole = cell.dtype is None or "int" in cell.dtype or cell.dtype == "bool"
+        dtype = None if cell.dtype is None else "int64" if whole else "float32"
+        return stacked(call, features, cell, dtype) if is_scalar(cell) else Unknown()
+    if is_scalar(cell):
+        return stacked(call, features, cell, "float32" if dtype_of(cell) == "float32" else "int64")
+    if in_tensor(call, features, cell) is None:
+        return None
+    return stacked(call, features, cell, "float32") if isinstance(cell, ListValue) else Unknown()
+
+
+def _label_row(call: Call, features: ListValue, cell: Value) -> Value | None:
+    """`label_ids` is meant to be a row."""
+    if isinstance(cell, TensorValue):
+        return stacked(call, features, cell, cell.dtype)
+    if is_scalar(cell) or in_tensor(call, features, cell) is None:
+        return None
+    return stacked(call, features, cell, {"int64": "int64", "float32": "float32"}.get(dtype_of(cell) or ""))
+
+
+def _with_padding(call: Call, given: Given, features: ListValue, sample: DictValue) -> DictValue | None:
+    batch = padded(call, given.value("tokenizer"), features, sample, Padding.of(given), True)
+    if batch is not None:
+        for key in ("label", "label_ids"):
+            if key in batch.fields:
+                batch.fields["labels"] = batch.fields.pop(key)
+    return batch
+
+
+def _language_modeling(call: Call, given: Given, features: ListValue, sample: DictValue) -> DictValue | None:
+    """It makes the labels itself, of the ids."""
+    batch = padded(call, given.value("tokenizer"), features, sample, Padding.of(given), True)
+    if batch is not None:
+        for key in ("special_tokens_mask", "offset_mapping"):
+            batch.fields.pop(key, None)
+        ids = batch.fields[IDS]
+        layout = ids.layout if isinstance(ids, TensorValue) else None
+        batch.fields["labels"] = TensorValue(layout, dtype="int64")
+    return batch
+
+
+def _seq2seq(call: Call, given: Given, features: ListValue, sample: DictValue) -> DictValue | None:
+    """Labels are as long as the longest of them; there are some always, be they None."""
+    asked = Padding.of(given)
+    labels, rest = _without_labels(sample)
+    batch = padded(call, given.value("tokenizer"), features, rest, asked, True)
+    if batch is None:
+        return None
+    fields: dict[object, Value] = {**batch.fields, "labels": NONE}
+    if labels is not None and not _is_none(labels[1]):
+        cell = labels[1]
+        sizes = row_sizes(cell)
+        by_length = asked.strategy == "max_length" and not _is_none(asked.length)
+        limit = asked.target(sizes[0], features) if sizes else None
+        if limit is not None and asked.strategy == "max_length" and not by_length:
+            limit = None
+        made = _labels(call, features, cell, limit)
         if made is None:
-            return Unknown()
-        fields["labels" if key in ("label", "label_ids") else key] = made
-    if collator.kind == LANGUAGE_MODELING and isinstance(fields.get("input_ids"), TensorValue):
-        ids = fields["input_ids"]
-        assert isinstance(ids, TensorValue)
-        fields["labels"] = TensorValue(ids.layout, dtype="int64")
-    kind = "transformers.BatchEncoding"
-    return DictValue(fields, sample.closed, kind, written=sample.written)
+            return None
+        fields["labels"] = made
+    closed = batch.closed and _is_none(given.value("model"))
+    return DictValue(fields, closed, batch.kind, written=batch.written)
 
 
-def _ask_for_pad_token(call: Call, collator: LibraryObject) -> None:
+def _tokens(call: Call, given: Given, features: ListValue, sample: DictValue) -> DictValue | None:
+    """Labels get as long as the ids; longer ones stay as they are."""
+    labels, rest = _without_labels(sample)
+    batch = padded(call, given.value("tokenizer"), features, rest, Padding.of(given), True)
+    if batch is None or labels is None:
+        return batch
+    key, cell = labels
+    sizes, ids = row_sizes(cell), row_sizes(rest.fields[IDS])
+    made_ids = batch.fields[IDS]
+    target = None
+    if sizes and isinstance(made_ids, TensorValue) and made_ids.layout is not None:
+        target = made_ids.layout.sizes[1]
+        if sizes[0] != ids[0]:
+            if sizes[0].value is None or target.value is None:
+                return None
+            target = max(sizes[0], target, key=lambda size: size.value or 0)
+    made = _labels(call, features, cell, target)
+    if made is None:
+        return None
+    return DictValue({**batch.fields, key: made}, batch.closed, batch.kind, written=batch.written)
+
+
+def _without_labels(sample: DictValue) -> tuple[tuple[str, Value] | None, DictValue]:
+    """The labels with their name, and the sample without them."""
+    name = "label" if "label" in sample.fields else "labels"
+    rest = {key: cell for key, cell in sample.fields.items() if key != name}
+    found = sample.fields.get(name)
+    others = DictValue(rest, sample.closed, sample.kind, sample.absent, sample.written)
+    return (None if found is None else (name, found)), others
+
+
+def _labels(call: Call, features: ListValue, cell: Value, size: Size | None) -> Value | None:
+    """Labels in a tensor of whole numbers as wide as size; None where that raises, or may."""
+    if is_scalar(cell) or is_text(cell) or _is_none(cell):
+        return None
+    if size is None:
+        return Unknown()
+    if varying(size, features.axes) is not None:
+        return None
+    made = contiguous_result(call, [count(features), size], "padded", dtype="int64")
+    made.row = row_of(cell)
+    return made
+
+
+_Maker = Callable[[Call, Given, ListValue, DictValue], DictValue | None]
+_MAKERS: dict[str, _Maker] = {
+    DEFAULT_CLASS: _plain_batch,
+    WITH_PADDING: _with_padding,
+    LANGUAGE_MODELING: _language_modeling,
+    SEQ2SEQ: _seq2seq,
+    TOKENS: _tokens,
+}
+
+
+def _ask_for_pad_token(call: Call, collator: LibraryObject, settings: dict[str, Value]) -> None:
     """The collator pads with the tokenizer that it was made with."""
-    settings = {**collator.arguments, **collator.fields}
-    tokenizer, padding = settings.get("tokenizer"), settings.get("padding", TRUE)
+    tokenizer, padding = settings.get("tokenizer"), settings.get("padding", NONE)
     if isinstance(tokenizer, LibraryObject):
         if asks_for_pad_token(tokenizer, padding, settings.get("max_length", NONE)):
             name = collator.kind.rpartition(".")[2]
@@ -263,49 +294,3 @@ def _given_tokenizer(node: cst.CSTNode) -> cst.CSTNode | None:
         if name in ("tokenizer", "processing_class") or (not name and not argument.star and index == 0):
             return argument.value
     return None
-
-
-def _padded(call: Call, features: ListValue, row: Value) -> Value | None:
-    sizes = row_sizes(row)
-    if not sizes:
-        return Unknown()
-    size = longest(sizes[0], features.axes)
-    made = contiguous_result(call, [_count(features), size, *sizes[1:]], "padded", dtype="int64")
-    made.row = row_of(row)
-    return made
-
-
-def _in_tensor(call: Call, features: ListValue, value: Value) -> Value | None:
-    """A column made a tensor as it is; None where that raises."""
-    if isinstance(value, (Constant, Integer, Number)):
-        number = value.value if isinstance(value, Constant) else 1.0 if isinstance(value, Number) else 1
-        dtype = {bool: "bool", int: "int64", float: "float32"}.get(type(number))
-        return contiguous_result(call, [_count(features)], "collated", dtype=dtype) if dtype else None
-    if isinstance(value, Text):
-        return None
-    sizes = row_sizes(value)
-    if not sizes:
-        return Unknown()
-    if any(varying(size, features.axes) is not None for size in sizes):
-        return None
-    if not isinstance(value, TensorValue) and not _holds_numbers(value):
-        return Unknown()
-    dtype = value.dtype if isinstance(value, TensorValue) else None
-    made = contiguous_result(call, [_count(features), *sizes], "collated", dtype=dtype)
-    made.row = row_of(value)
-    return made
-
-
-def _holds_numbers(row: Value) -> bool:
-    """Whether a row is one of numbers, as far as is known: no rows inside of it, no texts."""
-    items = elements(row)
-    inner = items if items is not None else (row.element,) if isinstance(row, ListValue) else ()
-    return all(
-        isinstance(item, (Integer, Number, Unknown))
-        or (isinstance(item, Constant) and isinstance(item.value, (int, float)))
-        for item in inner
-    )
-
-
-def _count(features: ListValue) -> Size:
-    return features.length if features.length is not None else Size.symbol("batch_size")

@@ -70,11 +70,14 @@ declare(OUTPUT, "builtins.object")
 for _kind in MODELS:
     declare(_kind, BASE)
 
+_OTHERS = ("TF", "Flax", "DataCollator")
+"""What the names begin with of classes that are no models of torch."""
+
 
 def kind_of(name: str) -> str | None:
     """The class here that stands for a class of transformers, None for what its name does not tell."""
     last = name.rpartition(".")[2]
-    if not name.startswith("transformers.") or last in _ELSE or last.startswith(("TF", "Flax")):
+    if not name.startswith("transformers.") or last in _ELSE or last.startswith(_OTHERS):
         return None
     if last in _SEQ2SEQ:
         return SEQ2SEQ

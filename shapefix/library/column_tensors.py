@@ -1,0 +1,117 @@
+"""A column of samples made one tensor, as a collator does it that does not pad that column."""
+
+from __future__ import annotations
+
+from shapefix.interpreter.axes import varying
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.rows import row_sizes
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.token_rows import row_of
+from shapefix.interpreter.values import (
+    Constant,
+    Integer,
+    ListValue,
+    Number,
+    Text,
+    TupleValue,
+    Unknown,
+    Value,
+    elements,
+)
+from shapefix.library.tensors import contiguous_result
+from shapefix.tensors.dtypes import is_floating
+from shapefix.tensors.sizes import Size
+
+_OF_PYTHON = {bool: "bool", int: "int64", float: "float32"}
+
+
+def is_scalar(value: Value) -> bool:
+    """Whether a cell is one number, be it in a tensor of its own."""
+    if isinstance(value, TensorValue):
+        return value.layout is not None and value.layout.rank == 0
+    if isinstance(value, Constant):
+        return type(value.value) in _OF_PYTHON
+    return isinstance(value, (Integer, Number))
+
+
+def is_text(value: Value) -> bool:
+    """Whether a cell is a str."""
+    return isinstance(value, Text) or (isinstance(value, Constant) and isinstance(value.value, str))
+
+
+def count(features: ListValue) -> Size:
+    """The number of samples."""
+    return features.length if features.length is not None else Size.symbol("batch_size")
+
+
+def in_tensor(call: Call, features: ListValue, cell: Value, *, unpacked: bool = False) -> Value | None:
+    """`torch.tensor` of a column with such cells, None where that raises, or may.
+
+    features are the samples; unpacked tells that tensors are made lists first.
+    """
+    if isinstance(cell, TensorValue):
+        if not unpacked and not is_scalar(cell):
+            return None if cell.layout is not None else Unknown()
+        dtype = python_dtype(cell.dtype)
+    elif is_scalar(cell) or _holds_numbers(cell):
+        dtype = dtype_of(cell)
+    else:
+        return Unknown() if _may_be_numbers(cell) else None
+    return stacked(call, features, cell, dtype)
+
+
+def stacked(call: Call, features: ListValue, cell: Value, dtype: str | None) -> Value | None:
+    """A tensor of cells that all have one size, None where these differ."""
+    sizes = row_sizes(cell)
+    if not sizes and not is_scalar(cell):
+        return Unknown()
+    if any(varying(size, features.axes) is not None for size in sizes):
+        return None
+    made = contiguous_result(call, [count(features), *sizes], "collated", dtype=dtype)
+    made.row = row_of(cell) if sizes else None
+    return made
+
+
+def python_dtype(dtype: str | None) -> str | None:
+    """The dtype that a tensor's values get as numbers of Python."""
+    if dtype is None or dtype == "bool":
+        return dtype
+    return "float32" if is_floating(dtype) else "int64" if "int" in dtype else None
+
+
+def dtype_of(cell: Value) -> str | None:
+    """What `torch.tensor` makes of a number, or of a row of them; None where that is not known."""
+    if isinstance(cell, Constant):
+        return _OF_PYTHON.get(type(cell.value))
+    if isinstance(cell, Integer):
+        return "int64"
+    if isinstance(cell, Number):
+        return "float32"
+    found = {dtype_of(item) for item in _inner(cell)}
+    if None in found or not found:
+        return None
+    return next(name for name in ("float32", "int64", "bool") if name in found)
+
+
+def _inner(row: Value) -> tuple[Value, ...]:
+    items = elements(row)
+    if items is not None:
+        return items
+    return (row.element,) if isinstance(row, ListValue) and row.element is not None else ()
+
+
+def _holds_numbers(row: Value) -> bool:
+    """Whether a row is one of numbers, as far as is known: no rows inside of it, no texts."""
+    if not isinstance(row, (ListValue, TupleValue)):
+        return False
+    return all(
+        isinstance(item, (Integer, Number, Unknown))
+        or (isinstance(item, Constant) and type(item.value) in _OF_PYTHON)
+        for item in _inner(row)
+    )
+
+
+def _may_be_numbers(cell: Value) -> bool:
+    if isinstance(cell, (ListValue, TupleValue)):
+        return not any(is_text(item) or isinstance(item, TensorValue) for item in _inner(cell))
+    return isinstance(cell, Unknown)
