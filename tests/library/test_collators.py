@@ -234,12 +234,12 @@ def findings(source: str, folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("collation", COLLATIONS)
 def test_batches_are_those_of_the_libraries(collation: str, tmp_path: Path) -> None:
-    raised = unknown = 0
-    for seed in range(60):
+    """Where the real one raises nothing is known; what works has no finding, and is mostly known."""
+    worked = unknown = 0
+    for seed in range(50):
         source = script(collation, seed)
         made, batch = real(source), ours(source)
         if isinstance(made, Raises):
-            raised += 1
             assert isinstance(batch, Unknown), f"{source}\nraises {made.error!r}"
             continue
         bound = Bound()
@@ -247,7 +247,8 @@ def test_batches_are_those_of_the_libraries(collation: str, tmp_path: Path) -> N
             bound.compare(batch, made)
         except AssertionError as error:
             raise AssertionError(f"{source}\n{error}") from error
-        unknown += isinstance(batch, Unknown) or bound.unknown > 0
         assert not findings(source, tmp_path), source
-
-    assert raised < 60
+        worked += 1
+        unknown += bound.unknown > 0
+    assert worked
+    assert unknown <= worked // 2 or collation == "default in arrays", f"{unknown} of {worked} unknown"
