@@ -15,7 +15,8 @@ from shapefix.interpreter.joins import join_contents, without_length
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.names import resolved
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.token_rows import is_mask, masked_at
+from shapefix.interpreter.texts import joined
+from shapefix.interpreter.token_rows import is_mask, put_together
 from shapefix.interpreter.truth import equal
 from shapefix.interpreter.values import (
     NUMBER,
@@ -118,6 +119,8 @@ def operate(ev: Evaluator, kind: type, left: Value, right: Value, node: cst.CSTN
     if isinstance(left, (TupleValue, ListValue)) or isinstance(right, (TupleValue, ListValue)):
         return _sequences(kind, left, right, ev.place(node))
     if _is_text(left) or (isinstance(right, Text) and kind is cst.Add):
+        if kind is cst.Add:
+            return joined([left, right])
         return TEXT if kind in (cst.Add, cst.Multiply, cst.Modulo) else Unknown()
     if isinstance(left, Number) or isinstance(right, Number):
         return NUMBER if _is_number(left) and _is_number(right) and kind in _ARITHMETIC else Unknown()
@@ -216,7 +219,7 @@ def _concatenated(left: Contents, right: Contents, place: Place) -> Value:
     length = left.length + right.length if left.length is not None and right.length is not None else None
     both = without_length(join_contents(left, right))
     contents = Contents(None, both.element, length, left.axes | right.axes)
-    return ListValue.of(masked_at(contents, place, leading=is_mask(ListValue.of(left))))
+    return ListValue.of(put_together(contents, place, leading=is_mask(ListValue.of(left))))
 
 
 def _like(value: Value, items: tuple[Value, ...]) -> Value:

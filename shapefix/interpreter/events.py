@@ -8,7 +8,7 @@ import libcst as cst
 
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import ListValue, Value
+from shapefix.interpreter.values import LibraryObject, ListValue, Value
 from shapefix.tensors.layout import Layout
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.verdicts import Verdict
@@ -69,6 +69,15 @@ class AskedForInteger(Event):
     layout: Layout
     subject: cst.CSTNode
     role: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class AttributeSet(Event):
+    """`x.name = value` where x is an object of a library: `tokenizer.pad_token = tokenizer.eos_token`."""
+
+    owner: LibraryObject
+    name: str
+    value: Value
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -20,13 +20,13 @@ from shapefix.interpreter.names import glance, look_up, resolved
 from shapefix.interpreter.scopes import UNCHANGED, Scope
 from shapefix.interpreter.subscripts import evaluate_subscript
 from shapefix.interpreter.targets import bind
+from shapefix.interpreter.texts import joined
 from shapefix.interpreter.token_rows import masked
 from shapefix.interpreter.truth import equal, is_none, truth
 from shapefix.interpreter.values import (
     ELLIPSIS,
     FALSE,
     NONE,
-    TEXT,
     TRUE,
     Constant,
     Contents,
@@ -74,10 +74,13 @@ def joined_string(ev: Evaluator, node: cst.ConcatenatedString) -> Value:
 
 @expression(cst.FormattedString)
 def formatted_string(ev: Evaluator, node: cst.FormattedString) -> Value:
+    pieces: list[Value] = []
     for part in node.parts:
         if isinstance(part, cst.FormattedStringExpression):
-            ev.evaluate(part.expression)
-    return TEXT
+            pieces.append(ev.evaluate(part.expression))
+        elif isinstance(part, cst.FormattedStringText):
+            pieces.append(Constant(part.value))
+    return joined(pieces)
 
 
 @expression(cst.Ellipsis)
@@ -169,7 +172,9 @@ def boolean(ev: Evaluator, node: cst.BooleanOperation) -> Value:
     if known is not None:
         return ev.evaluate(node.right)
     ev.journal.begin()
+    ev.frame.tests.append(node.left)
     right = ev.evaluate(node.right)
+    ev.frame.tests.pop()
     ev.journal.apply([UNCHANGED, ev.journal.undo()])
     joined: Value = join(left, right)
     return joined
@@ -230,12 +235,14 @@ def conditional(ev: Evaluator, node: cst.IfExp) -> Value:
     known = truth(ev.evaluate(node.test))
     if known is not None:
         return ev.evaluate(node.body if known else node.orelse)
+    ev.frame.tests.append(node.test)
     ev.journal.begin()
     first = ev.evaluate(node.body)
     one = ev.journal.undo()
     ev.journal.begin()
     second = ev.evaluate(node.orelse)
     other = ev.journal.undo()
+    ev.frame.tests.pop()
     ev.journal.apply([one, other])
     return masked(ev, node, first, second) or join(first, second)
 
@@ -344,19 +351,23 @@ def _run_comprehension(
     several = some(ev, iterable) if items is None else items
     for position, value in enumerate(several if exact else (*several, each(ev, iterable))):
         bind(ev, loop.target, value)
-        chosen: bool | None = True
+        unknown: list[cst.CSTNode] = []
         for condition in loop.ifs:
             known = truth(ev.evaluate(condition.test))
-            chosen = False if known is False else (None if known is None else chosen)
-            if chosen is False:
+            if known is False:
                 break
-        if chosen is False:
+            if known is None:
+                unknown.append(condition.test)
+        else:
+            known = True
+        if known is False:
             continue
-        if chosen is None:
-            exact = False
-        there = certain and chosen is True and position < len(several)
+        exact = exact and not unknown
+        there = certain and not unknown and position < len(several)
+        ev.frame.tests += unknown
         if loop.inner_for_in is not None:
             exact = _run_comprehension(ev, loop.inner_for_in, produce, over, there) and exact
         else:
             produce(there)
+        del ev.frame.tests[len(ev.frame.tests) - len(unknown) :]
     return exact

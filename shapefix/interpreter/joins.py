@@ -25,7 +25,7 @@ from shapefix.interpreter.values import (
 )
 from shapefix.tensors.layout import Layout, unknown_strides
 from shapefix.tensors.sizes import Size, Varying, lowest
-from shapefix.tensors.symbols import UNBOUNDED, Id, Masked
+from shapefix.tensors.symbols import UNBOUNDED, Id, Masked, SpecialId
 
 MASK = -100
 """What the losses of torch ignore."""
@@ -90,12 +90,28 @@ def _join_items(left: Value, right: Value, depth: int) -> Value:
                 return item
         if any(size.value == MASK for size in sizes):
             return Integer(Size.from_symbol(Masked("label")))
-        ids = [symbol for symbol in symbols if isinstance(symbol, Id)]
-        if len(ids) == 2:
-            return Integer(Size.from_symbol(Id("id", ids[0].sources | ids[1].sources)))
+        known = _join_ids(left, right)
+        if known is not None:
+            return known
         least = min(max(lowest(size), UNBOUNDED) for size in sizes)
         return Integer(Size.symbol("n", least=min(least, 1)))
     return _join_values(left, right, depth)
+
+
+def _join_ids(left: Value, right: Value) -> Value | None:
+    """An id that is one of two, of texts or of special tokens; None where something else is among them."""
+    items = [item for item in (left, right) if isinstance(item, Integer)]
+    symbols = [item.size.only_symbol for item in items]
+    ids = [(item, one) for item, one in zip(items, symbols, strict=True) if isinstance(one, Id)]
+    special = frozenset((one, None) for one in symbols if isinstance(one, SpecialId))
+    if not ids or len(ids) + len(special) < 2:
+        return None
+    item, first = ids[0]
+    sources = first.sources.union(*(one.sources for _, one in ids))
+    added = special.union(*(one.added for _, one in ids))
+    if sources == first.sources and added == first.added:
+        return item
+    return Integer(Size.from_symbol(Id(first.name, sources, added)))
 
 
 def _is_whole(value: Value) -> bool:

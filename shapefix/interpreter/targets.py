@@ -7,14 +7,14 @@ import libcst as cst
 from shapefix.interpreter.calls import Arguments, call_library, call_method, call_value
 from shapefix.interpreter.classes import member
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.events import ItemWritten
+from shapefix.interpreter.events import AttributeSet, ItemWritten
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.joins import join, join_contents, without_length
 from shapefix.interpreter.names import resolved, scope_of
 from shapefix.interpreter.refinement import name_size, refine_rank, target_name
 from shapefix.interpreter.subscripts import evaluate_index
 from shapefix.interpreter.tensor_values import Shape, TensorValue
-from shapefix.interpreter.token_rows import from_the_start, masked_at
+from shapefix.interpreter.token_rows import from_the_start, put_together
 from shapefix.interpreter.values import (
     CONTENTS,
     ClassValue,
@@ -104,6 +104,7 @@ def _set_attribute(ev: Evaluator, owner: Value, name: str, value: Value, node: c
         ev.journal.write(owner.fields, name, value)
     elif isinstance(owner, LibraryObject):
         ev.journal.write(owner.fields, name, value)
+        ev.emit(AttributeSet(ev.place(node), ev.calls, owner, name, value))
     elif isinstance(owner, ModuleValue):
         # `from module import name` may have brought what was there before, or may bring this.
         ev.journal.write(scope_of(ev, owner.module).names, name, Unknown(name))
@@ -128,7 +129,7 @@ def _set_item(ev: Evaluator, target: cst.Subscript, value: Value) -> None:
     elif isinstance(owner, ListValue):
         ev.emit(ItemWritten(ev.place(target), ev.calls, owner, value))
         after = _with_item(owner.contents, index, value)
-        after = masked_at(after, ev.place(target), leading=from_the_start(index))
+        after = put_together(after, ev.place(target), leading=from_the_start(index))
         ev.journal.write(owner.fields, CONTENTS, after)
     elif isinstance(owner, InstanceValue):
         call_method(ev, owner, "__setitem__", Arguments([index, value]), target)

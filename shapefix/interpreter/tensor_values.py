@@ -195,7 +195,8 @@ def join_rows(left: Row | None, right: Row | None) -> Row | None:
     if one is other:
         return left
     if isinstance(one, Id) and isinstance(other, Id):
-        return Row(Id(one.name, one.sources | other.sources), left.start, left.mask)
+        both = Id(one.name, one.sources | other.sources, one.added | other.added)
+        return Row(both, left.start, left.mask)
     return None
 
 

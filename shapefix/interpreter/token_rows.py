@@ -68,26 +68,46 @@ def is_same(one: Row | None, other: Row | None) -> bool:
         return False
     left, right = one.symbol, other.symbol
     if isinstance(left, Id) and isinstance(right, Id):
-        return left.sources == right.sources
+        return left.sources == right.sources and left.added == right.added
     return left is right
 
 
 def tokens_of(row: Row | None) -> tuple[Tokens, ...]:
     """The calls of a tokenizer that the ids in a row come from; empty where others may stand there, too."""
     symbol = row.symbol if row is not None else None
+    return () if isinstance(symbol, Id) and symbol.added else sources_of(row)
+
+
+def sources_of(row: Row | None) -> tuple[Tokens, ...]:
+    """The same, special tokens or not."""
+    symbol = row.symbol if row is not None else None
     if not isinstance(symbol, Id):
         return ()
     return tuple(source for source in symbol.sources if isinstance(source, Tokens))
 
 
-def masked_at(contents: Contents, place: Place, *, leading: bool) -> Contents:
-    """The contents of a list that was put together at place: -100 that came among its ids came there."""
+def added_to(row: Row | None, special: Symbol) -> Place | None:
+    """Where the id of a special token was put into a row; None where it was not."""
+    symbol = row.symbol if row is not None else None
+    for one, place in symbol.added if isinstance(symbol, Id) else ():
+        if one is special and isinstance(place, Place):
+            return place
+    return None
+
+
+def put_together(contents: Contents, place: Place, *, leading: bool = False) -> Contents:
+    """The contents of a list that was made at place: -100 and special tokens came among its ids there."""
     element = contents.element
     symbol = element.size.only_symbol if isinstance(element, Integer) else None
-    if not isinstance(symbol, Masked) or symbol.source is not None:
+    noted: Symbol
+    if isinstance(symbol, Masked) and symbol.source is None:
+        noted = Masked(symbol.name, Mask(place, leading))
+    elif isinstance(symbol, Id) and any(known is None for _, known in symbol.added):
+        added = frozenset((special, place if known is None else known) for special, known in symbol.added)
+        noted = Id(symbol.name, symbol.sources, added)
+    else:
         return contents
-    noted = Integer(Size.from_symbol(Masked(symbol.name, Mask(place, leading))))
-    return Contents(None, noted, contents.length, contents.axes)
+    return Contents(None, Integer(Size.from_symbol(noted)), contents.length, contents.axes)
 
 
 def from_the_start(index: Value) -> bool:

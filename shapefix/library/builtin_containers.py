@@ -8,6 +8,7 @@ from shapefix.interpreter.calls import Call
 from shapefix.interpreter.iteration import Entries, certain_keys, each, is_complete, iterate
 from shapefix.interpreter.joins import join, join_contents, without_length
 from shapefix.interpreter.tensor_values import Shape
+from shapefix.interpreter.token_rows import put_together
 from shapefix.interpreter.values import (
     CONTENTS,
     NONE,
@@ -98,7 +99,7 @@ def grow(call: Call) -> Value:
     before = owner.contents
     both = without_length(join_contents(before, other))
     length = before.length + other.length if before.length is not None and other.length is not None else None
-    contents = Contents(None, both.element, length, before.axes | other.axes)
+    contents = put_together(Contents(None, both.element, length, before.axes | other.axes), call.place)
     call.ev.journal.write(owner.fields, CONTENTS, contents)
     return NONE
 

@@ -29,6 +29,7 @@ from shapefix.library.checkpoints import Family, of_checkpoint, of_class
 from shapefix.library.pad_tokens import PAD, PAD_ID
 from shapefix.library.registry import declare, function, method
 from shapefix.tensors.sizes import Size
+from shapefix.tensors.symbols import SpecialId
 
 TOKENIZER = "transformers.PreTrainedTokenizerBase"
 declare(TOKENIZER, "builtins.object")
@@ -97,7 +98,7 @@ def _tokenizer(call: Call, family: Family | None, pad: Value, name: Value) -> Li
 def _settings(call: Call) -> dict[str, Value]:
     """What the keyword arguments state; what `**kwargs` may state is unknown."""
     given: dict[str, Value] = {}
-    for name in (PAD, "eos_token", "model_input_names", "model_max_length", "padding_side"):
+    for name in (PAD, "eos_token", "model_input_names", "model_max_length", "padding_side", "add_eos_token"):
         value = call.arguments.keywords.get(name)
         if value is None and call.arguments.open:
             value = Unknown(name)
@@ -131,7 +132,8 @@ def token_id(call: Call) -> Value:
     key = ("id", token if token is not None else name)
     if key not in fields:
         known = isinstance(token, (Constant, Text))
-        fields[key] = Integer(Size.symbol(f"{name}_id", least=0)) if known else Unknown(f"{name}_id")
+        special = Integer(Size.from_symbol(SpecialId(f"{name}_id", 0)))
+        fields[key] = special if known else Unknown(f"{name}_id")
     return fields[key]
 
 

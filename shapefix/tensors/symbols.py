@@ -92,13 +92,25 @@ class Counter(Symbol):
 
 
 class Id(Symbol):
-    """Any one id of a text; sources are the calls that tokenized it, several where rows were put together."""
+    """Any one id of a text; sources are the calls that tokenized it, several where rows were put together.
 
-    __slots__ = ("sources",)
+    added are the ids of special tokens that the code put among them, and the places where it did.
+    """
 
-    def __init__(self, name: str, sources: frozenset[object]) -> None:
+    __slots__ = ("added", "sources")
+
+    def __init__(
+        self, name: str, sources: frozenset[object], added: frozenset[tuple[SpecialId, object]] = frozenset()
+    ) -> None:
         super().__init__(name, 0)
         self.sources = sources
+        self.added = added
+
+
+class SpecialId(Symbol):
+    """The id of a special token of one tokenizer."""
+
+    __slots__ = ()
 
 
 class Masked(Symbol):

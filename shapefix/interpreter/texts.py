@@ -1,0 +1,37 @@
+"""Texts that are put together: which of the values that the code names stand in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from shapefix.interpreter.values import TEXT, Constant, Text, Unknown, Value
+
+MOST_PARTS = 16
+
+
+class Joined(Text):
+    """A str made of others, in an order that is not kept; parts are those that are known apart."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, parts: tuple[Value, ...]) -> None:
+        self.parts = parts
+
+
+def joined(pieces: Iterable[Value]) -> Text:
+    """The text that these pieces make."""
+    parts: dict[int, Value] = {}
+    for piece in pieces:
+        for part in piece.parts if isinstance(piece, Joined) else (piece,):
+            if part is not TEXT and isinstance(part, (Text, Unknown, Constant)):
+                parts[id(part)] = part
+    return Joined(tuple(parts.values())) if 0 < len(parts) <= MOST_PARTS else TEXT
+
+
+def contains(text: Value, part: Value) -> bool:
+    """Whether part certainly stands in the text."""
+    if isinstance(part, Constant):
+        pieces = text.parts if isinstance(text, Joined) else (text,)
+        known = [piece.value for piece in pieces if isinstance(piece, Constant)]
+        return any(isinstance(one, str) and str(part.value) in one for one in known)
+    return isinstance(text, Joined) and any(one is part for one in text.parts)
