@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-from shapefix.interpreter.axes import varying
+from shapefix.interpreter.axes import surely_varies, varying
 from shapefix.interpreter.joins import join, without_length
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.rows import Origin
+from shapefix.interpreter.rows import PADDED_IN_MAP, Origin
 from shapefix.interpreter.tensor_values import TensorValue, tensor_row
 from shapefix.interpreter.token_rows import element_symbol
 from shapefix.interpreter.values import (
@@ -197,6 +197,12 @@ def _age(symbol: Symbol) -> int:
     return symbol.serial
 
 
+def _differ_in_a_map_batch(size: Size, axes: frozenset[Axis]) -> bool:
+    symbol = surely_varies(size, axes)
+    source = symbol.source if symbol is not None else None
+    return isinstance(source, Origin) and source.what != PADDED_IN_MAP
+
+
 def columns(row: DictValue, length: Size | None, axis: Axis) -> DictValue:
     """Many rows handed over at once: for each column the list of its cells, which range over axis."""
     cells = fresh_row(row, axis)
@@ -207,6 +213,9 @@ def columns(row: DictValue, length: Size | None, axis: Axis) -> DictValue:
             sizes = cell.layout.sizes
             if length is not None and all(varying(size, axes) is None for size in sizes):
                 return TensorValue(contiguous([length, *sizes]), dtype=cell.dtype)
+            if not any(_differ_in_a_map_batch(size, axes) for size in sizes):
+                # Rows that were padded map batch by map batch come as one tensor, or as a list of them.
+                return Unknown()
         return ListValue(None, cell, length, axes)
 
     fields = {name: listed(cell) for name, cell in cells.fields.items()}
