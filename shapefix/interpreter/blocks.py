@@ -22,11 +22,11 @@ def branch(ev: Evaluator, node: cst.If) -> int:
     orelse = node.orelse
     if known is False:
         return _otherwise(ev, orelse)
-    ev.frame.undecided += 1
+    ev.frame.tests.append(node.test)
     try:
         return _both(ev, node, orelse)
     finally:
-        ev.frame.undecided -= 1
+        ev.frame.tests.pop()
 
 
 def _both(ev: Evaluator, node: cst.If, orelse: cst.If | cst.Else | None) -> int:
@@ -147,7 +147,7 @@ def _asserts_raises(item: cst.BaseExpression) -> bool:
 def match(ev: Evaluator, node: cst.Match) -> int:
     ev.evaluate(node.subject)
     paths = [UNCHANGED]
-    ev.frame.undecided += 1
+    ev.frame.tests.append(node.subject)
     for case in node.cases:
         ev.journal.begin()
         for captured in _captures(case.pattern):
@@ -159,7 +159,7 @@ def match(ev: Evaluator, node: cst.Match) -> int:
         if _matches_all(case):
             paths.remove(UNCHANGED)
             break
-    ev.frame.undecided -= 1
+    ev.frame.tests.pop()
     if not paths:
         return Flow.LEAVES
     ev.journal.apply(paths)

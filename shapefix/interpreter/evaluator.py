@@ -104,10 +104,15 @@ class Frame:
     yields: list[Value] = field(default_factory=list)
     loops: list[Loop] = field(default_factory=list)
     generator: bool = False
-    undecided: int = 0
-    """How many branches are open of which nobody knows whether they are taken."""
+    tests: list[cst.CSTNode] = field(default_factory=list)
+    """The conditions of the open branches of which nobody knows whether they are taken."""
     dimensions: dict[str, Size] = field(default_factory=dict)
     """Symbols that the annotations of this function name: `Float[Tensor, "B T"]`."""
+
+    @property
+    def undecided(self) -> bool:
+        """Whether what is being run stands in a branch of the function that may not be taken."""
+        return bool(self.tests)
 
 
 Node = TypeVar("Node", bound=cst.CSTNode)
@@ -171,6 +176,8 @@ class Evaluator:
         self.bounded = 0
         """How many calls were not followed because a bound was hit."""
         self.muted = 0
+        self.asked: dict[int, Value] = {}
+        """The values, by their ids, of which the code asks what they are, without a known answer."""
         self.handled: list[frozenset[str]] = []
         """The exceptions that the handlers of the open try statements name, outermost first."""
         self.without_gradients = 0
@@ -195,6 +202,10 @@ class Evaluator:
 
     def place(self, node: cst.CSTNode) -> Place:
         return Place(self.frames[-1].module, node)
+
+    def asked_about(self, value: Value) -> None:
+        """Take note that the code asks what a value is, and that it is not known what the answer is."""
+        self.asked[id(value)] = value
 
     def expects(self, exception: str) -> bool:
         """Whether a handler of an open try statement names this built-in exception."""
@@ -230,6 +241,7 @@ class Evaluator:
     def close(self) -> None:
         """Let go of everything, so that memory is free at once, without the garbage collector."""
         self.events.clear()
+        self.asked.clear()
         self.journal.doubtful.clear()
         for contents in self.cycles:
             contents.clear()

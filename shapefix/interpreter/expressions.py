@@ -351,16 +351,8 @@ def _run_comprehension(
     several = some(ev, iterable) if items is None else items
     for position, value in enumerate(several if exact else (*several, each(ev, iterable))):
         bind(ev, loop.target, value)
-        unknown: list[cst.CSTNode] = []
-        for condition in loop.ifs:
-            known = truth(ev.evaluate(condition.test))
-            if known is False:
-                break
-            if known is None:
-                unknown.append(condition.test)
-        else:
-            known = True
-        if known is False:
+        unknown = _unknown_conditions(ev, loop)
+        if unknown is None:
             continue
         exact = exact and not unknown
         there = certain and not unknown and position < len(several)
@@ -371,3 +363,15 @@ def _run_comprehension(
             produce(there)
         del ev.frame.tests[len(ev.frame.tests) - len(unknown) :]
     return exact
+
+
+def _unknown_conditions(ev: Evaluator, loop: cst.CompFor) -> list[cst.CSTNode] | None:
+    """The conditions of which nobody knows whether they hold; None where one certainly does not."""
+    unknown: list[cst.CSTNode] = []
+    for condition in loop.ifs:
+        known = truth(ev.evaluate(condition.test))
+        if known is False:
+            return None
+        if known is None:
+            unknown.append(condition.test)
+    return unknown

@@ -47,7 +47,7 @@ def rolled(tensor: TensorValue, shifts: Value | None, dims: Value | None, place:
 def note_index_write(call: Call, tensor: TensorValue, index: Value, value: Value | None) -> None:
     """Take note of `tensor[index] = value` in what the tensor holds."""
     moved = _moved(tensor, index, value, call.place)
-    if moved is not None and call.ev.frame.undecided == 0:
+    if moved is not None and not call.ev.frame.undecided:
         tensor.row = moved
     else:
         entries = index.items if isinstance(index, TupleValue) else (index,)

@@ -44,7 +44,7 @@ def note_call(call: Call, model: Value | None) -> None:
                 given.unpacked,
                 frozenset(given.keywords),
                 not given.open,
-                undecided=ev.frame.undecided > 0,
+                undecided=ev.frame.undecided,
                 first=given.positional[0] if given.positional else None,
                 loss=token_loss(model),
             )

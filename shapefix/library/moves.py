@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import libcst as cst
 
 from shapefix.interpreter.attributes import MOVES, NUMBER_OR_NONE
 from shapefix.interpreter.batch_events import Moved
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.modules import children, dotted_name
 from shapefix.interpreter.names import glance
 from shapefix.interpreter.scopes import Scope
+from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, DictValue, ListValue, TupleValue, Unknown, Value
 from shapefix.library.registry import function
 
@@ -19,11 +23,30 @@ _KINDS = ("builtins.list", "builtins.tuple", "builtins.str", "builtins.dict", NU
 def moved(call: Call) -> Value:
     """An AttributeError, at the latest at the second look."""
     value = call.receiver
-    if value is not None and _is_plain(value) and not call.ev.expects("AttributeError"):
-        batch, key = _entry(call, value)
-        if batch is not None or not (isinstance(value, Constant) and value.value is None):
-            call.ev.emit(Moved(call.place, call.ev.calls, value, key, batch))
+    if value is None or id(value) in call.ev.asked or call.ev.expects("AttributeError"):
+        return Unknown()
+    batch, key = _entry(call, value)
+    is_none = isinstance(value, Constant) and value.value is None
+    if _is_plain(value) and (batch is not None or not is_none) and not _is_guarded(call, key):
+        call.ev.emit(Moved(call.place, call.ev.calls, value, key, batch))
     return Unknown()
+
+
+def _is_guarded(call: Call, key: object) -> bool:
+    """Whether the call stands in a branch whose condition looks at the value, or at its key."""
+    names = {
+        name
+        for name, held in _visible(call)
+        if key is not None and isinstance(held, Constant) and held.value == key
+    }
+    node = call.place.node
+    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+        names.add(dotted_name(node.func.value))
+    return any(_mentions(test, names) for test in call.ev.frame.tests)
+
+
+def _mentions(node: cst.CSTNode, names: set[str]) -> bool:
+    return dotted_name(node) in names - {""} or any(_mentions(child, names) for child in children(node))
 
 
 def _is_plain(value: Value) -> bool:
@@ -32,7 +55,19 @@ def _is_plain(value: Value) -> bool:
         return bool(value.items) or (value.element is not None and not isinstance(value.element, Unknown))
     if isinstance(value, TupleValue):
         return not value.names
-    return not isinstance(value, DictValue) or value.kind == "builtins.dict"
+    if isinstance(value, DictValue):
+        # Other dictionaries may stand for objects of classes that nobody knows.
+        held = [part.origin for part in value.fields.values() if isinstance(part, TensorValue)]
+        return value.kind == "builtins.dict" and any(step and step.verb == "collated" for step in held)
+    return True
+
+
+def _visible(call: Call) -> Iterator[tuple[str, Value]]:
+    """The names that the code at the call sees, innermost first."""
+    scope: Scope | None = call.ev.frame.scope
+    while scope is not None:
+        yield from scope.names.items()
+        scope = scope.outer
 
 
 def _entry(call: Call, value: Value) -> tuple[DictValue | None, object]:
@@ -44,12 +79,9 @@ def _entry(call: Call, value: Value) -> tuple[DictValue | None, object]:
         index = subject.slice[0].slice
         if isinstance(index, cst.Index) and isinstance(index.value, (cst.Name, cst.SimpleString)):
             names.append(glance(call.ev, index.value))
-    seen: list[DictValue] = []
-    scope: Scope | None = call.ev.frame.scope
-    while scope is not None:
-        names += scope.names.values()
-        seen += [held for held in scope.names.values() if isinstance(held, DictValue)]
-        scope = scope.outer
+    visible = [held for _, held in _visible(call)]
+    names += visible
+    seen = [held for held in visible if isinstance(held, DictValue)]
     keys = [name.value for name in names if isinstance(name, Constant) and isinstance(name.value, str)]
     for held in seen:
         for key in keys:

@@ -184,7 +184,11 @@ def is_instance(call: Call) -> Value:
     verdicts = [_is_of(value, one) for one in kinds or ()]
     if True in verdicts:
         return TRUE
-    return Unknown() if None in verdicts or not verdicts else FALSE
+    if None in verdicts or not verdicts:
+        if value is not None:
+            call.ev.asked_about(value)
+        return Unknown()
+    return FALSE
 
 
 def _is_of(value: Value | None, kind: Value | None) -> bool | None:
@@ -219,6 +223,8 @@ def _is_of(value: Value | None, kind: Value | None) -> bool | None:
         if any(base is kind for base in lineage(value.cls)):
             return True
         return False if is_closed(value.cls) else None
+    if isinstance(kind, ClassValue) and isinstance(value, PLAIN):
+        return False
     return None
 
 
@@ -232,6 +238,16 @@ def has_attribute(call: Call) -> Value:
             return TRUE
         if isinstance(owner, PLAIN) and not (isinstance(owner, DictValue) and owner.kind != "builtins.dict"):
             return FALSE
+    if owner is not None:
+        call.ev.asked_about(owner)
+    return Unknown()
+
+
+@function("builtins.type")
+def type_(call: Call) -> Value:
+    value = call.value(0)
+    if value is not None:
+        call.ev.asked_about(value)
     return Unknown()
 
 

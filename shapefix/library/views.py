@@ -86,7 +86,7 @@ def _emit(
         verdict,
         result,
         call.ev.function,
-        call.ev.frame.undecided > 0,
+        call.ev.frame.undecided,
         stated,
         free,
     )
