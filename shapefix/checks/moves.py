@@ -21,12 +21,12 @@ from shapefix.interpreter.values import (
     ListValue,
     Number,
     Text,
+    TextTuple,
     TupleValue,
     Unknown,
     Value,
     elements,
 )
-from shapefix.library.data import TextTuple
 
 
 @rule(

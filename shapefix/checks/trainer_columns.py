@@ -15,10 +15,14 @@ from shapefix.diagnostics import Diagnostic, Evidence, Severity
 from shapefix.interpreter.batch_events import ColumnsChosen
 from shapefix.interpreter.modules import Module, Place
 from shapefix.interpreter.values import Constant, LibraryObject, ListValue, Reference, Text, Value, elements
-from shapefix.library.collators import DEFAULT_CLASS, LANGUAGE_MODELING, SEQ2SEQ, TOKENS, WITH_PADDING
-from shapefix.library.trainers import LABELS
 
-_OF_TOKENIZERS = frozenset({WITH_PADDING, LANGUAGE_MODELING, SEQ2SEQ, TOKENS})
+_OF_TOKENIZERS = frozenset(
+    f"transformers.DataCollator{name}"
+    for name in ("WithPadding", "ForLanguageModeling", "ForSeq2Seq", "ForTokenClassification")
+)
+_DEFAULT = "transformers.DefaultDataCollator"
+_LABELS = ("label", "label_ids")
+"""The columns that a trainer keeps, whatever forward names."""
 
 
 @rule(
@@ -72,9 +76,7 @@ def _setting(event: ColumnsChosen) -> Place | None:
 
 def _skips_texts(collator: Value) -> bool | None:
     """Whether a collator leaves texts out of the batch; None where it is none of the library's."""
-    if isinstance(collator, Reference) or (
-        isinstance(collator, LibraryObject) and collator.kind == DEFAULT_CLASS
-    ):
+    if isinstance(collator, Reference) or (isinstance(collator, LibraryObject) and collator.kind == _DEFAULT):
         return True
     return False if isinstance(collator, LibraryObject) and collator.kind in _OF_TOKENIZERS else None
 
@@ -114,7 +116,7 @@ def _removed_all(event: ColumnsChosen, this: Rule) -> Iterator[Diagnostic]:
         or not columns.fields
     ):
         return
-    if any(key in (*forward.named, *LABELS) for key in columns.fields):
+    if any(key in (*forward.named, *_LABELS) for key in columns.fields):
         return
     named = f"names only {listed(forward.named)}" if forward.named else "names none"
     yield this.diagnostic(

@@ -212,6 +212,16 @@ class ListValue(Value):
         return self.contents.axes
 
 
+class TextTuple(ListValue):
+    """The texts of samples that are tuples or lists, which come out as a tuple of unknown length."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, contents: Contents) -> TextTuple:
+        return cls(contents.items, contents.element, contents.length, contents.axes)
+
+
 class DictValue(Value):
     """A dictionary with constant keys; closed is False where it may hold further keys.
 

@@ -22,7 +22,6 @@ from shapefix.interpreter.values import (
     TEXT,
     Axis,
     Constant,
-    Contents,
     DictValue,
     InstanceValue,
     Integer,
@@ -30,6 +29,7 @@ from shapefix.interpreter.values import (
     ListValue,
     Number,
     Text,
+    TextTuple,
     TupleValue,
     Unknown,
     Value,
@@ -231,16 +231,6 @@ def _wanted_name(loader: LibraryObject | InstanceValue) -> str:
             if isinstance(argument.value, cst.Attribute):
                 return argument.value.attr.value
     return "batch_size"
-
-
-class TextTuple(ListValue):
-    """The texts of samples that are tuples or lists, which come out as a tuple of unknown length."""
-
-    __slots__ = ()
-
-    @classmethod
-    def of(cls, contents: Contents) -> TextTuple:
-        return cls(contents.items, contents.element, contents.length, contents.axes)
 
 
 def _are_texts(column: Value) -> TypeGuard[ListValue]:

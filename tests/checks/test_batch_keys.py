@@ -140,7 +140,8 @@ def test_what_runs_is_not_reported(statements: str, tmp_path: Path) -> None:
 
 UNKNOWN = [
     # Only one path has put the key there, or taken it away.
-    "if torch.rand(1) > 2: batch['more'] = 1; batch = {k: v for k, v in batch.items() if k in KEPT}; net(**batch)",
+    "if torch.rand(1) > 2: batch['more'] = 1; "
+    "batch = {k: v for k, v in batch.items() if k in KEPT}; net(**batch)",
     # Who derives from the class may name more.
     "net = make(); net(**batch)",
     # Whoever names the exception expects it.

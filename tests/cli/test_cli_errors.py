@@ -100,11 +100,12 @@ def test_a_file_that_vanishes_while_we_run(project: Project, monkeypatch: pytest
 def test_a_rule_that_raises(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     project(train=VIEW, model="import torch\n")
     from shapefix.checks import registry
+    from shapefix.interpreter.events import Viewed
 
     def broken(event: object, run: object) -> list[object]:
         raise ZeroDivisionError("one over nothing")
 
-    monkeypatch.setattr(registry, "CHECKS", [(code, on, broken) for code, on, _ in registry.CHECKS[:1]])
+    monkeypatch.setattr(registry, "CHECKS", [("SF101", Viewed, broken)])
     ran = shapefix("check", "--no-cache")
     (line,) = [line for line in ran.out.splitlines() if line.startswith("error: ")]
     assert line.startswith("error: train.py: internal error in rule SF")

@@ -1,4 +1,4 @@
-"""A batch that is built in one file meets a forward of another one; what is not known of a file is unknown."""
+"""A batch built in one file meets a forward of another one; what is not known of a file is unknown."""
 
 from __future__ import annotations
 
