@@ -26,8 +26,9 @@ def moved(call: Call) -> Value:
     if value is None or id(value) in call.ev.asked or call.ev.expects("AttributeError"):
         return Unknown()
     batch, key = _entry(call, value)
-    is_none = isinstance(value, Constant) and value.value is None
-    if _is_plain(value) and (batch is not None or not is_none) and not _is_guarded(call, key):
+    # A number that stands in no batch may as well be the member of an enumeration.
+    is_known = batch is not None or not call.name.startswith(NUMBER_OR_NONE)
+    if is_known and _is_plain(value) and not _is_guarded(call, key):
         call.ev.emit(Moved(call.place, call.ev.calls, value, key, batch))
     return Unknown()
 
