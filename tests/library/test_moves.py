@@ -40,7 +40,7 @@ MOVED = [
     "{k: getattr(v, 'to', lambda _: v)('cpu') for k, v in batch.items()}",
     "{k: v.to('cpu') if type(v) is torch.Tensor else v for k, v in batch.items()}",
     "{k: v.to('cpu') if type(v) == torch.Tensor else v for k, v in batch.items()}",
-    "{k: v.to('cpu') if not isinstance(v, (list, int, float, str, type(None))) else v for k, v in batch.items()}",
+    "{k: v if isinstance(v, (list, int, float, str, type(None))) else v.to('cpu') for k, v in batch.items()}",
     "{k: v.to('cpu') for k, v in batch.items() if k in KEYS}",
     "[v if v is None or isinstance(v, (list, str, int, float)) else v.to('cpu') for v in batch.values()]",
 ]
