@@ -109,6 +109,14 @@ def ragged_default_collation(event: Collated, run: Run, this: Rule) -> Iterator[
         return
 
 
+def labels_fail(event: Collated) -> bool:
+    """Whether SF301 is reported for the column `labels`."""
+    sample = event.sample
+    if _padding_kind(event) is None or not isinstance(sample, DictValue) or is_single(event):
+        return False
+    return _origin(sample.fields.get("labels")) is not None
+
+
 def _columns(sample: Value) -> Iterator[tuple[object, Value]]:
     """The columns of a sample, or its parts, with their names where they have some."""
     if isinstance(sample, DictValue):

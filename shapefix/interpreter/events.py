@@ -8,7 +8,7 @@ import libcst as cst
 
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import LibraryObject, ListValue, Value
+from shapefix.interpreter.values import LibraryObject, Value
 from shapefix.tensors.layout import Layout
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.verdicts import Verdict
@@ -47,14 +47,6 @@ class InPlaceWrite(Event):
     subject: cst.CSTNode | None
     shared: int | None = None
     refused: bool = False
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class ItemWritten(Event):
-    """`x[i] = value` where x is a list."""
-
-    written: ListValue
-    value: Value
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -7,7 +7,8 @@ import libcst as cst
 from shapefix.interpreter.calls import Arguments, call_library, call_method, call_value
 from shapefix.interpreter.classes import member
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.events import AttributeSet, ItemWritten
+from shapefix.interpreter.events import AttributeSet
+from shapefix.interpreter.holders import note_mask
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.joins import join, join_contents, without_length
 from shapefix.interpreter.names import resolved, scope_of
@@ -127,7 +128,7 @@ def _set_item(ev: Evaluator, target: cst.Subscript, value: Value) -> None:
             owner.closed = False
             owner.absent = None
     elif isinstance(owner, ListValue):
-        ev.emit(ItemWritten(ev.place(target), ev.calls, owner, value))
+        note_mask(ev, owner, value, target, target.value)
         after = _with_item(owner.contents, index, value)
         after = put_together(after, ev.place(target), leading=from_the_start(index))
         ev.journal.write(owner.fields, CONTENTS, after)

@@ -54,13 +54,15 @@ class Row:
     """What the last dimension of a tensor, or a list, holds: any one element, and where in its row it begins.
 
     Two values of the same symbol hold the same row, one perhaps further on than the other. cut is the place
-    where it was made to begin elsewhere.
+    where it was made to begin elsewhere; short tells how many elements it lacks at its end, None where that
+    is not known.
     """
 
     symbol: Symbol
     start: Size = START
     mask: Mask | None = None
     cut: Place | None = None
+    short: int | None = 0
 
 
 class Storage:
@@ -196,7 +198,7 @@ def join_rows(left: Row | None, right: Row | None) -> Row | None:
         return left
     if isinstance(one, Id) and isinstance(other, Id):
         both = Id(one.name, one.sources | other.sources, one.added | other.added)
-        return Row(both, left.start, left.mask)
+        return Row(both, left.start, left.mask, short=left.short if left.short == right.short else None)
     return None
 
 

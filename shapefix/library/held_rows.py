@@ -16,11 +16,15 @@ from shapefix.tensors.polynomials import Size
 def sliced(tensor: TensorValue, index: Value, place: Place) -> Row | None:
     """The row that `tensor[index]` holds: the same one from a later position on, or the very same."""
     last = _last(tensor, index)
-    first = last if last is None else _start(last)
+    first = _start(last) if last is not None else None
     row = own_row(tensor) if first is not None else None
-    if row is None or first is None or first == START:
-        return row
-    return replace(row, start=row.start + first, cut=place)
+    if last is None or row is None or first is None:
+        return None
+    left_out = _left_out(last)
+    short = None if left_out is None or row.short is None else row.short + left_out
+    if first == START:
+        return replace(row, short=short)
+    return replace(row, start=row.start + first, cut=place, short=short)
 
 
 def masked_row(parts: Sequence[Value], place: Place) -> Row | None:
@@ -98,6 +102,14 @@ def _takes_rows(entry: Value) -> bool:
     return isinstance(entry, Integer) or (
         isinstance(entry, Constant) and (entry.value is Ellipsis or type(entry.value) is int)
     )
+
+
+def _left_out(last: Slice) -> int | None:
+    """How many elements a slice leaves out at the end; None where that is not known."""
+    stop = last.stop.value if isinstance(last.stop, Constant) else False
+    if stop is None:
+        return 0
+    return -stop if type(stop) is int and stop < 0 else None
 
 
 def _start(last: Slice) -> Size | None:

@@ -10,6 +10,7 @@ import libcst as cst
 
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.events import InPlaceWrite
+from shapefix.interpreter.holders import note_mask
 from shapefix.interpreter.tensor_values import TensorValue, as_tensor
 from shapefix.interpreter.values import NONE, Constant, Integer, TupleValue, Value
 from shapefix.library.held_rows import note_index_write, note_write
@@ -46,6 +47,7 @@ def emit_write(
 ) -> None:
     """Tell the checks that the memory of tensor is written to, and keep in mind that value stands there."""
     note_write(call, tensor, value)
+    note_mask(call.ev, tensor, value, call.place.node, subject)
     call.ev.emit(InPlaceWrite(call.place, call.ev.calls, tensor, tensor.layout, subject, shared, refused))
 
 
@@ -113,6 +115,7 @@ def setitem(call: Call) -> Value:
         return NONE
     shared, refused = _index_write(tensor, index)
     note_index_write(call, tensor, index, call.value(2))
+    note_mask(call.ev, tensor, call.value(2), call.place.node, subject_of(call))
     event = InPlaceWrite(call.place, call.ev.calls, tensor, tensor.layout, subject_of(call), shared, refused)
     call.ev.emit(event)
     return NONE

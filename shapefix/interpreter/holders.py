@@ -1,0 +1,81 @@
+"""Who else holds what is written to: the variables and dictionaries that are in sight."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.events import Event
+from shapefix.interpreter.modules import Place
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.token_rows import is_mask
+from shapefix.interpreter.values import DictValue, ListValue, Unknown, Value
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Holder:
+    """A variable, or a key of a dictionary that it holds, whose value shares memory with what is written to.
+
+    value is the tensor, the list itself or a list of which it is a row. body is the function, or the file,
+    that the variable belongs to; at is where the run stands in it, and set_at where the key was set.
+    """
+
+    name: str
+    key: str | None
+    value: Value
+    body: cst.CSTNode
+    at: Place
+    set_at: Place | None = None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class MaskWritten(Event):
+    """-100 was written into a tensor or a list, and these hold it; the innermost function's come first."""
+
+    written: TensorValue | ListValue
+    subject: cst.CSTNode | None
+    holders: tuple[Holder, ...]
+
+
+def note_mask(
+    ev: Evaluator,
+    written: TensorValue | ListValue,
+    value: Value | None,
+    node: cst.CSTNode,
+    subject: cst.CSTNode | None,
+) -> None:
+    """Tell the checks that value was written, where that is -100, and who sees it."""
+    if is_mask(value) and not ev.muted:
+        ev.emit(MaskWritten(ev.place(node), ev.calls, written, subject, tuple(_holders(ev, written, node))))
+
+
+def _holders(ev: Evaluator, written: Value, node: cst.CSTNode) -> Iterator[Holder]:
+    for depth in range(min(len(ev.calls) + 1, len(ev.frames))):
+        frame = ev.frames[-1 - depth]
+        at = ev.place(node) if depth == 0 else ev.calls[-depth]
+        if at.module is not frame.module:
+            return
+        scope = frame.scope
+        while scope.comprehension and scope.outer is not None:
+            scope = scope.outer
+        body = ev.running[-1 - depth] if depth < len(ev.running) else frame.module.tree
+        for name, value in scope.names.items():
+            if _shares(value, written):
+                yield Holder(name, None, value, body, at)
+            elif isinstance(value, DictValue):
+                for key, held in value.fields.items():
+                    if isinstance(key, str) and _shares(held, written):
+                        yield Holder(name, key, held, body, at, value.written.get(key))
+
+
+def _shares(value: Value | None, written: Value) -> bool:
+    if isinstance(value, Unknown):
+        value = value.tensor
+    if isinstance(written, TensorValue):
+        return isinstance(value, TensorValue) and value.storage is written.storage
+    if not isinstance(value, ListValue):
+        return False
+    return value is written or value.element is written or any(item is written for item in value.items or ())
