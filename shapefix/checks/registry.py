@@ -65,7 +65,10 @@ def rule(
 
 def findings(run: Run, codes: frozenset[str]) -> Iterator[Diagnostic]:
     """What the rules of these codes find in the events of a run."""
+    wanted: dict[type[Event], list[Check]] = {}
     for event in run.events:
-        for code, kind, check in CHECKS:
-            if isinstance(event, kind) and code in codes:
-                yield from check(event, run)
+        kind = type(event)
+        if kind not in wanted:
+            wanted[kind] = [check for code, on, check in CHECKS if code in codes and issubclass(kind, on)]
+        for check in wanted[kind]:
+            yield from check(event, run)
