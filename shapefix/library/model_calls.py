@@ -14,7 +14,7 @@ from shapefix.library import forward_signatures
 from shapefix.library.architectures import CLASS
 from shapefix.library.token_losses import token_loss
 
-_HARMLESS = frozenset(
+HARMLESS = frozenset(
     "builtins.object abc.ABC typing.Generic typing.Protocol huggingface_hub.PyTorchModelHubMixin".split()
 )
 """Bases that the library does not know, and that change nothing about a call."""
@@ -88,7 +88,7 @@ def _of_project(ev: Evaluator, model: InstanceValue) -> Signature | None:
     # An object that nobody made stands for those of derived classes, too, and their forward may take more.
     if model.open or "forward" in model.fields or "forward" in assigned_late(model.cls):
         return None
-    others = [base for base in outside_bases(model.cls) if base not in _HARMLESS]
+    others = [base for base in outside_bases(model.cls) if base not in HARMLESS]
     if not is_closed(model.cls) or not all(ev.library.is_class(base) for base in others):
         return None
     forward = member(model.cls, "forward")

@@ -30,10 +30,6 @@ WEIGHT_IS_CHANNELS_LAST = "weight_is_channels_last"
 declare(MODULE, "builtins.object")
 declare("torch.nn.modules.Module", MODULE)
 declare("torch.nn.modules.module.Module", MODULE)
-for _name in ("lightning", "lightning.pytorch", "pytorch_lightning"):
-    declare(f"{_name}.LightningModule", MODULE)
-    declare(f"{_name}.core.LightningModule", MODULE)
-    declare(f"{_name}.core.module.LightningModule", MODULE)
 
 
 @method(MODULE, "__call__")
