@@ -84,8 +84,10 @@ def _set_at(event: ModelCalled | Collated) -> Place | None:
     if isinstance(labels, TensorValue) and labels.origin is not None and labels.origin.verb == "cloned":
         return labels.origin.place
     node = event.place.node
-    given = rewrites.argument(node, 99, "labels") if isinstance(node, cst.Call) else None
-    return Place(event.place.module, given) if given is not None else None
+    for given in node.args if isinstance(node, cst.Call) else ():
+        if given.keyword is not None and given.keyword.value == "labels":
+            return Place(event.place.module, given)
+    return None
 
 
 def _is_told(event: ModelCalled | Collated, place: Place, run: Run) -> bool:
