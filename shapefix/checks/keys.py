@@ -92,7 +92,9 @@ def ignored_batch_key(event: ModelCalled, run: Run, this: Rule) -> Iterator[Diag
 )
 def missing_batch_key(event: ModelCalled, run: Run, this: Rule) -> Iterator[Diagnostic]:
     forward = event.signature
-    if not event.unpacked or not event.complete or event.trainer or _unexpected(event):
+    # Nobody calls a model with an empty batch: then something else is called than what is known here.
+    from_batch = event.keywords.keys() - keys_in_code(event)
+    if not from_batch or not event.complete or event.trainer or _unexpected(event):
         return
     given = {*forward.named[: event.positional], *event.keywords}
     missing = [name for name in forward.named if name in forward.required and name not in given]

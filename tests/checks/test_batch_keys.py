@@ -98,6 +98,7 @@ REFUSED = [
     "net(batch['x'], labels=batch['labels'], weights=None)",
     "Strict()(x=batch['x'], mask=None, labels=None)",
     "Strict()(**{'x': batch['x']})",
+    "Strict()(**{k: v for k, v in batch.items() if k == 'labels'})",
     "net(**{k: v for k, v in batch.items() if k == 'labels'})",
 ]
 ACCEPTED = [
