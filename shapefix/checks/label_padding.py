@@ -9,15 +9,17 @@ import libcst as cst
 from shapefix.checks import padded, rewrites
 from shapefix.checks.bound_names import name_of, named, value_at
 from shapefix.checks.evidence import calls
+from shapefix.checks.layout import short
 from shapefix.checks.registry import Rule, rule
-from shapefix.checks.run import Run
+from shapefix.checks.run import Run, lineage
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
-from shapefix.interpreter.batch_events import Collated, ModelCalled, Tokenized
+from shapefix.interpreter.batch_events import Collated, ModelCalled, Tokenized, TokensCompared
 from shapefix.interpreter.modules import Module, Place
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.token_rows import Tokens, is_same, row_of, tokens_of
 from shapefix.interpreter.values import Constant, DictValue, ListValue, Value
 
+Counted = ModelCalled | Collated | TokensCompared
 _PADDED = ("longest", "max_length")
 
 
@@ -27,9 +29,9 @@ _PADDED = ("longest", "max_length")
     Severity.WARNING,
     "labels are copied from padded ids: the loss counts the padding",
     Applicability.UNSAFE,
-    on=(ModelCalled, Collated),
+    on=(ModelCalled, Collated, TokensCompared),
 )
-def padding_in_the_loss(event: ModelCalled | Collated, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def padding_in_the_loss(event: Counted, run: Run, this: Rule) -> Iterator[Diagnostic]:
     tokens, place = _padded(event), _set_at(event)
     if tokens is None or place is None or _is_told(event, place, run):
         return
@@ -44,29 +46,34 @@ def padding_in_the_loss(event: ModelCalled | Collated, run: Run, this: Rule) -> 
             *calls(event),
             Evidence(tokens.place.span, "padded here"),
             Evidence(place.span, "labels set here"),
-            Evidence(event.place.span, "the loss of the model ignores -100, and nothing else"),
+            Evidence(event.place.span, "the loss ignores -100, and nothing else"),
         ],
         fixes=_mask(place, made),
     )
 
 
-def _labels(event: ModelCalled | Collated) -> Value | None:
+def _labels(event: Counted) -> Value | None:
+    if isinstance(event, TokensCompared):
+        return event.targets
     if isinstance(event, ModelCalled):
         return event.keywords.get("labels")
     return event.batch.fields.get("labels") if isinstance(event.batch, DictValue) else None
 
 
-def _padded(event: ModelCalled | Collated) -> Tokens | None:
+def _padded(event: Counted) -> Tokens | None:
     """The call of a tokenizer that padded what came to be labels; None where it did not, or may not have."""
-    row = row_of(_labels(event)) if event.loss else None
+    counts = isinstance(event, TokensCompared) or bool(event.loss)
+    row = row_of(_labels(event)) if counts else None
     sources = tokens_of(row)
     if row is None or row.mask is not None or not all(source.padding in _PADDED for source in sources):
         return None
     return sources[0] if sources else None
 
 
-def _is_copy(event: ModelCalled | Collated) -> bool:
-    """Whether labels are the input ids."""
+def _is_copy(event: Counted) -> bool:
+    """Whether labels are the input ids, as far as is known."""
+    if isinstance(event, TokensCompared):
+        return True
     if isinstance(event, ModelCalled):
         inputs = event.keywords.get("input_ids") or event.first
     else:
@@ -74,8 +81,10 @@ def _is_copy(event: ModelCalled | Collated) -> bool:
     return is_same(row_of(inputs), row_of(_labels(event)))
 
 
-def _set_at(event: ModelCalled | Collated) -> Place | None:
+def _set_at(event: Counted) -> Place | None:
     """Where labels came to be what they are: an item of the batch, a variable, an argument of the call."""
+    if isinstance(event, TokensCompared):
+        return _targets_set_at(event)
     batches = event.unpacked if isinstance(event, ModelCalled) else (event.batch,)
     for batch in batches:
         if isinstance(batch, DictValue) and "labels" in batch.written and "labels" in batch.fields:
@@ -90,12 +99,25 @@ def _set_at(event: ModelCalled | Collated) -> Place | None:
     return None
 
 
-def _is_told(event: ModelCalled | Collated, place: Place, run: Run) -> bool:
+def _targets_set_at(event: TokensCompared) -> Place | None:
+    """Where the targets of a loss were cut or copied, else the argument itself."""
+    row = row_of(event.targets)
+    if row is not None and row.cut is not None:
+        return row.cut
+    for step in lineage(event.targets):
+        if step.verb == "cloned":
+            return step.place
+    node = event.place.node
+    given = rewrites.argument(node, 1, "target") if isinstance(node, cst.Call) else None
+    return Place(event.place.module, given) if given is not None else None
+
+
+def _is_told(event: Counted, place: Place, run: Run) -> bool:
     """Whether an earlier event tells of labels that were set at the same place."""
     for earlier in run.events:
         if earlier is event:
             return False
-        if isinstance(earlier, (ModelCalled, Collated)) and _padded(earlier) is not None:
+        if isinstance(earlier, (ModelCalled, Collated, TokensCompared)) and _padded(earlier) is not None:
             before = _set_at(earlier)
             if before is not None and before.node is place.node:
                 return True
@@ -117,10 +139,13 @@ def _padding(made: Tokenized | None) -> str:
 
 def _name(place: Place) -> str:
     if isinstance(place.node, cst.Arg):
-        return "labels"
+        is_named = place.node.keyword is not None and place.node.keyword.value == "labels"
+        return "labels" if is_named else short(place.module.code(place.node.value))
     if isinstance(place.node, cst.SimpleString):
         return str(place.node.evaluated_value)
-    return named(place.node) or name_of(place)
+    around = rewrites.enclosing(place.module, place.node)
+    is_target = any(isinstance(node, cst.AssignTarget) for node in around)
+    return (named(place.node) if is_target else "") or name_of(place)
 
 
 def _mask(place: Place, made: Tokenized | None) -> list[Fix]:
@@ -172,6 +197,13 @@ def _beside(place: Place, ids: cst.BaseExpression) -> str | None:
     if named(ids) != "input_ids":
         return None
     if isinstance(ids, cst.Subscript):
+        index = ids.slice[0].slice
+        if (
+            len(ids.slice) != 1
+            or not isinstance(index, cst.Index)
+            or not isinstance(index.value, cst.SimpleString)
+        ):
+            return None
         return f'{module.code(ids.value)}["attention_mask"]'
     if isinstance(ids, cst.Attribute):
         return f"{module.code(ids.value)}.attention_mask"

@@ -9,6 +9,7 @@ import libcst as cst
 
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Place
+from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import DictValue, LibraryObject, ListValue, TupleValue, Value
 
 SHIFTED, ALIGNED = "shifted", "aligned"
@@ -150,6 +151,13 @@ class ModelCalled(Event):
     undecided: bool = False
     first: Value | None = None
     loss: str = ""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class TokensCompared(Event):
+    """A cross entropy over all targets but those that are -100: nobody weighs them, or leaves out others."""
+
+    targets: TensorValue
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -44,6 +44,13 @@ def view_as(call: Call, tensor: TensorValue) -> Value:
 def _viewed(call: Call, tensor: TensorValue, method: str, target: list[Size] | None) -> Value:
     if target is None:
         return as_view(call, tensor, None, "viewed")
+    made = _viewed_as(call, tensor, method, target)
+    if isinstance(made, TensorValue) and len(target) == 1:
+        made.row = tensor_row(tensor)
+    return made
+
+
+def _viewed_as(call: Call, tensor: TensorValue, method: str, target: list[Size]) -> Value:
     sizes, minus_one = views.target_of(target)
     stated = len(sizes) - (minus_one is not None)
     if tensor.layout is None:
@@ -123,6 +130,13 @@ def _reshaped(call: Call, tensor: TensorValue, method: str, target: list[Size] |
         return as_result(
             call, None, "reshaped", dtype=tensor.dtype, device=tensor.device, is_contiguous=tensor.contiguous
         )
+    made = _reshaped_as(call, tensor, method, target)
+    if isinstance(made, TensorValue) and len(target) == 1:
+        made.row = tensor_row(tensor)
+    return made
+
+
+def _reshaped_as(call: Call, tensor: TensorValue, method: str, target: list[Size]) -> Value:
     sizes, minus_one = views.target_of(target)
     if tensor.layout is None:
         return _of_unknown_rank(call, tensor, sizes, minus_one, "reshaped")
@@ -149,7 +163,9 @@ def flatten(call: Call, tensor: TensorValue) -> Value:
         return as_result(
             call, None, "flattened", dtype=tensor.dtype, device=tensor.device, is_contiguous=tensor.contiguous
         )
-    return as_view(call, tensor, views.flatten(tensor.layout, start, end), "flattened")
+    result = as_view(call, tensor, views.flatten(tensor.layout, start, end), "flattened")
+    result.row = tensor_row(tensor)
+    return result
 
 
 @operation("unflatten")

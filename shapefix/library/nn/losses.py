@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from shapefix.interpreter.batch_events import TokensCompared
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.joins import MASK
+from shapefix.interpreter.tensor_values import TensorValue, tensor_row
 from shapefix.interpreter.values import TupleValue, Value
 from shapefix.library.nn.layers import functional, layer, result
 from shapefix.library.signatures import Given
@@ -74,6 +77,11 @@ _CLASSES = "weight=None, size_average=None, ignore_index=-100, reduce=None, redu
 @functional("cross_entropy", takes=f"input, target, {_CLASSES}, label_smoothing=0.0")
 @functional("nll_loss", takes=f"input, target, {_CLASSES}")
 def cross_entropy(call: Call, given: Given) -> Value:
+    targets = given.value("target")
+    weighs = given.is_none("weight") is not True or given.text("reduction") not in ("mean", "sum")
+    if given.number("ignore_index") == MASK and not weighs:
+        if isinstance(targets, TensorValue) and tensor_row(targets) is not None:
+            call.ev.emit(TokensCompared(call.place, call.ev.calls, targets))
     return _loss(call, given, _per_sample)
 
 
