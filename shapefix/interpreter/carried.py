@@ -182,18 +182,21 @@ def _in_block(block: cst.BaseSuite, conditions: frozenset[str]) -> Iterator[Assi
 
 
 def _in_small(node: cst.BaseSmallStatement, conditions: frozenset[str]) -> Iterator[Assignment]:
-    targets: list[cst.CSTNode] = []
-    if isinstance(node, cst.Return):
-        yield Assignment((RETURNED,), conditions | set(_reads(node)))
+    reads: set[str] = set()
+    names: list[str] = []
     if isinstance(node, cst.Assign):
-        targets = [target.target for target in node.targets]
-    elif isinstance(node, (cst.AugAssign, cst.AnnAssign)):
-        targets = [node.target]
-    reads = set(_reads(node))
-    names = [name for target in targets for name in _targets(target)]
-    names += _walruses(node)
-    if isinstance(node, cst.Assign):
-        reads -= {name for name in names if not _mentions(node.value, name)}
+        _note(node.value, reads, names)
+        beside: set[str] = set()
+        for target in node.targets:
+            _note(target.target, beside, names)
+            names += _targets(target.target)
+        reads |= beside.difference(names)
+    else:
+        _note(node, reads, names)
+        if isinstance(node, (cst.AugAssign, cst.AnnAssign)):
+            names += _targets(node.target)
+        elif isinstance(node, cst.Return):
+            yield Assignment((RETURNED,), conditions | reads)
     if names:
         yield Assignment(tuple(names), conditions | reads)
 
@@ -206,28 +209,28 @@ def _targets(target: cst.CSTNode) -> Iterator[str]:
         yield dotted_name(target)
 
 
-def _mentions(node: cst.CSTNode, name: str) -> bool:
-    return any(read == name for read in _reads(node))
-
-
-def _reads(node: cst.CSTNode) -> Iterator[str]:
+def _reads(node: cst.CSTNode) -> set[str]:
     """Every name in node, and every attribute of a name."""
-    if isinstance(node, cst.Name):
-        yield node.value
-    elif isinstance(node, cst.Attribute):
-        if isinstance(node.value, cst.Name):
-            yield f"{node.value.value}.{node.attr.value}"
-        yield from _reads(node.value)
+    reads: set[str] = set()
+    _note(node, reads, [])
+    return reads
+
+
+def _note(node: cst.CSTNode, reads: set[str], walruses: list[str]) -> None:
+    """Add the names in node, and the attributes of names, to reads, and what `:=` binds to walruses."""
+    kind = type(node)
+    if kind is cst.Name:
+        reads.add(node.value)  # type: ignore[attr-defined]
+    elif kind is cst.Attribute:
+        owner = node.value  # type: ignore[attr-defined]
+        if type(owner) is cst.Name:
+            reads.add(f"{owner.value}.{node.attr.value}")  # type: ignore[attr-defined]
+        _note(owner, reads, walruses)
     elif not isinstance(node, cst.BaseSuite):
+        if isinstance(node, cst.NamedExpr) and isinstance(node.target, cst.Name):
+            walruses.append(node.target.value)
         for child in children(node):
-            yield from _reads(child)
-
-
-def _walruses(node: cst.CSTNode) -> Iterator[str]:
-    if isinstance(node, cst.NamedExpr) and isinstance(node.target, cst.Name):
-        yield node.target.value
-    for child in children(node):
-        yield from _walruses(child)
+            _note(child, reads, walruses)
 
 
 def _tests(statement: cst.CSTNode) -> Iterator[str]:
