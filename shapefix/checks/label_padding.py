@@ -37,11 +37,11 @@ def padding_in_the_loss(event: Counted, run: Run, this: Rule) -> Iterator[Diagno
         return
     made = _tokenized(tokens, run)
     line = rewrites.line_of(tokens.place, place.module)
-    source = "input_ids" if _is_copy(event) else name_of(tokens.place)
+    name, source = _name(place), "input_ids" if _is_copy(event) else name_of(tokens.place)
+    kept = f"the pad ids of `{source}`" if source != name else "its pad ids"
     yield this.diagnostic(
         place.span,
-        f"`{_name(place)}` keeps the pad ids of `{source}` ({_padding(made)}, {line}): "
-        "the loss counts the padding",
+        f"`{name}` keeps {kept} ({_padding(made)}, {line}): the loss counts the padding",
         evidence=[
             *calls(event),
             Evidence(tokens.place.span, "padded here"),
