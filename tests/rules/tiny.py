@@ -24,6 +24,9 @@ SENTENCES = (
 LONGEST = max(SENTENCES, key=len) + " It went on, and on, and on, until the last reader had left the room."
 """The one text of the long dataset that is longer than all the others; it is in its last rows."""
 
+WEIGHTS = 0.3
+"""How far weights are from 0: with those of real configurations, tiny models hardly tell two inputs apart."""
+
 _WITHOUT_PAD = ("gpt", "llama", "pythia", "mistral")
 _TAKEN = ("padding_side", "truncation_side", "pad_token", "eos_token", "bos_token", "unk_token")
 _MANY_ROWS = ("imdb", "ag_news")
@@ -111,6 +114,7 @@ def configuration(name: str, **settings: Any) -> Any:
             n_positions=512,
             bos_token_id=0,
             eos_token_id=0,
+            initializer_range=WEIGHTS,
             **settings,
         )
     if _kind(name) == "t5":
@@ -130,6 +134,7 @@ def configuration(name: str, **settings: Any) -> Any:
         num_hidden_layers=1,
         num_attention_heads=2,
         intermediate_size=16,
+        initializer_range=WEIGHTS,
         **settings,
     )
 
