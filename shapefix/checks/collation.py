@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.checks import padded, rewrites, seq2seq
-from shapefix.checks.evidence import calls
+from shapefix.checks.evidence import calls, own_lengths
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.run import Run
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity
@@ -64,7 +64,7 @@ def ragged_labels(event: Collated, run: Run, this: Rule) -> Iterator[Diagnostic]
             "ValueError at the first batch with two lengths",
             evidence=[
                 *calls(event),
-                Evidence(made.place.span, f"{made.what}: each row keeps its own length"),
+                own_lengths(made),
                 Evidence(place.span, f"`{key}` set here"),
                 Evidence(event.place.span, "collated here"),
             ],
@@ -100,7 +100,7 @@ def ragged_default_collation(event: Collated, run: Run, this: Rule) -> Iterator[
             f"{rewrites.line_of(made.place, place.module)}): {error} at the first batch with two lengths",
             evidence=[
                 *calls(event),
-                Evidence(made.place.span, f"{made.what}: each row keeps its own length"),
+                own_lengths(made),
                 Evidence(event.place.span, "collated here"),
             ],
             condition=_CONDITION,

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from shapefix.checks.run import Run, lineage
 from shapefix.diagnostics import Evidence
 from shapefix.interpreter.events import Event
+from shapefix.interpreter.rows import Origin
 from shapefix.interpreter.tensor_values import Step, TensorValue
 from shapefix.tensors.layout import Layout, is_contiguous
 
@@ -18,6 +19,11 @@ def calls(event: Event) -> Iterator[Evidence]:
     """The last calls through which the event was reached, outermost first."""
     for place in event.calls[-3:]:
         yield Evidence(place.span, "called here")
+
+
+def own_lengths(made: Origin) -> Evidence:
+    """Where rows come from that keep their own lengths."""
+    return Evidence(made.place.span, f"{made.what}: each row keeps its own length")
 
 
 def history(tensor: TensorValue, run: Run) -> list[Evidence]:

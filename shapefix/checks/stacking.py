@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.checks import padded
-from shapefix.checks.evidence import calls
+from shapefix.checks.evidence import calls, own_lengths
 from shapefix.checks.layout import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.rewrites import line_of
@@ -64,7 +64,7 @@ def tensor_of_ragged_rows(event: Stacked, run: Run, this: Rule) -> Iterator[Diag
         f"{error} at the first batch with two lengths",
         evidence=[
             *calls(event),
-            Evidence(made.place.span, f"{made.what}: each row keeps its own length"),
+            own_lengths(made),
             Evidence(event.place.span, "put into one tensor here"),
         ],
         condition="two rows of a batch differ in length",

@@ -14,7 +14,14 @@ from shapefix.checks.run import Run
 from shapefix.diagnostics import Diagnostic, Evidence, Severity
 from shapefix.interpreter.batch_events import ColumnsChosen
 from shapefix.interpreter.modules import Module, Place
-from shapefix.interpreter.values import Constant, LibraryObject, ListValue, Reference, Text, Value, elements
+from shapefix.interpreter.values import (
+    LibraryObject,
+    ListValue,
+    Reference,
+    Value,
+    elements,
+    is_text,
+)
 
 _OF_TOKENIZERS = frozenset(
     f"transformers.DataCollator{name}"
@@ -83,18 +90,14 @@ def _skips_texts(collator: Value) -> bool | None:
 
 def _is_refused(value: Value | None, skips: bool | None) -> bool:
     """Whether a collator cannot make a tensor of this column: of texts, or of lists of texts."""
-    if _is_text(value):
+    if is_text(value):
         return not skips
     while isinstance(value, ListValue):
         items = elements(value)
         value = items[0] if items else value.element
-        if _is_text(value):
+        if is_text(value):
             return True
     return False
-
-
-def _is_text(value: Value | None) -> bool:
-    return isinstance(value, Text) or (isinstance(value, Constant) and isinstance(value.value, str))
 
 
 def _name(collator: Value, module: Module) -> str | None:

@@ -34,6 +34,7 @@ from shapefix.interpreter.values import (
     as_size,
     elements,
     integer,
+    is_text,
 )
 from shapefix.tensors.sizes import Size, floor_divide, modulo
 
@@ -118,7 +119,7 @@ def operate(ev: Evaluator, kind: type, left: Value, right: Value, node: cst.CSTN
         return merged(ev, left, right)
     if isinstance(left, (TupleValue, ListValue)) or isinstance(right, (TupleValue, ListValue)):
         return _sequences(kind, left, right, ev.place(node))
-    if _is_text(left) or (isinstance(right, Text) and kind is cst.Add):
+    if is_text(left) or (isinstance(right, Text) and kind is cst.Add):
         if kind is cst.Add:
             return joined([left, right])
         return TEXT if kind in (cst.Add, cst.Multiply, cst.Modulo) else Unknown()
@@ -129,10 +130,6 @@ def operate(ev: Evaluator, kind: type, left: Value, right: Value, node: cst.CSTN
     if isinstance(left, (Unknown, Constant)) and isinstance(right, (Unknown, Constant)):
         return _symbolic(kind, left, right)
     return Unknown()
-
-
-def _is_text(value: Value) -> bool:
-    return isinstance(value, Text) or (isinstance(value, Constant) and isinstance(value.value, str))
 
 
 def _is_number(value: Value) -> bool:

@@ -23,10 +23,10 @@ from shapefix.interpreter.values import (
     ModuleValue,
     Number,
     Reference,
-    Text,
     TupleValue,
     Unknown,
     Value,
+    is_text,
 )
 
 TENSOR = "torch.Tensor"
@@ -76,7 +76,7 @@ def attribute(ev: Evaluator, owner: Value, name: str, node: cst.CSTNode) -> Valu
         return BoundMethod(owner, Reference(f"builtins.tuple.{name}"))
     if isinstance(owner, Shape):
         return BoundMethod(owner, Reference(f"torch.Size.{name}"))
-    if isinstance(owner, Text) or (isinstance(owner, Constant) and isinstance(owner.value, str)):
+    if is_text(owner):
         return BoundMethod(owner, Reference(f"builtins.str.{name}"))
     if name in MOVES and isinstance(owner, (Constant, Integer, Number)):
         # Of any other attribute the member of an enumeration may be meant.

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     NO_AXES,
     Axis,
-    Contents,
     DictValue,
     Integer,
     ListValue,
     TupleValue,
     Value,
-    elements,
 )
 from shapefix.tensors.layout import Layout
 from shapefix.tensors.sizes import Atom, Size, Symbol, Varying, every_symbol, substitute
@@ -79,10 +77,14 @@ class Renewal:
     since: int
     samples: bool
 
-    def concerns(self, symbol: Varying) -> bool:
+    def other(self, symbol: Varying) -> Size | None:
+        """What stands in the place of a symbol, None where it stays."""
         if symbol.axis is None:
-            return symbol.serial > self.since
-        return self.samples and symbol.axis is not self.axis
+            if symbol.serial > self.since:
+                return along(symbol, self.axis)
+            # Made once, for all samples.
+            return Size.symbol(symbol.name, symbol.least) if self.samples else None
+        return along(symbol, self.axis) if self.samples and symbol.axis is not self.axis else None
 
 
 def renewed(value: Value, axis: Axis, since: int) -> Value:
@@ -133,21 +135,27 @@ def _are(new: Iterable[Value], old: Iterable[Value]) -> bool:
 
 
 def _renewed_size(size: Size, renewal: Renewal, known: dict[Symbol, int | Size]) -> Size:
+    return with_others(size, renewal.other, known)
+
+
+def with_others(size: Size, other: Callable[[Varying], Size | None], known: dict[Symbol, int | Size]) -> Size:
+    """The size with other sizes in the place of its varying symbols, None leaving one as it is.
+
+    known remembers them, so that equal sizes remain equal.
+    """
     found = False
-    for symbol in sorted(every_symbol(size), key=_age):
+    for symbol in sorted(every_symbol(size), key=lambda symbol: symbol.serial):
         if isinstance(symbol, Varying) and symbol not in known:
-            if renewal.concerns(symbol):
-                made = Varying(symbol.name, renewal.axis, symbol.source, symbol.least)
-                known[symbol] = Size.from_symbol(made)
-            elif renewal.samples and symbol.axis is None:
-                # Made once, for all samples.
-                known[symbol] = Size.symbol(symbol.name, symbol.least)
+            instead = other(symbol)
+            if instead is not None:
+                known[symbol] = instead
         found = found or symbol in known
     return substitute(size, known) if found else size
 
 
-def _age(symbol: Symbol) -> int:
-    return symbol.serial
+def along(symbol: Varying, axis: Axis | None) -> Size:
+    """A size like that of symbol, which varies along axis."""
+    return Size.from_symbol(Varying(symbol.name, axis, symbol.source, symbol.least))
 
 
 def _renewed_tensor(tensor: TensorValue, renewal: Renewal, known: dict[Symbol, int | Size]) -> TensorValue:
@@ -193,18 +201,3 @@ def _over_all(size: Size, axes: Collection[Axis], what: str, source: object) -> 
         origin = source if symbol is None else symbol.source
         known[size] = Size.from_symbol(Varying(what, None, origin))
     return known[size]
-
-
-def lengths(value: Value | None) -> list[Size | None]:
-    """The sizes of a nested list, outermost first; None where a length is not known, or differs."""
-    found: list[Size | None] = []
-    while isinstance(value, (ListValue, TupleValue)) and len(found) < DEEPEST:
-        items = elements(value)
-        if items is None:
-            contents = value.contents if isinstance(value, ListValue) else Contents(None)
-            found.append(contents.length)
-            value = contents.element
-        else:
-            found.append(Size.of(len(items)))
-            value = items[0] if items else None
-    return found

@@ -17,11 +17,11 @@ from shapefix.interpreter.values import (
     ListValue,
     Number,
     Reference,
-    Text,
     TupleValue,
     Unknown,
     Value,
     as_size,
+    is_text,
 )
 from shapefix.tensors.layout import Layout, unknown_strides
 from shapefix.tensors.sizes import Size, Varying, lowest
@@ -135,7 +135,7 @@ def _join_values(left: Value, right: Value, depth: int = 0) -> Value:
         a, b = left.value, right.value
         if type(a) is type(b) and a == b:
             return left
-        if _is_text(left) and _is_text(right):
+        if is_text(left) and is_text(right):
             return TEXT
         return NUMBER if _is_number(left) and _is_number(right) else Unknown()
     if _is_number(left) and _is_number(right):
@@ -155,7 +155,7 @@ def _join_values(left: Value, right: Value, depth: int = 0) -> Value:
         return ListValue.of(join_contents(left.contents, right.contents, depth + 1))
     if isinstance(left, DictValue) and isinstance(right, DictValue) and depth <= DEEPEST:
         return _join_dictionaries(left, right, depth + 1)
-    if _is_text(left) and _is_text(right):
+    if is_text(left) and is_text(right):
         return TEXT
     if isinstance(left, LibraryObject) and isinstance(right, LibraryObject) and left.kind == right.kind:
         return _join_objects(left, right, depth + 1) if left.kind in DATASETS else Unknown()
@@ -185,10 +185,6 @@ def _join_objects(left: LibraryObject, right: LibraryObject, depth: int) -> Valu
         elif one == other:
             fields[key] = one
     return LibraryObject(left.kind, {}, left.place, fields)
-
-
-def _is_text(value: Value) -> bool:
-    return isinstance(value, Text) or (isinstance(value, Constant) and isinstance(value.value, str))
 
 
 def _is_number(value: Value) -> bool:

@@ -6,7 +6,7 @@ dictionary, which is only written through the Journal, so that a branch can be u
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from shapefix.tensors.sizes import Size
 
@@ -129,6 +129,11 @@ class Text(Value):
 TEXT = Text()
 
 
+def is_text(value: Value | None) -> bool:
+    """Whether the value is a str, known or not."""
+    return isinstance(value, Text) or (isinstance(value, Constant) and isinstance(value.value, str))
+
+
 class Axis:
     """What the items of a list range over: the samples of a batch, the rows of a tokenizer's call.
 
@@ -185,7 +190,7 @@ class ListValue(Value):
         self.fields: dict[str, Any] = {CONTENTS: Contents(items, element, length, axes)}
 
     @classmethod
-    def of(cls, contents: Contents) -> ListValue:
+    def of(cls, contents: Contents) -> Self:
         """A new list of these contents."""
         return cls(contents.items, contents.element, contents.length, contents.axes)
 
@@ -216,10 +221,6 @@ class TextTuple(ListValue):
     """The texts of samples that are tuples or lists, which come out as a tuple of unknown length."""
 
     __slots__ = ()
-
-    @classmethod
-    def of(cls, contents: Contents) -> TextTuple:
-        return cls(contents.items, contents.element, contents.length, contents.axes)
 
 
 class DictValue(Value):

@@ -29,8 +29,9 @@ from shapefix.interpreter.values import (
     Reference,
     Unknown,
     Value,
+    is_text,
 )
-from shapefix.library.column_tensors import count, dtype_of, in_tensor, is_scalar, is_text, stacked
+from shapefix.library.column_tensors import count, dtype_of, in_tensor, is_scalar, stacked
 from shapefix.library.pad_tokens import asks_for_pad_token, note_padding
 from shapefix.library.padding import IDS, Padding, padded
 from shapefix.library.registry import declare, function, method

@@ -12,11 +12,11 @@ from shapefix.interpreter.values import (
     Integer,
     ListValue,
     Number,
-    Text,
     TupleValue,
     Unknown,
     Value,
     elements,
+    is_text,
 )
 from shapefix.library.tensors import contiguous_result
 from shapefix.tensors.dtypes import is_floating
@@ -32,11 +32,6 @@ def is_scalar(value: Value) -> bool:
     if isinstance(value, Constant):
         return type(value.value) in _OF_PYTHON
     return isinstance(value, (Integer, Number))
-
-
-def is_text(value: Value) -> bool:
-    """Whether a cell is a str."""
-    return isinstance(value, Text) or (isinstance(value, Constant) and isinstance(value.value, str))
 
 
 def count(features: ListValue) -> Size:

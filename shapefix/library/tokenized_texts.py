@@ -9,7 +9,7 @@ from enum import Enum
 
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.rows import PADDED_IN_MAP, Origin
-from shapefix.interpreter.values import Axis, Constant, ListValue, Text, TupleValue, Unknown, Value
+from shapefix.interpreter.values import Axis, Constant, ListValue, Text, TupleValue, Unknown, Value, is_text
 from shapefix.library.signatures import Given
 from shapefix.tensors.sizes import Size, Varying
 
@@ -54,14 +54,14 @@ def texts(value: Value, in_words: bool | None, several: bool | None = None) -> T
 
     several tells what the method takes, where value itself does not tell.
     """
-    if _is_text(value):
+    if is_text(value):
         return Texts(False, Varies.NEVER if isinstance(value, Constant) else Varies.CALLS)
     if isinstance(value, (ListValue, TupleValue)) and in_words is not None:
         if not in_words:
             return _list(value)
         items = value.items
         first = items[0] if items else value.element if isinstance(value, ListValue) else None
-        if first is not None and _is_text(first):
+        if first is not None and is_text(first):
             return Texts(False, Varies.NEVER if _all_stated(items) else Varies.CALLS)
         if isinstance(first, (ListValue, TupleValue)):
             return _list(value)
@@ -75,10 +75,6 @@ def with_pairs(one: Texts, pair: Value) -> Texts:
     if one.varies is not Varies.NEVER or (isinstance(pair, Constant)):
         return one
     return replace(one, varies=Varies.UNKNOWN if one.several else Varies.CALLS, stated=False)
-
-
-def _is_text(value: Value) -> bool:
-    return isinstance(value, Text) or (isinstance(value, Constant) and isinstance(value.value, str))
 
 
 def _all_stated(items: Sequence[Value] | None) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-from shapefix.interpreter.axes import surely_varies, varying
+from shapefix.interpreter.axes import along, surely_varies, varying, with_others
 from shapefix.interpreter.joins import join, without_length
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.rows import PADDED_IN_MAP, Origin
@@ -28,7 +28,7 @@ from shapefix.interpreter.values import (
 from shapefix.library.datasets.objects import Remembered
 from shapefix.tensors.dtypes import is_floating
 from shapefix.tensors.layout import Layout, contiguous
-from shapefix.tensors.sizes import Size, Symbol, Varying, every_symbol, same, substitute
+from shapefix.tensors.sizes import Size, Symbol, Varying, every_symbol, same
 
 DEEPEST = 8
 JOINED = 64
@@ -184,17 +184,7 @@ def _fresh_tensor(tensor: TensorValue, axis: Axis | None, known: dict[Symbol, in
 
 
 def _renamed(size: Size, axis: Axis | None, known: dict[Symbol, int | Size]) -> Size:
-    found = False
-    for symbol in sorted(every_symbol(size), key=_age):
-        if isinstance(symbol, Varying):
-            found = True
-            if symbol not in known:
-                known[symbol] = Size.from_symbol(Varying(symbol.name, axis, symbol.source, symbol.least))
-    return substitute(size, known) if found else size
-
-
-def _age(symbol: Symbol) -> int:
-    return symbol.serial
+    return with_others(size, lambda symbol: along(symbol, axis), known)
 
 
 def _differ_in_a_map_batch(size: Size, axes: frozenset[Axis]) -> bool:
