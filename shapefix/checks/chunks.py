@@ -15,9 +15,10 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.run import Run
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
 from shapefix.interpreter.batch_events import Collated, Stacked
+from shapefix.interpreter.containers import DictValue, TupleValue
 from shapefix.interpreter.modules import Module, Place, children, target_names
 from shapefix.interpreter.rows import Cut, ragged, row_sizes
-from shapefix.interpreter.values import DictValue, LibraryObject, Reference, TupleValue, Value
+from shapefix.interpreter.values import LibraryObject, Reference, Value
 from shapefix.tensors.sizes import Atom, Size, Varying, every_symbol
 
 _LABELS = frozenset({"labels", "label", "label_ids"})

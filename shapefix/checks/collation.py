@@ -12,19 +12,11 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.run import Run
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity
 from shapefix.interpreter.batch_events import Collated
+from shapefix.interpreter.containers import DictValue, ListValue
 from shapefix.interpreter.modules import Module, Place
 from shapefix.interpreter.rows import PADDED_IN_MAP, Origin, differs
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import (
-    Constant,
-    DictValue,
-    Integer,
-    LibraryObject,
-    ListValue,
-    Reference,
-    Text,
-    Value,
-)
+from shapefix.interpreter.values import Constant, Integer, LibraryObject, Reference, Text, Value
 
 _PADS_INPUTS = {
     "transformers.DataCollatorForLanguageModeling",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from shapefix.checks.run import Run
+from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Constant, Integer, TupleValue, Unknown, Value
+from shapefix.interpreter.values import Constant, Integer, Unknown, Value
 from shapefix.tensors.layout import has_unknown_strides, is_contiguous
 
 SHORT = {

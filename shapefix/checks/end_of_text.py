@@ -11,11 +11,12 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.run import Run
 from shapefix.diagnostics import Diagnostic, Evidence, Severity
 from shapefix.interpreter.batch_events import Collated
+from shapefix.interpreter.containers import DictValue, ListValue
 from shapefix.interpreter.events import AttributeSet
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.texts import contains
 from shapefix.interpreter.token_rows import Tokens, added_to, row_of, sources_of
-from shapefix.interpreter.values import Constant, DictValue, Integer, LibraryObject, ListValue, Value
+from shapefix.interpreter.values import Constant, Integer, LibraryObject, Value
 from shapefix.tensors.symbols import SpecialId
 
 _COLLATOR = "DataCollatorForLanguageModeling"

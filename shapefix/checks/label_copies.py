@@ -16,11 +16,12 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.run import Run, lineage
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity, Span
 from shapefix.interpreter.batch_events import Collated, Mapped
+from shapefix.interpreter.containers import DictValue, ListValue
 from shapefix.interpreter.holders import Holder, MaskWritten
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import TensorValue, tensor_row
 from shapefix.interpreter.token_rows import is_same
-from shapefix.interpreter.values import DictValue, ListValue, Unknown, Value
+from shapefix.interpreter.values import Unknown, Value
 
 _WHOLE = frozenset(
     "viewed reshaped flattened unflattened transposed permuted moved squeezed unsqueezed detached".split()

@@ -14,19 +14,11 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.run import Run
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Import, Severity
 from shapefix.interpreter.batch_events import Collated
+from shapefix.interpreter.containers import DictValue, ListValue
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.rows import differs
 from shapefix.interpreter.token_rows import Tokens, row_of, tokens_of
-from shapefix.interpreter.values import (
-    TEXT,
-    Constant,
-    DictValue,
-    LibraryObject,
-    ListValue,
-    Text,
-    Unknown,
-    Value,
-)
+from shapefix.interpreter.values import TEXT, Constant, LibraryObject, Text, Unknown, Value
 
 _COLLATOR = "DataCollatorForLanguageModeling"
 _OVERWRITES = f"`{_COLLATOR}` makes labels of its own from input_ids"

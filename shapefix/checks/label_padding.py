@@ -14,10 +14,11 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.run import Run, lineage
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
 from shapefix.interpreter.batch_events import Collated, ModelCalled, Tokenized, TokensCompared
+from shapefix.interpreter.containers import DictValue, ListValue
 from shapefix.interpreter.modules import Module, Place
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.token_rows import Tokens, is_same, row_of, tokens_of
-from shapefix.interpreter.values import Constant, DictValue, ListValue, Value
+from shapefix.interpreter.values import Constant, Value
 
 Counted = ModelCalled | Collated | TokensCompared
 _PADDED = ("longest", "max_length")

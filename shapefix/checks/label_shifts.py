@@ -14,9 +14,10 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.run import Run
 from shapefix.diagnostics import Diagnostic, Evidence, Severity
 from shapefix.interpreter.batch_events import SHIFTED, Collated, ModelCalled
+from shapefix.interpreter.containers import DictValue
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.token_rows import is_same, row_of
-from shapefix.interpreter.values import DictValue, Value
+from shapefix.interpreter.values import Value
 
 
 @rule(

@@ -14,9 +14,10 @@ from shapefix.checks.rewrites import argument
 from shapefix.checks.run import Run
 from shapefix.diagnostics import Diagnostic, Evidence, Severity
 from shapefix.interpreter.batch_events import ListGiven, Stacked
+from shapefix.interpreter.containers import ListValue, TupleValue
 from shapefix.interpreter.events import AskedForInteger, Event
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import ListValue, TupleValue, Value
+from shapefix.interpreter.values import Value
 from shapefix.tensors.polynomials import ONE, Size
 
 _OF_NUMBERS = frozenset(

@@ -12,10 +12,11 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.run import Run
 from shapefix.diagnostics import Diagnostic, Evidence, Severity
 from shapefix.interpreter.batch_events import Collated, Stacked, Tokenized
+from shapefix.interpreter.containers import DictValue
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Module, Place
 from shapefix.interpreter.rows import PADDED_IN_MAP, origins, ragged, row_sizes
-from shapefix.interpreter.values import Constant, DictValue, LibraryObject, Reference
+from shapefix.interpreter.values import Constant, LibraryObject, Reference
 from shapefix.tensors.sizes import Size
 
 _LABELS = frozenset({"labels", "label", "label_ids"})

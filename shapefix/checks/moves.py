@@ -13,20 +13,9 @@ from shapefix.checks.rewrites import enclosing
 from shapefix.checks.run import Run
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity
 from shapefix.interpreter.batch_events import Moved
+from shapefix.interpreter.containers import DictValue, ListValue, TextTuple, TupleValue, elements
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import (
-    Constant,
-    DictValue,
-    Integer,
-    ListValue,
-    Number,
-    Text,
-    TextTuple,
-    TupleValue,
-    Unknown,
-    Value,
-    elements,
-)
+from shapefix.interpreter.values import Constant, Integer, Number, Text, Unknown, Value
 
 
 @rule(

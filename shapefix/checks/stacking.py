@@ -14,9 +14,9 @@ from shapefix.checks.rewrites import line_of
 from shapefix.checks.run import Run
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity
 from shapefix.interpreter.batch_events import Stacked
+from shapefix.interpreter.containers import ListValue, TupleValue, elements
 from shapefix.interpreter.rows import PADDED_IN_MAP, Origin, origins, ragged
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import ListValue, TupleValue, elements
 
 _COLUMNS = frozenset({"input_ids", "attention_mask", "token_type_ids", "labels", "label"})
 

@@ -13,15 +13,9 @@ from shapefix.checks.rewrites import argument, line_of
 from shapefix.checks.run import Run
 from shapefix.diagnostics import Diagnostic, Evidence, Severity
 from shapefix.interpreter.batch_events import ColumnsChosen
+from shapefix.interpreter.containers import ListValue, elements
 from shapefix.interpreter.modules import Module, Place
-from shapefix.interpreter.values import (
-    LibraryObject,
-    ListValue,
-    Reference,
-    Value,
-    elements,
-    is_text,
-)
+from shapefix.interpreter.values import LibraryObject, Reference, Value, is_text
 
 _OF_TOKENIZERS = frozenset(
     f"transformers.DataCollator{name}"

@@ -6,10 +6,11 @@ import re
 
 import libcst as cst
 
+from shapefix.interpreter.containers import ListValue
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.names import glance
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Constant, ListValue, Reference, Text, Unknown, Value
+from shapefix.interpreter.values import Constant, Reference, Text, Unknown, Value
 from shapefix.tensors.layout import unknown_strides
 from shapefix.tensors.sizes import Size
 

@@ -9,6 +9,7 @@ from typing import Any
 import libcst as cst
 
 from shapefix.interpreter.calls import Arguments, call_library
+from shapefix.interpreter.containers import Contents, DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.dictionaries import merged
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.joins import join_contents, without_length
@@ -22,17 +23,12 @@ from shapefix.interpreter.values import (
     NUMBER,
     TEXT,
     Constant,
-    Contents,
-    DictValue,
     Integer,
-    ListValue,
     Number,
     Text,
-    TupleValue,
     Unknown,
     Value,
     as_size,
-    elements,
     integer,
     is_text,
 )

@@ -6,6 +6,7 @@ import libcst as cst
 
 from shapefix.interpreter.calls import Arguments, Call, call_value
 from shapefix.interpreter.classes import member, outside_bases
+from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.names import module_name, resolve, resolved
 from shapefix.interpreter.tensor_values import Shape, TensorValue, as_tensor
@@ -13,17 +14,14 @@ from shapefix.interpreter.values import (
     BoundMethod,
     ClassValue,
     Constant,
-    DictValue,
     FunctionValue,
     Imported,
     InstanceValue,
     Integer,
     LibraryObject,
-    ListValue,
     ModuleValue,
     Number,
     Reference,
-    TupleValue,
     Unknown,
     Value,
     is_text,

@@ -5,16 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
+from shapefix.interpreter.containers import NO_AXES, Axis, DictValue, ListValue, TupleValue
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import (
-    NO_AXES,
-    Axis,
-    DictValue,
-    Integer,
-    ListValue,
-    TupleValue,
-    Value,
-)
+from shapefix.interpreter.values import Integer, Value
 from shapefix.tensors.layout import Layout
 from shapefix.tensors.sizes import Atom, Size, Symbol, Varying, every_symbol, substitute
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
+from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import DictValue, LibraryObject, ListValue, TupleValue, Value
+from shapefix.interpreter.values import LibraryObject, Value
 
 SHIFTED, ALIGNED = "shifted", "aligned"
 """A label is compared with the logits of the position before it, or with those of its own."""

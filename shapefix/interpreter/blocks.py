@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from shapefix.interpreter.containers import elements
 from shapefix.interpreter.evaluator import Evaluator, Flow, statement
 from shapefix.interpreter.modules import children
 from shapefix.interpreter.scopes import UNCHANGED, Changes
 from shapefix.interpreter.targets import bind
 from shapefix.interpreter.truth import truth
-from shapefix.interpreter.values import LibraryObject, Reference, Unknown, elements
+from shapefix.interpreter.values import LibraryObject, Reference, Unknown
 
 
 @statement(cst.If)

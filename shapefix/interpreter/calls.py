@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from shapefix.interpreter.classes import is_closed, member, outside_bases
+from shapefix.interpreter.containers import DictValue, ListValue, elements
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.functions import forget, run_function
 from shapefix.interpreter.modules import Place
@@ -16,15 +17,12 @@ from shapefix.interpreter.values import (
     BoundMethod,
     ClassValue,
     Constant,
-    DictValue,
     FunctionValue,
     InstanceValue,
     LibraryObject,
-    ListValue,
     Reference,
     Unknown,
     Value,
-    elements,
 )
 
 

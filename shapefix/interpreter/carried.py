@@ -9,21 +9,13 @@ from typing import Any
 import libcst as cst
 
 from shapefix.interpreter.axes import renewed
+from shapefix.interpreter.containers import Axis, Contents, DictValue, ListValue
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.joins import without_length
 from shapefix.interpreter.modules import children, dotted_name
 from shapefix.interpreter.scopes import MISSING, Changes, Container, Location, Names, content
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import (
-    Axis,
-    Constant,
-    Contents,
-    DictValue,
-    InstanceValue,
-    ListValue,
-    Unknown,
-    Value,
-)
+from shapefix.interpreter.values import Constant, InstanceValue, Unknown, Value
 
 RETURNED = "return"
 """What a function returns, as the target of its return statements."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from shapefix.interpreter.containers import DictValue
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.iteration import certain_keys, is_complete
-from shapefix.interpreter.values import DictValue, Unknown, Value
+from shapefix.interpreter.values import Unknown, Value
 
 
 def take_over(ev: Evaluator, result: DictValue, added: Value) -> None:

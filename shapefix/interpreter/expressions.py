@@ -11,6 +11,7 @@ from shapefix.interpreter import arithmetic
 from shapefix.interpreter.attributes import attribute
 from shapefix.interpreter.axes import axes_of, now, renewed
 from shapefix.interpreter.calls import evaluate_call
+from shapefix.interpreter.containers import Contents, DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.dictionaries import take_over
 from shapefix.interpreter.evaluator import Evaluator, expression
 from shapefix.interpreter.functions import default_values
@@ -23,21 +24,7 @@ from shapefix.interpreter.targets import bind
 from shapefix.interpreter.texts import joined
 from shapefix.interpreter.token_rows import masked
 from shapefix.interpreter.truth import equal, is_none, truth
-from shapefix.interpreter.values import (
-    ELLIPSIS,
-    FALSE,
-    NONE,
-    TRUE,
-    Constant,
-    Contents,
-    DictValue,
-    FunctionValue,
-    ListValue,
-    TupleValue,
-    Unknown,
-    Value,
-    elements,
-)
+from shapefix.interpreter.values import ELLIPSIS, FALSE, NONE, TRUE, Constant, FunctionValue, Unknown, Value
 
 _KEYWORDS = {"True": TRUE, "False": FALSE, "None": NONE}
 

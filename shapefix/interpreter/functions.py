@@ -7,21 +7,12 @@ from collections.abc import Iterable
 import libcst as cst
 
 from shapefix.interpreter.annotations import annotated_value
+from shapefix.interpreter.containers import CONTENTS, DictValue, ListValue, TupleValue
 from shapefix.interpreter.evaluator import Evaluator, Flow, Frame
 from shapefix.interpreter.joins import join, without_length
 from shapefix.interpreter.names import glance, resolved
 from shapefix.interpreter.scopes import Scope
-from shapefix.interpreter.values import (
-    CONTENTS,
-    NONE,
-    DictValue,
-    FunctionValue,
-    LibraryObject,
-    ListValue,
-    TupleValue,
-    Unknown,
-    Value,
-)
+from shapefix.interpreter.values import NONE, FunctionValue, LibraryObject, Unknown, Value
 
 DEEPEST = 12
 """Calls inside calls are followed this far."""

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from shapefix.interpreter.containers import DictValue, ListValue
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.token_rows import is_mask
-from shapefix.interpreter.values import DictValue, ListValue, Unknown, Value
+from shapefix.interpreter.values import Unknown, Value
 
 
 @dataclass(frozen=True, eq=False, slots=True)

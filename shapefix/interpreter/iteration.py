@@ -8,24 +8,12 @@ import libcst as cst
 
 from shapefix.interpreter.calls import Arguments, Call, call_method
 from shapefix.interpreter.classes import member
+from shapefix.interpreter.containers import Contents, DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.joins import without_length
 from shapefix.interpreter.subscripts import item
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import (
-    TEXT,
-    Constant,
-    Contents,
-    DictValue,
-    InstanceValue,
-    LibraryObject,
-    ListValue,
-    Text,
-    TupleValue,
-    Unknown,
-    Value,
-    elements,
-)
+from shapefix.interpreter.values import TEXT, Constant, InstanceValue, LibraryObject, Text, Unknown, Value
 
 UNROLLED = 8
 """Loops over at most this many known items run item by item."""

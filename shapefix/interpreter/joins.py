@@ -5,19 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from shapefix.interpreter.axes import surely_varies
+from shapefix.interpreter.containers import Contents, DictValue, ListValue, TupleValue
 from shapefix.interpreter.tensor_values import TensorValue, join_rows, tensor_row
 from shapefix.interpreter.values import (
     NUMBER,
     TEXT,
     Constant,
-    Contents,
-    DictValue,
     Integer,
     LibraryObject,
-    ListValue,
     Number,
     Reference,
-    TupleValue,
     Unknown,
     Value,
     as_size,

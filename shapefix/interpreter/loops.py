@@ -8,12 +8,13 @@ import libcst as cst
 
 from shapefix.interpreter.axes import axes_of, now
 from shapefix.interpreter.carried import Carried, may_break
+from shapefix.interpreter.containers import Axis
 from shapefix.interpreter.evaluator import Evaluator, Flow, Loop, statement
 from shapefix.interpreter.iteration import each, iterate, unrolled
 from shapefix.interpreter.scopes import UNCHANGED, Changes
 from shapefix.interpreter.targets import bind
 from shapefix.interpreter.truth import truth
-from shapefix.interpreter.values import NONE, Axis, Value
+from shapefix.interpreter.values import NONE, Value
 
 
 @statement(cst.For)

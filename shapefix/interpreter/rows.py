@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from shapefix.interpreter.axes import surely_varies
+from shapefix.interpreter.containers import ListValue, TupleValue, elements
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import ListValue, TupleValue, Value, elements
+from shapefix.interpreter.values import Value
 from shapefix.tensors.sizes import Size, Stepped, Varying, every_symbol, same
 
 DEEPEST = 4

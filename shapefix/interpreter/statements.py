@@ -10,6 +10,7 @@ import libcst as cst
 from shapefix.interpreter import arithmetic
 from shapefix.interpreter.annotations import annotated_value
 from shapefix.interpreter.calls import Arguments, call_library
+from shapefix.interpreter.containers import CONTENTS, Contents, ListValue, TupleValue
 from shapefix.interpreter.evaluator import Evaluator, Flow, Frame, statement
 from shapefix.interpreter.events import Discarded
 from shapefix.interpreter.functions import default_values
@@ -19,16 +20,12 @@ from shapefix.interpreter.scopes import Scope
 from shapefix.interpreter.targets import bind, delete
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
-    CONTENTS,
     NONE,
     ClassValue,
     Constant,
-    Contents,
     FunctionValue,
     Imported,
-    ListValue,
     Reference,
-    TupleValue,
     Unknown,
     Value,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from shapefix.interpreter.calls import Arguments, Call, call_library, call_method
+from shapefix.interpreter.containers import Contents, DictValue, ListValue, TupleValue
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import AskedForInteger
 from shapefix.interpreter.joins import without_length
@@ -16,14 +17,10 @@ from shapefix.interpreter.values import (
     NONE,
     TEXT,
     Constant,
-    Contents,
-    DictValue,
     InstanceValue,
     LibraryObject,
-    ListValue,
     Slice,
     Text,
-    TupleValue,
     Unknown,
     Value,
     as_size,

@@ -6,6 +6,7 @@ import libcst as cst
 
 from shapefix.interpreter.calls import Arguments, call_library, call_method, call_value
 from shapefix.interpreter.classes import member
+from shapefix.interpreter.containers import CONTENTS, Contents, DictValue, ListValue, elements
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import AttributeSet
 from shapefix.interpreter.holders import note_mask
@@ -17,20 +18,15 @@ from shapefix.interpreter.subscripts import evaluate_index
 from shapefix.interpreter.tensor_values import Shape, TensorValue
 from shapefix.interpreter.token_rows import from_the_start, put_together
 from shapefix.interpreter.values import (
-    CONTENTS,
     ClassValue,
     Constant,
-    Contents,
-    DictValue,
     FunctionValue,
     InstanceValue,
     LibraryObject,
-    ListValue,
     ModuleValue,
     Slice,
     Unknown,
     Value,
-    elements,
     integer,
 )
 

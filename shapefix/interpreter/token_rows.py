@@ -7,20 +7,12 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from shapefix.interpreter.containers import Contents, ListValue
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.joins import MASK
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import START, Mask, Row, TensorValue, tensor_row
-from shapefix.interpreter.values import (
-    Constant,
-    Contents,
-    Integer,
-    LibraryObject,
-    ListValue,
-    Slice,
-    Unknown,
-    Value,
-)
+from shapefix.interpreter.values import Constant, Integer, LibraryObject, Slice, Unknown, Value
 from shapefix.tensors.sizes import Size, Symbol
 from shapefix.tensors.symbols import UNBOUNDED, Counter, Id, Masked
 

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     BoundMethod,
     ClassValue,
     Constant,
-    DictValue,
     FunctionValue,
     InstanceValue,
     Integer,
     LibraryObject,
-    ListValue,
     ModuleValue,
     Number,
     Reference,
     Text,
-    TupleValue,
     Value,
 )
 from shapefix.tensors.sizes import same

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import ListValue, TupleValue
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import NONE, LibraryObject, ListValue, TupleValue, Unknown, Value
+from shapefix.interpreter.values import NONE, LibraryObject, Unknown, Value
 from shapefix.library.registry import declare, function, method
 
 ACCELERATOR = "accelerate.Accelerator"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import DictValue, ListValue
 from shapefix.interpreter.iteration import each
-from shapefix.interpreter.values import DictValue, ListValue, Unknown, Value
+from shapefix.interpreter.values import Unknown, Value
 from shapefix.library.registry import declare, method
 
 ENCODING = "transformers.BatchEncoding"

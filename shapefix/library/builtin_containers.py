@@ -5,25 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import CONTENTS, Contents, DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.iteration import Entries, certain_keys, each, is_complete, iterate
 from shapefix.interpreter.joins import join, join_contents, without_length
 from shapefix.interpreter.tensor_values import Shape
 from shapefix.interpreter.token_rows import put_together
-from shapefix.interpreter.values import (
-    CONTENTS,
-    NONE,
-    TEXT,
-    Constant,
-    Contents,
-    DictValue,
-    Integer,
-    ListValue,
-    Text,
-    TupleValue,
-    Unknown,
-    Value,
-    elements,
-)
+from shapefix.interpreter.values import NONE, TEXT, Constant, Integer, Text, Unknown, Value
 from shapefix.library.registry import function
 from shapefix.tensors.polynomials import Size
 

@@ -13,6 +13,7 @@ import libcst as cst
 from shapefix.interpreter.axes import varying
 from shapefix.interpreter.batch_events import Collated
 from shapefix.interpreter.calls import Arguments, Call, call_value
+from shapefix.interpreter.containers import DictValue, ListValue
 from shapefix.interpreter.iteration import iterate
 from shapefix.interpreter.rows import row_sizes
 from shapefix.interpreter.tensor_values import TensorValue
@@ -21,11 +22,9 @@ from shapefix.interpreter.values import (
     NONE,
     BoundMethod,
     Constant,
-    DictValue,
     FunctionValue,
     InstanceValue,
     LibraryObject,
-    ListValue,
     Reference,
     Unknown,
     Value,

@@ -4,19 +4,10 @@ from __future__ import annotations
 
 from shapefix.interpreter.axes import varying
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import ListValue, TupleValue, elements
 from shapefix.interpreter.tensor_values import TensorValue, tensor_row
 from shapefix.interpreter.token_rows import row_of
-from shapefix.interpreter.values import (
-    Constant,
-    Integer,
-    ListValue,
-    Number,
-    TupleValue,
-    Unknown,
-    Value,
-    as_size,
-    elements,
-)
+from shapefix.interpreter.values import Constant, Integer, Number, Unknown, Value, as_size
 from shapefix.library.registry import function, tensor_function, tensor_method
 from shapefix.library.rows import note_rows
 from shapefix.library.tensors import (

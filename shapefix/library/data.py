@@ -12,6 +12,7 @@ from shapefix.interpreter.axes import now
 from shapefix.interpreter.batch_events import Collated
 from shapefix.interpreter.calls import Arguments, Call, call_method
 from shapefix.interpreter.classes import member
+from shapefix.interpreter.containers import Axis, DictValue, ListValue, TextTuple, TupleValue, elements
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.joins import join
 from shapefix.interpreter.rows import may_differ
@@ -20,21 +21,15 @@ from shapefix.interpreter.tensor_values import TensorValue, tensor_row
 from shapefix.interpreter.values import (
     NONE,
     TEXT,
-    Axis,
     Constant,
-    DictValue,
     InstanceValue,
     Integer,
     LibraryObject,
-    ListValue,
     Number,
     Text,
-    TextTuple,
-    TupleValue,
     Unknown,
     Value,
     as_size,
-    elements,
 )
 from shapefix.library.collators import collate_by, is_callable
 from shapefix.library.datasets.cells import fresh_row

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from shapefix.interpreter.calls import Arguments, Call, call_value
+from shapefix.interpreter.containers import TupleValue, elements
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import FALSE, TRUE, TupleValue, Unknown, Value, elements
+from shapefix.interpreter.values import FALSE, TRUE, Unknown, Value
 from shapefix.library.python import PLAIN
 from shapefix.library.registry import function
 from shapefix.library.tensors import as_result

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import START, Mask, Row, TensorValue, own_row
 from shapefix.interpreter.token_rows import from_the_start, is_mask, is_same, row_of
-from shapefix.interpreter.values import Constant, Integer, Slice, TupleValue, Unknown, Value, as_size
+from shapefix.interpreter.values import Constant, Integer, Slice, Unknown, Value, as_size
 from shapefix.tensors.polynomials import Size
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from shapefix.interpreter.axes import longest as longest_of
 from shapefix.interpreter.axes import varying
 from shapefix.interpreter.calls import Arguments, Call
+from shapefix.interpreter.containers import Contents, ListValue, elements
 from shapefix.interpreter.iteration import each
 from shapefix.interpreter.rows import ragged
 from shapefix.interpreter.tensor_values import TensorValue, as_tensor
-from shapefix.interpreter.values import Constant, Contents, ListValue, Unknown, Value, as_size, elements
+from shapefix.interpreter.values import Constant, Unknown, Value, as_size
 from shapefix.library.elementwise import result_of
 from shapefix.library.held_rows import rolled
 from shapefix.library.registry import function, operation, tensor_method

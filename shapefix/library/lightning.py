@@ -6,20 +6,18 @@ from dataclasses import dataclass
 
 from shapefix.interpreter.calls import Arguments, Call, call_method
 from shapefix.interpreter.classes import assigned_late, is_closed, member, outside_bases
+from shapefix.interpreter.containers import DictValue, TupleValue, elements
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.scopes import UNCHANGED
 from shapefix.interpreter.values import (
     NONE,
     Constant,
-    DictValue,
     FunctionValue,
     InstanceValue,
     Integer,
     LibraryObject,
-    TupleValue,
     Unknown,
     Value,
-    elements,
 )
 from shapefix.library.data import LOADER
 from shapefix.library.model_calls import HARMLESS

@@ -9,11 +9,12 @@ import libcst as cst
 from shapefix.interpreter.attributes import MOVES, NUMBER_OR_NONE
 from shapefix.interpreter.batch_events import Moved
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
 from shapefix.interpreter.modules import children, dotted_name
 from shapefix.interpreter.names import glance
 from shapefix.interpreter.scopes import Scope
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Constant, DictValue, ListValue, TupleValue, Unknown, Value
+from shapefix.interpreter.values import Constant, Unknown, Value
 from shapefix.library.registry import function
 
 _KINDS = ("builtins.list", "builtins.tuple", "builtins.str", "builtins.dict", NUMBER_OR_NONE)

@@ -9,6 +9,7 @@ from typing import Any
 
 from shapefix.interpreter.axes import longest, total, varying
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import ListValue, elements
 from shapefix.interpreter.joins import without_length
 from shapefix.interpreter.truth import truth
 from shapefix.interpreter.values import (
@@ -17,12 +18,10 @@ from shapefix.interpreter.values import (
     TRUE,
     Constant,
     Integer,
-    ListValue,
     Number,
     Unknown,
     Value,
     as_size,
-    elements,
     integer,
 )
 from shapefix.library.registry import function

@@ -7,22 +7,12 @@ from dataclasses import dataclass, field
 from shapefix.interpreter.axes import longest, varying
 from shapefix.interpreter.batch_events import Collated
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.iteration import iterate
 from shapefix.interpreter.rows import row_sizes
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.token_rows import row_of
-from shapefix.interpreter.values import (
-    Constant,
-    DictValue,
-    Integer,
-    LibraryObject,
-    ListValue,
-    Reference,
-    TupleValue,
-    Unknown,
-    Value,
-    elements,
-)
+from shapefix.interpreter.values import Constant, Integer, LibraryObject, Reference, Unknown, Value
 from shapefix.library.batch_encoding import ENCODING
 from shapefix.library.column_tensors import count, dtype_of, in_tensor, is_scalar, python_dtype
 from shapefix.library.pad_tokens import asks_for_pad_token, lacks_pad_token, note_padding, strategy

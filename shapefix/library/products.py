@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import elements
 from shapefix.interpreter.tensor_values import TensorValue, as_tensor
-from shapefix.interpreter.values import Constant, Value, elements
+from shapefix.interpreter.values import Constant, Value
 from shapefix.library.registry import function, operation
 from shapefix.library.tensors import as_result
 from shapefix.tensors import results

@@ -3,18 +3,9 @@
 from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.tensor_values import Shape, TensorValue
-from shapefix.interpreter.values import (
-    FALSE,
-    NONE,
-    TRUE,
-    Constant,
-    Reference,
-    TupleValue,
-    Unknown,
-    Value,
-    integer,
-)
+from shapefix.interpreter.values import FALSE, NONE, TRUE, Constant, Reference, Unknown, Value, integer
 from shapefix.library.registry import operation, tensor_method
 from shapefix.library.tensors import number, size_name
 from shapefix.tensors.layout import is_contiguous

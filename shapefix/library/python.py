@@ -8,6 +8,7 @@ from shapefix.interpreter.attributes import MOVES, attribute
 from shapefix.interpreter.axes import axes_of, now, renewed
 from shapefix.interpreter.calls import Arguments, Call, call_value
 from shapefix.interpreter.classes import is_closed, lineage
+from shapefix.interpreter.containers import Contents, DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.events import Revealed
 from shapefix.interpreter.functions import forget
 from shapefix.interpreter.iteration import each, is_complete, iterate
@@ -21,21 +22,16 @@ from shapefix.interpreter.values import (
     BoundMethod,
     ClassValue,
     Constant,
-    Contents,
-    DictValue,
     FunctionValue,
     InstanceValue,
     Integer,
     LibraryObject,
-    ListValue,
     Number,
     Reference,
     Text,
-    TupleValue,
     Unknown,
     Value,
     as_size,
-    elements,
     integer,
 )
 from shapefix.library.registry import derives, function, method

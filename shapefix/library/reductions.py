@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Constant, TupleValue, Value, as_size
+from shapefix.interpreter.values import Constant, Value, as_size
 from shapefix.library.elementwise import result_of
 from shapefix.library.registry import operation, tensor_function
 from shapefix.library.tensors import as_result, contiguous_result, copied, dtype_of, flag, number, numbers

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from shapefix.interpreter.batch_events import ListGiven, Stacked
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import ListValue, TupleValue
 from shapefix.interpreter.rows import has_rows
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import ListValue, TupleValue, Value
+from shapefix.interpreter.values import Value
 
 
 def note_rows(call: Call, data: Value | None) -> None:

@@ -7,20 +7,11 @@ from functools import reduce
 
 from shapefix.interpreter.axes import now, over_samples
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import Axis, Contents, DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.iteration import each
 from shapefix.interpreter.joins import join, without_length
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import (
-    Axis,
-    Constant,
-    Contents,
-    DictValue,
-    Integer,
-    ListValue,
-    TupleValue,
-    Value,
-    elements,
-)
+from shapefix.interpreter.values import Constant, Integer, Value
 from shapefix.library.datasets.cells import Lengths
 from shapefix.tensors.layout import unknown_strides
 from shapefix.tensors.sizes import Size

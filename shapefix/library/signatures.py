@@ -8,8 +8,9 @@ from functools import cache
 from typing import Any
 
 from shapefix.interpreter.calls import Arguments
+from shapefix.interpreter.containers import TupleValue, elements
 from shapefix.interpreter.tensor_values import TensorValue, as_tensor
-from shapefix.interpreter.values import Constant, Integer, TupleValue, Unknown, Value, as_size, elements
+from shapefix.interpreter.values import Constant, Integer, Unknown, Value, as_size
 from shapefix.tensors.polynomials import Size
 
 

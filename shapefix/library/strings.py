@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.values import NUMBER, TEXT, Constant, ListValue, Value
+from shapefix.interpreter.containers import ListValue
+from shapefix.interpreter.values import NUMBER, TEXT, Constant, Value
 from shapefix.library.registry import function
 
 _TO_TEXT = (

@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import ListValue, TupleValue, elements
 from shapefix.interpreter.tensor_values import TensorValue, as_tensor
-from shapefix.interpreter.values import (
-    Constant,
-    Integer,
-    ListValue,
-    Slice,
-    TupleValue,
-    Unknown,
-    Value,
-    elements,
-)
+from shapefix.interpreter.values import Constant, Integer, Slice, Unknown, Value
 from shapefix.library.held_rows import sliced
 from shapefix.library.registry import function
 from shapefix.library.tensors import as_result, as_view, ranked, size_name

@@ -7,20 +7,10 @@ from collections.abc import Sequence
 import libcst as cst
 
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import ListValue, TupleValue, elements
 from shapefix.interpreter.modules import dotted_name
 from shapefix.interpreter.tensor_values import Shape, Step, TensorValue
-from shapefix.interpreter.values import (
-    Constant,
-    Integer,
-    ListValue,
-    Number,
-    Reference,
-    TupleValue,
-    Unknown,
-    Value,
-    as_size,
-    elements,
-)
+from shapefix.interpreter.values import Constant, Integer, Number, Reference, Unknown, Value, as_size
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
 from shapefix.tensors.memory_format import like
 from shapefix.tensors.polynomials import Size

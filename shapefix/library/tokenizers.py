@@ -9,19 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import Contents, DictValue, ListValue, TupleValue
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.values import (
     NONE,
     NUMBER,
     TEXT,
     Constant,
-    Contents,
-    DictValue,
     Integer,
     LibraryObject,
-    ListValue,
     Text,
-    TupleValue,
     Unknown,
     Value,
 )

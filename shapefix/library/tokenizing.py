@@ -6,24 +6,11 @@ import libcst as cst
 
 from shapefix.interpreter.batch_events import Tokenized
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import NO_AXES, Axis, DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.iteration import each
 from shapefix.interpreter.tensor_values import Row
 from shapefix.interpreter.token_rows import Tokens
-from shapefix.interpreter.values import (
-    NO_AXES,
-    TEXT,
-    Axis,
-    Constant,
-    DictValue,
-    Integer,
-    LibraryObject,
-    ListValue,
-    Reference,
-    TupleValue,
-    Unknown,
-    Value,
-    elements,
-)
+from shapefix.interpreter.values import TEXT, Constant, Integer, LibraryObject, Reference, Unknown, Value
 from shapefix.library.batch_encoding import ENCODING
 from shapefix.library.pad_tokens import asks_for_pad_token, note_padding, strategy
 from shapefix.library.registry import method

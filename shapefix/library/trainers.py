@@ -6,11 +6,11 @@ from shapefix.interpreter.axes import now
 from shapefix.interpreter.batch_events import Collated, ColumnsChosen
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.classes import member
+from shapefix.interpreter.containers import DictValue
 from shapefix.interpreter.values import (
     NONE,
     TRUE,
     Constant,
-    DictValue,
     InstanceValue,
     LibraryObject,
     Reference,

@@ -15,6 +15,7 @@ from typing import TypeGuard
 
 from shapefix.interpreter.attributes import attribute
 from shapefix.interpreter.calls import Arguments, Call, instantiate
+from shapefix.interpreter.containers import ListValue
 from shapefix.interpreter.refinement import refine_rank
 from shapefix.interpreter.tensor_values import TensorValue, as_tensor
 from shapefix.interpreter.values import (
@@ -23,7 +24,6 @@ from shapefix.interpreter.values import (
     Constant,
     Integer,
     LibraryObject,
-    ListValue,
     Unknown,
     Value,
     as_size,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import ListValue, TupleValue
 from shapefix.interpreter.events import Viewed
 from shapefix.interpreter.tensor_values import TensorValue, as_tensor, own_row, tensor_row
-from shapefix.interpreter.values import Constant, ListValue, TupleValue, Value, as_size
+from shapefix.interpreter.values import Constant, Value, as_size
 from shapefix.library.conversions import in_memory_format
 from shapefix.library.registry import TENSOR, operation, tensor_method
 from shapefix.library.tensors import (

@@ -9,10 +9,11 @@ from __future__ import annotations
 import libcst as cst
 
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.events import InPlaceWrite
 from shapefix.interpreter.holders import note_mask
 from shapefix.interpreter.tensor_values import TensorValue, as_tensor
-from shapefix.interpreter.values import NONE, Constant, Integer, TupleValue, Value
+from shapefix.interpreter.values import NONE, Constant, Integer, Value
 from shapefix.library.held_rows import note_index_write, note_write
 from shapefix.library.registry import expanded_dim, function, operation, tensor_function, tensor_method
 from shapefix.library.subscripts import specs_of

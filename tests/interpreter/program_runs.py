@@ -22,12 +22,13 @@ import torch
 
 from shapefix.checks.rules import RULES, findings
 from shapefix.checks.run import Run
+from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Event, InPlaceWrite, Revealed, Viewed
 from shapefix.interpreter.modules import Module
 from shapefix.interpreter.program import parsed, run_program
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Constant, Integer, TupleValue, Value
+from shapefix.interpreter.values import Constant, Integer, Value
 from shapefix.library.tables import Tables
 from shapefix.tensors.layout import has_unknown_strides
 from shapefix.tensors.quotients import substitute

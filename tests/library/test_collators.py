@@ -15,19 +15,10 @@ from differential import interpret
 
 from shapefix.checks.rules import RULES
 from shapefix.engine.analysis import Analyst
+from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
 from shapefix.interpreter.events import Revealed
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import (
-    Constant,
-    DictValue,
-    Integer,
-    ListValue,
-    Number,
-    Text,
-    TupleValue,
-    Unknown,
-    Value,
-)
+from shapefix.interpreter.values import Constant, Integer, Number, Text, Unknown, Value
 from shapefix.sources.project import Project
 from shapefix.sources.text import SourceText
 from shapefix.tensors.quotients import substitute

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from differential import agree, layouts, revealed
 
+from shapefix.interpreter.containers import elements
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import elements
 
 PLAIN = "from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset, TensorDataset, random_split"
 

@@ -14,20 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shapefix.interpreter.batch_events import Mapped
+from shapefix.interpreter.containers import DictValue, ListValue, elements
 from shapefix.interpreter.events import Revealed
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import (
-    Constant,
-    DictValue,
-    Integer,
-    LibraryObject,
-    ListValue,
-    Number,
-    Text,
-    Unknown,
-    Value,
-    elements,
-)
+from shapefix.interpreter.values import Constant, Integer, LibraryObject, Number, Text, Unknown, Value
 from shapefix.library.datasets.objects import NAMES, sample_of
 from shapefix.tensors.sizes import Size, Varying, every_symbol
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from shapefix.interpreter.values import Constant, TupleValue, Value
+from shapefix.interpreter.containers import TupleValue
+from shapefix.interpreter.values import Constant, Value
 from shapefix.library.nn.layers import SIGNATURES
 from shapefix.library.registry import BASES, FUNCTIONS, METHODS
 from shapefix.library.signatures import parameters

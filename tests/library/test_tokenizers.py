@@ -11,9 +11,10 @@ import transformers
 from differential import revealed
 from tiny_tokenizer import SENTENCES, bert
 
+from shapefix.interpreter.containers import DictValue, ListValue, elements
 from shapefix.interpreter.rows import ragged
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import DictValue, Integer, ListValue, Value, elements
+from shapefix.interpreter.values import Integer, Value
 from shapefix.library.checkpoints import FAMILIES, of_checkpoint, of_class
 from shapefix.library.signatures import parameters
 from shapefix.library.tokenizers import TOKENIZER, kind_of

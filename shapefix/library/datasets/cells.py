@@ -6,25 +6,13 @@ from collections.abc import Sequence
 from functools import reduce
 
 from shapefix.interpreter.axes import along, surely_varies, varying, with_others
+from shapefix.interpreter.containers import Axis, Contents, DictValue, ListValue, TupleValue
 from shapefix.interpreter.joins import join, without_length
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.rows import PADDED_IN_MAP, Origin
 from shapefix.interpreter.tensor_values import TensorValue, tensor_row
 from shapefix.interpreter.token_rows import element_symbol
-from shapefix.interpreter.values import (
-    NUMBER,
-    Axis,
-    Constant,
-    Contents,
-    DictValue,
-    Integer,
-    ListValue,
-    Number,
-    Text,
-    TupleValue,
-    Unknown,
-    Value,
-)
+from shapefix.interpreter.values import NUMBER, Constant, Integer, Number, Text, Unknown, Value
 from shapefix.library.datasets.objects import Remembered
 from shapefix.tensors.dtypes import is_floating
 from shapefix.tensors.layout import Layout, contiguous

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import DictValue, ListValue
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.values import Constant, DictValue, Integer, LibraryObject, ListValue, Unknown, Value
+from shapefix.interpreter.values import Constant, Integer, LibraryObject, Unknown, Value
 from shapefix.library.datasets.cells import Lengths, row
 from shapefix.library.datasets.objects import (
     Chosen,

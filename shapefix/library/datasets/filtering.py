@@ -8,19 +8,11 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import DictValue, ListValue
 from shapefix.interpreter.modules import children
 from shapefix.interpreter.rows import may_differ
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import (
-    BoundMethod,
-    DictValue,
-    FunctionValue,
-    LibraryObject,
-    ListValue,
-    Reference,
-    Unknown,
-    Value,
-)
+from shapefix.interpreter.values import BoundMethod, FunctionValue, LibraryObject, Reference, Unknown, Value
 from shapefix.library.datasets.formats import PLAIN, formatted
 from shapefix.library.datasets.mapping import hand_over, run_apart, settings
 from shapefix.library.datasets.objects import (

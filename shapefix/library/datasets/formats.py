@@ -5,21 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
 from shapefix.interpreter.joins import without_length
 from shapefix.interpreter.rows import ragged
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.token_rows import row_of
-from shapefix.interpreter.values import (
-    Constant,
-    DictValue,
-    Integer,
-    ListValue,
-    Number,
-    Text,
-    TupleValue,
-    Unknown,
-    Value,
-)
+from shapefix.interpreter.values import Constant, Integer, Number, Text, Unknown, Value
 from shapefix.tensors.layout import contiguous
 from shapefix.tensors.sizes import Size
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from shapefix.interpreter.containers import DictValue
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.values import NUMBER, DictValue, Integer, Text, Value
+from shapefix.interpreter.values import NUMBER, Integer, Text, Value
 from shapefix.library.datasets.objects import any_rows
 from shapefix.tensors.sizes import Size
 

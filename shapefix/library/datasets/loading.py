@@ -5,22 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from shapefix.interpreter.calls import Arguments, Call, call_value
+from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.values import (
-    FALSE,
-    NONE,
-    TEXT,
-    Constant,
-    DictValue,
-    LibraryObject,
-    ListValue,
-    TupleValue,
-    Unknown,
-    Value,
-    elements,
-    integer,
-)
+from shapefix.interpreter.values import FALSE, NONE, TEXT, Constant, LibraryObject, Unknown, Value, integer
 from shapefix.library.datasets import hub
 from shapefix.library.datasets.cells import Lengths, either, row, stored
 from shapefix.library.datasets.formats import PLAIN, Format

@@ -7,22 +7,11 @@ from dataclasses import dataclass
 
 from shapefix.interpreter.batch_events import Mapped
 from shapefix.interpreter.calls import Arguments, Call, call_value
+from shapefix.interpreter.containers import Axis, DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.iteration import certain_keys, is_complete
 from shapefix.interpreter.scopes import UNCHANGED, Changes
 from shapefix.interpreter.tensor_values import TensorValue, tensor_row
-from shapefix.interpreter.values import (
-    NONE,
-    Axis,
-    Constant,
-    DictValue,
-    Integer,
-    LibraryObject,
-    ListValue,
-    TupleValue,
-    Unknown,
-    Value,
-    elements,
-)
+from shapefix.interpreter.values import NONE, Constant, Integer, LibraryObject, Unknown, Value
 from shapefix.library.datasets.cells import Lengths, columns, either, fresh_row, row, stored
 from shapefix.library.datasets.columns import without
 from shapefix.library.datasets.formats import CUSTOM, PLAIN, TORCH, Format, formatted

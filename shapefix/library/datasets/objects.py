@@ -7,19 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import DictValue, ListValue, elements
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.rows import Column
-from shapefix.interpreter.values import (
-    Constant,
-    DictValue,
-    Integer,
-    LibraryObject,
-    ListValue,
-    Text,
-    Unknown,
-    Value,
-    elements,
-)
+from shapefix.interpreter.values import Constant, Integer, LibraryObject, Text, Unknown, Value
 from shapefix.library.datasets.formats import PLAIN, Format, formatted, unknown_column
 from shapefix.library.registry import Handler, declare, method
 from shapefix.tensors.sizes import Size

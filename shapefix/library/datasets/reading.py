@@ -5,20 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.values import (
-    NONE,
-    Axis,
-    Constant,
-    Integer,
-    ListValue,
-    Number,
-    Slice,
-    Text,
-    TupleValue,
-    Unknown,
-    Value,
-    as_size,
-)
+from shapefix.interpreter.containers import Axis, ListValue, TupleValue
+from shapefix.interpreter.values import NONE, Constant, Integer, Number, Slice, Text, Unknown, Value, as_size
 from shapefix.library.datasets.cells import columns, fresh, fresh_row
 from shapefix.library.datasets.formats import Format, formatted
 from shapefix.library.datasets.objects import (

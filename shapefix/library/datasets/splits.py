@@ -5,17 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import DictValue, TupleValue
 from shapefix.interpreter.iteration import Entries, certain_keys, is_complete
-from shapefix.interpreter.values import (
-    NONE,
-    TEXT,
-    Constant,
-    DictValue,
-    LibraryObject,
-    TupleValue,
-    Unknown,
-    Value,
-)
+from shapefix.interpreter.values import NONE, TEXT, Constant, LibraryObject, Unknown, Value
 from shapefix.library.datasets.objects import (
     DATASET,
     DICT,

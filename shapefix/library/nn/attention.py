@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import NONE, LibraryObject, TupleValue, Unknown, Value
+from shapefix.interpreter.values import NONE, LibraryObject, Unknown, Value
 from shapefix.library.nn.layers import computed_dtype, layer, result
 from shapefix.library.nn.module import call_module
 from shapefix.library.signatures import Given

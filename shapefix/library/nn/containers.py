@@ -9,23 +9,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from shapefix.interpreter.calls import Arguments, Call, call_value
+from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.joins import join
 from shapefix.interpreter.subscripts import item
 from shapefix.interpreter.tensor_values import TensorValue, as_tensor
-from shapefix.interpreter.values import (
-    NONE,
-    Constant,
-    DictValue,
-    LibraryObject,
-    ListValue,
-    Slice,
-    TupleValue,
-    Unknown,
-    Value,
-    elements,
-    integer,
-)
+from shapefix.interpreter.values import NONE, Constant, LibraryObject, Slice, Unknown, Value, integer
 from shapefix.library.nn.layers import fields_of
 from shapefix.library.nn.module import MODULE
 from shapefix.library.registry import declare, function, method

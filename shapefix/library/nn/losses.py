@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 from shapefix.interpreter.batch_events import TokensCompared
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.joins import MASK
 from shapefix.interpreter.tensor_values import TensorValue, tensor_row
-from shapefix.interpreter.values import TupleValue, Value
+from shapefix.interpreter.values import Value
 from shapefix.library.nn.layers import functional, layer, result
 from shapefix.library.signatures import Given
 from shapefix.tensors import results

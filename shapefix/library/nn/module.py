@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shapefix.interpreter.calls import Call, call_method
+from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
 from shapefix.interpreter.tensor_values import Step, TensorValue
 from shapefix.interpreter.values import (
     FALSE,
     NONE,
     TRUE,
     Constant,
-    DictValue,
     InstanceValue,
     LibraryObject,
-    ListValue,
     Reference,
-    TupleValue,
     Unknown,
     Value,
 )

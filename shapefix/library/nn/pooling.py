@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import TupleValue, elements
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Constant, Number, TupleValue, Unknown, Value, elements
+from shapefix.interpreter.values import Constant, Number, Unknown, Value
 from shapefix.library.nn.convolution import of_fresh_lengths
 from shapefix.library.nn.layers import functional, layer, result
 from shapefix.library.signatures import Given

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import LibraryObject, TupleValue, Unknown, Value
+from shapefix.interpreter.values import LibraryObject, Unknown, Value
 from shapefix.library.nn.layers import functional, layer, result
 from shapefix.library.registry import declare, method
 from shapefix.library.signatures import Given

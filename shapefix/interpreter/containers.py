@@ -1,0 +1,151 @@
+"""Tuples, lists and dictionaries: what is in them, and what the items of a list range over."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from shapefix.interpreter.values import Unknown, Value
+from shapefix.tensors.sizes import Size
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from shapefix.interpreter.modules import Place
+
+
+class TupleValue(Value):
+    """A tuple of known length; names where it is a named tuple or a model's output."""
+
+    __slots__ = ("items", "names")
+
+    def __init__(self, items: tuple[Value, ...], names: tuple[str, ...] = ()) -> None:
+        self.items = items
+        self.names = names
+
+
+class Axis:
+    """What the items of a list range over: the samples of a batch, the rows of a tokenizer's call.
+
+    A size that differs from item to item is a `Varying` symbol of this axis. totals and longest are the sums
+    and the maxima over all items of such sizes, so that the same size gives the same sum.
+    """
+
+    __slots__ = ("longest", "totals")
+
+    def __init__(self) -> None:
+        self.totals: dict[Size, Size] = {}
+        self.longest: dict[Size, Size] = {}
+
+
+NO_AXES: frozenset[Axis] = frozenset()
+
+
+class Contents:
+    """What is in a list: its items, or where these are not known one by one, what any of them is like.
+
+    length is the number of items, None where it is not known; axes are what the items range over.
+    """
+
+    __slots__ = ("axes", "element", "items", "length")
+
+    def __init__(
+        self,
+        items: tuple[Value, ...] | None,
+        element: Value | None = None,
+        length: Size | None = None,
+        axes: frozenset[Axis] = NO_AXES,
+    ) -> None:
+        self.items = items
+        self.element = element
+        self.length = length if items is None else Size.of(len(items))
+        self.axes = axes
+
+
+CONTENTS = "contents"
+
+
+class ListValue(Value):
+    """A list, or any other iterable; fields holds its Contents, under the one key CONTENTS."""
+
+    __slots__ = ("fields",)
+
+    def __init__(
+        self,
+        items: tuple[Value, ...] | None,
+        element: Value | None = None,
+        length: Size | None = None,
+        axes: frozenset[Axis] = NO_AXES,
+    ) -> None:
+        self.fields: dict[str, Any] = {CONTENTS: Contents(items, element, length, axes)}
+
+    @classmethod
+    def of(cls, contents: Contents) -> Self:
+        """A new list of these contents."""
+        return cls(contents.items, contents.element, contents.length, contents.axes)
+
+    @property
+    def contents(self) -> Contents:
+        contents: Contents = self.fields[CONTENTS]
+        return contents
+
+    @property
+    def items(self) -> tuple[Value, ...] | None:
+        return self.contents.items
+
+    @property
+    def element(self) -> Value | None:
+        return self.contents.element
+
+    @property
+    def length(self) -> Size | None:
+        """The number of items, None where it is not known."""
+        return self.contents.length
+
+    @property
+    def axes(self) -> frozenset[Axis]:
+        return self.contents.axes
+
+
+class TextTuple(ListValue):
+    """The texts of samples that are tuples or lists, which come out as a tuple of unknown length."""
+
+    __slots__ = ()
+
+
+class DictValue(Value):
+    """A dictionary with constant keys; closed is False where it may hold further keys.
+
+    fields: one entry for each known key. kind is the class that it is an object of, for what has more methods
+    than a dict. absent tells what reading a key gives that is not known to be there, the same each time;
+    written are the places where keys were set last.
+    """
+
+    __slots__ = ("absent", "closed", "fields", "kind", "written")
+
+    def __init__(
+        self,
+        fields: dict[Any, Value],
+        closed: bool = True,
+        kind: str = "builtins.dict",
+        absent: Callable[[Any], Value] | None = None,
+        written: Mapping[Any, Place] | None = None,
+    ) -> None:
+        self.fields = fields
+        self.closed = closed
+        self.kind = kind
+        self.absent = absent
+        self.written: dict[Any, Place] = dict(written or {})
+
+    def read(self, key: object) -> Value:
+        """What stands under a key."""
+        found = self.fields.get(key)
+        if found is None:
+            found = self.absent(key) if self.absent is not None and not self.closed else Unknown()
+        return found
+
+
+def elements(value: Value | None) -> tuple[Value, ...] | None:
+    """The items of a tuple or list of known length."""
+    if isinstance(value, (TupleValue, ListValue)):
+        return value.items
+    return None
