@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import libcst as cst
 
 from shapefix.checks import rewrites
-from shapefix.checks.collation import is_single
 from shapefix.checks.evidence import calls
 from shapefix.checks.layout import short
 from shapefix.checks.registry import Rule, rule
@@ -81,12 +80,12 @@ def _collated(event: Collated) -> tuple[Cut, Stacker] | None:
         where, name = collator.place or where, collator.kind.rpartition(".")[2]
     elif isinstance(collator, Reference):
         name = collator.name.rpartition(".")[2]
-    elif collator is not None or is_single(event):
+    elif collator is not None or event.single:
         return None
     elif event.tokenizer is not None:
         name = "DataCollatorWithPadding"
     pads_inputs = name in _PAD_INPUTS_ONLY
-    if is_single(event) or not (pads_inputs or collator is None or name in _PAD_NOTHING):
+    if event.single or not (pads_inputs or collator is None or name in _PAD_NOTHING):
         return None
     for key, cell in _columns(event.sample):
         cut = _cut(row_sizes(cell))

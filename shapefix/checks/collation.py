@@ -38,7 +38,7 @@ _CONDITION = "two rows of a batch differ in length"
 def ragged_labels(event: Collated, run: Run, this: Rule) -> Iterator[Diagnostic]:
     kind = _padding_kind(event)
     sample = event.sample
-    if kind is None or not isinstance(sample, DictValue) or is_single(event):
+    if kind is None or not isinstance(sample, DictValue) or event.single:
         return
     for key in _LABELS:
         row = sample.fields.get(key)
@@ -75,7 +75,7 @@ def ragged_labels(event: Collated, run: Run, this: Rule) -> Iterator[Diagnostic]
 )
 def ragged_default_collation(event: Collated, run: Run, this: Rule) -> Iterator[Diagnostic]:
     default = _default_text(event)
-    if default is None or is_single(event):
+    if default is None or event.single:
         return
     for key, row in _columns(event.sample):
         made = _origin(row)
@@ -104,7 +104,7 @@ def ragged_default_collation(event: Collated, run: Run, this: Rule) -> Iterator[
 def labels_fail(event: Collated) -> bool:
     """Whether SF301 is reported for the column `labels`."""
     sample = event.sample
-    if _padding_kind(event) is None or not isinstance(sample, DictValue) or is_single(event):
+    if _padding_kind(event) is None or not isinstance(sample, DictValue) or event.single:
         return False
     return _origin(sample.fields.get("labels")) is not None
 
@@ -124,20 +124,6 @@ def _origin(row: Value | None) -> Origin | None:
     symbol = differs(row)
     made = symbol.source if symbol is not None else None
     return made if isinstance(made, Origin) and made.what != PADDED_IN_MAP else None
-
-
-def is_single(event: Collated) -> bool:
-    """Whether batches are known to hold one sample."""
-    if event.single:
-        return True
-    node = event.place.node
-    size = None
-    if isinstance(node, cst.Call) and event.consumer == "torch.utils.data.DataLoader":
-        given = rewrites.argument(node, 1, "batch_size")
-        if given is None:
-            return rewrites.argument(node, 4, "batch_sampler") is None
-        size = given.value.value if isinstance(given.value, cst.Integer) else None
-    return size == "1"
 
 
 def _padding_kind(event: Collated) -> str | None:

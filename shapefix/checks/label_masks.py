@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import libcst as cst
 
 from shapefix.checks import rewrites, seq2seq
-from shapefix.checks.collation import is_single
 from shapefix.checks.evidence import calls
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.run import Run
@@ -38,7 +37,7 @@ def masked_labels_overwritten(event: Collated, run: Run, this: Rule) -> Iterator
         return
     if not isinstance(sample, DictValue) or "labels" not in sample.fields:
         return
-    if differs(sample.fields["labels"]) is not None and not is_single(event):
+    if differs(sample.fields["labels"]) is not None and not event.single:
         # The collator raises.
         return
     place = collator.place or event.place

@@ -80,7 +80,7 @@ class Collated(Event):
     consumer is its class. sample is what one of the samples is like. collator is the object or function that
     puts them together, None for the default of the consumer; tokenizer is what a trainer was given, None
     where it got none. batch is what came out, Unknown where a library's collator raises. loss is
-    what a trainer's model does with it, as in ModelCalled; single tells that it takes one sample at a time.
+    what a trainer's model does with it, as in ModelCalled; single tells that batches hold one sample.
     """
 
     consumer: str

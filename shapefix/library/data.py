@@ -151,9 +151,17 @@ def make_loader(call: Call) -> Value:
     loader = LibraryObject(LOADER, settings, call.place, dict(settings))
     made = _batch(call, loader)
     if made is not None:
-        call.ev.emit(
-            Collated(call.place, call.ev.calls, LOADER, made.sample, made.collator, None, made.batch)
+        event = Collated(
+            call.place,
+            call.ev.calls,
+            LOADER,
+            made.sample,
+            made.collator,
+            None,
+            made.batch,
+            single=made.single,
         )
+        call.ev.emit(event)
     return loader
 
 
@@ -174,11 +182,15 @@ def batches(call: Call) -> Value:
 
 @dataclass(frozen=True, eq=False)
 class _Made:
-    """A batch, one of the samples that it was made of, and what put them together: None for torch itself."""
+    """A batch, one of the samples that it was made of, and what put them together: None for torch itself.
+
+    single tells that batches hold one sample.
+    """
 
     sample: Value
     collator: Value | None
     batch: Value
+    single: bool
 
 
 def _batch(call: Call, loader: LibraryObject | InstanceValue) -> _Made | None:
@@ -192,13 +204,14 @@ def _batch(call: Call, loader: LibraryObject | InstanceValue) -> _Made | None:
     since = now()
     one = sample(call, dataset)
     features, one = gathered(one, size if size is not None else Size.symbol("batch_size"), since)
+    single = size is not None and size.value == 1
     if is_callable(collator):
-        return _Made(one, collator, collate_by(call, collator, features))
+        return _Made(one, collator, collate_by(call, collator, features), single)
     if not (isinstance(collator, Constant) and collator.value is None):
         return None
     if size is None:
-        return _Made(one, Unknown(), one)
-    return _Made(one, None, default_collate(call, one, size))
+        return _Made(one, Unknown(), one, single)
+    return _Made(one, None, default_collate(call, one, size), single)
 
 
 def _batch_size(fields: dict[str, Value], name: str) -> Size | None:
