@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import libcst as cst
@@ -9,6 +10,7 @@ import libcst as cst
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import LibraryObject, Value
+from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import Layout
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.verdicts import Verdict
@@ -106,3 +108,31 @@ class Viewed(Event):
     undecided: bool
     stated: int
     free: bool = False
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Operand:
+    """A tensor that an operation was handed: the name of its parameter, and its layout at that moment."""
+
+    name: str
+    tensor: TensorValue
+    layout: Layout | None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Refused(Event):
+    """torch raises at this place: the sizes of the operands do not fit, whatever the symbols in them are.
+
+    function is the qualified name of the operation, or of the layer's class; layer is the object that was
+    called, None for a function. settings are its arguments by name, where the operation has a signature.
+    error says why. within is the function being run; undecided tells whether the place stands in a branch
+    of it that may never be taken.
+    """
+
+    function: str
+    layer: Value | None
+    settings: Mapping[str, Value]
+    operands: tuple[Operand, ...]
+    error: ShapeError
+    within: cst.CSTNode | None
+    undecided: bool

@@ -21,10 +21,12 @@ START = Size.of(0)
 class Step:
     """One operation in the life of a tensor's layout, and the one before it.
 
-    function is the function that was being run, None at the top level of a file.
+    function is the function that was being run, None at the top level of a file. before is the step whose
+    layout was taken over; source is the last one of the tensor that this one was computed from, and maker the
+    layer that did it.
     """
 
-    __slots__ = ("before", "function", "layout", "place", "verb")
+    __slots__ = ("before", "function", "layout", "maker", "place", "source", "verb")
 
     def __init__(
         self,
@@ -39,6 +41,8 @@ class Step:
         self.layout = layout
         self.before = before
         self.function = function
+        self.source = before
+        self.maker: Value | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from shapefix.interpreter.axes import varying
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, TupleValue, elements
-from shapefix.interpreter.tensor_values import TensorValue, tensor_row
+from shapefix.interpreter.tensor_values import Shape, TensorValue, tensor_row
 from shapefix.interpreter.token_rows import row_of
 from shapefix.interpreter.values import Constant, Integer, Number, Unknown, Value, as_size
 from shapefix.library.registry import function, tensor_function, tensor_method
@@ -169,7 +169,7 @@ def legacy(call: Call) -> Value:
         call.name.rpartition(".")[2], "float32"
     )
     given = call.arguments.positional
-    if given and all(is_number(value) for value in given):
+    if len(given) > 1 or call.arguments.open or (given and isinstance(given[0], (Integer, Constant, Shape))):
         return contiguous_result(call, sizes_from(call), "created", dtype=dtype)
     note_rows(call, call.value(0))
     if given and len(given) == 1:

@@ -14,6 +14,7 @@ from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import TensorValue, as_tensor
 from shapefix.interpreter.values import Constant, LibraryObject, Value, as_size
 from shapefix.library.nn.module import MODULE
+from shapefix.library.refusals import by_position, refuse
 from shapefix.library.registry import declare, function, method
 from shapefix.library.tensors import as_result, as_view, ranked
 from shapefix.tensors import dims, results, views
@@ -123,7 +124,8 @@ def _applied(
             named[axis] = Size.of(int(axis))
     try:
         return _followed(call, tensor, parsed, named, operation)
-    except ShapeError:
+    except ShapeError as error:
+        refuse(call, error, {"tensor": tensor}, function=f"einops.{operation}")
         return TensorValue(dtype=tensor.dtype)
 
 
@@ -211,6 +213,7 @@ def einsum(call: Call) -> Value:
     text = re.sub(r"[A-Za-z_]\w*", letter, equation.value)
     try:
         layout = results.einsum(text, layouts)
-    except ShapeError:
+    except ShapeError as error:
+        refuse(call, error, by_position(call))
         return TensorValue()
     return as_result(call, layout, "multiplied")

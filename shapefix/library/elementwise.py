@@ -6,6 +6,7 @@ from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import TensorValue, as_tensor
 from shapefix.interpreter.values import Unknown, Value
 from shapefix.library.held_rows import masked_row
+from shapefix.library.refusals import refuse, trace
 from shapefix.library.registry import METHODS, TENSOR, function, operation, tensor_function, tensor_method
 from shapefix.library.tensors import as_result, contiguous_result, flag, is_number
 from shapefix.library.writes import overwritten
@@ -57,10 +58,12 @@ def result_of(call: Call, operands: list[Value | None], name: str) -> TensorValu
         return result
     try:
         layout = elementwise(*known)
-    except ShapeError:
+    except ShapeError as error:
+        refuse(call, error, {str(n): tensor for n, tensor in enumerate(tensors)})
         return TensorValue(dtype=dtype)
     before = next((tensor.origin for tensor in tensors if tensor.layout == layout), None)
-    return as_result(call, layout, name, dtype=dtype, device=first.device, before=before)
+    made = as_result(call, layout, name, dtype=dtype, device=first.device, before=before)
+    return trace(call, made, first)
 
 
 def _is_certain(value: Unknown) -> bool:

@@ -12,6 +12,7 @@ from shapefix.interpreter.tensor_values import TensorValue, as_tensor
 from shapefix.interpreter.values import Constant, Unknown, Value, as_size
 from shapefix.library.elementwise import result_of
 from shapefix.library.held_rows import rolled
+from shapefix.library.refusals import refuse, trace
 from shapefix.library.registry import function, operation, tensor_method
 from shapefix.library.rows import note_rows
 from shapefix.library.tensors import as_result, contiguous_result, number, numbers, sizes_from
@@ -52,9 +53,14 @@ def cat(call: Call) -> Value:
             sizes[dim] = Size.symbol("joined")
             # With one tensor's layout known, the others' memory format is not.
             layout = contiguous(sizes) if len(sizes) != 4 else None
-    except (ShapeError, IndexError):
+    except ShapeError as error:
+        refuse(call, error, {"tensors": ListValue(tuple(parts))})
         return TensorValue()
-    return as_result(call, layout, "joined", dtype=_dtype(parts), device=parts[0].device)
+    except IndexError:
+        return TensorValue()
+    return trace(
+        call, as_result(call, layout, "joined", dtype=_dtype(parts), device=parts[0].device), parts[0]
+    )
 
 
 @function("torch.stack")
@@ -74,9 +80,12 @@ def stack(call: Call) -> Value:
             sizes = list(layouts[0].sizes)
             sizes.insert(dim if dim >= 0 else dim + len(sizes) + 1, _count(call))
             layout = contiguous(sizes)
-    except ShapeError:
+    except ShapeError as error:
+        refuse(call, error, {"tensors": ListValue(tuple(parts))})
         return TensorValue()
-    return as_result(call, layout, "stacked", dtype=_dtype(parts), device=parts[0].device)
+    return trace(
+        call, as_result(call, layout, "stacked", dtype=_dtype(parts), device=parts[0].device), parts[0]
+    )
 
 
 def _count(call: Call) -> Size:

@@ -6,6 +6,7 @@ from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import elements
 from shapefix.interpreter.tensor_values import TensorValue, as_tensor
 from shapefix.interpreter.values import Constant, Value
+from shapefix.library.refusals import by_position, refuse, trace
 from shapefix.library.registry import function, operation
 from shapefix.library.tensors import as_result
 from shapefix.tensors import results
@@ -35,8 +36,9 @@ def matmul_operator(call: Call) -> Value:
     if left is None or right is None:
         return TensorValue()
     try:
-        return product_of(call, left, right)
-    except ShapeError:
+        return trace(call, product_of(call, left, right), left)
+    except ShapeError as error:
+        refuse(call, error, by_position(call))
         return TensorValue()
 
 
@@ -72,7 +74,8 @@ def einsum(call: Call) -> Value:
         return TensorValue()
     try:
         layout = results.einsum(equation.value, layouts)
-    except ShapeError:
+    except ShapeError as error:
+        refuse(call, error, by_position(call))
         return TensorValue()
     first = tensors[0]
     dtype = (
@@ -96,6 +99,7 @@ def attention(call: Call) -> Value:
         return as_result(call, layout, "attended", dtype=query.dtype, device=query.device)
     try:
         layout = results.scaled_dot_product_attention(query.layout, key.layout, value.layout)
-    except ShapeError:
+    except ShapeError as error:
+        refuse(call, error, {"query": query, "key": key, "value": value})
         return TensorValue()
     return as_result(call, layout, "attended", dtype=query.dtype, device=query.device)

@@ -11,6 +11,7 @@ from shapefix.interpreter.calls import Arguments, Call
 from shapefix.interpreter.events import InPlaceWrite
 from shapefix.interpreter.tensor_values import TensorValue, as_tensor
 from shapefix.interpreter.values import Value
+from shapefix.library.refusals import by_position, refuse, trace
 from shapefix.tensors.bounds import at_least, same
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import Layout
@@ -101,11 +102,18 @@ def _method(handler: TensorHandler) -> Handler:
         tensor = as_tensor(call.receiver)
         if tensor is None:
             return TensorValue()
+        call.arguments = _with_dim(call.arguments)
         try:
-            return handler(call, tensor)
-        except (ShapeError, IndexError):
-            # torch would raise; what the result would be is nobody's concern.
-            return TensorValue()
+            made = trace(call, handler(call, tensor), tensor)
+            if not tensor.certain and isinstance(made, TensorValue):
+                made.certain = False
+            return made
+        except ShapeError as error:
+            refuse(call, error, by_position(call))
+        except IndexError:
+            pass
+        # torch would raise; what the result would be is nobody's concern.
+        return TensorValue()
 
     return call_method
 
@@ -113,7 +121,7 @@ def _method(handler: TensorHandler) -> Handler:
 def _free(handler: TensorHandler) -> Handler:
     @wraps(handler)
     def call_function(call: Call) -> Value:
-        given = call.arguments
+        given = _with_dim(call.arguments)
         if given.positional:
             subject, rest = given.positional[0], Arguments(given.positional[1:], given.keywords, given.open)
         elif "input" in given.keywords:
@@ -124,15 +132,29 @@ def _free(handler: TensorHandler) -> Handler:
         tensor = as_tensor(subject)
         if tensor is None:
             return TensorValue()
+        tensor.certain = True
         out = given.keywords.get("out")
         if isinstance(out, TensorValue):
             return _written_out(call, out)
         try:
-            return handler(Call(call.ev, call.name, call.place, rest, subject), tensor)
-        except (ShapeError, IndexError):
-            return TensorValue()
+            made = handler(Call(call.ev, call.name, call.place, rest, subject), tensor)
+            return trace(call, made, tensor)
+        except ShapeError as error:
+            refuse(call, error, by_position(call))
+        except IndexError:
+            pass
+        return TensorValue()
 
     return call_function
+
+
+def _with_dim(given: Arguments) -> Arguments:
+    """The arguments with numpy's names for dimensions replaced by torch's, which knows both."""
+    if "axis" not in given.keywords and "axes" not in given.keywords and "keepdims" not in given.keywords:
+        return given
+    names = {"axis": "dim", "axes": "dims", "keepdims": "keepdim"}
+    keywords = {names.get(name, name): value for name, value in given.keywords.items()}
+    return Arguments(given.positional, keywords, given.open, given.starred, given.unpacked)
 
 
 def _written_out(call: Call, out: TensorValue) -> Value:

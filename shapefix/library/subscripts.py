@@ -7,6 +7,7 @@ from shapefix.interpreter.containers import ListValue, TupleValue, elements
 from shapefix.interpreter.tensor_values import TensorValue, as_tensor
 from shapefix.interpreter.values import Constant, Integer, Slice, Unknown, Value
 from shapefix.library.held_rows import sliced
+from shapefix.library.refusals import refuse
 from shapefix.library.registry import function
 from shapefix.library.tensors import as_result, as_view, ranked, size_name
 from shapefix.tensors import indexing
@@ -36,7 +37,9 @@ def getitem(call: Call) -> Value:
         return _unknown(call, tensor, index, verb, advanced)
     try:
         found = indexing.index(layout, specs)
-    except ShapeError:
+    except ShapeError as error:
+        if is_known:
+            refuse(call, error, {"self": tensor})
         return TensorValue(dtype=tensor.dtype, device=tensor.device)
     if advanced:
         return as_result(call, found, "indexed", dtype=tensor.dtype, device=tensor.device)

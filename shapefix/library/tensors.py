@@ -37,6 +37,7 @@ def as_view(call: Call, tensor: TensorValue, layout: Layout | None, verb: str) -
         storage=tensor.storage,
         origin=Step(call.place, verb, layout, tensor.origin, call.ev.function),
         views=tensor.views,
+        certain=tensor.certain,
     )
 
 

@@ -23,6 +23,7 @@ from shapefix.library.tensors import (
     sizes_from,
 )
 from shapefix.tensors import dims, indexing, views
+from shapefix.tensors.errors import WrongNumberOfElements
 from shapefix.tensors.layout import Layout, contiguous, is_contiguous, unknown_strides
 from shapefix.tensors.polynomials import ONE, Size
 from shapefix.tensors.views import Illegal, Legal, Unknown, WrongNumel
@@ -65,11 +66,15 @@ def _viewed_as(call: Call, tensor: TensorValue, method: str, target: list[Size])
         return result
     verdict = views.view(tensor.layout, sizes, minus_one)
     if isinstance(verdict, WrongNumel):
-        return TensorValue(dtype=tensor.dtype)
+        raise WrongNumberOfElements(_no_view(method, verdict), verdict.has, target)
     result = as_view(call, tensor, verdict.layout, "viewed")
     result.views = (*tensor.views, call.place.node)
     _emit(call, method, tensor, tensor.layout, verdict, result, stated)
     return result
+
+
+def _no_view(method: str, verdict: WrongNumel) -> str:
+    return f"{method} of {verdict.has} elements as {verdict.wants}"
 
 
 def _emit(
@@ -143,7 +148,7 @@ def _reshaped_as(call: Call, tensor: TensorValue, method: str, target: list[Size
         return _of_unknown_rank(call, tensor, sizes, minus_one, "reshaped")
     verdict = views.view(tensor.layout, sizes, minus_one)
     if isinstance(verdict, WrongNumel):
-        return TensorValue(dtype=tensor.dtype)
+        raise WrongNumberOfElements(_no_view(method, verdict), verdict.has, target)
     if isinstance(verdict, Legal):
         result = as_view(call, tensor, verdict.layout, "reshaped")
     else:
@@ -177,8 +182,9 @@ def unflatten(call: Call, tensor: TensorValue) -> Value:
         return as_view(call, tensor, None, "unflattened")
     target, minus_one = views.target_of(sizes)
     verdict = views.unflatten(tensor.layout, dim, target, minus_one)
-    layout = None if isinstance(verdict, WrongNumel) else verdict.layout
-    return as_view(call, tensor, layout, "unflattened")
+    if isinstance(verdict, WrongNumel):
+        raise WrongNumberOfElements(_no_view("unflatten", verdict), verdict.has, target)
+    return as_view(call, tensor, verdict.layout, "unflattened")
 
 
 @operation("transpose", "swapaxes", "swapdims")

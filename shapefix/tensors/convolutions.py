@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from shapefix.tensors.bounds import at_least, same
 from shapefix.tensors.dims import unsqueeze
-from shapefix.tensors.errors import ShapeError
+from shapefix.tensors.errors import ShapeError, SizeMismatch, WrongRank
 from shapefix.tensors.layout import (
     Layout,
     channels_last,
@@ -146,10 +146,16 @@ def each(numbers: Numbers, rank: int) -> tuple[Size, ...]:
 
 def _check(layout: Layout, rank: int, in_channels: Number | None) -> None:
     if layout.rank not in (rank + 1, rank + 2):
-        raise ShapeError(f"expected a {rank + 1}D or {rank + 2}D input, got {layout.rank}D")
+        message = f"expected a {rank + 1}D or {rank + 2}D input, got {layout.rank}D"
+        raise WrongRank(message, layout.rank, (rank + 1, rank + 2))
     channels = layout.sizes[-rank - 1]
     if in_channels is not None and same(channels, in_channels) is False:
-        raise ShapeError(f"expected input to have {in_channels} channels, but got {channels}")
+        raise SizeMismatch(
+            f"expected input to have {in_channels} channels, but got {channels}",
+            channels,
+            Size.of(in_channels),
+            layout.rank - rank - 1,
+        )
 
 
 def _window(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shapefix.tensors.bounds import at_least, same
-from shapefix.tensors.errors import ShapeError
+from shapefix.tensors.errors import ShapeError, SizeMismatch, WrongRank
 from shapefix.tensors.layout import (
     Layout,
     contiguous,
@@ -56,8 +56,10 @@ def permute(layout: Layout, dims: Sequence[int]) -> Layout:
     Raises ShapeError where dims is not a permutation of all dimensions.
     """
     if len(dims) != layout.rank:
-        raise ShapeError(
-            f"permute: the tensor has {layout.rank} dimensions, and the desired ordering names {len(dims)}"
+        raise WrongRank(
+            f"permute: the tensor has {layout.rank} dimensions, and the desired ordering names {len(dims)}",
+            layout.rank,
+            (len(dims),),
         )
     order = [dimension(dim, layout.rank) for dim in dims]
     if len(set(order)) != len(order):
@@ -158,8 +160,11 @@ def _stretched(have: Size, stride: Size, want: Size, place: int) -> Size:
         return ZERO
     if at_least(have, 2):
         if fits is False:
-            raise ShapeError(
-                f"the expanded size of the tensor ({want}) must match the existing size ({have})"
+            raise SizeMismatch(
+                f"the expanded size of the tensor ({want}) must match the existing size ({have})",
+                have,
+                want,
+                place,
             )
         return stride
     # Stretched if the size is 1, kept if not: the stride is 0 or what it was.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shapefix.tensors.bounds import assuming, at_least, same
-from shapefix.tensors.errors import ShapeError
+from shapefix.tensors.errors import SizeMismatch
 from shapefix.tensors.layout import Layout, contiguous, is_contiguous, permuted_dense, unknown_strides
 from shapefix.tensors.polynomials import ONE, ZERO, Size
 from shapefix.tensors.quotients import maximum
@@ -39,9 +39,14 @@ def _broadcast_size(one: Size, two: Size, dim: int) -> Size:
         return two
     if at_least(one, 2):
         if two.value == 0 or (at_least(two, 2) and same(one, two) is False):
-            raise ShapeError(
+            raise SizeMismatch(
                 f"The size of tensor a ({one}) must match the size of tensor b ({two}) "
-                f"at non-singleton dimension {dim}"
+                f"at non-singleton dimension {dim}",
+                one,
+                two,
+                dim,
+                other=1,
+                other_dim=dim,
             )
         return one
     if at_least(two, 2):

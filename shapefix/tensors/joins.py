@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from shapefix.tensors.bounds import at_least, same
 from shapefix.tensors.dims import unsqueeze
-from shapefix.tensors.errors import ShapeError
+from shapefix.tensors.errors import ShapeError, SizeMismatch, WrongRank
 from shapefix.tensors.iteration import broadcast_sizes
 from shapefix.tensors.layout import (
     Layout,
@@ -39,15 +39,23 @@ def cat(layouts: Sequence[Layout], dim: int = 0) -> Layout:
     dim = dimension(dim, first.rank)
     sizes = list(first.sizes)
     for part in parts[1:]:
+        operand = next(number for number, layout in enumerate(layouts) if layout is part)
         if part.rank != first.rank:
-            raise ShapeError(f"Tensors must have same number of dimensions: got {first.rank} and {part.rank}")
+            message = f"Tensors must have same number of dimensions: got {first.rank} and {part.rank}"
+            raise WrongRank(message, part.rank, (first.rank,), operand)
         for place, (have, want) in enumerate(zip(part.sizes, first.sizes, strict=True)):
             if place == dim:
                 sizes[dim] = sizes[dim] + have
             elif same(have, want) is False:
-                raise ShapeError(
+                raise SizeMismatch(
                     f"Sizes of tensors must match except in dimension {dim}: expected {want} but got "
-                    f"{have} in dimension {place}"
+                    f"{have} in dimension {place}",
+                    have,
+                    want,
+                    place,
+                    operand=operand,
+                    other=0,
+                    other_dim=place,
                 )
     return suggested(sizes, *layouts)
 
@@ -61,14 +69,16 @@ def stack(layouts: Sequence[Layout], dim: int = 0) -> Layout:
         raise ShapeError("stack expects a non-empty TensorList")
     first = layouts[0]
     dim = dimension(dim, first.rank + 1)
-    for layout in layouts[1:]:
-        if layout.rank != first.rank or any(
-            same(have, want) is False for have, want in zip(layout.sizes, first.sizes, strict=True)
-        ):
-            raise ShapeError(
-                f"stack expects each tensor to be equal size, but got {_shape(first)} at entry 0 and "
-                f"{_shape(layout)} at entry {layouts.index(layout)}"
-            )
+    for entry, layout in enumerate(layouts):
+        message = (
+            f"stack expects each tensor to be equal size, but got {_shape(first)} at entry 0 and "
+            f"{_shape(layout)} at entry {entry}"
+        )
+        if layout.rank != first.rank:
+            raise WrongRank(message, layout.rank, (first.rank,), entry)
+        for place, (have, want) in enumerate(zip(layout.sizes, first.sizes, strict=True)):
+            if same(have, want) is False:
+                raise SizeMismatch(message, have, want, place, operand=entry, other=0, other_dim=place)
     sizes = (*first.sizes[:dim], Size.of(len(layouts)), *first.sizes[dim:])
     if dim == first.rank:
         return cat([unsqueeze(layout, dim) for layout in layouts], dim)

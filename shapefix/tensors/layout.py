@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from shapefix.tensors.bounds import NO_BOUNDS, Bounds, at_least, same
-from shapefix.tensors.errors import ShapeError
+from shapefix.tensors.errors import NoSuchDimension, ShapeError
 from shapefix.tensors.polynomials import ONE, Size, product
 from shapefix.tensors.quotients import substitute as _substitute
 from shapefix.tensors.symbols import OpaqueStride, Symbol
@@ -49,7 +49,7 @@ def dimension(dim: int, rank: int) -> int:
     """
     limit = rank or 1
     if not -limit <= dim < limit:
-        raise ShapeError(
+        raise NoSuchDimension(
             f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})"
         )
     return dim + limit if dim < 0 else dim

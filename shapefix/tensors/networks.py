@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shapefix.tensors.bounds import same
-from shapefix.tensors.errors import ShapeError
+from shapefix.tensors.errors import SizeMismatch, WrongRank
 from shapefix.tensors.layout import Layout, contiguous, permuted_dense, sizes_of, unknown_strides
 from shapefix.tensors.memory_format import suggested
 from shapefix.tensors.polynomials import Size
@@ -33,11 +33,15 @@ def rms_norm(layout: Layout, normalized: Sequence[int | Size]) -> Layout:
 
 def _check_normalized(layout: Layout, normalized: tuple[Size, ...]) -> None:
     last = layout.sizes[layout.rank - len(normalized) :] if len(normalized) <= layout.rank else ()
-    if len(last) < len(normalized) or any(same(a, b) is False for a, b in zip(last, normalized, strict=True)):
-        raise ShapeError(
-            f"normalized_shape is [{', '.join(map(str, normalized))}], "
-            f"but the input has sizes [{', '.join(map(str, layout.sizes))}]"
-        )
+    message = (
+        f"normalized_shape is [{', '.join(map(str, normalized))}], "
+        f"but the input has sizes [{', '.join(map(str, layout.sizes))}]"
+    )
+    if len(last) < len(normalized):
+        raise WrongRank(message, layout.rank, range(len(normalized), len(normalized) + 3))
+    for place, (have, want) in enumerate(zip(last, normalized, strict=True)):
+        if same(have, want) is False:
+            raise SizeMismatch(message, have, want, layout.rank - len(normalized) + place)
 
 
 def batch_norm(layout: Layout) -> Layout:
@@ -62,10 +66,13 @@ def recurrent(
     provably not features.
     """
     if layout.rank not in (2, 3):
-        raise ShapeError(f"expected a 2-D or 3-D input, got {layout.rank}-D")
+        raise WrongRank(f"expected a 2-D or 3-D input, got {layout.rank}-D", layout.rank, (2, 3))
     if features is not None and same(layout.sizes[-1], features) is False:
-        raise ShapeError(
-            f"input.size(-1) must be equal to input_size. Expected {features}, got {layout.sizes[-1]}"
+        raise SizeMismatch(
+            f"input.size(-1) must be equal to input_size. Expected {features}, got {layout.sizes[-1]}",
+            layout.sizes[-1],
+            Size.of(features),
+            layout.rank - 1,
         )
     directions = 2 if bidirectional else 1
     width = Size.of(hidden if projection is None else projection)
@@ -94,7 +101,11 @@ def multihead_attention(
     other than 2 and 3.
     """
     if query.rank not in (2, 3) or key.rank != query.rank:
-        raise ShapeError(f"query should be unbatched 2D or batched 3D tensor but received {query.rank}-D")
+        raise WrongRank(
+            f"query should be unbatched 2D or batched 3D tensor but received {query.rank}-D",
+            query.rank,
+            (2, 3),
+        )
     if query.rank == 2:
         pair: tuple[Size, ...] = (query.sizes[0], key.sizes[0])
         return contiguous(query.sizes), contiguous(pair if average else (heads, *pair))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shapefix.tensors.bounds import at_least, same
-from shapefix.tensors.errors import ShapeError
+from shapefix.tensors.errors import ShapeError, SizeMismatch, WrongRank
 from shapefix.tensors.iteration import broadcast_sizes
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
 from shapefix.tensors.polynomials import Size
@@ -17,14 +17,20 @@ def matmul(left: Layout, right: Layout) -> Layout:
     Raises ShapeError for rank 0, where the inner sizes provably differ, or the batches cannot broadcast.
     """
     if not left.rank or not right.rank:
-        raise ShapeError("both arguments to matmul need to be at least 1D")
+        scalar = 0 if not left.rank else 1
+        raise WrongRank("both arguments to matmul need to be at least 1D", 0, (1, 2, 3, 4), scalar)
     rows = left.sizes[-2:-1]
     columns = right.sizes[-1:] if right.rank > 1 else ()
     inner = right.sizes[-2] if right.rank > 1 else right.sizes[0]
     if same(left.sizes[-1], inner) is False:
-        raise ShapeError(
+        raise SizeMismatch(
             f"mat1 and mat2 shapes cannot be multiplied "
-            f"({_shape(left.sizes[-2:])} and {_shape(right.sizes[-2:])})"
+            f"({_shape(left.sizes[-2:])} and {_shape(right.sizes[-2:])})",
+            left.sizes[-1],
+            inner,
+            dim=left.rank - 1,
+            other=1,
+            other_dim=max(right.rank - 2, 0),
         )
     batch = broadcast_sizes(left.sizes[:-2], right.sizes[:-2])
     return contiguous((*batch, *rows, *columns))
@@ -40,12 +46,18 @@ def linear(layout: Layout, out_features: int | Size, in_features: int | Size | N
     Raises ShapeError for rank 0, or where the last size is provably not in_features.
     """
     if not layout.rank:
-        raise ShapeError("both arguments to linear need to be at least 1D")
-    if in_features is not None and same(layout.sizes[-1], in_features) is False:
-        raise ShapeError(
-            f"the input's last size is {layout.sizes[-1]}, and the layer takes {in_features} features"
-        )
+        raise WrongRank("both arguments to linear need to be at least 1D", 0, (1, 2, 3, 4))
+    if in_features is not None:
+        check_size(layout.sizes[-1], in_features, dim=layout.rank - 1)
     return contiguous((*layout.sizes[:-1], out_features))
+
+
+def check_size(have: Size, want: int | Size, dim: int, operand: int = 0) -> None:
+    """Raises SizeMismatch where a size provably is not what a layer's setting asks for."""
+    if same(have, want) is False:
+        raise SizeMismatch(
+            f"expected size {want} in dimension {dim}, got {have}", have, Size.of(want), dim, operand
+        )
 
 
 def scaled_dot_product_attention(query: Layout, key: Layout, value: Layout) -> Layout:
@@ -57,11 +69,24 @@ def scaled_dot_product_attention(query: Layout, key: Layout, value: Layout) -> L
     if min(query.rank, key.rank, value.rank) < 2:
         raise ShapeError("scaled_dot_product_attention takes tensors of at least 2 dimensions")
     if same(query.sizes[-1], key.sizes[-1]) is False:
-        raise ShapeError(
-            f"the last size of query ({query.sizes[-1]}) differs from that of key ({key.sizes[-1]})"
+        raise SizeMismatch(
+            f"the last size of query ({query.sizes[-1]}) differs from that of key ({key.sizes[-1]})",
+            query.sizes[-1],
+            key.sizes[-1],
+            dim=query.rank - 1,
+            other=1,
+            other_dim=key.rank - 1,
         )
     if same(key.sizes[-2], value.sizes[-2]) is False:
-        raise ShapeError(f"key has {key.sizes[-2]} positions, value has {value.sizes[-2]}")
+        raise SizeMismatch(
+            f"key has {key.sizes[-2]} positions, value has {value.sizes[-2]}",
+            key.sizes[-2],
+            value.sizes[-2],
+            dim=key.rank - 2,
+            operand=1,
+            other=2,
+            other_dim=value.rank - 2,
+        )
     return unknown_strides((*query.sizes[:-1], value.sizes[-1]))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from shapefix.tensors.errors import ShapeError
+from shapefix.tensors.errors import ShapeError, WrongNumberOfElements
 from shapefix.tensors.layout import Layout, contiguous, dimension, is_contiguous, sizes_of, substitute
 from shapefix.tensors.legality import view
 from shapefix.tensors.overlap import unknown_part
@@ -51,7 +51,11 @@ def reshape(layout: Layout, target: Sequence[int | Size], minus_one: int | None 
     """
     verdict = view(layout, target, minus_one)
     if isinstance(verdict, WrongNumel):
-        raise ShapeError(f"shape {_shape(target, minus_one)} is invalid for input of size {verdict.has}")
+        raise WrongNumberOfElements(
+            f"shape {_shape(target, minus_one)} is invalid for input of size {verdict.has}",
+            verdict.has,
+            sizes_of(target),
+        )
     if isinstance(verdict, Illegal) and not _contiguous_either_way(layout, verdict):
         return unknown_part(verdict.layout.sizes, layout)
     return verdict.layout

@@ -12,6 +12,7 @@ from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import NONE, InstanceValue, LibraryObject, Unknown, Value
 from shapefix.library.nn.module import MODULE
+from shapefix.library.refusals import refuse, trace
 from shapefix.library.registry import FUNCTIONS, METHODS, declare, expanded_dim, method
 from shapefix.library.signatures import Given, bound
 from shapefix.library.tensors import as_result, copied_or_same
@@ -46,7 +47,7 @@ def layer(
             declare(name, base)
             FUNCTIONS[name] = _constructor(name, takes, holds or {})
             METHODS[name]["__init__"] = _initializer(takes, holds or {})
-            METHODS[name]["forward"] = _forward(handler, forward)
+            METHODS[name]["forward"] = _forward(handler, forward, name)
         return handler
 
     return register
@@ -147,26 +148,37 @@ def _initializer(takes: str, initial: Mapping[str, Value]) -> Callable[[Call], V
     return init
 
 
-def _forward(handler: Handler, signature: str) -> Callable[[Call], Value]:
+def _forward(handler: Handler, signature: str, name: str) -> Callable[[Call], Value]:
     def forward(call: Call) -> Value:
-        return _run(handler, call, {**fields_of(call.receiver), **bound(signature, call.arguments)})
+        given = bound(signature, call.arguments)
+        return _run(handler, call, fields_of(call.receiver), given, name, call.receiver)
 
     return forward
 
 
 def _function(handler: Handler, signature: str) -> Callable[[Call], Value]:
     def function(call: Call) -> Value:
-        return _run(handler, call, bound(signature, call.arguments))
+        return _run(handler, call, {}, bound(signature, call.arguments), call.name)
 
     return function
 
 
-def _run(handler: Handler, call: Call, values: dict[str, Value]) -> Value:
+def _run(
+    handler: Handler,
+    call: Call,
+    settings: Mapping[str, Value],
+    given: Mapping[str, Value],
+    name: str,
+    layer: Value | None = None,
+) -> Value:
+    values = {**settings, **given}
     try:
-        return handler(call, Given(values))
-    except ShapeError:
+        made = handler(call, Given(values))
+    except ShapeError as error:
+        refuse(call, error, given, function=name, layer=layer, settings=values)
         # torch would raise; what the result would be is nobody's concern.
         return TensorValue()
+    return trace(call, made, next(iter(given.values()), None), layer)
 
 
 def _parameter(name: str, switch: str, compute: WeightSizes) -> Callable[[Call], Value]:

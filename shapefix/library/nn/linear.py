@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value
 from shapefix.library.nn.layers import computed_dtype, functional, layer, result, weights
 from shapefix.library.rows import note_list
@@ -10,6 +11,8 @@ from shapefix.library.signatures import Given
 from shapefix.tensors import results
 from shapefix.tensors.iteration import broadcast_sizes
 from shapefix.tensors.layout import contiguous
+from shapefix.tensors.polynomials import Size
+from shapefix.tensors.products import check_size
 
 
 @layer("Identity", takes="*, _=None")
@@ -33,8 +36,17 @@ def linear(call: Call, given: Given) -> Value:
     layout = None
     if tensor is not None and tensor.layout is not None and features is not None:
         layout = results.linear(tensor.layout, features, expected)
+    elif tensor is not None and expected is not None:
+        last_size_is(tensor, expected)
     dtype = computed_dtype(tensor)
     return result(call, tensor, layout, "multiplied", dtype=dtype, is_contiguous=True, last=features)
+
+
+def last_size_is(tensor: TensorValue, expected: Size) -> None:
+    """Raises SizeMismatch where a tensor, be its rank unknown, provably has another last size."""
+    last = tensor.settled(-1)
+    if last is not None:
+        check_size(last, expected, dim=-1)
 
 
 @functional("linear", takes="input, weight, bias=None")

@@ -1,0 +1,80 @@
+"""Telling the checks what torch refuses, and where results come from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import elements
+from shapefix.interpreter.events import Operand, Refused
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import Unknown, Value
+from shapefix.tensors.errors import ShapeError
+
+Made = TypeVar("Made", bound=Value)
+
+
+def refuse(
+    call: Call,
+    error: ShapeError,
+    operands: Mapping[str, Value],
+    *,
+    function: str = "",
+    layer: Value | None = None,
+    settings: Mapping[str, Value] | None = None,
+) -> None:
+    """Tell the checks that torch raises here, for these values by the names of their parameters.
+
+    function is what raises, where that is not the call itself; layer and settings are as in Refused.
+    """
+    found = operands_in(operands)
+    if not all(operand.tensor.certain for operand in found):
+        # Arrays of numpy follow other rules.
+        return
+    event = Refused(
+        call.place,
+        call.ev.calls,
+        function or call.name,
+        layer,
+        settings or {},
+        tuple(found),
+        error,
+        call.ev.function,
+        call.ev.frame.undecided,
+    )
+    call.ev.emit(event)
+
+
+def operands_in(values: Mapping[str, Value]) -> list[Operand]:
+    """The tensors among values, those in lists and tuples too, in their order."""
+    found: list[Operand] = []
+    for name, value in values.items():
+        for part in elements(value) or (value,):
+            tensor = part.tensor if isinstance(part, Unknown) else part
+            if isinstance(tensor, TensorValue):
+                found.append(Operand(name, tensor, tensor.layout))
+    return found
+
+
+def by_position(call: Call) -> dict[str, Value]:
+    """The arguments of a call by position or by name; the receiver, if there is one, first."""
+    given: dict[str, Value] = {} if call.receiver is None else {"self": call.receiver}
+    given |= {str(position): value for position, value in enumerate(call.arguments.positional)}
+    return given | call.arguments.keywords
+
+
+def trace(call: Call, made: Made, source: Value | None, maker: Value | None = None) -> Made:
+    """Note in a result which tensor, and which layer, it comes from; gives the result back."""
+    for part in elements(made) or (made,):
+        if (
+            isinstance(part, TensorValue)
+            and part.origin is not None
+            and part.origin.place.node is call.place.node
+        ):
+            step = part.origin
+            if step.source is None and isinstance(source, TensorValue) and source.origin is not step:
+                step.source = source.origin
+            if step.maker is None:
+                step.maker = maker
+    return made
