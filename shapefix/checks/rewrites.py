@@ -120,3 +120,14 @@ def argument(call: cst.Call, position: int, name: str) -> cst.Arg | None:
 def argument_name(given: cst.Arg | None) -> str:
     """The plain name that is handed over, empty where it is something else."""
     return given.value.value if given is not None and isinstance(given.value, cst.Name) else ""
+
+
+def method_called(module: Module, node: cst.BaseExpression, method: str) -> Edit:
+    """The edit that calls a method of an expression: `x.flatten(1)`, `(a + b).flatten(1)`."""
+    span = module.span(node)
+    code = module.code(node)
+    is_primary = isinstance(node, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)) or node.lpar
+    if is_primary:
+        end = Span(span.path, span.end_row, span.end_column, span.end_row, span.end_column)
+        return Edit(end, f".{method}")
+    return Edit(span, f"({code}).{method}")

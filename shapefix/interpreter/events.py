@@ -124,14 +124,15 @@ class Refused(Event):
     """torch raises at this place: the sizes of the operands do not fit, whatever the symbols in them are.
 
     function is the qualified name of the operation, or of the layer's class; layer is the object that was
-    called, None for a function. settings are its arguments by name, where the operation has a signature.
-    error says why. within is the function being run; undecided tells whether the place stands in a branch
-    of it that may never be taken.
+    called, None for a function. settings are its arguments by name, where the operation has a signature, and
+    given the names of its parameters in their order. error says why. within is the function being run;
+    undecided tells whether the place stands in a branch of it that may never be taken.
     """
 
     function: str
     layer: Value | None
     settings: Mapping[str, Value]
+    given: tuple[str, ...]
     operands: tuple[Operand, ...]
     error: ShapeError
     within: cst.CSTNode | None

@@ -38,6 +38,7 @@ def refuse(
         function or call.name,
         layer,
         settings or {},
+        tuple(operands),
         tuple(found),
         error,
         call.ev.function,

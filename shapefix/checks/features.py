@@ -1,0 +1,157 @@
+"""SF501: a layer is handed another last size than its in_features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.checks import rewrites
+from shapefix.checks.evidence import calls
+from shapefix.checks.layout import short
+from shapefix.checks.operands import (
+    code_of,
+    is_unlikely,
+    layer_code,
+    made_at,
+    named,
+    product_text,
+    shown,
+    way,
+)
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.run import Run
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
+from shapefix.interpreter.events import Refused
+from shapefix.interpreter.values import LibraryObject, Value
+from shapefix.tensors.bounds import same
+from shapefix.tensors.errors import SizeMismatch
+from shapefix.tensors.polynomials import product
+
+FEATURES = {
+    "torch.nn.Linear": "in_features",
+    "torch.nn.modules.linear.NonDynamicallyQuantizableLinear": "in_features",
+    "torch.nn.Bilinear": "in1_features",
+    "torch.nn.RNN": "input_size",
+    "torch.nn.LSTM": "input_size",
+    "torch.nn.GRU": "input_size",
+    "torch.nn.RNNCell": "input_size",
+    "torch.nn.LSTMCell": "input_size",
+    "torch.nn.GRUCell": "input_size",
+}
+"""The setting of each layer that is the last size of what it takes: always the first of its constructor."""
+_MAKERS = frozenset({*FEATURES, "torch.nn.Embedding", "torch.nn.EmbeddingBag"})
+
+
+@rule(
+    "SF501",
+    "in-features",
+    Severity.ERROR,
+    "a layer is handed another last size than it was made for: RuntimeError",
+    Applicability.UNSAFE,
+    on=Refused,
+)
+def in_features(event: Refused, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    error = event.error
+    if event.function not in FEATURES or not isinstance(error, SizeMismatch) or is_unlikely(event):
+        return
+    if neighbour(event) is not None:
+        return
+    operand = event.operands[error.operand]
+    have, want = run.text(error.have), run.text(error.want)
+    layer = layer_code(event.layer) or FEATURES[event.function]
+    yield this.diagnostic(
+        event.place.span,
+        f"`{_called(event)}` receives {shown(operand, run)}: last size {have}, but `{layer}` takes {want}",
+        evidence=[
+            *calls(event),
+            *made_at(event.layer),
+            *way(operand.tensor, run),
+            Evidence(event.place.span, f"{named(event, error.operand)} ends in {have}, {want} is needed"),
+        ],
+        fixes=_fixes(event, error, run),
+    )
+
+
+def neighbour(event: Refused) -> LibraryObject | None:
+    """The layer before this one in the same Sequential, where the tensor comes from that."""
+    if not event.operands:
+        return None
+    origin = event.operands[0].tensor.origin
+    if origin is None or origin.place.node is not event.place.node:
+        return None
+    return origin.maker if isinstance(origin.maker, LibraryObject) else None
+
+
+def _called(event: Refused) -> str:
+    """What the code calls: `self.projection`."""
+    node = event.place.node
+    return short(event.place.module.code(node.func if isinstance(node, cst.Call) else node))
+
+
+def _fixes(event: Refused, error: SizeMismatch, run: Run) -> Iterator[Fix]:
+    node, layout = code_of(event, error.operand), event.operands[error.operand].layout
+    module = event.place.module
+    if node is not None and layout is not None and layout.rank > 1:
+        sizes = layout.sizes
+        if same(sizes[-2], error.want):
+            edit = rewrites.method_called(module, node, "transpose(-2, -1)")
+            yield Fix(
+                Applicability.UNSAFE, "swap the last two dimensions, as their sizes are swapped", (edit,)
+            )
+            return
+        for start in range(1, layout.rank - 1):
+            if same(product(sizes[start:]), error.want):
+                edit = rewrites.method_called(module, node, f"flatten({start})")
+                merged = product_text(sizes[start:], run)
+                yield Fix(
+                    Applicability.UNSAFE, f"flatten it first: {merged} = {run.text(error.want)}", (edit,)
+                )
+                return
+    have, want = error.have.value, error.want.value
+    if have is None or want is None:
+        return
+    source = _setter(event, error)
+    setting = FEATURES[event.function]
+    edit_ = setting_edit(event.layer, setting, have)
+    ways = [f"make the layer with {setting}={have}"]
+    if source is not None:
+        ways.append(f"let `{source}` give {want}")
+    elif have % want == 0 and layout is not None and layout.rank == 2:
+        ways.append(
+            f"if each row holds {have // want} steps of {want}, `.unflatten(-1, ({have // want}, {want}))`"
+        )
+    if len(ways) == 1 and edit_ is not None:
+        yield Fix(Applicability.UNSAFE, ways[0], (edit_,))
+    else:
+        yield Fix(Applicability.DISPLAY, ", or ".join(ways), () if edit_ is None else (edit_,))
+
+
+def _setter(event: Refused, error: SizeMismatch) -> str | None:
+    """The layer that gave the tensor its last size; None where no layer chose it."""
+    step = event.operands[error.operand].tensor.origin
+    while step is not None:
+        if (
+            step.layout is not None
+            and step.layout.rank
+            and same(step.layout.sizes[-1], error.have) is not True
+        ):
+            return None
+        if isinstance(step.maker, LibraryObject) and step.maker.kind in _MAKERS:
+            return layer_code(step.maker)
+        step = step.source
+    return None
+
+
+def setting_edit(layer: Value | None, setting: str, number: int, position: int = 0) -> Edit | None:
+    """The edit that makes a layer with another number; None where its number is not written there."""
+    if (
+        not isinstance(layer, LibraryObject)
+        or layer.place is None
+        or not isinstance(layer.place.node, cst.Call)
+    ):
+        return None
+    given = rewrites.argument(layer.place.node, position, setting)
+    if given is None or not isinstance(given.value, cst.Integer):
+        return None
+    return Edit(layer.place.module.span(given.value), str(number))
