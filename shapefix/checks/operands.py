@@ -46,6 +46,8 @@ def code_of(event: Refused, operand: int) -> cst.BaseExpression | None:
     if not isinstance(node, cst.Call) or operand >= len(event.operands):
         return None
     name = event.operands[operand].name
+    if isinstance(node, (cst.Tuple, cst.List)):
+        return None
     if name == "self":
         if not isinstance(node.func, cst.Attribute):
             return None

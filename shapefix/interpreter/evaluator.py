@@ -176,6 +176,8 @@ class Evaluator:
         self.bounded = 0
         """How many calls were not followed because a bound was hit."""
         self.muted = 0
+        self.batch_sizes = False
+        """Whether the size of a loader's batches, of which the last one is smaller, is one of the symbols."""
         self.asked: dict[int, Value] = {}
         """The values, by their ids, of which the code asks what they are, without a known answer."""
         self.handled: list[frozenset[str]] = []

@@ -13,6 +13,7 @@ from shapefix.interpreter.values import LibraryObject, Value
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import Layout
 from shapefix.tensors.polynomials import Size
+from shapefix.tensors.symbols import BatchSize
 from shapefix.tensors.verdicts import Verdict
 
 
@@ -137,3 +138,11 @@ class Refused(Event):
     error: ShapeError
     within: cst.CSTNode | None
     undecided: bool
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class RefusedForLastBatch(Event):
+    """torch raises at this place for the last batch of a loader only, which is smaller than the others."""
+
+    refused: Refused
+    batch: BatchSize

@@ -8,14 +8,14 @@ from shapefix.interpreter.calls import Arguments, call_library, call_method, cal
 from shapefix.interpreter.classes import member
 from shapefix.interpreter.containers import CONTENTS, Contents, DictValue, ListValue, elements
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.events import AttributeSet
+from shapefix.interpreter.events import AttributeSet, Operand, Refused
 from shapefix.interpreter.holders import note_mask
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.joins import join, join_contents, without_length
 from shapefix.interpreter.names import resolved, scope_of
 from shapefix.interpreter.refinement import name_size, refine_rank, target_name
 from shapefix.interpreter.subscripts import evaluate_index
-from shapefix.interpreter.tensor_values import Shape, TensorValue
+from shapefix.interpreter.tensor_values import Shape, Sizes, TensorValue
 from shapefix.interpreter.token_rows import from_the_start, put_together
 from shapefix.interpreter.values import (
     ClassValue,
@@ -29,6 +29,7 @@ from shapefix.interpreter.values import (
     Value,
     integer,
 )
+from shapefix.tensors.errors import WrongRank
 
 
 def bind(ev: Evaluator, target: cst.CSTNode, value: Value) -> None:
@@ -63,6 +64,8 @@ def _unpack(ev: Evaluator, target: cst.Tuple | cst.List, value: Value) -> None:
             name_size(ev, item, target_name(entry.value))
             bind(ev, entry.value, resolved(ev, item))
         return
+    if isinstance(value, Sizes) and not stars:
+        _refuse_unpacking(ev, target, value.tensor, len(value.items))
     if items is not None and len(stars) == 1 and len(items) >= len(entries) - 1:
         star = stars[0]
         behind = len(entries) - star - 1
@@ -82,6 +85,28 @@ def _unpack(ev: Evaluator, target: cst.Tuple | cst.List, value: Value) -> None:
             bind(ev, entry.value, value.item(position) if not stars else Unknown())
         else:
             bind(ev, entry.value, Unknown())
+
+
+def _refuse_unpacking(ev: Evaluator, target: cst.Tuple | cst.List, tensor: TensorValue, count: int) -> None:
+    """`B, T = x.shape` of a tensor of three dimensions."""
+    error = WrongRank(
+        f"{count} sizes are unpacked into {len(target.elements)} names", count, (len(target.elements),)
+    )
+    operand = Operand("self", tensor, tensor.layout)
+    ev.emit(
+        Refused(
+            ev.place(target),
+            ev.calls,
+            "unpacking",
+            None,
+            {},
+            ("self",),
+            (operand,),
+            error,
+            ev.function,
+            ev.frame.undecided,
+        )
+    )
 
 
 def _set_attribute(ev: Evaluator, owner: Value, name: str, value: Value, node: cst.CSTNode) -> None:

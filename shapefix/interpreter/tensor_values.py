@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.values import Unknown, Value
 from shapefix.tensors.layout import Layout
 from shapefix.tensors.sizes import Size, Symbol
@@ -170,6 +171,16 @@ class Shape(Value):
     __slots__ = ("tensor",)
 
     def __init__(self, tensor: TensorValue) -> None:
+        self.tensor = tensor
+
+
+class Sizes(TupleValue):
+    """`x.shape` of a tensor whose rank is known."""
+
+    __slots__ = ("tensor",)
+
+    def __init__(self, items: tuple[Value, ...], tensor: TensorValue) -> None:
+        super().__init__(items)
         self.tensor = tensor
 
 

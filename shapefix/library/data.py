@@ -32,6 +32,7 @@ from shapefix.interpreter.values import (
     as_size,
 )
 from shapefix.library.collators import collate_by, is_callable
+from shapefix.library.dataset_lengths import batch_size, length_of
 from shapefix.library.datasets.cells import fresh_row
 from shapefix.library.registry import declare, function, method
 from shapefix.library.samples import gathered, one_of
@@ -199,7 +200,7 @@ def _batch(call: Call, loader: LibraryObject | InstanceValue) -> _Made | None:
     dataset = fields.get("dataset")
     if dataset is None:
         return None
-    size = _batch_size(fields, _wanted_name(loader))
+    size = _batch_size(call, loader)
     collator = fields["collate_fn"]
     since = now()
     one = sample(call, dataset)
@@ -214,19 +215,24 @@ def _batch(call: Call, loader: LibraryObject | InstanceValue) -> _Made | None:
     return _Made(one, None, default_collate(call, one, size), single)
 
 
-def _batch_size(fields: dict[str, Value], name: str) -> Size | None:
+def _batch_size(call: Call, loader: LibraryObject | InstanceValue) -> Size | None:
     """The size of a batch, its last one perhaps smaller; None where samples come out one by one."""
+    fields, name = loader.fields, _wanted_name(loader)
     sampler, wanted, drops = fields["batch_sampler"], fields["batch_size"], fields["drop_last"]
     by_sampler = not (isinstance(sampler, Constant) and sampler.value is None)
     if isinstance(wanted, Constant) and wanted.value is None and not by_sampler:
         return None
-    if not by_sampler:
-        size = as_size(wanted)
-        if size is not None and size.value == 1:
-            return size
-        if size is not None and isinstance(drops, Constant) and drops.value:
-            return size
-    return Size.symbol(name)
+    if by_sampler:
+        return Size.symbol(name)
+    size = as_size(wanted)
+    known = isinstance(drops, Constant)
+    if size is not None and (size.value == 1 or (isinstance(drops, Constant) and drops.value)):
+        return size
+    place = loader.place if isinstance(loader, LibraryObject) else None
+    drawn = isinstance(fields["sampler"], Constant)
+    length = length_of(call, fields["dataset"]) if drawn else None
+    call.ev.batch_sizes = True
+    return batch_size(name, size if known else None, length, place)
 
 
 def _wanted_name(loader: LibraryObject | InstanceValue) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import TensorValue, as_tensor
 from shapefix.interpreter.values import Unknown, Value
 from shapefix.library.held_rows import masked_row
+from shapefix.library.last_batches import try_last_batch
 from shapefix.library.refusals import refuse, trace
 from shapefix.library.registry import METHODS, TENSOR, function, operation, tensor_function, tensor_method
 from shapefix.library.tensors import as_result, contiguous_result, flag, is_number
@@ -59,11 +62,22 @@ def result_of(call: Call, operands: list[Value | None], name: str) -> TensorValu
     try:
         layout = elementwise(*known)
     except ShapeError as error:
-        refuse(call, error, {str(n): tensor for n, tensor in enumerate(tensors)})
+        refuse(call, error, _by_number(tensors))
         return TensorValue(dtype=dtype)
+    if call.ev.batch_sizes:
+        try_last_batch(call, _by_number(tensors), _broadcast)
     before = next((tensor.origin for tensor in tensors if tensor.layout == layout), None)
     made = as_result(call, layout, name, dtype=dtype, device=first.device, before=before)
     return trace(call, made, first)
+
+
+def _by_number(tensors: list[TensorValue]) -> dict[str, Value]:
+    return {str(number): tensor for number, tensor in enumerate(tensors)}
+
+
+def _broadcast(values: Mapping[str, Value]) -> None:
+    tensors = [value for value in values.values() if isinstance(value, TensorValue)]
+    elementwise(*(tensor.layout for tensor in tensors if tensor.layout is not None))
 
 
 def _is_certain(value: Unknown) -> bool:

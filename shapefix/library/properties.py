@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.containers import TupleValue
-from shapefix.interpreter.tensor_values import Shape, TensorValue
+from shapefix.interpreter.tensor_values import Shape, Sizes, TensorValue
 from shapefix.interpreter.values import FALSE, NONE, TRUE, Constant, Reference, Unknown, Value, integer
+from shapefix.library.refusals import by_position, refuse
 from shapefix.library.registry import operation, tensor_method
 from shapefix.library.tensors import number, size_name
-from shapefix.tensors.layout import is_contiguous
+from shapefix.tensors.errors import ShapeError
+from shapefix.tensors.layout import dimension, is_contiguous
 
 
 @tensor_method("@shape")
 def shape(call: Call, tensor: TensorValue) -> Value:
     if tensor.layout is None:
         return Shape(tensor)
-    return TupleValue(tuple(integer(size) for size in tensor.layout.sizes))
+    return Sizes(tuple(integer(size) for size in tensor.layout.sizes), tensor)
 
 
 @tensor_method("size")
@@ -23,8 +24,14 @@ def size(call: Call, tensor: TensorValue) -> Value:
     if not call.arguments.positional and not call.arguments.keywords:
         return shape(call, tensor)
     dim = number(call, 0, "dim")
-    if dim is None or (tensor.layout is not None and not -tensor.layout.rank <= dim < tensor.layout.rank):
+    if dim is None:
         return Unknown()
+    if tensor.layout is not None:
+        try:
+            dim = dimension(dim, tensor.layout.rank)
+        except ShapeError as error:
+            refuse(call, error, by_position(call))
+            return Unknown()
     return integer(tensor.size(dim, size_name(call, dim)))
 
 

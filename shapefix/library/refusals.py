@@ -28,11 +28,26 @@ def refuse(
 
     function is what raises, where that is not the call itself; layer and settings are as in Refused.
     """
+    event = refusal(call, error, operands, function=function, layer=layer, settings=settings)
+    if event is not None:
+        call.ev.emit(event)
+
+
+def refusal(
+    call: Call,
+    error: ShapeError,
+    operands: Mapping[str, Value],
+    *,
+    function: str = "",
+    layer: Value | None = None,
+    settings: Mapping[str, Value] | None = None,
+) -> Refused | None:
+    """The event of torch raising here; None where an operand may be an array of numpy."""
     found = operands_in(operands)
     if not all(operand.tensor.certain for operand in found):
         # Arrays of numpy follow other rules.
-        return
-    event = Refused(
+        return None
+    return Refused(
         call.place,
         call.ev.calls,
         function or call.name,
@@ -44,7 +59,6 @@ def refuse(
         call.ev.function,
         call.ev.frame.undecided,
     )
-    call.ev.emit(event)
 
 
 def operands_in(values: Mapping[str, Value]) -> list[Operand]:
@@ -56,6 +70,13 @@ def operands_in(values: Mapping[str, Value]) -> list[Operand]:
             if isinstance(tensor, TensorValue):
                 found.append(Operand(name, tensor, tensor.layout))
     return found
+
+
+def operand_number(values: Mapping[str, Value], name: str, part: int = 0) -> int:
+    """Which of the operands in values is the one of this name, or its part where that is a tuple of them."""
+    names = list(values)
+    before = {key: values[key] for key in names[: names.index(name)]}
+    return len(operands_in(before)) + part
 
 
 def by_position(call: Call) -> dict[str, Value]:

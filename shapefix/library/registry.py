@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 
 import libcst as cst
@@ -11,6 +11,7 @@ from shapefix.interpreter.calls import Arguments, Call
 from shapefix.interpreter.events import InPlaceWrite
 from shapefix.interpreter.tensor_values import TensorValue, as_tensor
 from shapefix.interpreter.values import Value
+from shapefix.library.last_batches import try_last_batch
 from shapefix.library.refusals import by_position, refuse, trace
 from shapefix.tensors.bounds import at_least, same
 from shapefix.tensors.errors import ShapeError
@@ -105,6 +106,7 @@ def _method(handler: TensorHandler) -> Handler:
         call.arguments = _with_dim(call.arguments)
         try:
             made = trace(call, handler(call, tensor), tensor)
+            _try_last_batch(call, handler)
             if not tensor.certain and isinstance(made, TensorValue):
                 made.certain = False
             return made
@@ -137,8 +139,10 @@ def _free(handler: TensorHandler) -> Handler:
         if isinstance(out, TensorValue):
             return _written_out(call, out)
         try:
-            made = handler(Call(call.ev, call.name, call.place, rest, subject), tensor)
-            return trace(call, made, tensor)
+            method_call = Call(call.ev, call.name, call.place, rest, subject)
+            made = trace(call, handler(method_call, tensor), tensor)
+            _try_last_batch(method_call, handler)
+            return made
         except ShapeError as error:
             refuse(call, error, by_position(call))
         except IndexError:
@@ -146,6 +150,21 @@ def _free(handler: TensorHandler) -> Handler:
         return TensorValue()
 
     return call_function
+
+
+def _try_last_batch(call: Call, handler: TensorHandler) -> None:
+    if not call.ev.batch_sizes:
+        return
+
+    def again(values: Mapping[str, Value]) -> None:
+        tensor = as_tensor(values["self"])
+        if tensor is not None:
+            positional = [value for name, value in values.items() if name.isdigit()]
+            keywords = {name: values[name] for name in call.arguments.keywords}
+            arguments = Arguments(positional, keywords, call.arguments.open)
+            handler(Call(call.ev, call.name, call.place, arguments, tensor), tensor)
+
+    try_last_batch(call, by_position(call), again)
 
 
 def _with_dim(given: Arguments) -> Arguments:

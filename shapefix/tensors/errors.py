@@ -17,7 +17,8 @@ class SizeMismatch(ShapeError):
     """One size of an operand is not the one that is wanted.
 
     operand counts the tensors that are handed over, dim the dimensions of that one; have is its size there.
-    want is what a setting, or operand number `other`, asks for; other_dim is the dimension there.
+    want is what a setting, or operand number `other`, asks for; other_dim is the dimension there. conditions
+    are sizes that must exceed 1 for torch to raise: of size 1 they would be stretched.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class SizeMismatch(ShapeError):
         self.operand = operand
         self.other = other
         self.other_dim = other_dim
+        self.conditions: tuple[Size, ...] = ()
 
 
 class WrongRank(ShapeError):
@@ -58,5 +60,52 @@ class WrongNumberOfElements(ShapeError):
         self.target = tuple(target)
 
 
+class WindowTooLarge(ShapeError):
+    """A window spans more of a dimension than the input has there, padding included.
+
+    have is the padded size, dim the dimension, counted from the end.
+    """
+
+    def __init__(self, message: str, have: Size, window: Size, dim: int) -> None:
+        super().__init__(message)
+        self.have = have
+        self.window = window
+        self.dim = dim
+
+
+class NotDivisible(ShapeError):
+    """A size is to be cut into equal parts, and a remainder is left; what says which size, in torch's words."""
+
+    def __init__(self, message: str, have: Size, by: Size, what: str) -> None:
+        super().__init__(message)
+        self.have = have
+        self.by = by
+        self.what = what
+
+
 class NoSuchDimension(ShapeError):
-    """A dimension is named that the tensor does not have."""
+    """Dimension `dim` is named, and the tensor has `rank` of them."""
+
+    def __init__(self, message: str, dim: int, rank: int) -> None:
+        super().__init__(message)
+        self.dim = dim
+        self.rank = rank
+
+
+class TooManyIndices(ShapeError):
+    """A tensor of `rank` dimensions is indexed by `given` indices."""
+
+    def __init__(self, message: str, rank: int, given: int) -> None:
+        super().__init__(message)
+        self.rank = rank
+        self.given = given
+
+
+class IndexOutOfRange(ShapeError):
+    """Dimension dim has this size, and no element at this index."""
+
+    def __init__(self, message: str, index: Size, size: Size, dim: int) -> None:
+        super().__init__(message)
+        self.index = index
+        self.size = size
+        self.dim = dim

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import EllipsisType
 
 from shapefix.tensors.bounds import assuming, at_least, same
-from shapefix.tensors.errors import ShapeError
+from shapefix.tensors.errors import IndexOutOfRange, ShapeError, TooManyIndices
 from shapefix.tensors.iteration import Strides, aligned, allocated, broadcast_sizes
 from shapefix.tensors.layout import Layout, contiguous, dimension, sizes_of
 from shapefix.tensors.polynomials import ONE, ZERO, Size
@@ -47,7 +47,7 @@ def index(layout: Layout, specs: Sequence[Spec]) -> Layout:
     advanced: dict[int, Indices | Mask] = {}
     taken = sum(_width(spec) for spec in specs)
     if taken > layout.rank:
-        raise ShapeError(f"too many indices for tensor of dimension {layout.rank}")
+        raise TooManyIndices(f"too many indices for tensor of dimension {layout.rank}", layout.rank, taken)
     if sum(spec is Ellipsis for spec in specs) > 1:
         raise ShapeError("an index can only have a single ellipsis")
     dim = 0
@@ -93,7 +93,8 @@ def _check_index(size: Size, index: int | Size, dim: int) -> None:
     else:
         return
     if inside is False:
-        raise ShapeError(f"index {index} is out of bounds for dimension {dim} with size {size}")
+        message = f"index {index} is out of bounds for dimension {dim} with size {size}"
+        raise IndexOutOfRange(message, index, size, dim)
 
 
 def _check_mask(mask: Mask, sizes: tuple[Size, ...], dim: int) -> None:

@@ -50,7 +50,9 @@ def dimension(dim: int, rank: int) -> int:
     limit = rank or 1
     if not -limit <= dim < limit:
         raise NoSuchDimension(
-            f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})"
+            f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})",
+            dim,
+            rank,
         )
     return dim + limit if dim < 0 else dim
 

@@ -121,3 +121,18 @@ class Masked(Symbol):
     def __init__(self, name: str, source: object = None) -> None:
         super().__init__(name, UNBOUNDED)
         self.source = source
+
+
+class BatchSize(Symbol):
+    """How many samples a loader puts into a batch: `full`, and fewer into its last one.
+
+    length is the number of samples in all, None where that is not known; loader tells where it is made.
+    """
+
+    __slots__ = ("full", "length", "loader")
+
+    def __init__(self, name: str, full: Size, length: Size | None, loader: object) -> None:
+        super().__init__(name, 1)
+        self.full = full
+        self.length = length
+        self.loader = loader

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import NONE, InstanceValue, LibraryObject, Unknown, Value
+from shapefix.library.last_batches import try_last_batch
 from shapefix.library.nn.module import MODULE
 from shapefix.library.refusals import refuse, trace
 from shapefix.library.registry import FUNCTIONS, METHODS, declare, expanded_dim, method
@@ -23,6 +24,7 @@ from shapefix.tensors.polynomials import Size
 
 Handler = Callable[[Call, Given], Value]
 WeightSizes = Callable[[Given], Sequence[Size | None] | None]
+Fits = Callable[[Given], None]
 
 SIGNATURES: dict[str, str] = {}
 """The parameters of each layer's constructor, without device and dtype, and of each function."""
@@ -34,10 +36,12 @@ def layer(
     forward: str = "input",
     base: str = MODULE,
     holds: Mapping[str, Value] | None = None,
+    fits: Fits | None = None,
 ) -> Callable[[Handler], Handler]:
     """Register layers: takes is the constructor's signature, forward that of a call.
 
-    The handler is given the settings and the call's arguments together. holds are further fields.
+    The handler is given the settings and the call's arguments together. holds are further fields. fits raises
+    ShapeError for settings with which torch refuses to make the layer.
     """
 
     def register(handler: Handler) -> Handler:
@@ -45,8 +49,8 @@ def layer(
             name = f"torch.nn.{kind}"
             SIGNATURES[name] = takes
             declare(name, base)
-            FUNCTIONS[name] = _constructor(name, takes, holds or {})
-            METHODS[name]["__init__"] = _initializer(takes, holds or {})
+            FUNCTIONS[name] = _constructor(name, takes, holds or {}, fits)
+            METHODS[name]["__init__"] = _initializer(name, takes, holds or {}, fits)
             METHODS[name]["forward"] = _forward(handler, forward, name)
         return handler
 
@@ -127,9 +131,12 @@ def in_place(
     return tensor
 
 
-def _constructor(name: str, takes: str, initial: Mapping[str, Value]) -> Callable[[Call], Value]:
+def _constructor(
+    name: str, takes: str, initial: Mapping[str, Value], fits: Fits | None
+) -> Callable[[Call], Value]:
     def make(call: Call) -> Value:
         settings = bound(takes, call.arguments)
+        _check(call, name, settings, fits)
         fields = {key: value for key, value in settings.items() if f"@{key}" not in METHODS[name]}
         kept = {f"_{key}": value for key, value in settings.items() if key not in fields}
         return LibraryObject(name, settings, call.place, {**fields, **kept, **initial})
@@ -137,15 +144,28 @@ def _constructor(name: str, takes: str, initial: Mapping[str, Value]) -> Callabl
     return make
 
 
-def _initializer(takes: str, initial: Mapping[str, Value]) -> Callable[[Call], Value]:
+def _initializer(
+    name: str, takes: str, initial: Mapping[str, Value], fits: Fits | None
+) -> Callable[[Call], Value]:
     def init(call: Call) -> Value:
         kind = call.name.rpartition(".")[0]
-        for key, value in {**bound(takes, call.arguments), **initial}.items():
+        settings = bound(takes, call.arguments)
+        _check(call, name, settings, fits)
+        for key, value in {**settings, **initial}.items():
             field = f"_{key}" if f"@{key}" in METHODS.get(kind, {}) else key
             call.ev.journal.write(fields_of(call.receiver), field, value)
         return NONE
 
     return init
+
+
+def _check(call: Call, name: str, settings: Mapping[str, Value], fits: Fits | None) -> None:
+    if fits is None:
+        return
+    try:
+        fits(Given(settings))
+    except ShapeError as error:
+        refuse(call, error, {}, function=name, settings=settings)
 
 
 def _forward(handler: Handler, signature: str, name: str) -> Callable[[Call], Value]:
@@ -178,6 +198,15 @@ def _run(
         refuse(call, error, given, function=name, layer=layer, settings=values)
         # torch would raise; what the result would be is nobody's concern.
         return TensorValue()
+    if call.ev.batch_sizes:
+        try_last_batch(
+            call,
+            given,
+            lambda fewer: handler(call, Given({**settings, **fewer})),
+            function=name,
+            layer=layer,
+            settings=values,
+        )
     return trace(call, made, next(iter(given.values()), None), layer)
 
 
