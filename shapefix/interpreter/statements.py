@@ -19,6 +19,7 @@ from shapefix.interpreter.names import glance, resolve
 from shapefix.interpreter.scopes import Scope
 from shapefix.interpreter.targets import bind, delete
 from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.truth import truth
 from shapefix.interpreter.values import (
     NONE,
     ClassValue,
@@ -151,8 +152,8 @@ def continue_(ev: Evaluator, node: cst.Continue) -> int:
 
 @statement(cst.Assert)
 def assert_(ev: Evaluator, node: cst.Assert) -> int:
-    ev.evaluate(node.test)
-    return Flow.FALLS_THROUGH
+    # What is known not to hold ends the function: nothing behind it is ever reached.
+    return Flow.LEAVES if truth(ev.evaluate(node.test)) is False else Flow.FALLS_THROUGH
 
 
 @statement(cst.Del)
@@ -257,7 +258,9 @@ def decorate(ev: Evaluator, function: FunctionValue, decorators: Sequence[cst.De
             function.binding = name.rpartition(".")[2]
         elif ev.library.disables_gradients(value):
             function.without_gradients = True
-        elif not (name and ev.library.is_transparent(name)):
+        elif name and ev.library.is_transparent(name):
+            function.casting = function.casting or ev.library.may_cast(value)
+        else:
             function.binding = "unknown"
             return
 
