@@ -34,6 +34,7 @@ from shapefix.interpreter.values import (
     as_size,
     integer,
 )
+from shapefix.library.namespaces import NAMESPACES
 from shapefix.library.registry import derives, function, method
 from shapefix.tensors.sizes import Size, Stepped, at_least
 from shapefix.tensors.symbols import Counter
@@ -261,6 +262,12 @@ def get_attribute(call: Call) -> Value:
     return attribute(call.ev, owner, name.value, call.place.node)
 
 
+@function("builtins.vars")
+def variables(call: Call) -> Value:
+    owner = call.value(0)
+    return Unknown() if owner is None else attribute(call.ev, owner, "__dict__", call.place.node)
+
+
 @function("builtins.setattr")
 def set_attribute(call: Call) -> Value:
     owner, name, value = call.value(0), call.value(1), call.value(2)
@@ -268,12 +275,13 @@ def set_attribute(call: Call) -> Value:
         return NONE
     if isinstance(name, Constant):
         call.ev.journal.write(owner.fields, name.value, value)
-    elif isinstance(owner, LibraryObject):
+    elif isinstance(owner, LibraryObject) and owner.kind not in NAMESPACES:
         forget(call.ev, (owner,))
     else:
         for key, held in list(owner.fields.items()):
             call.ev.journal.write(owner.fields, key, join(held, value))
-        owner.open = True
+        if isinstance(owner, InstanceValue):
+            owner.open = True
     return NONE
 
 
