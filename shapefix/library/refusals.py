@@ -72,8 +72,8 @@ def operands_in(values: Mapping[str, Value]) -> list[Operand]:
     return found
 
 
-def operand_number(values: Mapping[str, Value], name: str, part: int = 0) -> int:
-    """Which of the operands in values is the one of this name, or its part where that is a tuple of them."""
+def operand_number(values: Mapping[str, Value], first: str, name: str) -> int:
+    """Which of the operands in values is the one of this name, those from `first` on counted."""
     names = list(values)
     before = {key: values[key] for key in names[: names.index(name)]}
     return len(operands_in(before)) + part

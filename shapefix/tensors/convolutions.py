@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from shapefix.tensors.bounds import at_least, same
 from shapefix.tensors.dims import unsqueeze
-from shapefix.tensors.errors import ShapeError, SizeMismatch, WrongRank
+from shapefix.tensors.errors import ShapeError, SizeMismatch, WindowTooLarge, WrongRank
 from shapefix.tensors.layout import (
     Layout,
     channels_last,
@@ -51,7 +51,10 @@ def conv(
         if padding == "same":
             return list(lengths)
         settings = zip(lengths, sizes_of(kernel), steps, pads, spreads, strict=True)
-        return [_window(n, k, step, pad, spread) for n, k, step, pad, spread in settings]
+        return [
+            _window(n, k, step, pad, spread, dim)
+            for dim, (n, k, step, pad, spread) in enumerate(settings, -rank)
+        ]
 
     found = windows(layout.sizes[layout.rank - rank :])
     if rank == 1:
@@ -83,6 +86,9 @@ def conv_transpose(
             layout.sizes[layout.rank - rank :], sizes_of(kernel), *settings, strict=True
         )
     ]
+    for step, extra, spread in zip(settings[0], settings[2], settings[3], strict=True):
+        if at_least(step - extra, 1) is False and at_least(spread - extra, 1) is False:
+            raise ShapeError("output padding must be smaller than either stride or dilation")
     if any(at_least(length, 0) is False for length in found):
         raise ShapeError("output size is too small: the padding takes more than all of it away")
     if rank == 1:
@@ -113,9 +119,16 @@ def pool(
         each(padding, rank),
         each(dilation, rank),
     )
+    for size, _, pad, spread in zip(*settings, strict=True):
+        if at_least(spread * (size - 1) + 1 - 2 * pad, 0) is False:
+            raise ShapeError(
+                f"pad should be at most half of the kernel, but {pad} is more than half of {size}"
+            )
     found = [
-        _window(n, k, step, pad, spread, ceil_mode)
-        for n, k, step, pad, spread in zip(layout.sizes[layout.rank - rank :], *settings, strict=True)
+        _window(n, k, step, pad, spread, dim, ceil_mode)
+        for dim, (n, k, step, pad, spread) in enumerate(
+            zip(layout.sizes[layout.rank - rank :], *settings, strict=True), -rank
+        )
     ]
     return _following(layout, layout.sizes[-rank - 1], found, False)
 
@@ -159,15 +172,18 @@ def _check(layout: Layout, rank: int, in_channels: Number | None) -> None:
 
 
 def _window(
-    length: Size, kernel: Size, stride: Size, pad: Size, dilation: Size, ceil_mode: bool = False
+    length: Size, kernel: Size, stride: Size, pad: Size, dilation: Size, dim: int, ceil_mode: bool = False
 ) -> Size:
-    """How many windows fit."""
+    """How many windows fit into dimension dim."""
     spare = length + 2 * pad - dilation * (kernel - 1) - 1
     if not ceil_mode:
         if at_least(spare, 0) is False:
-            raise ShapeError(
-                f"padded input size ({length + 2 * pad}) is smaller than the kernel "
-                f"({dilation * (kernel - 1) + 1})"
+            window = dilation * (kernel - 1) + 1
+            raise WindowTooLarge(
+                f"padded input size ({length + 2 * pad}) is smaller than the kernel ({window})",
+                length + 2 * pad,
+                window,
+                dim,
             )
         return floor_divide(spare, stride) + 1
     if kernel == stride and pad.value == 0 and dilation.value == 1:
@@ -177,7 +193,12 @@ def _window(
     # A last window that would start in the padding is dropped.
     windows = Size.symbol("windows") if beyond is None else count - 1 if beyond else count
     if at_least(windows, 1) is False:
-        raise ShapeError(f"output size is too small: no window of {kernel} starts inside of {length}")
+        raise WindowTooLarge(
+            f"output size is too small: no window of {kernel} starts inside of {length}",
+            length + 2 * pad,
+            dilation * (kernel - 1) + 1,
+            dim,
+        )
     return windows
 
 

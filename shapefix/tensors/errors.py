@@ -74,7 +74,7 @@ class WindowTooLarge(ShapeError):
 
 
 class NotDivisible(ShapeError):
-    """A size is to be cut into equal parts, and a remainder is left; what says which size, in torch's words."""
+    """A size is to be cut into equal parts and leaves a remainder; what is its name in torch."""
 
     def __init__(self, message: str, have: Size, by: Size, what: str) -> None:
         super().__init__(message)

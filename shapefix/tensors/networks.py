@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shapefix.tensors.bounds import same
-from shapefix.tensors.errors import SizeMismatch, WrongRank
+from shapefix.tensors.errors import NotDivisible, SizeMismatch, WrongRank
 from shapefix.tensors.layout import Layout, contiguous, permuted_dense, sizes_of, unknown_strides
 from shapefix.tensors.memory_format import suggested
 from shapefix.tensors.polynomials import Size
+from shapefix.tensors.products import check_size
+from shapefix.tensors.quotients import modulo
 
 
 def embedding(indices: Layout, dim: int | Size) -> Layout:
@@ -44,9 +46,60 @@ def _check_normalized(layout: Layout, normalized: tuple[Size, ...]) -> None:
             raise SizeMismatch(message, have, want, layout.rank - len(normalized) + place)
 
 
-def batch_norm(layout: Layout) -> Layout:
-    """The layout of the output of BatchNorm or GroupNorm: it follows channels_last."""
+def check_rank(layout: Layout, ranks: Sequence[int], operand: int = 0) -> None:
+    """Raises WrongRank for a tensor of a number of dimensions that is not among ranks."""
+    if layout.rank not in ranks:
+        wanted = " or ".join(f"{rank}D" for rank in ranks)
+        raise WrongRank(f"expected {wanted} input (got {layout.rank}D input)", layout.rank, ranks, operand)
+
+
+def check_divisible(size: int | Size, by: int | Size, what: str) -> None:
+    """Raises NotDivisible where a size provably leaves a remainder; what is what torch calls it."""
+    size, by = Size.of(size), Size.of(by)
+    if by.value != 0 and same(modulo(size, by), 0) is False:
+        raise NotDivisible(f"{what} {size} must be divisible by {by}", size, by, what)
+
+
+def batch_norm(
+    layout: Layout, channels: int | Size | None = None, ranks: Sequence[int] = (2, 3, 4, 5)
+) -> Layout:
+    """The layout of the output of BatchNorm: it follows channels_last.
+
+    Raises ShapeError for another rank than ranks, and where dimension 1 is provably not channels.
+    """
+    check_rank(layout, ranks)
+    if channels is not None:
+        check_size(layout.sizes[1], channels, dim=1)
     return suggested(layout.sizes, layout)
+
+
+def group_norm(
+    layout: Layout, groups: int | Size | None = None, channels: int | Size | None = None
+) -> Layout:
+    """The layout of the output of GroupNorm: it follows channels_last.
+
+    Raises ShapeError for fewer than two dimensions, and where dimension 1 is provably not channels, or
+    cannot be cut into groups.
+    """
+    if layout.rank < 2:
+        raise WrongRank(f"expected at least 2 dimensions, got {layout.rank}", layout.rank, (2, 3, 4, 5))
+    if channels is not None:
+        check_size(layout.sizes[1], channels, dim=1)
+    if groups is not None:
+        check_divisible(layout.sizes[1], groups, "number of channels")
+    return suggested(layout.sizes, layout)
+
+
+def instance_norm(layout: Layout, rank: int | None = None, channels: int | Size | None = None) -> Layout:
+    """The layout of the output of InstanceNorm over `rank` spatial dimensions, with or without a batch.
+
+    Raises ShapeError for other ranks, and where the channels are provably not as many.
+    """
+    if rank is not None:
+        check_rank(layout, (rank + 1, rank + 2))
+        if channels is not None:
+            check_size(layout.sizes[-rank - 1], channels, dim=layout.rank - rank - 1)
+    return contiguous(layout.sizes)
 
 
 def recurrent(
@@ -85,6 +138,60 @@ def recurrent(
     return contiguous(sizes), contiguous((states, sizes[1], width))
 
 
+def check_state(
+    layout: Layout,
+    state: Layout,
+    operand: int,
+    width: int | Size | None,
+    count: int | Size | None,
+    *,
+    batch_first: bool | None,
+) -> None:
+    """Raises ShapeError where a state, that operand, provably does not fit an RNN's input of this layout.
+
+    It is (count, B, width), or (count, width) for an input without a batch; count is that of the layers,
+    times the directions.
+    """
+    if layout.rank not in (2, 3):
+        return
+    check_rank(state, (layout.rank,), operand)
+    if count is not None:
+        check_size(state.sizes[0], count, 0, operand)
+    if width is not None:
+        check_size(state.sizes[-1], width, state.rank - 1, operand)
+    if layout.rank == 3 and batch_first is not None:
+        dim = 0 if batch_first else 1
+        if same(state.sizes[1], layout.sizes[dim]) is False:
+            raise SizeMismatch(
+                f"expected a hidden state for a batch of {layout.sizes[dim]}, got {state.sizes[1]}",
+                state.sizes[1],
+                layout.sizes[dim],
+                dim=1,
+                operand=operand,
+                other=0,
+                other_dim=dim,
+            )
+
+
+def check_cell_state(layout: Layout, state: Layout, operand: int, hidden: int | Size) -> None:
+    """Raises ShapeError where a state, that operand, provably does not fit a cell's input of this layout.
+
+    It is (B, hidden), or (hidden,) for an input without a batch.
+    """
+    check_rank(state, (layout.rank,), operand)
+    check_size(state.sizes[-1], hidden, state.rank - 1, operand)
+    if layout.rank == 2 and same(state.sizes[0], layout.sizes[0]) is False:
+        raise SizeMismatch(
+            f"input batch size {layout.sizes[0]} doesn't match hidden batch size {state.sizes[0]}",
+            state.sizes[0],
+            layout.sizes[0],
+            dim=0,
+            operand=operand,
+            other=0,
+            other_dim=0,
+        )
+
+
 def multihead_attention(
     query: Layout,
     key: Layout,
@@ -100,12 +207,8 @@ def multihead_attention(
     evaluation without gradients; fast_path is None where that is not known. Raises ShapeError for ranks
     other than 2 and 3.
     """
-    if query.rank not in (2, 3) or key.rank != query.rank:
-        raise WrongRank(
-            f"query should be unbatched 2D or batched 3D tensor but received {query.rank}-D",
-            query.rank,
-            (2, 3),
-        )
+    check_rank(query, (2, 3))
+    check_rank(key, (query.rank,), 1)
     if query.rank == 2:
         pair: tuple[Size, ...] = (query.sizes[0], key.sizes[0])
         return contiguous(query.sizes), contiguous(pair if average else (heads, *pair))

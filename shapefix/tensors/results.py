@@ -22,6 +22,8 @@ from shapefix.tensors.memory_format import as_contiguous, like, suggested, sugge
 from shapefix.tensors.networks import (
     batch_norm,
     embedding,
+    group_norm,
+    instance_norm,
     layer_norm,
     multihead_attention,
     recurrent,
@@ -44,7 +46,9 @@ __all__ = [
     "elementwise",
     "embedding",
     "gather",
+    "group_norm",
     "index_select",
+    "instance_norm",
     "is_dense",
     "layer_norm",
     "like",

@@ -7,16 +7,65 @@ from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import NONE, LibraryObject, Unknown, Value
 from shapefix.library.nn.layers import computed_dtype, layer, result
+from shapefix.library.nn.linear import last_size_is
 from shapefix.library.nn.module import call_module
+from shapefix.library.refusals import operand_number
 from shapefix.library.signatures import Given
 from shapefix.tensors import results
+from shapefix.tensors.attention import Part, check_attention
 from shapefix.tensors.layout import Layout, contiguous, is_contiguous, unknown_strides
+from shapefix.tensors.networks import check_divisible
+from shapefix.tensors.polynomials import Size
+
+
+def _heads_fit(given: Given) -> None:
+    for name in ("embed_dim", "d_model"):
+        width, heads = given.size(name), given.size("num_heads" if name == "embed_dim" else "nhead")
+        if name in given.values and width is not None and heads is not None:
+            check_divisible(width, heads, name)
+
+
+def _own(given: Given, name: str, otherwise: Size | None) -> Size | None:
+    """A setting that stands for another one while it is None."""
+    unset = given.is_none(name)
+    return otherwise if unset else None if unset is None else given.size(name)
+
+
+def _fit(
+    given: Given,
+    names: tuple[str, str, str],
+    widths: tuple[Size | None, Size | None, Size | None],
+    *,
+    mask: str,
+    padding_mask: str,
+    heads: Size | None,
+) -> None:
+    """Raises ShapeError where the query, key and value of these names provably do not fit each other."""
+    first = next(name for name in ("query", "src", "tgt") if name in given.values)
+
+    def part(name: str) -> Part:
+        tensor = given.tensor(name)
+        return Part(None if tensor is None else tensor.layout, operand_number(given.values, first, name))
+
+    for name, width in zip(names, widths, strict=True):
+        last_size_is(given.tensor(name), width, part(name).operand)
+    query, key, value = map(part, names)
+    check_attention(
+        query,
+        key,
+        value,
+        heads=heads,
+        batch_first=given.flag("batch_first"),
+        mask=part(mask),
+        padding_mask=part(padding_mask),
+    )
 
 
 @layer(
     "MultiheadAttention",
     takes="embed_dim, num_heads, dropout=0.0, bias=True, add_bias_kv=False, add_zero_attn=False, kdim=None, "
     "vdim=None, batch_first=False",
+    fits=_heads_fit,
     forward="query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None, "
     "average_attn_weights=True, is_causal=False",
 )
@@ -25,6 +74,15 @@ def multihead_attention(call: Call, given: Given) -> Value:
     heads, batch_first = given.size("num_heads"), given.flag("batch_first")
     average, needed = given.flag("average_attn_weights"), given.flag("need_weights")
     output, weights = None, None
+    width = given.size("embed_dim")
+    _fit(
+        given,
+        ("query", "key", "value"),
+        (width, _own(given, "kdim", width), _own(given, "vdim", width)),
+        mask="attn_mask",
+        padding_mask="key_padding_mask",
+        heads=heads,
+    )
     if query is not None and key is not None and query.layout is not None and key.layout is not None:
         if batch_first is not None:
             output, weights = results.multihead_attention(
@@ -70,11 +128,13 @@ _LAYER = (
 @layer(
     "TransformerEncoderLayer",
     takes=_LAYER,
+    fits=_heads_fit,
     forward="src, src_mask=None, src_key_padding_mask=None, is_causal=False",
 )
 @layer(
     "TransformerDecoderLayer",
     takes=_LAYER,
+    fits=_heads_fit,
     forward="tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None, "
     "memory_key_padding_mask=None, tgt_is_causal=False, memory_is_causal=False",
 )
@@ -83,6 +143,14 @@ def transformer_layer(call: Call, given: Given) -> Value:
     name = "src" if "src" in given.values else "tgt"
     tensor, norm_first = given.tensor(name), given.flag("norm_first")
     ends_in_norm = norm_first is False
+    width, heads = given.size("d_model"), given.size("nhead")
+    every = (width, width, width)
+    own, padding = f"{name}_mask", f"{name}_key_padding_mask"
+    _fit(given, (name, name, name), every, mask=own, padding_mask=padding, heads=heads)
+    if name == "tgt":
+        memories = ("tgt", "memory", "memory")
+        padding = "memory_key_padding_mask"
+        _fit(given, memories, every, mask="memory_mask", padding_mask=padding, heads=heads)
     layout: Layout | None = None
     if tensor is not None and tensor.layout is not None:
         layout = contiguous(tensor.layout.sizes)
@@ -91,7 +159,6 @@ def transformer_layer(call: Call, given: Given) -> Value:
             # Without gradients torch may take a fast path that copies.
             if norm_first is None or name == "src":
                 layout = unknown_strides(layout.sizes)
-    width = given.size("d_model")
     verb = "returned by a Transformer layer"
     return result(call, tensor, layout, verb, is_contiguous=ends_in_norm, last=width)
 
@@ -134,6 +201,12 @@ def transformer(call: Call, given: Given) -> Value:
     tensor = given.tensor("tgt")
     if given.is_none("custom_decoder") is not True:
         return Unknown()
+    width, heads = given.size("d_model"), given.size("nhead")
+    every = (width, width, width)
+    for query, key in (("src", "src"), ("tgt", "tgt"), ("tgt", "memory")):
+        padding, own = f"{key}_key_padding_mask", f"{key}_mask"
+        names = (query, *("src" if key == "memory" else key,) * 2)
+        _fit(given, names, every, mask=own, padding_mask=padding, heads=heads)
     layout = None if tensor is None or tensor.layout is None else contiguous(tensor.layout.sizes)
     verb = "returned by nn.Transformer"
     return result(call, tensor, layout, verb, is_contiguous=True, last=given.size("d_model"))

@@ -9,11 +9,13 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import FALSE, Value
 from shapefix.library.nn.layers import computed_dtype, fields_of, functional, layer, result, weights
 from shapefix.library.nn.module import WEIGHT_IS_CHANNELS_LAST
+from shapefix.library.refusals import operand_number
 from shapefix.library.registry import method
 from shapefix.library.signatures import Given
 from shapefix.library.tensors import as_result, ranked
 from shapefix.tensors import results
 from shapefix.tensors.layout import Layout, channels_last, contiguous, unknown_strides
+from shapefix.tensors.networks import check_divisible, check_rank
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.quotients import quotient
 
@@ -30,6 +32,14 @@ def spatial_rank(call: Call, kind: str = "") -> int:
 def of_fresh_lengths(layout: Layout, rank: int) -> Layout:
     """A layout of the same memory format whose spatial sizes are not known."""
     return results.resized(layout, [Size.symbol(axis) for axis in _AXES[3 - rank :]])
+
+
+def _groups_fit(given: Given) -> None:
+    groups = given.size("groups")
+    for name in ("in_channels", "out_channels"):
+        channels = given.size(name)
+        if groups is not None and channels is not None:
+            check_divisible(channels, groups, name)
 
 
 def _convolved(
@@ -88,6 +98,7 @@ def _register(rank: int, *, transposed: bool) -> None:
         takes=f"in_channels, out_channels, kernel_size, {rest}",
         forward=forward,
         holds={WEIGHT_IS_CHANNELS_LAST: FALSE},
+        fits=_groups_fit,
     )
     @layer(
         f"Lazy{kind}",
@@ -155,8 +166,11 @@ def _register_function(rank: int, *, transposed: bool) -> None:
     def convolution(call: Call, given: Given) -> Value:
         tensor, weight, groups = given.tensor("input"), given.tensor("weight"), given.size("groups")
         kernel, out_channels, in_channels, is_last = None, None, None, None
-        if weight is not None and weight.layout is not None and weight.layout.rank == rank + 2:
+        if weight is not None and weight.layout is not None:
+            check_rank(weight.layout, (rank + 2,), operand_number(given.values, "input", "weight"))
             first, second, *kernel = weight.layout.sizes
+            if groups is not None:
+                check_divisible(first, groups, "weight.size(0)")
             is_last = results.suggests_channels_last(weight.layout)
             in_channels = first if transposed else None if groups is None else second * groups
             out_channels = first if not transposed else None if groups is None else second * groups

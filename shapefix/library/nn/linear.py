@@ -9,6 +9,8 @@ from shapefix.library.nn.layers import computed_dtype, functional, layer, result
 from shapefix.library.rows import note_list
 from shapefix.library.signatures import Given
 from shapefix.tensors import results
+from shapefix.tensors.bounds import same
+from shapefix.tensors.errors import SizeMismatch, WrongRank
 from shapefix.tensors.iteration import broadcast_sizes
 from shapefix.tensors.layout import contiguous
 from shapefix.tensors.polynomials import Size
@@ -42,11 +44,11 @@ def linear(call: Call, given: Given) -> Value:
     return result(call, tensor, layout, "multiplied", dtype=dtype, is_contiguous=True, last=features)
 
 
-def last_size_is(tensor: TensorValue, expected: Size) -> None:
+def last_size_is(tensor: TensorValue | None, expected: Size | None, operand: int = 0) -> None:
     """Raises SizeMismatch where a tensor, be its rank unknown, provably has another last size."""
-    last = tensor.settled(-1)
-    if last is not None:
-        check_size(last, expected, dim=-1)
+    last = None if tensor is None else tensor.settled(-1)
+    if last is not None and expected is not None:
+        check_size(last, expected, dim=-1, operand=operand)
 
 
 @functional("linear", takes="input, weight, bias=None")
@@ -54,10 +56,13 @@ def linear_function(call: Call, given: Given) -> Value:
     note_list(call, given.value("input"))
     tensor, weight = given.tensor("input"), given.tensor("weight")
     layout, features = None, None
-    if weight is not None and weight.layout is not None and weight.layout.rank == 2:
-        features, expected = weight.layout.sizes
+    if weight is not None and weight.layout is not None:
+        features = weight.layout.sizes[0] if weight.layout.rank == 2 else None
         if tensor is not None and tensor.layout is not None:
-            layout = results.linear(tensor.layout, features, expected)
+            bias = given.tensor("bias") if given.is_none("bias") is False else None
+            layout = results.linear_function(
+                tensor.layout, weight.layout, None if bias is None else bias.layout
+            )
     dtype = computed_dtype(tensor)
     return result(call, tensor, layout, "multiplied", dtype=dtype, is_contiguous=True, last=features)
 
@@ -68,7 +73,10 @@ def linear_function(call: Call, given: Given) -> Value:
     forward="input1, input2",
 )
 def bilinear(call: Call, given: Given) -> Value:
-    one, features = given.tensor("input1"), given.size("out_features")
+    one, two, features = given.tensor("input1"), given.tensor("input2"), given.size("out_features")
+    last_size_is(one, given.size("in1_features"))
+    last_size_is(two, given.size("in2_features"), operand=1)
+    _same_batches(one, two)
     layout = None
     if one is not None and one.layout is not None and features is not None:
         layout = contiguous((*one.layout.sizes[:-1], features))
@@ -79,11 +87,25 @@ def bilinear(call: Call, given: Given) -> Value:
     "bilinear", takes="input1, input2, weight, bias=None", namespaces=("torch", "torch.nn.functional")
 )
 def bilinear_function(call: Call, given: Given) -> Value:
-    one, weight = given.tensor("input1"), given.tensor("weight")
+    one, two, weight = given.tensor("input1"), given.tensor("input2"), given.tensor("weight")
+    _same_batches(one, two)
     layout = None
     if one is not None and one.layout is not None and weight is not None and weight.layout is not None:
         layout = contiguous((*one.layout.sizes[:-1], weight.layout.sizes[0]))
     return result(call, one, layout, "multiplied", is_contiguous=True)
+
+
+def _same_batches(one: TensorValue | None, two: TensorValue | None) -> None:
+    """Raises ShapeError where the two inputs of a Bilinear provably differ in more than their last size."""
+    if one is None or two is None or one.layout is None or two.layout is None:
+        return
+    if one.layout.rank != two.layout.rank:
+        message = f"input dimensions do not match: got {one.layout.rank} and {two.layout.rank}"
+        raise WrongRank(message, two.layout.rank, (one.layout.rank,), 1)
+    for dim, (want, have) in enumerate(zip(one.layout.sizes[:-1], two.layout.sizes[:-1], strict=True)):
+        if same(have, want) is False:
+            message = f"input batch dimensions do not match at dim {dim}: got {want} and {have}"
+            raise SizeMismatch(message, have, want, dim, operand=1, other=0, other_dim=dim)
 
 
 @layer("CosineSimilarity", takes="dim=1, eps=1e-08", forward="x1, x2")

@@ -8,41 +8,116 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value, as_size
 from shapefix.library.nn.layers import functional, layer, result, weights
 from shapefix.library.signatures import Given
+from shapefix.library.tensors import ranked
 from shapefix.tensors import results
-from shapefix.tensors.layout import Layout, contiguous, unknown_strides
+from shapefix.tensors.layout import Layout, unknown_strides
 from shapefix.tensors.memory_format import like
+from shapefix.tensors.networks import check_divisible
 from shapefix.tensors.polynomials import Size
+from shapefix.tensors.products import check_size
 
 _BATCH = "eps=1e-05, momentum=0.1, affine=True, track_running_stats=True"
 _INSTANCE = "eps=1e-05, momentum=0.1, affine=False, track_running_stats=False"
 
 
-@layer("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm", takes=f"num_features, {_BATCH}")
-@layer("LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d", takes=_BATCH)
-@layer("GroupNorm", takes="num_groups, num_channels, eps=1e-05, affine=True")
+def _groups_fit(given: Given) -> None:
+    channels, groups = given.size("num_channels"), given.size("num_groups")
+    if channels is not None and groups is not None:
+        check_divisible(channels, groups, "num_channels")
+
+
+def _batch_norm_layer(rank: int | None, *kinds: str) -> None:
+    """Register the layers over `rank` spatial dimensions, 0 or 1 where that is 1, any number where None."""
+    ranks = (2, 3, 4, 5) if rank is None else (2, 3) if rank == 1 else (rank + 2,)
+
+    @layer(*kinds, takes=f"num_features, {_BATCH}")
+    @layer(*(f"Lazy{kind}" for kind in kinds), takes=_BATCH)
+    def batch_norm(call: Call, given: Given) -> Value:
+        tensor = given.tensor("input")
+        layout = None
+        # Without weights and without statistics nothing has a size that the channels could differ from.
+        has_sizes = given.flag("affine") or given.flag("track_running_stats")
+        channels = given.size("num_features") if has_sizes and "num_features" in given.values else None
+        if tensor is not None and len(ranks) == 1:
+            ranked(call, tensor, ranks[0])
+        if tensor is not None and tensor.layout is not None:
+            layout = results.batch_norm(tensor.layout, channels, ranks)
+        elif channels is not None:
+            _channels_are(tensor, channels)
+        return _normalised(call, tensor, layout)
+
+
+for _rank in (1, 2, 3):
+    _batch_norm_layer(_rank, f"BatchNorm{_rank}d")
+_batch_norm_layer(None, "SyncBatchNorm")
+
+
+def _channels_are(tensor: TensorValue | None, channels: Size) -> None:
+    """Raises SizeMismatch where a tensor of unknown rank provably has other channels, in dimension 1."""
+    have = None if tensor is None else tensor.settled(1)
+    if have is not None:
+        check_size(have, channels, dim=1)
+
+
 @functional(
     "batch_norm",
     takes="input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-05",
 )
-@functional("group_norm", takes="input, num_groups, weight=None, bias=None, eps=1e-05")
-def batch_norm(call: Call, given: Given) -> Value:
+def batch_norm_function(call: Call, given: Given) -> Value:
     tensor = given.tensor("input")
     layout = None
     if tensor is not None and tensor.layout is not None:
-        layout = results.batch_norm(tensor.layout)
+        layout = results.batch_norm(tensor.layout, ranks=range(2, 9))
+        for name in ("running_mean", "running_var", "weight", "bias"):
+            held = given.tensor(name)
+            if held is not None and held.layout is not None and held.layout.rank == 1:
+                check_size(tensor.layout.sizes[1], held.layout.sizes[0], dim=1)
     return _normalised(call, tensor, layout)
 
 
-@layer("InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", takes=f"num_features, {_INSTANCE}")
-@layer("LazyInstanceNorm1d", "LazyInstanceNorm2d", "LazyInstanceNorm3d", takes=_BATCH)
+@layer("GroupNorm", takes="num_groups, num_channels, eps=1e-05, affine=True", fits=_groups_fit)
+@functional("group_norm", takes="input, num_groups, weight=None, bias=None, eps=1e-05")
+def group_norm(call: Call, given: Given) -> Value:
+    tensor = given.tensor("input")
+    layout = None
+    channels = given.size("num_channels") if given.flag("affine") and "num_channels" in given.values else None
+    if tensor is not None and tensor.layout is not None:
+        layout = results.group_norm(tensor.layout, given.size("num_groups"), channels)
+    elif channels is not None:
+        _channels_are(tensor, channels)
+    return _normalised(call, tensor, layout)
+
+
+def _instance_norm_layer(rank: int) -> None:
+    @layer(f"InstanceNorm{rank}d", takes=f"num_features, {_INSTANCE}")
+    @layer(f"LazyInstanceNorm{rank}d", takes=_BATCH)
+    def instance_norm(call: Call, given: Given) -> Value:
+        tensor = given.tensor("input")
+        layout = None
+        # torch only warns where there are no weights.
+        has_sizes = given.flag("affine") and "num_features" in given.values
+        channels = given.size("num_features") if has_sizes else None
+        if tensor is not None and tensor.layout is not None:
+            layout = results.instance_norm(tensor.layout, rank, channels)
+        elif tensor is not None and channels is not None and tensor.settled(-rank - 1) is not None:
+            check_size(tensor.size(-rank - 1), channels, dim=-rank - 1)
+        return _normalised(call, tensor, layout, is_contiguous=True)
+
+
+for _rank in (1, 2, 3):
+    _instance_norm_layer(_rank)
+
+
 @functional(
     "instance_norm",
     takes="input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, "
     "momentum=0.1, eps=1e-05",
 )
-def instance_norm(call: Call, given: Given) -> Value:
+def instance_norm_function(call: Call, given: Given) -> Value:
     tensor = given.tensor("input")
-    layout = None if tensor is None or tensor.layout is None else contiguous(tensor.layout.sizes)
+    layout = None
+    if tensor is not None and tensor.layout is not None:
+        layout = results.instance_norm(tensor.layout)
     return _normalised(call, tensor, layout, is_contiguous=True)
 
 
@@ -58,6 +133,8 @@ def layer_norm(call: Call, given: Given) -> Value:
     layout = None
     if tensor is not None and tensor.layout is not None:
         layout = results.layer_norm(tensor.layout, shape or ())
+    else:
+        _last_sizes_are(tensor, shape)
     return _normalised(call, tensor, layout, is_contiguous=True, last=shape[-1] if shape else None)
 
 
@@ -72,6 +149,8 @@ def rms_norm(call: Call, given: Given) -> Value:
     layout = None
     if tensor is not None and tensor.layout is not None:
         layout = results.rms_norm(tensor.layout, shape or ())
+    else:
+        _last_sizes_are(tensor, shape)
     return _normalised(call, tensor, layout, last=shape[-1] if shape else None)
 
 
@@ -98,6 +177,14 @@ def _normalised(
     if last is None and tensor is not None:
         last = tensor.settled(-1)
     return result(call, tensor, layout, "normalised", is_contiguous=is_contiguous, last=last)
+
+
+def _last_sizes_are(tensor: TensorValue | None, shape: list[Size] | None) -> None:
+    """Raises SizeMismatch where a tensor of unknown rank provably has other last sizes than shape."""
+    for dim in range(-len(shape or ()), 0):
+        have = None if tensor is None else tensor.settled(dim)
+        if have is not None and shape is not None:
+            check_size(have, shape[dim], dim)
 
 
 def _shape(given: Given) -> list[Size] | None:

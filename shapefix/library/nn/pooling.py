@@ -15,7 +15,9 @@ from shapefix.library.nn.layers import functional, layer, result
 from shapefix.library.signatures import Given
 from shapefix.library.tensors import as_result
 from shapefix.tensors import results
+from shapefix.tensors.bounds import at_least, same
 from shapefix.tensors.dims import unsqueeze
+from shapefix.tensors.errors import WindowTooLarge
 from shapefix.tensors.layout import Layout, is_contiguous, unknown_strides
 from shapefix.tensors.polynomials import Size
 
@@ -72,6 +74,8 @@ def _pool(call: Call, given: Given, rank: int, *, name: str) -> Value:
     indices = given.flag("return_indices") if name == "max" else False
     layout = None
     if tensor is not None and tensor.layout is not None:
+        if name == "avg" and rank == 3 and kernel is not None:
+            _holds_a_window(tensor.layout, kernel)
         settings: dict[str, Any] = {"padding": [Size.of(0)] * rank, "dilation": [Size.of(1)] * rank}
         for key in settings:
             if key in given.values:
@@ -89,6 +93,15 @@ def _pool(call: Call, given: Given, rank: int, *, name: str) -> Value:
         if (name == "max" and rank == 1 and not indices) or (name == "avg" and rank == 3):
             layout = _only_if_contiguous(layout)
     return _outcome(call, tensor, layout, indices, rank)
+
+
+def _holds_a_window(layout: Layout, kernel: Sequence[Size]) -> None:
+    """Raises WindowTooLarge where a window is larger than the input: over volumes no padding counts."""
+    if layout.rank in (4, 5):
+        for dim, size in enumerate(kernel, -3):
+            if at_least(layout.sizes[dim] - size, 0) is False:
+                message = f"input image ({layout.sizes[dim]}) smaller than kernel size ({size})"
+                raise WindowTooLarge(message, layout.sizes[dim], size, dim)
 
 
 _MAX = "kernel_size, stride=None, padding=0, dilation=1"
@@ -123,7 +136,7 @@ def _register(rank: int) -> None:
     @layer(f"AdaptiveAvgPool{rank}d", takes="output_size")
     @functional(f"adaptive_avg_pool{rank}d", takes="input, output_size")
     def adaptive_avg_pool(call: Call, given: Given) -> Value:
-        return _adaptive(call, given, rank, indices=False)
+        return _adaptive(call, given, rank, indices=False, averages=True)
 
     @layer(f"AdaptiveMaxPool{rank}d", takes="output_size, return_indices=False")
     @functional(f"adaptive_max_pool{rank}d", takes="input, output_size, return_indices=False")
@@ -142,11 +155,18 @@ def _register(rank: int) -> None:
         return _outcome(call, tensor, layout, False, rank)
 
 
-def _adaptive(call: Call, given: Given, rank: int, indices: bool | None) -> Value:
+def _adaptive(call: Call, given: Given, rank: int, indices: bool | None, *, averages: bool = False) -> Value:
     tensor = given.tensor("input")
     layout = None
     if tensor is not None and tensor.layout is not None:
-        layout = _resized(tensor.layout, _lengths(given.value("output_size"), rank))
+        lengths = _lengths(given.value("output_size"), rank)
+        have = tensor.layout
+        to_one = averages and rank > 1 and all(n is not None and same(n, 1) is not False for n in lengths)
+        if to_one and have.rank >= rank and have.rank not in (rank + 1, rank + 2):
+            # A mean, which torch takes over tensors of any rank.
+            layout = unknown_strides((*have.sizes[: have.rank - rank], *(n or Size.of(1) for n in lengths)))
+        else:
+            layout = _resized(have, lengths)
         if rank == 3:
             layout = _only_if_contiguous(layout)
     return _outcome(call, tensor, layout, indices, rank)

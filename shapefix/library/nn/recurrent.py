@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.containers import TupleValue
+from shapefix.interpreter.containers import TupleValue, elements
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import LibraryObject, Unknown, Value
 from shapefix.library.nn.layers import functional, layer, result
+from shapefix.library.nn.linear import last_size_is
+from shapefix.library.refusals import operand_number
 from shapefix.library.registry import declare, method
 from shapefix.library.signatures import Given
 from shapefix.library.tensors import ranked
 from shapefix.tensors import results
 from shapefix.tensors.layout import Layout, contiguous, permuted_dense
+from shapefix.tensors.networks import check_cell_state, check_rank, check_state
 from shapefix.tensors.polynomials import ONE, Size
 
 PACKED = "torch.nn.utils.rnn.PackedSequence"
@@ -45,6 +48,14 @@ def recurrent(call: Call, given: Given) -> Value:
     if tensor is not None and batch_first:
         # Whoever says where the batch is has one.
         ranked(call, tensor, 3)
+    last_size_is(tensor, given.size("input_size"))
+    if tensor is not None and tensor.layout is not None:
+        count = None if layers is None or both_ways is None else layers * (2 if both_ways else 1)
+        widths = (width, hidden)
+        for part, state in enumerate(_states_given(given, kind)):
+            number = operand_number(given.values, "input", "hx") + part
+            if state is not None and state.layout is not None:
+                check_state(tensor.layout, state.layout, number, widths[part], count, batch_first=batch_first)
     if (
         tensor is None
         or tensor.layout is None
@@ -71,6 +82,14 @@ def recurrent(call: Call, given: Given) -> Value:
         return TupleValue((output, state))
     cell = contiguous((*state_layout.sizes[:-1], hidden))
     return TupleValue((output, TupleValue((state, result(call, tensor, cell, verb)))))
+
+
+def _states_given(given: Given, kind: str) -> list[TensorValue | None]:
+    """The hidden state that is handed over, and the cell state of an LSTM; nothing where it is not known."""
+    if not kind.startswith("LSTM"):
+        return [given.tensor("hx")]
+    parts = elements(given.value("hx"))
+    return [Given({"hx": part}).tensor("hx") for part in parts] if parts and len(parts) == 2 else []
 
 
 def _kind(call: Call, given: Given) -> str:
@@ -106,8 +125,21 @@ def _states(
 @layer("RNNCell", takes="input_size, hidden_size, bias=True, nonlinearity='tanh'", forward="input, hx=None")
 @layer("GRUCell", takes="input_size, hidden_size, bias=True", forward="input, hx=None")
 def cell(call: Call, given: Given) -> Value:
+    return _stepped(call, given, "cell")
+
+
+def _stepped(call: Call, given: Given, kind: str) -> Value:
+    """The state after one step over (B, features), or over features without a batch."""
     tensor, hidden = given.tensor("input"), given.size("hidden_size")
     layout = None
+    last_size_is(tensor, given.size("input_size"))
+    if tensor is not None and tensor.layout is not None:
+        check_rank(tensor.layout, (1, 2))
+        for part, state in enumerate(_states_given(given, kind)):
+            if state is not None and state.layout is not None and hidden is not None:
+                check_cell_state(
+                    tensor.layout, state.layout, operand_number(given.values, "input", "hx") + part, hidden
+                )
     if tensor is not None and tensor.layout is not None and hidden is not None:
         layout = contiguous((*tensor.layout.sizes[:-1], hidden))
     return result(call, tensor, layout, "returned by a recurrent cell", is_contiguous=True, last=hidden)
@@ -115,7 +147,7 @@ def cell(call: Call, given: Given) -> Value:
 
 @layer("LSTMCell", takes="input_size, hidden_size, bias=True", forward="input, hx=None")
 def lstm_cell(call: Call, given: Given) -> Value:
-    return TupleValue((cell(call, given), cell(call, given)))
+    return TupleValue((_stepped(call, given, "LSTMCell"), _stepped(call, given, "LSTMCell")))
 
 
 @functional(

@@ -10,8 +10,10 @@ from shapefix.library import views as operations
 from shapefix.library.nn.layers import functional, layer, result
 from shapefix.library.signatures import Given
 from shapefix.tensors import results
+from shapefix.tensors.errors import WrongRank
 from shapefix.tensors.layout import Layout, contiguous
 from shapefix.tensors.memory_format import suggested
+from shapefix.tensors.networks import check_divisible
 from shapefix.tensors.polynomials import ONE, Size, product
 from shapefix.tensors.quotients import floor_divide, quotient
 
@@ -76,13 +78,22 @@ def _padded(call: Call, tensor: TensorValue | None, widths: list[Size] | None, *
     return result(call, tensor, layout, "padded", dtype=None if tensor is None else tensor.dtype)
 
 
+def _is_image(tensor: TensorValue | None) -> None:
+    """Raises WrongRank for a tensor that does not have channels, a height and a width."""
+    if tensor is not None and tensor.layout is not None and tensor.layout.rank < 3:
+        message = f"expects input to have at least 3 dimensions, but got {tensor.layout.rank}"
+        raise WrongRank(message, tensor.layout.rank, (3, 4, 5))
+
+
 @layer("PixelShuffle", takes="upscale_factor")
 @functional("pixel_shuffle", takes="input, upscale_factor", namespaces=("torch", "torch.nn.functional"))
 def pixel_shuffle(call: Call, given: Given) -> Value:
     tensor, factor = given.tensor("input"), given.size("upscale_factor")
     layout = None
+    _is_image(tensor)
     if tensor is not None and tensor.layout is not None and tensor.layout.rank >= 3 and factor is not None:
         *batch, channels, height, width = tensor.layout.sizes
+        check_divisible(channels, factor * factor, "the channels")
         sizes = (*batch, quotient(channels, factor * factor), height * factor, width * factor)
         layout = suggested(sizes, tensor.layout)
     return result(call, tensor, layout, "shuffled", dtype=None if tensor is None else tensor.dtype)
@@ -93,8 +104,11 @@ def pixel_shuffle(call: Call, given: Given) -> Value:
 def pixel_unshuffle(call: Call, given: Given) -> Value:
     tensor, factor = given.tensor("input"), given.size("downscale_factor")
     layout = None
+    _is_image(tensor)
     if tensor is not None and tensor.layout is not None and tensor.layout.rank >= 3 and factor is not None:
         *batch, channels, height, width = tensor.layout.sizes
+        check_divisible(height, factor, "height")
+        check_divisible(width, factor, "width")
         sizes = (*batch, channels * factor * factor, quotient(height, factor), quotient(width, factor))
         layout = suggested(sizes, tensor.layout)
     return result(call, tensor, layout, "shuffled", dtype=None if tensor is None else tensor.dtype)
