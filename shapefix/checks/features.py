@@ -14,16 +14,19 @@ from shapefix.checks.operands import (
     is_unlikely,
     layer_code,
     made_at,
+    made_inside,
     named,
     product_text,
     shown,
     way,
 )
 from shapefix.checks.registry import Rule, rule
+from shapefix.checks.rewrites import line_of
 from shapefix.checks.run import Run
+from shapefix.checks.stated_numbers import edit_of, given_to, product_of, stated
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
 from shapefix.interpreter.events import Refused
-from shapefix.interpreter.values import LibraryObject, Value
+from shapefix.interpreter.values import LibraryObject
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import SizeMismatch
 from shapefix.tensors.polynomials import product
@@ -60,9 +63,14 @@ def in_features(event: Refused, run: Run, this: Rule) -> Iterator[Diagnostic]:
     operand = event.operands[error.operand]
     have, want = run.text(error.have), run.text(error.want)
     layer = layer_code(event.layer) or FEATURES[event.function]
+    message = f"`{_called(event)}` receives {shown(operand, run)}: last size {have}"
+    if made_inside(event, error.operand):
+        message = f"`{layer}` in {message}, not {want}"
+    else:
+        message = f"{message}, but `{layer}` takes {want}"
     yield this.diagnostic(
         event.place.span,
-        f"`{_called(event)}` receives {shown(operand, run)}: last size {have}, but `{layer}` takes {want}",
+        message,
         evidence=[
             *calls(event),
             *made_at(event.layer),
@@ -111,20 +119,70 @@ def _fixes(event: Refused, error: SizeMismatch, run: Run) -> Iterator[Fix]:
     have, want = error.have.value, error.want.value
     if have is None or want is None:
         return
-    source = _setter(event, error)
-    setting = FEATURES[event.function]
-    edit_ = setting_edit(event.layer, setting, have)
-    ways = [f"make the layer with {setting}={have}"]
+    source, merged = _setter(event, error), _merged(event, error)
+    change, edit_ = _other_number(event, have, want, merged)
+    ways = [change]
     if source is not None:
         ways.append(f"let `{source}` give {want}")
-    elif have % want == 0 and layout is not None and layout.rank == 2:
+    elif have % want == 0 and layout is not None and layout.rank == 2 and not merged:
         ways.append(
             f"if each row holds {have // want} steps of {want}, `.unflatten(-1, ({have // want}, {want}))`"
         )
-    if len(ways) == 1 and edit_ is not None:
+    if len(ways) == 1 and edit_ is not None and edit_.span.path == module.path:
         yield Fix(Applicability.UNSAFE, ways[0], (edit_,))
     else:
         yield Fix(Applicability.DISPLAY, ", or ".join(ways), () if edit_ is None else (edit_,))
+
+
+def _other_number(
+    event: Refused, have: int, want: int, merged: tuple[int, ...]
+) -> tuple[str, Edit | None]:
+    """How the layer is made for another last size, and the edit that does it where there is one.
+
+    merged are the sizes that were flattened into it.
+    """
+    setting, layer = FEATURES[event.function], event.layer
+    told = f"make the layer with {setting}={have}"
+    given = given_to(layer, 0, setting) if isinstance(layer, LibraryObject) else None
+    if given is None or not isinstance(layer, LibraryObject) or layer.place is None:
+        return told, None
+    module = layer.place.module
+    if isinstance(given, cst.Integer):
+        return told, edit_of(module, given, str(have))
+    if merged and (text := product_of(given, want, merged)) is not None:
+        return f"make the layer with {setting}={text}", edit_of(module, given, text)
+    number = stated(layer, setting, given)
+    if number is None:
+        return told, None
+    place, node = number.place, number.place.node
+    if not isinstance(node, cst.BaseExpression):
+        return told, None
+    text = (product_of(node, want, merged) if merged else None) or str(have)
+    line = line_of(place, event.place.module)
+    if not number.alone:
+        name = f"`{number.name}`" if number.name else "it"
+        return f"{told}: {name} is {want} from {line}, and used elsewhere, too", None
+    name = f"`{number.name}` ({line})" if number.name else f"the {want} in {line}"
+    return f"set {name} to {text}", edit_of(place.module, node, text)
+
+
+def _merged(event: Refused, error: SizeMismatch) -> tuple[int, ...]:
+    """The sizes that were flattened into the last one of what the layer takes; none where they were not."""
+    step = event.operands[error.operand].tensor.origin
+    while step is not None and step.source is not None:
+        before = step.source.layout
+        if step.layout is None or before is None or not step.layout.rank or not before.rank:
+            return ()
+        if same(step.layout.sizes[-1], error.have) is not True:
+            return ()
+        if same(before.sizes[-1], error.have) is not True:
+            for start in range(before.rank - 1, 0, -1):
+                if same(product(before.sizes[start:]), error.have):
+                    sizes = [size.value for size in before.sizes[start:]]
+                    return tuple(size for size in sizes if size is not None)
+            return ()
+        step = step.source
+    return ()
 
 
 def _setter(event: Refused, error: SizeMismatch) -> str | None:
@@ -141,17 +199,3 @@ def _setter(event: Refused, error: SizeMismatch) -> str | None:
             return layer_code(step.maker)
         step = step.source
     return None
-
-
-def setting_edit(layer: Value | None, setting: str, number: int, position: int = 0) -> Edit | None:
-    """The edit that makes a layer with another number; None where its number is not written there."""
-    if (
-        not isinstance(layer, LibraryObject)
-        or layer.place is None
-        or not isinstance(layer.place.node, cst.Call)
-    ):
-        return None
-    given = rewrites.argument(layer.place.node, position, setting)
-    if given is None or not isinstance(given.value, cst.Integer):
-        return None
-    return Edit(layer.place.module.span(given.value), str(number))

@@ -43,7 +43,7 @@ def code_of(event: Refused, operand: int) -> cst.BaseExpression | None:
         return (node.target, node.value)[operand] if operand < 2 else None
     if isinstance(node, cst.Subscript):
         return node.value
-    if not isinstance(node, cst.Call) or operand >= len(event.operands):
+    if not isinstance(node, cst.Call) or operand >= len(event.operands) or made_inside(event, operand):
         return None
     name = event.operands[operand].name
     if isinstance(node, (cst.Tuple, cst.List)):
@@ -63,6 +63,12 @@ def code_of(event: Refused, operand: int) -> cst.BaseExpression | None:
         place = together.index(event.operands[operand])
         return items[place].value if len(items) == len(together) else None
     return given.value
+
+
+def made_inside(event: Refused, operand: int) -> bool:
+    """Whether the very call that refuses an operand made it: a library's model runs its layers one by one."""
+    origin = event.operands[operand].tensor.origin
+    return origin is not None and origin.place.node is event.place.node
 
 
 def _position(event: Refused, name: str) -> int:

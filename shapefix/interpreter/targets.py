@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from shapefix.interpreter.calls import Arguments, call_library, call_method, call_value
+from shapefix.interpreter.calls import Arguments, Call, call_library, call_method, call_value
 from shapefix.interpreter.classes import member
 from shapefix.interpreter.containers import CONTENTS, Contents, DictValue, ListValue, elements
 from shapefix.interpreter.evaluator import Evaluator
@@ -157,7 +157,10 @@ def _set_item(ev: Evaluator, target: cst.Subscript, value: Value) -> None:
         call_method(ev, owner, "__setitem__", Arguments([index, value]), target)
     elif isinstance(owner, LibraryObject):
         method = ev.library.method(owner.kind, "__setitem__")
-        if method is None and isinstance(index, Constant):
+        if method is not None:
+            name = f"{owner.kind}.__setitem__"
+            method(Call(ev, name, ev.place(target), Arguments([index, value]), owner))
+        elif isinstance(index, Constant):
             ev.journal.write(owner.fields, index.value, value)
     elif isinstance(owner, Unknown) and isinstance(index, Constant):
         ev.journal.write(owner.attributes, f"[{index.value!r}]", value)
@@ -188,6 +191,10 @@ def delete(ev: Evaluator, target: cst.CSTNode) -> None:
             ev.journal.delete(owner.fields, index.value)
         elif isinstance(owner, ListValue):
             ev.journal.write(owner.fields, CONTENTS, without_length(owner.contents))
+        elif isinstance(owner, LibraryObject):
+            method = ev.library.method(owner.kind, "__delitem__")
+            if method is not None:
+                method(Call(ev, f"{owner.kind}.__delitem__", ev.place(target), Arguments([index]), owner))
     elif isinstance(target, (cst.Tuple, cst.List)):
         for entry in target.elements:
             delete(ev, entry.value)

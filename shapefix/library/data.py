@@ -34,7 +34,7 @@ from shapefix.interpreter.values import (
 from shapefix.library.collators import collate_by, is_callable
 from shapefix.library.dataset_lengths import batch_size, length_of
 from shapefix.library.datasets.cells import fresh_row
-from shapefix.library.registry import declare, function, method
+from shapefix.library.registry import declare, derives, function, method
 from shapefix.library.samples import gathered, one_of
 from shapefix.library.signatures import bound
 from shapefix.library.tensors import as_result, contiguous_result
@@ -133,6 +133,11 @@ def sample(call: Call, dataset: Value | None) -> Value:
             parts = dataset.fields["datasets"]
             found = [sample(call, part) for part in elements(parts) or (each(call.ev, parts),)]
             return reduce(join, found)
+        method_ = call.ev.library.method(dataset.kind, "__getitem__") if _is_dataset(dataset) else None
+        if method_ is not None:
+            return method_(
+                Call(call.ev, f"{dataset.kind}.__getitem__", call.place, Arguments([index]), dataset)
+            )
         return Unknown()
     if isinstance(dataset, InstanceValue):
         if member(dataset.cls, "__getitem__") is None and member(dataset.cls, "__iter__") is not None:
@@ -144,6 +149,10 @@ def sample(call: Call, dataset: Value | None) -> Value:
     if isinstance(dataset, TensorValue):
         return item(call.ev, dataset, index, node)
     return Unknown()
+
+
+def _is_dataset(value: LibraryObject) -> bool:
+    return derives(value.kind, DATASET)
 
 
 @function(LOADER)

@@ -55,6 +55,8 @@ from shapefix.library.nn import (
 )
 from shapefix.library.registry import BASES, FUNCTIONS, Handler, derives, lookup_method
 from shapefix.library.tokenizers import CHANGEABLE, TOKENIZER, unknown_tokenizer
+from shapefix.library.torchvision import datasets as torchvision_datasets
+from shapefix.library.torchvision import images, models, transforms
 
 MODULES = (
     builtin_containers,
@@ -102,6 +104,10 @@ MODULES = (
     padding,
     tokenizers,
     tokenizing,
+    images,
+    models,
+    torchvision_datasets,
+    transforms,
     columns,
     filtering,
     loading,

@@ -28,14 +28,18 @@ for _kind in (*_SEQUENCES, DICT, PARAMETER_DICT):
 
 
 def _children(owner: Value | None) -> ListValue:
-    """The children of a sequence, with what was assigned to `container[0]` since."""
+    """The children of a sequence, with what was assigned to those that have names since."""
     fields: Mapping[Any, Value] = fields_of(owner)
-    held = fields.get("_modules")
+    held, names = fields.get("_modules"), elements(fields.get("_names"))
     if not isinstance(held, ListValue):
         return ListValue(None)
-    if held.items is None or not any(position in fields for position in range(len(held.items))):
+    if held.items is None or names is None or len(names) > len(held.items):
         return held
-    return ListValue(tuple(fields.get(position, child) for position, child in enumerate(held.items)))
+    named = tuple(
+        fields.get(name.value, child) if isinstance(name, Constant) else child
+        for name, child in zip(names, held.items, strict=False)
+    )
+    return ListValue((*named, *held.items[len(names) :]))
 
 
 def _filled(call: Call, kind: str) -> dict[str, Value]:
@@ -49,8 +53,10 @@ def _filled(call: Call, kind: str) -> dict[str, Value]:
     if kind == SEQUENTIAL:
         if len(given) == 1 and isinstance(given[0], DictValue):
             held = given[0]
-            modules = tuple(held.fields.values())
-            return {"_modules": ListValue(modules if held.closed else None), **_named(held)}
+            if not held.closed:
+                return {"_modules": ListValue(None), **_named(held)}
+            names = TupleValue(tuple(Constant(name) for name in held.fields))
+            return {"_modules": ListValue(tuple(held.fields.values())), "_names": names, **_named(held)}
         if call.arguments.open:
             return {
                 "_modules": ListValue(
@@ -132,6 +138,31 @@ def child_at(call: Call) -> Value:
         kind = call.name.rpartition(".")[0]
         return LibraryObject(kind, {}, call.place, {"_modules": found})
     return found
+
+
+@method(SEQUENTIAL, "__setitem__", "__delitem__")
+@method(LIST, "__setitem__", "__delitem__")
+@method(PARAMETERS, "__setitem__", "__delitem__")
+def change(call: Call) -> Value:
+    """Another child stands there from here on, or none; with an unknown index all of them are forgotten."""
+    fields, index = fields_of(call.receiver), call.value(0)
+    items = _children(call.receiver).items
+    at = index.value if isinstance(index, Constant) and type(index.value) is int else None
+    if items is None or at is None or not -len(items) <= at < len(items):
+        call.ev.journal.write(fields, "_modules", ListValue(None))
+        return NONE
+    at %= len(items)
+    names = elements(fields.get("_names")) or ()
+    child = call.value(1) if call.name.endswith("__setitem__") else None
+    between = () if child is None else (child,)
+    call.ev.journal.write(fields, "_modules", ListValue((*items[:at], *between, *items[at + 1 :])))
+    if at < len(names):
+        name = names[at]
+        if child is None:
+            call.ev.journal.write(fields, "_names", TupleValue((*names[:at], *names[at + 1 :])))
+        elif isinstance(name, Constant):
+            call.ev.journal.write(fields, name.value, child)
+    return NONE
 
 
 @method(SEQUENTIAL, "append", "extend", "insert", "add_module")

@@ -1,0 +1,139 @@
+"""Images: of PIL, whose channels, height and width are known or not, and those that are tensors already."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import TupleValue, elements
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import Constant, LibraryObject, Unknown, Value, as_size, integer
+from shapefix.library.registry import declare, function, method
+from shapefix.library.tensors import as_result, contiguous_result
+from shapefix.tensors.layout import unknown_strides
+from shapefix.tensors.polynomials import Size
+
+IMAGE = "PIL.Image.Image"
+_CHANNELS = {"1": 1, "L": 1, "P": 1, "I": 1, "F": 1, "LA": 2, "RGB": 3, "HSV": 3, "LAB": 3, "YCbCr": 3}
+_CHANNELS |= {"RGBA": 4, "CMYK": 4, "RGBX": 4}
+
+declare(IMAGE, "builtins.object")
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """The sizes of an image; channels are None where they are not known. before are a tensor's other sizes.
+
+    Any size may be a symbol.
+    """
+
+    channels: Size | None
+    height: Size
+    width: Size
+    before: tuple[Size, ...] = ()
+
+    @classmethod
+    def unknown(cls, channels: Size | None = None) -> Picture:
+        """An image of any height and width."""
+        return cls(channels, Size.symbol("H"), Size.symbol("W"))
+
+    def resized(self, height: Size, width: Size) -> Picture:
+        """The same of another height and width."""
+        return Picture(self.channels, height, width, self.before)
+
+    def of_channels(self, channels: Size | None) -> Picture:
+        """The same of other channels."""
+        return Picture(channels, self.height, self.width, self.before)
+
+
+def picture_of(value: Value | None) -> Picture | None:
+    """The image that a value is; None for what is no image, and for a tensor of unknown rank."""
+    if isinstance(value, LibraryObject) and value.kind == IMAGE:
+        channels = value.fields.get("_channels")
+        size = elements(value.fields.get("size")) or ()
+        width, height = map(as_size, size) if len(size) == 2 else (None, None)
+        if width is None or height is None:
+            return None
+        return Picture(as_size(channels) if isinstance(channels, Value) else None, height, width)
+    if isinstance(value, TensorValue) and value.layout is not None and value.layout.rank >= 3:
+        *before, channels_, height_, width_ = value.layout.sizes
+        return Picture(channels_, height_, width_, tuple(before))
+    return None
+
+
+def image(call: Call, picture: Picture) -> LibraryObject:
+    """An image of PIL."""
+    fields: dict[str, Value] = {
+        "height": integer(picture.height),
+        "width": integer(picture.width),
+        "size": TupleValue((integer(picture.width), integer(picture.height))),
+    }
+    if picture.channels is not None:
+        fields["_channels"] = integer(picture.channels)
+    return LibraryObject(IMAGE, {}, call.place, fields)
+
+
+def tensor(call: Call, picture: Picture, verb: str, dtype: str | None = None) -> TensorValue:
+    """A new contiguous tensor (channels, height, width)."""
+    channels = picture.channels if picture.channels is not None else Size.symbol("C")
+    return contiguous_result(call, [channels, picture.height, picture.width], verb, dtype=dtype)
+
+
+def again(call: Call, value: Value, picture: Picture, verb: str) -> Value:
+    """The image that value becomes: of PIL, or a tensor, as value is."""
+    if not isinstance(value, TensorValue):
+        return image(call, picture)
+    channels = picture.channels if picture.channels is not None else Size.symbol("C")
+    layout = unknown_strides((*picture.before, channels, picture.height, picture.width))
+    return as_result(call, layout, verb, dtype=value.dtype, device=value.device)
+
+
+@function(
+    "PIL.Image.open", "torchvision.datasets.folder.default_loader", "torchvision.datasets.folder.pil_loader"
+)
+def opened(call: Call) -> Value:
+    three = None if call.name.startswith("PIL") else Size.of(3)
+    return image(call, Picture.unknown(three))
+
+
+@function("PIL.Image.new")
+def made(call: Call) -> Value:
+    mode, size = call.constant(0, "mode"), elements(call.value(1, "size")) or ()
+    sizes = [as_size(part) for part in size]
+    channels = _CHANNELS.get(mode) if isinstance(mode, str) else None
+    picture = Picture.unknown(None if channels is None else Size.of(channels))
+    if len(sizes) == 2 and sizes[0] is not None and sizes[1] is not None:
+        picture = picture.resized(sizes[1], sizes[0])
+    return image(call, picture)
+
+
+@method(IMAGE, "convert")
+def converted(call: Call) -> Value:
+    before, mode = picture_of(call.receiver), call.constant(0, "mode")
+    if before is None:
+        return Unknown()
+    channels = _CHANNELS.get(mode) if isinstance(mode, str) else None
+    return image(call, before.of_channels(None if channels is None else Size.of(channels)))
+
+
+@method(IMAGE, "resize")
+def resized(call: Call) -> Value:
+    before, size = picture_of(call.receiver), elements(call.value(0, "size")) or ()
+    sizes = [as_size(part) for part in size]
+    if before is None or len(sizes) != 2 or sizes[0] is None or sizes[1] is None:
+        return Unknown()
+    return image(call, before.resized(sizes[1], sizes[0]))
+
+
+@method(IMAGE, "copy", "filter", "point")
+def same_size(call: Call) -> Value:
+    return call.receiver or Unknown()
+
+
+@method(IMAGE, "crop", "rotate", "transpose", "reduce", "effect_spread", "quantize", "split", "getchannel")
+@method(IMAGE, "transform", "getdata", "getpixel", "paste", "save", "load", "show", "tobytes", "thumbnail")
+def unknown(call: Call) -> Value:
+    if call.name.endswith(("paste", "thumbnail")) and isinstance(call.receiver, LibraryObject):
+        for name in ("height", "width", "size"):
+            call.ev.journal.write(call.receiver.fields, name, Unknown(name))
+    return Constant(None) if call.name.endswith(("save", "show", "paste", "thumbnail")) else Unknown()
