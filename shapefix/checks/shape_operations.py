@@ -15,7 +15,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.run import Run
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
 from shapefix.interpreter.events import Refused, RefusedForLastBatch, Viewed
-from shapefix.interpreter.modules import Module, Place
+from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import (
@@ -69,8 +69,12 @@ def _refused(event: Refused, run: Run, this: Rule) -> Iterator[Diagnostic]:
     yield this.diagnostic(
         event.place.span,
         f"`{code}`: {told}, {reason}",
-        evidence=[*calls(event), *(came[-1:] if rank == 0 else came), Evidence(event.place.span, reason)],
-        fixes=_single_number(event),
+        evidence=[
+            *calls(event),
+            *(came[-1:] if rank == 0 else came),
+            Evidence(event.place.span, _alone(reason)),
+        ],
+        fixes=[*_single_number(event), *_rows_of_samples(event)],
     )
 
 
@@ -111,16 +115,48 @@ def _reason(event: Refused, error: ShapeError, run: Run) -> str | None:
     return None
 
 
+def _alone(reason: str) -> str:
+    """The reason as a sentence that begins by itself."""
+    return reason.removeprefix("and ").removeprefix("so ")
+
+
 def _dimensions(rank: int) -> str:
     return "1 dimension" if rank == 1 else f"{rank} dimensions"
 
 
 def _elements(event: Refused, error: WrongNumberOfElements, run: Run) -> str:
+    rows = _sample_and_row(event)
+    if rows is not None:
+        samples, wanted = rows
+        layout = event.operands[0].layout
+        each = " * ".join(run.text(size) for size in layout.sizes[1:]) if layout is not None else ""
+        return f"so each sample has {each} = {samples} elements, not {wanted}"
     target = [size for size in error.target if size.value != -1]
     asked = " * ".join(run.text(size) for size in target) or "1"
     if len(target) == len(error.target):
         return f"with {run.text(error.have)} elements, not {asked}"
     return f"and its {run.text(error.have)} elements are no multiple of {asked}"
+
+
+def _sample_and_row(event: Refused) -> tuple[int, int] | None:
+    """How many elements a sample has, and how many are asked of it: of `x.view(-1, 400)`."""
+    error, layout = event.error, event.operands[0].layout
+    if not isinstance(error, WrongNumberOfElements) or layout is None or layout.rank < 3:
+        return None
+    if len(error.target) != 2 or event.function.rpartition(".")[2] not in ("view", "reshape"):
+        return None
+    first, wanted = error.target[0], error.target[1].value
+    samples = product(layout.sizes[1:]).value
+    if first.value != -1 and same(first, layout.sizes[0]) is not True:
+        return None
+    return (samples, wanted) if samples and wanted and wanted > 1 else None
+
+
+def _rows_of_samples(event: Refused) -> Iterator[Fix]:
+    """`x.flatten(1)` for `x.view(-1, 400)`, where a sample does not have 400 elements."""
+    rows, subject = _sample_and_row(event), code_of(event, 0)
+    if rows is not None and subject is not None:
+        yield _flattened(event.place, subject, *rows)
 
 
 def _single_number(event: Refused) -> Iterator[Fix]:
@@ -228,7 +264,12 @@ def _regrouped(event: Viewed, run: Run, this: Rule) -> Iterator[Diagnostic]:
     each = " * ".join(run.text(size) for size in layout.sizes[1:])
     multiple = wanted // gcd(samples, wanted)
     condition = f"{run.text(layout.sizes[0])} is no multiple of {multiple}"
-    code = short(event.place.code)
+    code, node = short(event.place.code), event.call
+    if not isinstance(node, cst.Call) or not node.args:
+        return
+    subject = node.args[0].value
+    if isinstance(node.func, cst.Attribute) and not event.free:
+        subject = node.func.value
     yield this.diagnostic(
         event.place.span,
         f"`{code}` takes {wanted} elements for a row, but each sample has {each} = {samples}",
@@ -238,7 +279,7 @@ def _regrouped(event: Viewed, run: Run, this: Rule) -> Iterator[Diagnostic]:
             Evidence(event.place.span, f"rows of {wanted} are cut out of samples of {samples}"),
         ],
         condition=None if _never(layout.sizes[0], multiple) else condition,
-        fixes=_flattened(event, samples, wanted),
+        fixes=[_flattened(event.place, subject, samples, wanted)],
     )
 
 
@@ -253,12 +294,12 @@ def _never(batch: Size, multiple: int) -> bool:
     return full is not None and full < multiple
 
 
-def _flattened(event: Viewed, samples: int, wanted: int) -> Iterator[Fix]:
-    node = event.call
-    message = (
-        f"keep each sample in a row of its own, and make the next layer for {samples} instead of {wanted}"
+def _flattened(place: Place, subject: cst.BaseExpression, samples: int, wanted: int) -> Fix:
+    message = f"keep each sample in a row of its own: the next layer then takes {samples}, not {wanted}"
+    code = place.module.code(subject)
+    is_primary = isinstance(subject, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)) or subject.lpar
+    return Fix(
+        Applicability.UNSAFE,
+        message,
+        (Edit(place.span, f"{code}.flatten(1)" if is_primary else f"({code}).flatten(1)"),),
     )
-    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
-        module: Module = event.place.module
-        subject = module.code(node.func.value)
-        yield Fix(Applicability.DISPLAY, message, (Edit(event.place.span, f"{subject}.flatten(1)"),))

@@ -17,6 +17,8 @@ from shapefix.interpreter.evaluator import Evaluator, expression
 from shapefix.interpreter.functions import default_values
 from shapefix.interpreter.iteration import Entries, each, iterate, some, unrolled
 from shapefix.interpreter.joins import join, without_length
+from shapefix.interpreter.literals import Literal
+from shapefix.interpreter.modules import Place
 from shapefix.interpreter.names import glance, look_up, resolved
 from shapefix.interpreter.scopes import UNCHANGED, Scope
 from shapefix.interpreter.subscripts import evaluate_subscript
@@ -36,7 +38,7 @@ def name(ev: Evaluator, node: cst.Name) -> Value:
 
 @expression(cst.Integer)
 def whole_number(ev: Evaluator, node: cst.Integer) -> Value:
-    return Constant(int(node.value, 0))
+    return Literal(int(node.value, 0), Place(ev.frame.module, node))
 
 
 @expression(cst.Float)
@@ -137,7 +139,11 @@ def dictionary(ev: Evaluator, node: cst.Dict) -> Value:
 def binary(ev: Evaluator, node: cst.BinaryOperation) -> Value:
     left = ev.evaluate(node.left)
     right = ev.evaluate(node.right)
-    return arithmetic.operate(ev, type(node.operator), left, right, node)
+    result = arithmetic.operate(ev, type(node.operator), left, right, node)
+    are_stated = isinstance(left, Literal) and isinstance(right, Literal)
+    if are_stated and isinstance(node.operator, cst.Multiply) and isinstance(result, Constant):
+        return Literal(result.value, Place(ev.frame.module, node))
+    return result
 
 
 @expression(cst.UnaryOperation)
