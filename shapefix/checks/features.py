@@ -111,9 +111,9 @@ def _fixes(event: Refused, error: SizeMismatch, run: Run) -> Iterator[Fix]:
         for start in range(1, layout.rank - 1):
             if same(product(sizes[start:]), error.want):
                 edit = rewrites.method_called(module, node, f"flatten({start})")
-                merged = product_text(sizes[start:], run)
+                factors = product_text(sizes[start:], run)
                 yield Fix(
-                    Applicability.UNSAFE, f"flatten it first: {merged} = {run.text(error.want)}", (edit,)
+                    Applicability.UNSAFE, f"flatten it first: {factors} = {run.text(error.want)}", (edit,)
                 )
                 return
     have, want = error.have.value, error.want.value
@@ -124,7 +124,7 @@ def _fixes(event: Refused, error: SizeMismatch, run: Run) -> Iterator[Fix]:
     ways = [change]
     if source is not None:
         ways.append(f"let `{source}` give {want}")
-    elif have % want == 0 and node is not None and layout is not None and layout.rank == 2 and not merged:
+    elif have % want == 0 and layout is not None and layout.rank == 2 and not merged:
         ways.append(
             f"if each row holds {have // want} steps of {want}, `.unflatten(-1, ({have // want}, {want}))`"
         )
@@ -134,9 +134,7 @@ def _fixes(event: Refused, error: SizeMismatch, run: Run) -> Iterator[Fix]:
         yield Fix(Applicability.DISPLAY, ", or ".join(ways), () if edit_ is None else (edit_,))
 
 
-def _other_number(
-    event: Refused, have: int, want: int, merged: tuple[int, ...]
-) -> tuple[str, Edit | None]:
+def _other_number(event: Refused, have: int, want: int, merged: tuple[int, ...]) -> tuple[str, Edit | None]:
     """How the layer is made for another last size, and the edit that does it where there is one.
 
     merged are the sizes that were flattened into it.
