@@ -71,12 +71,6 @@ def made_inside(event: Refused, operand: int) -> bool:
     return origin is not None and origin.place.node is event.place.node
 
 
-def made_inside(event: Refused, operand: int) -> bool:
-    """Whether the very call that refuses an operand made it: a library's model runs its layers one by one."""
-    origin = event.operands[operand].tensor.origin
-    return origin is not None and origin.place.node is event.place.node
-
-
 def _position(event: Refused, name: str) -> int:
     """Where the parameter of this name stands in a call."""
     names = list(dict.fromkeys(operand.name for operand in event.operands))
