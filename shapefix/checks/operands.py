@@ -15,18 +15,29 @@ from shapefix.diagnostics import Evidence
 from shapefix.interpreter.events import Operand, Refused
 from shapefix.interpreter.tensor_values import Step, TensorValue
 from shapefix.interpreter.values import LibraryObject, Value
+from shapefix.tensors.errors import ShapeError, WrongNumberOfElements
 from shapefix.tensors.polynomials import Size
 
 
 def is_unlikely(event: Refused) -> bool:
-    """Whether the call stands in a branch that looks at what the function was handed.
+    """Whether the call stands in a branch that looks at what it was handed, or gets an empty tensor.
 
     The tensor came in from outside, through this call; whether the branch is taken in this call nobody knows,
-    and people do ask for sizes before they use them.
+    and people do ask for sizes before they use them. What is empty was mostly never meant to come here.
     """
+    if any(_is_empty(operand) for operand in event.operands) or _asks_for_nothing(event.error):
+        return True
     if not event.undecided:
         return False
     return any(_is_from_outside(operand.tensor, event) for operand in event.operands)
+
+
+def _is_empty(operand: Operand) -> bool:
+    return operand.layout is not None and any(size.value == 0 for size in operand.layout.sizes)
+
+
+def _asks_for_nothing(error: ShapeError) -> bool:
+    return isinstance(error, WrongNumberOfElements) and any(size.value == 0 for size in error.target)
 
 
 def _is_from_outside(tensor: TensorValue, event: Refused) -> bool:
