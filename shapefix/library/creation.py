@@ -5,7 +5,7 @@ from __future__ import annotations
 from shapefix.interpreter.axes import varying
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, TupleValue, elements
-from shapefix.interpreter.tensor_values import Shape, TensorValue, tensor_row
+from shapefix.interpreter.tensor_values import Shape, Sizes, TensorValue, tensor_row
 from shapefix.interpreter.token_rows import row_of
 from shapefix.interpreter.values import Constant, Integer, Number, Unknown, Value, as_size
 from shapefix.library.registry import function, tensor_function, tensor_method
@@ -169,13 +169,17 @@ def legacy(call: Call) -> Value:
         call.name.rpartition(".")[2], "float32"
     )
     given = call.arguments.positional
-    if len(given) > 1 or call.arguments.open or (given and isinstance(given[0], (Integer, Constant, Shape))):
+    if len(given) > 1 or call.arguments.open or (given and _is_size(given[0])):
         return contiguous_result(call, sizes_from(call), "created", dtype=dtype)
     note_rows(call, call.value(0))
     if given and len(given) == 1:
         note_rows(call, given[0])
     sizes = _nested_sizes(call.value(0)) if given else [Size.of(0)]
     return contiguous_result(call, sizes, "created", dtype=dtype)
+
+
+def _is_size(value: Value) -> bool:
+    return isinstance(value, (Integer, Constant, Shape, Sizes))
 
 
 @function("numpy.array", "numpy.asarray", "numpy.stack", "numpy.vstack")

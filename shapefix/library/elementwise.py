@@ -9,13 +9,13 @@ from shapefix.interpreter.tensor_values import TensorValue, as_tensor
 from shapefix.interpreter.values import Unknown, Value
 from shapefix.library.held_rows import masked_row
 from shapefix.library.last_batches import try_last_batch
-from shapefix.library.refusals import refuse, trace
+from shapefix.library.refusals import by_position, refuse, refuse_beyond_one, trace
 from shapefix.library.registry import METHODS, TENSOR, function, operation, tensor_function, tensor_method
 from shapefix.library.tensors import as_result, contiguous_result, flag, is_number
 from shapefix.library.writes import overwritten
 from shapefix.tensors import dtypes
 from shapefix.tensors.errors import ShapeError
-from shapefix.tensors.iteration import elementwise
+from shapefix.tensors.iteration import broadcast_sizes, elementwise
 from shapefix.tensors.layout import contiguous
 
 _COMPARISONS = frozenset(
@@ -59,20 +59,28 @@ def result_of(call: Call, operands: list[Value | None], name: str) -> TensorValu
         if len(tensors) == 1:
             result.settle_as(first)
         return result
+    named = _named(call, operands)
     try:
         layout = elementwise(*known)
     except ShapeError as error:
-        refuse(call, error, _by_number(tensors))
+        refuse(call, error, named)
         return TensorValue(dtype=dtype)
+    refuse_beyond_one(call, named, known)
     if call.ev.batch_sizes:
-        try_last_batch(call, _by_number(tensors), _broadcast)
+        try_last_batch(call, named, _broadcast)
     before = next((tensor.origin for tensor in tensors if tensor.layout == layout), None)
     made = as_result(call, layout, name, dtype=dtype, device=first.device, before=before)
     return trace(call, made, first)
 
 
-def _by_number(tensors: list[TensorValue]) -> dict[str, Value]:
-    return {str(number): tensor for number, tensor in enumerate(tensors)}
+def _named(call: Call, operands: list[Value | None]) -> dict[str, Value]:
+    """The tensors among the operands by the names, or positions, that they have in the call."""
+    of_method = call.receiver is not None and call.name.startswith(f"{TENSOR}.")
+    names = [str(place) for place in range(len(operands))]
+    if of_method:
+        names = ["self", *names]
+    pairs = zip(names, map(as_tensor, operands), strict=False)
+    return {name: tensor for name, tensor in pairs if tensor is not None}
 
 
 def _broadcast(values: Mapping[str, Value]) -> None:
@@ -165,7 +173,11 @@ def activation(call: Call, tensor: TensorValue) -> Value:
 
 @operation("masked_fill")
 def masked_fill(call: Call, tensor: TensorValue) -> Value:
-    sizes = None if tensor.layout is None else list(tensor.layout.sizes)
+    sizes = None if tensor.layout is None else tensor.layout.sizes
+    mask = call.value(0, "mask")
+    if sizes is not None and isinstance(mask, TensorValue) and mask.layout is not None:
+        refuse_beyond_one(call, by_position(call), [contiguous(sizes), mask.layout])
+        sizes = broadcast_sizes(sizes, mask.layout.sizes)
     made = contiguous_result(call, sizes, "filled", dtype=tensor.dtype, device=tensor.device)
     value = call.arguments.keywords.get("value")
     if value is None and call.arguments.positional:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from shapefix.interpreter.axes import longest as longest_of
 from shapefix.interpreter.axes import varying
-from shapefix.interpreter.calls import Arguments, Call
+from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import Contents, ListValue, elements
 from shapefix.interpreter.iteration import each
 from shapefix.interpreter.rows import ragged
 from shapefix.interpreter.tensor_values import TensorValue, as_tensor
-from shapefix.interpreter.values import Constant, Unknown, Value, as_size
+from shapefix.interpreter.values import Unknown, Value, as_size
 from shapefix.library.elementwise import result_of
 from shapefix.library.held_rows import rolled
 from shapefix.library.refusals import refuse, trace
 from shapefix.library.registry import function, operation, tensor_method
 from shapefix.library.rows import note_rows
+from shapefix.library.scatters import check_scatter
 from shapefix.library.tensors import as_result, contiguous_result, number, numbers, sizes_from
 from shapefix.tensors import dims, results
 from shapefix.tensors.errors import ShapeError
@@ -40,6 +41,8 @@ def _dtype(parts: list[TensorValue]) -> str | None:
 @function("torch.cat", "torch.concat", "torch.concatenate")
 def cat(call: Call) -> Value:
     parts, complete = _parts(call)
+    for part in parts:
+        part.certain = True
     dim = number(call, 1, "dim", 0)
     layouts = [part.layout for part in parts if part.layout is not None]
     if dim is None or not layouts or len(layouts) < len(parts):
@@ -65,24 +68,30 @@ def cat(call: Call) -> Value:
 
 @function("torch.stack")
 def stack(call: Call) -> Value:
+    parts, complete = _parts(call)
+    for part in parts:
+        part.certain = True
+    dim = number(call, 1, "dim", 0)
+    layouts = [part.layout for part in parts if part.layout is not None]
+    known = dim is not None and bool(layouts) and len(layouts) == len(parts)
+    layout: Layout | None = None
+    try:
+        if known and complete and dim is not None:
+            layout = results.stack(layouts, dim)
+    except ShapeError as error:
+        refuse(call, error, {"tensors": ListValue(tuple(parts))})
+        if all(each.rank == 1 for each in layouts):
+            note_rows(call, call.value(0, "tensors"))
+        return TensorValue()
     note_rows(call, call.value(0, "tensors"))
     if ragged(call.value(0, "tensors")) is not None:
         return TensorValue()
-    parts, complete = _parts(call)
-    dim = number(call, 1, "dim", 0)
-    layouts = [part.layout for part in parts if part.layout is not None]
-    if dim is None or not layouts or len(layouts) < len(parts):
+    if not known or dim is None:
         return as_result(call, None, "stacked", dtype=_dtype(parts), is_contiguous=bool(parts))
-    try:
-        if complete:
-            layout = results.stack(layouts, dim)
-        else:
-            sizes = list(layouts[0].sizes)
-            sizes.insert(dim if dim >= 0 else dim + len(sizes) + 1, _count(call))
-            layout = contiguous(sizes)
-    except ShapeError as error:
-        refuse(call, error, {"tensors": ListValue(tuple(parts))})
-        return TensorValue()
+    if layout is None:
+        sizes = list(layouts[0].sizes)
+        sizes.insert(dim if dim >= 0 else dim + len(sizes) + 1, _count(call))
+        layout = contiguous(sizes)
     return trace(
         call, as_result(call, layout, "stacked", dtype=_dtype(parts), device=parts[0].device), parts[0]
     )
@@ -94,22 +103,26 @@ def _count(call: Call) -> Size:
     return known if known is not None else Size.symbol("stacked")
 
 
-@function("torch.vstack", "torch.row_stack", "torch.hstack")
+@function("torch.vstack", "torch.row_stack", "torch.hstack", "torch.dstack")
 def stacked_flat(call: Call) -> Value:
-    """cat along the first or second dimension; vectors are rows to vstack, and hstack joins their ends."""
-    parts, _ = _parts(call)
-    ranks = {part.layout.rank if part.layout is not None else None for part in parts}
-    by_rows = not call.name.endswith("hstack")
-    if None in ranks or len(ranks) != 1 or 0 in ranks:
+    """cat along the first, second or third dimension, once there are so many; hstack joins vectors."""
+    parts, complete = _parts(call)
+    for part in parts:
+        part.certain = True
+    least = {"hstack": 1, "dstack": 3}.get(call.name.rpartition(".")[2], 2)
+    layouts = [dims.with_rank(part.layout, least) for part in parts if part.layout is not None]
+    if not layouts or len(layouts) < len(parts) or not complete:
         return as_result(call, None, "joined", dtype=_dtype(parts))
-    tensors = call.value(0, "tensors") or Unknown()
-    if 1 in ranks and by_rows:
-        return stack(Call(call.ev, "torch.stack", call.place, Arguments([tensors])))
-    dim = Constant(0 if by_rows or 1 in ranks else 1)
-    return cat(Call(call.ev, "torch.cat", call.place, Arguments([tensors, dim])))
+    dim = {1: 0 if layouts[0].rank == 1 else 1, 2: 0, 3: 2}[least]
+    try:
+        layout = results.cat(layouts, dim)
+    except ShapeError as error:
+        refuse(call, error, {"tensors": ListValue(tuple(parts))})
+        return TensorValue()
+    return trace(call, as_result(call, layout, "joined", dtype=_dtype(parts)), parts[0])
 
 
-@function("torch.dstack", "torch.block_diag", "torch.cartesian_prod")
+@function("torch.block_diag", "torch.cartesian_prod")
 def joined(call: Call) -> Value:
     return as_result(call, None, "joined", is_contiguous=True)
 
@@ -117,9 +130,17 @@ def joined(call: Call) -> Value:
 @function("torch.nn.utils.rnn.pad_sequence")
 def pad_sequence(call: Call) -> Value:
     parts, _ = _parts(call)
+    for part in parts:
+        part.certain = True
+    layouts = [part.layout for part in parts if part.layout is not None]
     first = parts[0].layout if parts else None
-    if first is None or first.rank < 1:
+    if first is None or len(layouts) < len(parts):
         return as_result(call, None, "padded", dtype=_dtype(parts))
+    try:
+        behind = results.padded_sequences(layouts)
+    except ShapeError as error:
+        refuse(call, error, {"sequences": ListValue(tuple(parts))})
+        return TensorValue()
     given = call.value(0, "sequences")
     rows = given.contents if isinstance(given, ListValue) else Contents(elements(given) or ())
     differs = bool(rows.axes) and varying(first.sizes[0], rows.axes) is not None
@@ -129,7 +150,7 @@ def pad_sequence(call: Call) -> Value:
     if not isinstance(batch_first, bool):
         return as_result(call, None, "padded", dtype=_dtype(parts))
     front = [count, longest] if batch_first else [longest, count]
-    return contiguous_result(call, [*front, *first.sizes[1:]], "padded", dtype=_dtype(parts))
+    return contiguous_result(call, [*front, *behind], "padded", dtype=_dtype(parts))
 
 
 @tensor_method("repeat")
@@ -170,14 +191,19 @@ def roll(call: Call, tensor: TensorValue) -> Value:
     return result
 
 
-@operation("gather", "take_along_dim")
+@operation("gather")
 def gather(call: Call, tensor: TensorValue) -> Value:
     dim, index = number(call, 0, "dim"), as_tensor(call.value(1, "index"))
     layout = None
-    if call.name.endswith("gather") and tensor.layout is not None and dim is not None:
-        if index is not None and index.layout is not None:
-            layout = results.gather(tensor.layout, dim, index.layout)
+    if tensor.layout is not None and dim is not None and index is not None and index.layout is not None:
+        layout = results.gather(tensor.layout, dim, index.layout)
     return as_result(call, layout, "gathered", dtype=tensor.dtype, device=tensor.device)
+
+
+@operation("take_along_dim")
+def take_along_dim(call: Call, tensor: TensorValue) -> Value:
+    """A gather whose operands are broadcast but for one dimension; without one it takes from all elements."""
+    return as_result(call, None, "gathered", dtype=tensor.dtype, device=tensor.device)
 
 
 @operation("index_select")
@@ -191,12 +217,26 @@ def index_select(call: Call, tensor: TensorValue) -> Value:
 
 @operation("masked_select")
 def masked_select(call: Call, tensor: TensorValue) -> Value:
-    layout = contiguous([Size.symbol("selected", 0)])
+    mask = as_tensor(call.value(0, "mask"))
+    if tensor.layout is not None and mask is not None and mask.layout is not None:
+        layout = results.masked_select(tensor.layout, mask.layout)
+    else:
+        layout = contiguous([Size.symbol("selected", 0)])
     return as_result(call, layout, "selected", dtype=tensor.dtype, device=tensor.device)
 
 
-@operation("scatter", "scatter_add", "index_add", "index_copy", "masked_scatter")
+@operation("masked_scatter")
+def masked_scatter(call: Call, tensor: TensorValue) -> Value:
+    mask = as_tensor(call.value(0, "mask"))
+    sizes = None
+    if tensor.layout is not None and mask is not None and mask.layout is not None:
+        sizes = results.broadcast_sizes(tensor.layout.sizes, mask.layout.sizes)
+    return contiguous_result(call, sizes, "scattered", dtype=tensor.dtype, device=tensor.device)
+
+
+@operation("scatter", "scatter_add", "index_add", "index_copy")
 def scattered(call: Call, tensor: TensorValue) -> Value:
+    check_scatter(call, tensor)
     sizes = None if tensor.layout is None else tensor.layout.sizes
     return contiguous_result(call, sizes, "scattered", dtype=tensor.dtype, device=tensor.device)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from shapefix.interpreter.calls import Call
@@ -11,6 +11,8 @@ from shapefix.interpreter.events import Operand, Refused
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Unknown, Value
 from shapefix.tensors.errors import ShapeError
+from shapefix.tensors.iteration import mismatch_beyond_one
+from shapefix.tensors.layout import Layout
 
 Made = TypeVar("Made", bound=Value)
 
@@ -31,6 +33,18 @@ def refuse(
     event = refusal(call, error, operands, function=function, layer=layer, settings=settings)
     if event is not None:
         call.ev.emit(event)
+
+
+def refuse_beyond_one(call: Call, operands: Mapping[str, Value], layouts: Sequence[Layout]) -> None:
+    """Tell the checks where torch raises unless a size is 1, which would be stretched; operands as in refuse.
+
+    layouts are those of the operands, in their order.
+    """
+    first = layouts[0].sizes if layouts else ()
+    if any(layout.sizes != first for layout in layouts):
+        error = mismatch_beyond_one(*(layout.sizes for layout in layouts))
+        if error is not None and error.conditions:
+            refuse(call, error, operands)
 
 
 def refusal(

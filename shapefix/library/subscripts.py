@@ -39,7 +39,8 @@ def getitem(call: Call) -> Value:
         found = indexing.index(layout, specs)
     except ShapeError as error:
         if is_known:
-            refuse(call, error, {"self": tensor})
+            by_tensors = TupleValue(tuple(entry for entry in entries if isinstance(entry, TensorValue)))
+            refuse(call, error, {"self": tensor, "index": by_tensors})
         return TensorValue(dtype=tensor.dtype, device=tensor.device)
     if advanced:
         return as_result(call, found, "indexed", dtype=tensor.dtype, device=tensor.device)

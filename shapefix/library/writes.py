@@ -15,10 +15,14 @@ from shapefix.interpreter.holders import note_mask
 from shapefix.interpreter.tensor_values import TensorValue, as_tensor
 from shapefix.interpreter.values import NONE, Constant, Integer, Value
 from shapefix.library.held_rows import note_index_write, note_write
+from shapefix.library.refusals import by_position, refuse, refuse_beyond_one
 from shapefix.library.registry import expanded_dim, function, operation, tensor_function, tensor_method
+from shapefix.library.scatters import check_scatter
 from shapefix.library.subscripts import specs_of
 from shapefix.tensors import indexing
+from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import ShapeError
+from shapefix.tensors.iteration import check_fills
 
 REFUSED = (
     "copy_ scatter_ scatter_add_ index_add_ index_copy_ masked_scatter_ scatter_reduce_ put_ cumsum_ "
@@ -68,9 +72,36 @@ def subject_of(call: Call) -> cst.CSTNode | None:
     return node.target if isinstance(node, cst.AugAssign) else None
 
 
+STRETCHED = frozenset(
+    "copy_ masked_scatter_ clamp_ clamp_min_ clamp_max_ clip_ add_ sub_ mul_ div_ pow_ addcmul_ addcdiv_ "
+    "logical_and_ logical_or_ bitwise_and_ bitwise_or_ eq_ ne_ lt_ le_ gt_ ge_ fmod_ remainder_ lerp_ "
+    "floor_divide_ true_divide_ divide_ multiply_ subtract_ masked_fill_".split()
+)
+"""Writes whose operands are stretched to the sizes of the tensor, which itself keeps them."""
+PLACED = frozenset("scatter_ scatter_add_ index_add_ index_copy_".split())
+
+
+def check_write(call: Call, tensor: TensorValue) -> None:
+    """Raises ShapeError where what a method writes provably does not fit the sizes of the tensor."""
+    name = call.name.rpartition(".")[2]
+    if name in PLACED:
+        check_scatter(Call(call.ev, name.removesuffix("_"), call.place, call.arguments), tensor)
+    if name not in STRETCHED or tensor.layout is None:
+        return
+    named = by_position(call)
+    operands = [value for value in named.values() if isinstance(value, TensorValue)]
+    for number, operand in enumerate(operands):
+        if operand is not tensor and operand.layout is not None:
+            check_fills(tensor.layout.sizes, operand.layout.sizes, operand=number)
+    layouts = [operand.layout for operand in operands if operand.layout is not None]
+    if len(layouts) == len(operands):
+        refuse_beyond_one(call, named, layouts)
+
+
 @tensor_function(*(f"torch.{name}" for name in FUNCTIONS))
 @tensor_method(*REFUSED)
 def overwritten(call: Call, tensor: TensorValue) -> Value:
+    check_write(call, tensor)
     emit_write(call, tensor, subject_of(call), expanded_dim(tensor.layout), refused=True)
     return tensor
 
@@ -89,6 +120,7 @@ def harmless(call: Call, tensor: TensorValue) -> Value:
 
 @tensor_method("masked_fill_")
 def masked_fill(call: Call, tensor: TensorValue) -> Value:
+    check_write(call, tensor)
     shared = expanded_dim(tensor.layout)
     mask = as_tensor(call.value(0, "mask"))
     if shared is not None and tensor.layout is not None:
@@ -103,9 +135,16 @@ def masked_fill(call: Call, tensor: TensorValue) -> Value:
 
 @function("operator.iadd")
 def augmented(call: Call) -> Value:
-    tensor = as_tensor(call.value(0))
-    if tensor is not None:
-        emit_write(call, tensor, subject_of(call), expanded_dim(tensor.layout), refused=True)
+    tensor, operand = as_tensor(call.value(0)), call.value(1)
+    if tensor is None:
+        return NONE
+    emit_write(call, tensor, subject_of(call), expanded_dim(tensor.layout), refused=True)
+    if isinstance(operand, TensorValue) and tensor.layout is not None and operand.layout is not None:
+        try:
+            check_fills(tensor.layout.sizes, operand.layout.sizes)
+            refuse_beyond_one(call, by_position(call), [tensor.layout, operand.layout])
+        except ShapeError as error:
+            refuse(call, error, by_position(call))
     return NONE
 
 
@@ -115,11 +154,35 @@ def setitem(call: Call) -> Value:
     if tensor is None or index is None:
         return NONE
     shared, refused = _index_write(tensor, index)
+    _check_part(call, tensor, index)
     note_index_write(call, tensor, index, call.value(2))
     note_mask(call.ev, tensor, call.value(2), call.place.node, subject_of(call))
     event = InPlaceWrite(call.place, call.ev.calls, tensor, tensor.layout, subject_of(call), shared, refused)
     call.ev.emit(event)
     return NONE
+
+
+def _check_part(call: Call, tensor: TensorValue, index: Value) -> None:
+    """Tell the checks where what is assigned to a part of a tensor provably cannot be stretched to it."""
+    value = call.value(2)
+    specs = specs_of(list(index.items) if isinstance(index, TupleValue) else [index])
+    if not isinstance(value, TensorValue) or value.layout is None or tensor.layout is None or specs is None:
+        return
+    try:
+        part = indexing.index(tensor.layout, specs).sizes
+    except ShapeError:
+        return
+    # Dimensions of size 1 in front of it are left out.
+    given = value.layout.sizes
+    spare = len(given) - len(part)
+    if any(same(size, 1) is None for size in given[: max(spare, 0)]):
+        return
+    while len(given) > len(part) and given[0].value == 1:
+        given = given[1:]
+    try:
+        check_fills(part, given, other=None)
+    except ShapeError as error:
+        refuse(call, error, {"self": tensor, "value": value})
 
 
 def _index_write(tensor: TensorValue, index: Value) -> tuple[int | None, bool]:

@@ -122,6 +122,13 @@ def unsqueeze(layout: Layout, dim: int) -> Layout:
     )
 
 
+def with_rank(layout: Layout, least: int) -> Layout:
+    """The layout of atleast_1d, atleast_2d or atleast_3d: a vector becomes a row, a matrix lies in front."""
+    while layout.rank < min(least, 2):
+        layout = unsqueeze(layout, 0)
+    return unsqueeze(layout, layout.rank) if layout.rank < least else layout
+
+
 def expand(layout: Layout, sizes: Sequence[int | Size]) -> Layout:
     """The layout of `.expand(sizes)`, where -1 keeps a size and stretched dimensions have stride 0.
 
@@ -130,10 +137,11 @@ def expand(layout: Layout, sizes: Sequence[int | Size]) -> Layout:
     target = sizes_of(sizes)
     added = len(target) - layout.rank
     if added < 0:
-        raise ShapeError(
+        message = (
             f"expand: the number of sizes provided ({len(target)}) must be greater or equal to the number of "
             f"dimensions in the tensor ({layout.rank})"
         )
+        raise WrongRank(message, layout.rank, tuple(range(len(target) + 1)))
     found: list[Size] = []
     strides: list[Size] = []
     for place in range(len(target) - 1, -1, -1):

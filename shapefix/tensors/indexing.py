@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import EllipsisType
 
 from shapefix.tensors.bounds import assuming, at_least, same
-from shapefix.tensors.errors import IndexOutOfRange, ShapeError, TooManyIndices
+from shapefix.tensors.errors import IndexOutOfRange, ShapeError, SizeMismatch, TooManyIndices
 from shapefix.tensors.iteration import Strides, aligned, allocated, broadcast_sizes
 from shapefix.tensors.layout import Layout, contiguous, dimension, sizes_of
 from shapefix.tensors.polynomials import ONE, ZERO, Size
@@ -100,10 +100,11 @@ def _check_index(size: Size, index: int | Size, dim: int) -> None:
 def _check_mask(mask: Mask, sizes: tuple[Size, ...], dim: int) -> None:
     for place, (have, want) in enumerate(zip(mask.sizes, sizes, strict=True)):
         if same(have, want) is False:
-            raise ShapeError(
+            message = (
                 f"the shape of the mask at index {place}, {have}, does not match the shape of the indexed "
                 f"tensor at index {dim + place}, {want}"
             )
+            raise SizeMismatch(message, have, want, place, operand=1, other=0, other_dim=dim + place)
 
 
 def _sliced(size: Size, stride: Size, part: slice) -> tuple[Size, Size]:

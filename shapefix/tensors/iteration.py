@@ -8,9 +8,10 @@ result is allocated densely in that order.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 
 from shapefix.tensors.bounds import assuming, at_least, same
-from shapefix.tensors.errors import SizeMismatch
+from shapefix.tensors.errors import SizeMismatch, WrongRank
 from shapefix.tensors.layout import Layout, contiguous, is_contiguous, permuted_dense, unknown_strides
 from shapefix.tensors.polynomials import ONE, ZERO, Size
 from shapefix.tensors.quotients import maximum
@@ -20,41 +21,97 @@ Strides = Sequence[Size | None]
 
 
 def broadcast_sizes(*shapes: tuple[Size, ...]) -> tuple[Size, ...]:
-    """The sizes that the shapes broadcast to. Raises ShapeError where they cannot."""
+    """The sizes that the shapes broadcast to. Raises SizeMismatch where they cannot."""
     rank = max(map(len, shapes))
     result = []
     for place in range(-rank, 0):
-        size = ONE
-        for shape in shapes:
-            if -place <= len(shape):
-                size = _broadcast_size(size, shape[place], rank + place)
+        size, owner = ONE, 0
+        for number, shape in enumerate(shapes):
+            if -place > len(shape):
+                continue
+            if _clash(size, shape[place]):
+                raise _mismatch(shapes, owner, number, place)
+            together = _broadcast_size(size, shape[place])
+            if together is not size:
+                size, owner = together, number
         result.append(size)
     return tuple(result)
 
 
-def _broadcast_size(one: Size, two: Size, dim: int) -> Size:
+def _clash(one: Size, two: Size) -> bool:
+    """Whether two sizes provably cannot be broadcast."""
+    if one is two or one == two or one.value == 1 or two.value == 1:
+        return False
+    if one.value == 0 or two.value == 0:
+        return at_least(two if one.value == 0 else one, 2) is True
+    return at_least(one, 2) is True and at_least(two, 2) is True and same(one, two) is False
+
+
+def _broadcast_size(one: Size, two: Size) -> Size:
+    """What two sizes broadcast to that do not clash."""
     if one is two or one == two or two.value == 1:
         return one
     if one.value == 1:
         return two
-    if at_least(one, 2):
-        if two.value == 0 or (at_least(two, 2) and same(one, two) is False):
-            raise SizeMismatch(
-                f"The size of tensor a ({one}) must match the size of tensor b ({two}) "
-                f"at non-singleton dimension {dim}",
-                one,
-                two,
-                dim,
-                other=1,
-                other_dim=dim,
-            )
-        return one
-    if at_least(two, 2):
-        return _broadcast_size(two, one, dim) if one.value == 0 else two
     if one.value == 0 or two.value == 0:
         return ZERO
+    if at_least(one, 2):
+        return one
     # Equal, or one of them is 1.
-    return maximum(one, two)
+    return two if at_least(two, 2) else maximum(one, two)
+
+
+def _mismatch(shapes: Sequence[tuple[Size, ...]], one: int, two: int, place: int) -> SizeMismatch:
+    """The error for two shapes that clash at a place, counted from the end."""
+    have, want = shapes[one][place], shapes[two][place]
+    dim, other_dim = len(shapes[one]) + place, len(shapes[two]) + place
+    message = (
+        f"The size of tensor a ({have}) must match the size of tensor b ({want}) "
+        f"at non-singleton dimension {max(map(len, shapes)) + place}"
+    )
+    return SizeMismatch(message, have, want, dim, operand=one, other=two, other_dim=other_dim)
+
+
+def mismatch_beyond_one(*shapes: tuple[Size, ...]) -> SizeMismatch | None:
+    """The first two sizes that differ, and of which one may be 1: they clash where neither of them is.
+
+    None where there are none; the conditions of the error are the sizes that must exceed 1.
+    """
+    for place in range(-1, -max(map(len, shapes)) - 1, -1):
+        reaching = [number for number, shape in enumerate(shapes) if -place <= len(shape)]
+        for one, two in combinations(reaching, 2):
+            sizes = shapes[one][place], shapes[two][place]
+            if any(size.value in (0, 1) for size in sizes) or same(*sizes) is not False:
+                continue
+            error = _mismatch(shapes, one, two, place)
+            error.conditions = tuple(size for size in sizes if not at_least(size, 2))
+            return error
+    return None
+
+
+def check_fills(
+    target: tuple[Size, ...], source: tuple[Size, ...], operand: int = 1, other: int | None = 0
+) -> None:
+    """Raises ShapeError where what is written provably cannot be stretched to the sizes of its target.
+
+    operand is the number of what is written, other that of the target, None where that is no operand.
+    """
+    if len(source) > len(target):
+        message = f"output with {len(target)} dimensions doesn't match the broadcast of {len(source)}"
+        raise WrongRank(message, len(source), tuple(range(len(target) + 1)), operand)
+    for place in range(-1, -len(source) - 1, -1):
+        have, want = source[place], target[place]
+        if have.value != 1 and same(have, want) is False and (at_least(have, 2) or have.value == 0):
+            raise SizeMismatch(
+                f"The expanded size of the tensor ({want}) must match the existing size ({have}) at "
+                f"non-singleton dimension {len(target) + place}",
+                have,
+                want,
+                len(source) + place,
+                operand=operand,
+                other=other,
+                other_dim=len(target) + place,
+            )
 
 
 def aligned(layout: Layout, sizes: tuple[Size, ...]) -> Strides:

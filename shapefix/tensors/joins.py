@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from shapefix.tensors.bounds import at_least, same
 from shapefix.tensors.dims import unsqueeze
 from shapefix.tensors.errors import ShapeError, SizeMismatch, WrongRank
-from shapefix.tensors.iteration import broadcast_sizes
+from shapefix.tensors.iteration import broadcast_sizes, check_fills
 from shapefix.tensors.layout import (
     Layout,
     contiguous,
@@ -33,9 +33,12 @@ def cat(layouts: Sequence[Layout], dim: int = 0) -> Layout:
     parts = [layout for layout in layouts if not (layout.rank == 1 and layout.sizes[0].value == 0)]
     if not parts:
         return layouts[0]
+    for number, layout in enumerate(layouts):
+        if not layout.rank:
+            message = f"zero-dimensional tensor (at position {number}) cannot be concatenated"
+            raise WrongRank(message, 0, (max(part.rank for part in parts) or 1,), number)
     first = parts[0]
-    if not first.rank:
-        raise ShapeError("zero-dimensional tensor (at position 0) cannot be concatenated")
+    front = next(number for number, layout in enumerate(layouts) if layout is first)
     dim = dimension(dim, first.rank)
     sizes = list(first.sizes)
     for part in parts[1:]:
@@ -54,7 +57,7 @@ def cat(layouts: Sequence[Layout], dim: int = 0) -> Layout:
                     want,
                     place,
                     operand=operand,
-                    other=0,
+                    other=front,
                     other_dim=place,
                 )
     return suggested(sizes, *layouts)
@@ -95,21 +98,107 @@ def _shape(layout: Layout) -> str:
     return f"[{', '.join(map(str, layout.sizes))}]"
 
 
+def padded_sequences(layouts: Sequence[Layout]) -> tuple[Size, ...]:
+    """The sizes behind the first one that sequences have in common, as pad_sequence wants it.
+
+    They are those of the first sequence, to which the others may be stretched. Raises ShapeError where a
+    sequence is a number, or provably has other sizes behind its first.
+    """
+    first = layouts[0]
+    for number, layout in enumerate(layouts):
+        if not layout.rank:
+            raise WrongRank("pad_sequence takes tensors of one dimension at least", 0, (1, 2, 3), number)
+        if layout.rank > first.rank:
+            message = f"pad_sequence: {layout.rank} dimensions, the first sequence has {first.rank}"
+            raise WrongRank(message, layout.rank, (first.rank,), number)
+        check_fills((layout.sizes[0], *first.sizes[1:]), layout.sizes, number, 0)
+    return first.sizes[1:]
+
+
 def gather(layout: Layout, dim: int, index: Layout) -> Layout:
     """The layout of `.gather(dim, index)`.
 
-    Raises ShapeError where dim is out of range, or the ranks differ.
+    Raises ShapeError where dim is out of range, the ranks differ, or the index is larger in another one.
     """
     dim = dimension(dim, layout.rank)
-    if max(layout.rank, 1) != max(index.rank, 1):
-        raise ShapeError("Index tensor must have the same number of dimensions as input tensor")
-    for place in range(min(layout.rank, index.rank)):
-        if place != dim and at_least(layout.sizes[place] - index.sizes[place], 0) is False:
-            raise ShapeError(
-                f"Size does not match at dimension {place}: index {_shape(index)} must be no larger than "
-                f"self {_shape(layout)} apart from dimension {dim}"
-            )
+    check_index(layout, dim, index)
     return contiguous(index.sizes)
+
+
+def check_index(layout: Layout, dim: int, index: Layout) -> None:
+    """Raises ShapeError where a gather or scatter along dim cannot take this index, operand number 1."""
+    if max(layout.rank, 1) != max(index.rank, 1) and index.numel.value != 0:
+        message = "Index tensor must have the same number of dimensions as input tensor"
+        raise WrongRank(message, index.rank, (layout.rank,), 1)
+    for place in range(min(layout.rank, index.rank)):
+        have, most = index.sizes[place], layout.sizes[place]
+        if place != dim and index.numel.value != 0 and at_least(most - have, 0) is False:
+            raise SizeMismatch(
+                f"Size does not match at dimension {place}: index {_shape(index)} must be no larger than "
+                f"self {_shape(layout)} apart from dimension {dim}",
+                have,
+                most,
+                place,
+                operand=1,
+                other=0,
+                other_dim=place,
+            )
+
+
+def scatter(layout: Layout, dim: int, index: Layout, source: Layout | None = None) -> Layout:
+    """The layout of `.scatter(dim, index, source)`, source None for a number: that of the tensor.
+
+    Raises ShapeError where dim is out of range, the ranks differ, or the index is larger than the tensor in
+    another dimension, or than the source in any.
+    """
+    dim = dimension(dim, layout.rank)
+    check_index(layout, dim, index)
+    if source is not None and index.numel.value != 0:
+        if max(source.rank, 1) != max(index.rank, 1):
+            message = "Index tensor must have the same number of dimensions as src tensor"
+            raise WrongRank(message, source.rank, (index.rank,), 2)
+        for place in range(min(source.rank, index.rank)):
+            have, least = source.sizes[place], index.sizes[place]
+            if at_least(have - least, 0) is False:
+                raise SizeMismatch(
+                    f"Expected index {_shape(index)} to be no larger size than src {_shape(source)}",
+                    have,
+                    least,
+                    place,
+                    operand=2,
+                    other=1,
+                    other_dim=place,
+                )
+    return contiguous(layout.sizes)
+
+
+def index_add(layout: Layout, dim: int, index: Layout, source: Layout) -> Layout:
+    """The layout of `.index_add(dim, index, source)` and of index_copy: that of the tensor.
+
+    Raises ShapeError where dim is out of range, the index has more than one dimension, or the source
+    provably has other sizes than the tensor, or than the index in dim.
+    """
+    dim = dimension(dim, layout.rank)
+    if index.rank > 1:
+        raise WrongRank("Index is supposed to be a vector", index.rank, (0, 1), 1)
+    if source.rank and layout.rank:
+        if source.rank != layout.rank:
+            message = f"source has {source.rank} dimensions, self has {layout.rank}"
+            raise WrongRank(message, source.rank, (layout.rank,), 2)
+        for place, (have, want) in enumerate(zip(source.sizes, layout.sizes, strict=True)):
+            other = 1 if place == dim else 0
+            wanted = index.numel if place == dim else want
+            if same(have, wanted) is False:
+                raise SizeMismatch(
+                    f"source {_shape(source)} does not fit self {_shape(layout)} and {index.numel} indices",
+                    have,
+                    wanted,
+                    place,
+                    operand=2,
+                    other=other,
+                    other_dim=0 if other else place,
+                )
+    return contiguous(layout.sizes)
 
 
 def index_select(layout: Layout, dim: int, index: Layout) -> Layout:
@@ -119,7 +208,7 @@ def index_select(layout: Layout, dim: int, index: Layout) -> Layout:
     """
     dim = dimension(dim, layout.rank)
     if index.rank > 1:
-        raise ShapeError("index_select(): Index is supposed to be a vector")
+        raise WrongRank("index_select(): Index is supposed to be a vector", index.rank, (0, 1), 1)
     if not layout.rank:
         return layout
     return contiguous((*layout.sizes[:dim], index.numel, *layout.sizes[dim + 1 :]))

@@ -2,38 +2,77 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from shapefix.tensors.bounds import at_least, same
 from shapefix.tensors.errors import ShapeError, SizeMismatch, WrongRank
-from shapefix.tensors.iteration import broadcast_sizes
+from shapefix.tensors.iteration import broadcast_sizes, check_fills
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
 from shapefix.tensors.polynomials import Size
 
 
-def matmul(left: Layout, right: Layout) -> Layout:
+def matmul(left: Layout, right: Layout, first: int = 0) -> Layout:
     """The layout of `left @ right`: vectors, matrices, and batches of them that broadcast.
 
-    Raises ShapeError for rank 0, where the inner sizes provably differ, or the batches cannot broadcast.
+    first is the number of the left operand. Raises ShapeError for rank 0, where the inner sizes provably
+    differ, or the batches cannot broadcast.
     """
-    if not left.rank or not right.rank:
-        scalar = 0 if not left.rank else 1
-        raise WrongRank("both arguments to matmul need to be at least 1D", 0, (1, 2, 3, 4), scalar)
+    for operand, layout in enumerate((left, right), first):
+        if not layout.rank:
+            raise WrongRank("both arguments to matmul need to be at least 1D", 0, (1, 2, 3, 4), operand)
     rows = left.sizes[-2:-1]
     columns = right.sizes[-1:] if right.rank > 1 else ()
-    inner = right.sizes[-2] if right.rank > 1 else right.sizes[0]
-    if same(left.sizes[-1], inner) is False:
-        raise SizeMismatch(
-            f"mat1 and mat2 shapes cannot be multiplied "
-            f"({_shape(left.sizes[-2:])} and {_shape(right.sizes[-2:])})",
-            left.sizes[-1],
-            inner,
-            dim=left.rank - 1,
-            other=1,
-            other_dim=max(right.rank - 2, 0),
-        )
+    _check_inner(left, right, max(right.rank - 2, 0), first)
     batch = broadcast_sizes(left.sizes[:-2], right.sizes[:-2])
     return contiguous((*batch, *rows, *columns))
+
+
+def _check_inner(left: Layout, right: Layout, other_dim: int, first: int) -> None:
+    """Raises SizeMismatch where the sizes that a product sums over provably differ."""
+    have, want = left.sizes[-1], right.sizes[other_dim]
+    if same(have, want) is False:
+        shapes = f"{_shape(left.sizes[-2:])} and {_shape(right.sizes[-2:])}"
+        message = f"mat1 and mat2 shapes cannot be multiplied ({shapes})"
+        raise SizeMismatch(
+            message, have, want, left.rank - 1, operand=first, other=first + 1, other_dim=other_dim
+        )
+
+
+def exact_product(left: Layout, right: Layout, ranks: tuple[int, int], first: int = 0) -> Layout:
+    """The layout of mm (ranks 2 and 2), bmm (3 and 3), mv (2 and 1) or dot (1 and 1): nothing broadcasts.
+
+    first is the number of the left operand. Raises ShapeError for other ranks, and where the inner sizes, or
+    those of the batches, provably differ.
+    """
+    for operand, (layout, rank) in enumerate(zip((left, right), ranks, strict=True), first):
+        if layout.rank != rank:
+            message = f"a tensor of {rank} dimensions is expected, got {layout.rank}"
+            raise WrongRank(message, layout.rank, (rank,), operand)
+    other_dim = max(right.rank - 2, 0)
+    _check_inner(left, right, other_dim, first)
+    if left.rank < 3:
+        return contiguous((*left.sizes[:-1], *right.sizes[1:]))
+    have, want = left.sizes[0], right.sizes[0]
+    if same(have, want) is False:
+        message = f"Expected size for first two dimensions of batch2 tensor to be: [{have}], got: [{want}]"
+        raise SizeMismatch(message, have, want, 0, operand=first, other=first + 1, other_dim=0)
+    return contiguous((have, left.sizes[1], right.sizes[2]))
+
+
+def added_product(added: Layout, product: Layout) -> Layout:
+    """The layout of addmm and its kin. Raises ShapeError where what is added cannot stretch to it."""
+    check_fills(product.sizes, added.sizes, operand=0, other=None)
+    return product
+
+
+def outer(left: Layout, right: Layout) -> Layout:
+    """The layout of `torch.outer(left, right)`. Raises WrongRank for anything but vectors."""
+    for operand, layout in enumerate((left, right)):
+        if layout.rank != 1:
+            message = f"outer: Expected 1-D argument, but got {layout.rank}-D"
+            raise WrongRank(message, layout.rank, (1,), operand)
+    return contiguous((*left.sizes, *right.sizes))
 
 
 def _shape(sizes: Sequence[Size]) -> str:
@@ -60,14 +99,49 @@ def check_size(have: Size, want: int | Size, dim: int, operand: int = 0) -> None
         )
 
 
-def scaled_dot_product_attention(query: Layout, key: Layout, value: Layout) -> Layout:
+def linear_function(layout: Layout, weight: Layout, bias: Layout | None = None) -> Layout:
+    """The layout of `F.linear(tensor, weight, bias)`; a weight of one dimension gives no last size.
+
+    Raises ShapeError where the last sizes of both provably differ, for a weight of more than two dimensions,
+    and where the bias cannot be added.
+    """
+    for operand, (each, ranks) in enumerate(((layout, (1, 2, 3, 4)), (weight, (1, 2)))):
+        if each.rank == 0 or (operand and each.rank > 2):
+            message = f"linear: a tensor of {each.rank} dimensions is not expected"
+            raise WrongRank(message, each.rank, ranks, operand)
+    if same(layout.sizes[-1], weight.sizes[-1]) is False:
+        raise SizeMismatch(
+            f"mat1 and mat2 shapes cannot be multiplied ({_shape(layout.sizes[-2:])} and "
+            f"{_shape(tuple(reversed(weight.sizes)))})",
+            layout.sizes[-1],
+            weight.sizes[-1],
+            layout.rank - 1,
+            other=1,
+            other_dim=weight.rank - 1,
+        )
+    made = contiguous((*layout.sizes[:-1], *weight.sizes[:-1]))
+    if bias is not None and weight.rank == 2 and bias.rank == 1:
+        try:
+            check_fills(made.sizes, bias.sizes, operand=2, other=1)
+        except SizeMismatch as error:
+            error.other_dim = 0
+            raise
+    return made
+
+
+def scaled_dot_product_attention(
+    query: Layout, key: Layout, value: Layout, mask: Layout | None = None, grouped: bool = False
+) -> Layout:
     """The sizes of attention over (..., L, E), (..., S, E) and (..., S, V): (..., L, V).
 
-    Strides are unknown: they depend on the backend. Raises ShapeError for fewer than two dimensions, or
-    where E or S provably differ.
+    mask is over (..., L, S). grouped allows fewer heads of key and value than of the query. Strides are
+    unknown: they depend on the backend. Raises ShapeError for fewer than two dimensions, where E or S
+    provably differ, or the batches cannot broadcast.
     """
-    if min(query.rank, key.rank, value.rank) < 2:
-        raise ShapeError("scaled_dot_product_attention takes tensors of at least 2 dimensions")
+    for operand, each in enumerate((query, key, value)):
+        if each.rank < 2:
+            message = "scaled_dot_product_attention takes tensors of at least 2 dimensions"
+            raise WrongRank(message, each.rank, (2, 3, 4), operand)
     if same(query.sizes[-1], key.sizes[-1]) is False:
         raise SizeMismatch(
             f"the last size of query ({query.sizes[-1]}) differs from that of key ({key.sizes[-1]})",
@@ -87,7 +161,14 @@ def scaled_dot_product_attention(query: Layout, key: Layout, value: Layout) -> L
             other=2,
             other_dim=value.rank - 2,
         )
-    return unknown_strides((*query.sizes[:-1], value.sizes[-1]))
+    batch = query.sizes[:-2]
+    if not grouped:
+        batch = broadcast_sizes(*(each.sizes[:-2] for each in (query, key, value)))
+    sizes = (*batch, query.sizes[-2], value.sizes[-1])
+    if mask is not None and not grouped:
+        weights = (*broadcast_sizes(query.sizes[:-2], key.sizes[:-2]), query.sizes[-2], key.sizes[-2])
+        check_fills(weights, mask.sizes, operand=3, other=None)
+    return unknown_strides(sizes)
 
 
 def einsum(equation: str, operands: Sequence[Layout]) -> Layout:
@@ -97,34 +178,73 @@ def einsum(equation: str, operands: Sequence[Layout]) -> Layout:
     provably differ.
     """
     inputs, arrow, output = equation.replace(" ", "").partition("->")
-    terms = inputs.split(",")
+    terms = [tuple(_TOKENS.findall(term)) for term in inputs.split(",")]
+    wanted = tuple(_TOKENS.findall(output)) if arrow else None
+    return contraction(terms, wanted, operands)
+
+
+_TOKENS = re.compile(r"\.\.\.|[a-zA-Z]")
+_DOTS = "..."
+
+
+class LetterMismatch(SizeMismatch):
+    """One letter of an einsum stands for two sizes."""
+
+    letter = ""
+
+
+def contraction(
+    terms: Sequence[tuple[str, ...]], output: tuple[str, ...] | None, operands: Sequence[Layout]
+) -> Layout:
+    """The sizes of a sum of products over named dimensions, `...` standing for any number of them.
+
+    output None asks for all names that occur once, in the order of the alphabet. Raises ShapeError where
+    the names do not fit the operands, or a name stands for sizes that provably differ.
+    """
     if len(terms) != len(operands):
         raise ShapeError(f"einsum(): {len(terms)} terms in the equation for {len(operands)} operands")
-    letters: dict[str, Size] = {}
-    shapes: list[tuple[Size, ...]] = []
-    for term, operand in zip(terms, operands, strict=True):
-        before, dots, after = term.partition("...")
-        spare = operand.rank - len(before) - len(after)
-        if spare < 0 or (spare and not dots):
-            raise ShapeError(f"einsum(): {term} does not fit an operand of {operand.rank} dimensions")
-        end = len(before) + spare
-        shapes.append(operand.sizes[len(before) : end])
-        for letter, size in zip(
-            before + after, operand.sizes[: len(before)] + operand.sizes[end:], strict=True
-        ):
-            letters[letter] = _agreed(letter, letters.get(letter, size), size)
-    dotted = broadcast_sizes(*shapes)
-    if not arrow:
-        singles = sorted(letter for letter in letters if inputs.count(letter) == 1)
-        output = "..." * bool(dotted) + "".join(singles)
-    before, _, after = output.partition("...")
-    if not set(before + after) <= letters.keys():
-        raise ShapeError(f"einsum(): output {output} names a letter that no operand has")
-    sizes = (*(letters[c] for c in before), *dotted * ("..." in output), *(letters[c] for c in after))
+    seen: dict[str, tuple[Size, int, int]] = {}
+    dotted: list[tuple[Size, ...]] = []
+    for number, (term, operand) in enumerate(zip(terms, operands, strict=True)):
+        spare = operand.rank - len(term) + (_DOTS in term)
+        if spare < 0 or (spare and _DOTS not in term):
+            message = f"einsum(): {' '.join(term)} does not fit an operand of {operand.rank} dimensions"
+            raise WrongRank(message, operand.rank, (len(term) - (_DOTS in term),), number)
+        dim = 0
+        for letter in term:
+            if letter == _DOTS:
+                dotted.append(operand.sizes[dim : dim + spare])
+                dim += spare
+                continue
+            size = operand.sizes[dim]
+            before = seen.get(letter)
+            if before is None or before[0].value == 1:
+                seen[letter] = (size, number, dim)
+            if before is not None:
+                _check_letter(letter, before, (size, number, dim))
+            dim += 1
+    around = broadcast_sizes(*dotted) if dotted else ()
+    if output is None:
+        singles = sorted(letter for letter in seen if sum(term.count(letter) for term in terms) == 1)
+        output = (*((_DOTS,) if dotted else ()), *singles)
+    named = [letter for letter in output if letter != _DOTS]
+    if not set(named) <= seen.keys():
+        raise ShapeError(f"einsum(): output {' '.join(output)} names a letter that no operand has")
+    if len(set(named)) < len(named):
+        raise ShapeError(f"einsum(): output {' '.join(output)} names a letter more than once")
+    sizes: list[Size] = []
+    for letter in output:
+        sizes.extend(around if letter == _DOTS else (seen[letter][0],))
     return unknown_strides(sizes) if len(sizes) > 1 else contiguous(sizes)
 
 
-def _agreed(letter: str, one: Size, two: Size) -> Size:
-    if same(one, two) is False and at_least(one, 2) and at_least(two, 2):
-        raise ShapeError(f"einsum(): {letter} stands for size {one} and for size {two}")
-    return two if one.value == 1 else one
+def _check_letter(letter: str, before: tuple[Size, int, int], now: tuple[Size, int, int]) -> None:
+    """Raises LetterMismatch where a name provably stands for two sizes; of 1 it stretches to any other."""
+    (have, operand, dim), (want, other, other_dim) = before, now
+    stretches = operand != other and not (at_least(have, 2) and at_least(want, 2))
+    if same(have, want) is not False or stretches:
+        return
+    message = f"einsum(): {letter} stands for size {have} and for size {want}"
+    error = LetterMismatch(message, have, want, dim, operand=operand, other=other, other_dim=other_dim)
+    error.letter = letter
+    raise error

@@ -6,16 +6,25 @@ raise whatever the values of the symbols.
 
 from shapefix.tensors.convolutions import conv, conv_transpose, pool, resized
 from shapefix.tensors.errors import ShapeError
-from shapefix.tensors.iteration import broadcast_sizes, elementwise, is_dense
+from shapefix.tensors.iteration import (
+    broadcast_sizes,
+    check_fills,
+    elementwise,
+    is_dense,
+    mismatch_beyond_one,
+)
 from shapefix.tensors.joins import (
     cat,
     gather,
+    index_add,
     index_select,
     masked_fill,
     masked_select,
     one_hot,
     pad,
+    padded_sequences,
     repeat_interleave,
+    scatter,
     stack,
 )
 from shapefix.tensors.memory_format import as_contiguous, like, suggested, suggests_channels_last, to
@@ -29,36 +38,55 @@ from shapefix.tensors.networks import (
     recurrent,
     rms_norm,
 )
-from shapefix.tensors.products import einsum, linear, matmul, scaled_dot_product_attention
+from shapefix.tensors.products import (
+    added_product,
+    contraction,
+    einsum,
+    exact_product,
+    linear,
+    linear_function,
+    matmul,
+    outer,
+    scaled_dot_product_attention,
+)
 from shapefix.tensors.reductions import along, cumsum, reduce, softmax, sort, topk
 
 __all__ = [
     "ShapeError",
+    "added_product",
     "along",
     "as_contiguous",
     "batch_norm",
     "broadcast_sizes",
     "cat",
+    "check_fills",
+    "contraction",
     "conv",
     "conv_transpose",
     "cumsum",
     "einsum",
     "elementwise",
     "embedding",
+    "exact_product",
     "gather",
     "group_norm",
+    "index_add",
     "index_select",
     "instance_norm",
     "is_dense",
     "layer_norm",
     "like",
     "linear",
+    "linear_function",
     "masked_fill",
     "masked_select",
     "matmul",
+    "mismatch_beyond_one",
     "multihead_attention",
     "one_hot",
+    "outer",
     "pad",
+    "padded_sequences",
     "pool",
     "recurrent",
     "reduce",
@@ -66,6 +94,7 @@ __all__ = [
     "resized",
     "rms_norm",
     "scaled_dot_product_attention",
+    "scatter",
     "softmax",
     "sort",
     "stack",

@@ -1,0 +1,22 @@
+"""Writes to places that an index names: whether index and source fit the tensor."""
+
+from __future__ import annotations
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.library.tensors import number
+from shapefix.tensors import results
+
+
+def check_scatter(call: Call, tensor: TensorValue) -> None:
+    """Raises ShapeError where what a scatter, index_add or index_copy is handed provably does not fit."""
+    name = call.name.rpartition(".")[2]
+    dim, index = number(call, 0, "dim"), call.value(1, "index")
+    source = call.value(2, "src" if name.startswith("scatter") else "source")
+    if tensor.layout is None or dim is None or not isinstance(index, TensorValue) or index.layout is None:
+        return
+    wanted = source.layout if isinstance(source, TensorValue) else None
+    if name.startswith("scatter"):
+        results.scatter(tensor.layout, dim, index.layout, wanted)
+    elif wanted is not None:
+        results.index_add(tensor.layout, dim, index.layout, wanted)
