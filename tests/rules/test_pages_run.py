@@ -49,6 +49,24 @@ REFUSED = {
         "only one element tensors can be converted to Python scalars",
         "must be Tensor, not list",
     ),
+    "SF501": (
+        "mat1 and mat2 shapes cannot be multiplied",
+        "input.size(-1) must be equal to input_size",
+        "input has inconsistent input_size",
+    ),
+    "SF507": (
+        "is invalid for input of size",
+        "invalid index of a 0-dim tensor",
+        "too many indices for tensor",
+        "is out of bounds for dimension",
+        "The number of sizes provided",
+        "number of dimensions in the tensor input does not match",
+        "Dimension out of range",
+        "not enough values to unpack",
+        "too many values to unpack",
+        "Expected hidden",
+        "must match the size of tensor",
+    ),
 }
 """What is raised, by rule. The findings of the other rules crash nowhere: that is what is bad about them."""
 
