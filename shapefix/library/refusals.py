@@ -89,8 +89,8 @@ def operands_in(values: Mapping[str, Value]) -> list[Operand]:
 def operand_number(values: Mapping[str, Value], first: str, name: str) -> int:
     """Which of the operands in values is the one of this name, those from `first` on counted."""
     names = list(values)
-    before = {key: values[key] for key in names[: names.index(name)]}
-    return len(operands_in(before)) + part
+    before = {key: values[key] for key in names[names.index(first) : names.index(name)]}
+    return len(operands_in(before))
 
 
 def by_position(call: Call) -> dict[str, Value]:
