@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from shapefix.checks.defaults import under_defaults
 from shapefix.checks.run import Run
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity, Span
 from shapefix.interpreter.events import Event
@@ -71,4 +72,5 @@ def findings(run: Run, codes: frozenset[str]) -> Iterator[Diagnostic]:
         if kind not in wanted:
             wanted[kind] = [check for code, on, check in CHECKS if code in codes and issubclass(kind, on)]
         for check in wanted[kind]:
-            yield from check(event, run)
+            for found in check(event, run):
+                yield under_defaults(event, found)

@@ -10,9 +10,10 @@ from shapefix.interpreter.containers import elements
 from shapefix.interpreter.events import Operand, Refused
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Unknown, Value
-from shapefix.tensors.errors import ShapeError
+from shapefix.tensors.errors import ShapeError, SizeMismatch
 from shapefix.tensors.iteration import mismatch_beyond_one
 from shapefix.tensors.layout import Layout
+from shapefix.tensors.options import needed_defaults
 
 Made = TypeVar("Made", bound=Value)
 
@@ -61,6 +62,9 @@ def refusal(
     if not all(operand.tensor.certain for operand in found):
         # Arrays of numpy follow other rules.
         return None
+    if _needs_defaults(error) and any(frame.undecided for frame in call.ev.frames):
+        # Who chooses another branch may choose another number, too.
+        return None
     return Refused(
         call.place,
         call.ev.calls,
@@ -73,6 +77,11 @@ def refusal(
         call.ev.function,
         call.ev.frame.undecided,
     )
+
+
+def _needs_defaults(error: ShapeError) -> bool:
+    """Whether torch raises only where options of the command line have their defaults."""
+    return isinstance(error, SizeMismatch) and bool(needed_defaults(error.have, error.want))
 
 
 def operands_in(values: Mapping[str, Value]) -> list[Operand]:

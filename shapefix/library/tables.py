@@ -6,6 +6,7 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import NUMBER, TEXT, LibraryObject, Value
 from shapefix.library import (
     accelerate,
+    argument_parsers,
     batch_encoding,
     builtin_containers,
     collators,
@@ -104,6 +105,7 @@ MODULES = (
     padding,
     tokenizers,
     tokenizing,
+    argument_parsers,
     images,
     models,
     torchvision_datasets,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import SizeMismatch
 from shapefix.tensors.layout import Layout
 from shapefix.tensors.networks import check_rank
+from shapefix.tensors.options import differ
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.products import check_size
 
@@ -84,6 +84,6 @@ def _check_alike(one: Part, two: Part, dim: int, other_dim: int) -> None:
     if one.layout is None or two.layout is None:
         return
     have, want = one.layout.sizes[dim], two.layout.sizes[other_dim]
-    if same(have, want) is False:
+    if differ(have, want):
         message = f"size {have} in dimension {dim}, where {want} is needed"
         raise SizeMismatch(message, have, want, dim, one.operand, two.operand, other_dim)

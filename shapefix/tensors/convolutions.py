@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from shapefix.tensors.bounds import at_least, same
+from shapefix.tensors.bounds import at_least
 from shapefix.tensors.dims import unsqueeze
 from shapefix.tensors.errors import ShapeError, SizeMismatch, WindowTooLarge, WrongRank
 from shapefix.tensors.layout import (
@@ -18,6 +18,7 @@ from shapefix.tensors.layout import (
     unknown_strides,
 )
 from shapefix.tensors.memory_format import as_contiguous, suggests_channels_last
+from shapefix.tensors.options import differ
 from shapefix.tensors.polynomials import ONE, Size
 from shapefix.tensors.quotients import ceil_divide, floor_divide
 
@@ -162,7 +163,7 @@ def _check(layout: Layout, rank: int, in_channels: Number | None) -> None:
         message = f"expected a {rank + 1}D or {rank + 2}D input, got {layout.rank}D"
         raise WrongRank(message, layout.rank, (rank + 1, rank + 2))
     channels = layout.sizes[-rank - 1]
-    if in_channels is not None and same(channels, in_channels) is False:
+    if in_channels is not None and differ(channels, in_channels):
         raise SizeMismatch(
             f"expected input to have {in_channels} channels, but got {channels}",
             channels,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from shapefix.tensors.bounds import at_least, same
+from shapefix.tensors.bounds import at_least
 from shapefix.tensors.dims import unsqueeze
 from shapefix.tensors.errors import ShapeError, SizeMismatch, WrongRank
 from shapefix.tensors.iteration import broadcast_sizes, check_fills
@@ -17,6 +17,7 @@ from shapefix.tensors.layout import (
     unknown_strides,
 )
 from shapefix.tensors.memory_format import suggested, suggests_channels_last
+from shapefix.tensors.options import differ
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.verdicts import Legal
 from shapefix.tensors.views import unflatten
@@ -49,7 +50,7 @@ def cat(layouts: Sequence[Layout], dim: int = 0) -> Layout:
         for place, (have, want) in enumerate(zip(part.sizes, first.sizes, strict=True)):
             if place == dim:
                 sizes[dim] = sizes[dim] + have
-            elif same(have, want) is False:
+            elif differ(have, want):
                 raise SizeMismatch(
                     f"Sizes of tensors must match except in dimension {dim}: expected {want} but got "
                     f"{have} in dimension {place}",
@@ -80,7 +81,7 @@ def stack(layouts: Sequence[Layout], dim: int = 0) -> Layout:
         if layout.rank != first.rank:
             raise WrongRank(message, layout.rank, (first.rank,), entry)
         for place, (have, want) in enumerate(zip(layout.sizes, first.sizes, strict=True)):
-            if same(have, want) is False:
+            if differ(have, want):
                 raise SizeMismatch(message, have, want, place, operand=entry, other=0, other_dim=place)
     sizes = (*first.sizes[:dim], Size.of(len(layouts)), *first.sizes[dim:])
     if dim == first.rank:
@@ -188,7 +189,7 @@ def index_add(layout: Layout, dim: int, index: Layout, source: Layout) -> Layout
         for place, (have, want) in enumerate(zip(source.sizes, layout.sizes, strict=True)):
             other = 1 if place == dim else 0
             wanted = index.numel if place == dim else want
-            if same(have, wanted) is False:
+            if differ(have, wanted):
                 raise SizeMismatch(
                     f"source {_shape(source)} does not fit self {_shape(layout)} and {index.numel} indices",
                     have,

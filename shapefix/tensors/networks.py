@@ -8,6 +8,7 @@ from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import NotDivisible, SizeMismatch, WrongRank
 from shapefix.tensors.layout import Layout, contiguous, permuted_dense, sizes_of, unknown_strides
 from shapefix.tensors.memory_format import suggested
+from shapefix.tensors.options import differ
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.products import check_size
 from shapefix.tensors.quotients import modulo
@@ -42,7 +43,7 @@ def _check_normalized(layout: Layout, normalized: tuple[Size, ...]) -> None:
     if len(last) < len(normalized):
         raise WrongRank(message, layout.rank, range(len(normalized), len(normalized) + 3))
     for place, (have, want) in enumerate(zip(last, normalized, strict=True)):
-        if same(have, want) is False:
+        if differ(have, want):
             raise SizeMismatch(message, have, want, layout.rank - len(normalized) + place)
 
 
@@ -120,7 +121,7 @@ def recurrent(
     """
     if layout.rank not in (2, 3):
         raise WrongRank(f"expected a 2-D or 3-D input, got {layout.rank}-D", layout.rank, (2, 3))
-    if features is not None and same(layout.sizes[-1], features) is False:
+    if features is not None and differ(layout.sizes[-1], features):
         raise SizeMismatch(
             f"input.size(-1) must be equal to input_size. Expected {features}, got {layout.sizes[-1]}",
             layout.sizes[-1],
@@ -161,7 +162,7 @@ def check_state(
         check_size(state.sizes[-1], width, state.rank - 1, operand)
     if layout.rank == 3 and batch_first is not None:
         dim = 0 if batch_first else 1
-        if same(state.sizes[1], layout.sizes[dim]) is False:
+        if differ(state.sizes[1], layout.sizes[dim]):
             raise SizeMismatch(
                 f"expected a hidden state for a batch of {layout.sizes[dim]}, got {state.sizes[1]}",
                 state.sizes[1],
@@ -180,7 +181,7 @@ def check_cell_state(layout: Layout, state: Layout, operand: int, hidden: int | 
     """
     check_rank(state, (layout.rank,), operand)
     check_size(state.sizes[-1], hidden, state.rank - 1, operand)
-    if layout.rank == 2 and same(state.sizes[0], layout.sizes[0]) is False:
+    if layout.rank == 2 and differ(state.sizes[0], layout.sizes[0]):
         raise SizeMismatch(
             f"input batch size {layout.sizes[0]} doesn't match hidden batch size {state.sizes[0]}",
             state.sizes[0],

@@ -9,6 +9,7 @@ from shapefix.tensors.bounds import at_least, same
 from shapefix.tensors.errors import ShapeError, SizeMismatch, WrongRank
 from shapefix.tensors.iteration import broadcast_sizes, check_fills
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
+from shapefix.tensors.options import differ
 from shapefix.tensors.polynomials import Size
 
 
@@ -31,7 +32,7 @@ def matmul(left: Layout, right: Layout, first: int = 0) -> Layout:
 def _check_inner(left: Layout, right: Layout, other_dim: int, first: int) -> None:
     """Raises SizeMismatch where the sizes that a product sums over provably differ."""
     have, want = left.sizes[-1], right.sizes[other_dim]
-    if same(have, want) is False:
+    if differ(have, want):
         shapes = f"{_shape(left.sizes[-2:])} and {_shape(right.sizes[-2:])}"
         message = f"mat1 and mat2 shapes cannot be multiplied ({shapes})"
         raise SizeMismatch(
@@ -54,7 +55,7 @@ def exact_product(left: Layout, right: Layout, ranks: tuple[int, int], first: in
     if left.rank < 3:
         return contiguous((*left.sizes[:-1], *right.sizes[1:]))
     have, want = left.sizes[0], right.sizes[0]
-    if same(have, want) is False:
+    if differ(have, want):
         message = f"Expected size for first two dimensions of batch2 tensor to be: [{have}], got: [{want}]"
         raise SizeMismatch(message, have, want, 0, operand=first, other=first + 1, other_dim=0)
     return contiguous((have, left.sizes[1], right.sizes[2]))
@@ -93,7 +94,7 @@ def linear(layout: Layout, out_features: int | Size, in_features: int | Size | N
 
 def check_size(have: Size, want: int | Size, dim: int, operand: int = 0) -> None:
     """Raises SizeMismatch where a size provably is not what a layer's setting asks for."""
-    if same(have, want) is False:
+    if differ(have, want):
         raise SizeMismatch(
             f"expected size {want} in dimension {dim}, got {have}", have, Size.of(want), dim, operand
         )
@@ -109,7 +110,7 @@ def linear_function(layout: Layout, weight: Layout, bias: Layout | None = None) 
         if each.rank == 0 or (operand and each.rank > 2):
             message = f"linear: a tensor of {each.rank} dimensions is not expected"
             raise WrongRank(message, each.rank, ranks, operand)
-    if same(layout.sizes[-1], weight.sizes[-1]) is False:
+    if differ(layout.sizes[-1], weight.sizes[-1]):
         raise SizeMismatch(
             f"mat1 and mat2 shapes cannot be multiplied ({_shape(layout.sizes[-2:])} and "
             f"{_shape(tuple(reversed(weight.sizes)))})",
@@ -142,7 +143,7 @@ def scaled_dot_product_attention(
         if each.rank < 2:
             message = "scaled_dot_product_attention takes tensors of at least 2 dimensions"
             raise WrongRank(message, each.rank, (2, 3, 4), operand)
-    if same(query.sizes[-1], key.sizes[-1]) is False:
+    if differ(query.sizes[-1], key.sizes[-1]):
         raise SizeMismatch(
             f"the last size of query ({query.sizes[-1]}) differs from that of key ({key.sizes[-1]})",
             query.sizes[-1],
@@ -151,7 +152,7 @@ def scaled_dot_product_attention(
             other=1,
             other_dim=key.rank - 1,
         )
-    if same(key.sizes[-2], value.sizes[-2]) is False:
+    if differ(key.sizes[-2], value.sizes[-2]):
         raise SizeMismatch(
             f"key has {key.sizes[-2]} positions, value has {value.sizes[-2]}",
             key.sizes[-2],

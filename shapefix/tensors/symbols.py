@@ -136,3 +136,18 @@ class BatchSize(Symbol):
         self.full = full
         self.length = length
         self.loader = loader
+
+
+class Option(Symbol):
+    """A number that whoever starts the program may choose, `default` where nobody does.
+
+    flag is what it is called on the command line, `--hidden`; place is where the code declares it.
+    """
+
+    __slots__ = ("default", "flag", "place")
+
+    def __init__(self, name: str, default: int, flag: str, place: object) -> None:
+        super().__init__(name, 1)
+        self.default = default
+        self.flag = flag
+        self.place = place

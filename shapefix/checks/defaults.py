@@ -1,0 +1,30 @@
+"""Findings that rest on the defaults of a command line say so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from shapefix.diagnostics import Diagnostic, Evidence
+from shapefix.interpreter.events import Event, Refused
+from shapefix.interpreter.modules import Place
+from shapefix.tensors.errors import SizeMismatch
+from shapefix.tensors.options import needed_defaults
+
+
+def under_defaults(event: Event, found: Diagnostic) -> Diagnostic:
+    """The finding under the condition that the options which it needs have their defaults."""
+    if not isinstance(event, Refused) or not isinstance(event.error, SizeMismatch):
+        return found
+    needed = needed_defaults(event.error.have, event.error.want)
+    if not needed:
+        return found
+    stated = " and ".join(f"{option.flag} {option.default}" for option in needed)
+    condition = f"with the default {stated}" if len(needed) == 1 else f"with the defaults {stated}"
+    declared = tuple(
+        Evidence(option.place.span, f"`{option.flag}` is {option.default} where nobody chooses another one")
+        for option in needed
+        if isinstance(option.place, Place)
+    )
+    if found.condition is not None:
+        condition = f"{condition}, {found.condition}"
+    return replace(found, condition=condition, evidence=(*declared, *found.evidence))

@@ -1,0 +1,172 @@
+"""argparse: what the command line may say, and what holds where it says nothing.
+
+A number that has a default is an Option: its default is only what somebody gets who does not ask for another.
+"""
+
+from __future__ import annotations
+
+import keyword
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
+from shapefix.interpreter.modules import Place
+from shapefix.interpreter.values import (
+    NONE,
+    Constant,
+    InstanceValue,
+    Integer,
+    LibraryObject,
+    Reference,
+    Unknown,
+    Value,
+)
+from shapefix.library.nn.layers import fields_of
+from shapefix.library.registry import declare, function, method
+from shapefix.tensors.polynomials import Size
+from shapefix.tensors.symbols import Option
+
+PARSER, GROUP, NAMESPACE = "argparse.ArgumentParser", "argparse._ArgumentGroup", "argparse.Namespace"
+_OPTIONS = "_options"
+"""The field of a parser and of its groups that holds the values of the options by name."""
+
+declare(PARSER, "builtins.object")
+declare(GROUP, PARSER)
+
+
+def option(name: str, default: Value, flag: str, place: Place) -> Value:
+    """What an option of this name holds that is a number, `default` where nobody chooses another one.
+
+    flag is how the command line says it.
+    Numbers below 1 may be told apart from sizes: nobody knows them.
+    """
+    number = default.value if isinstance(default, Constant) else None
+    if type(number) is not int or number < 1:
+        return Unknown(name)
+    return Integer(Size.from_symbol(Option(name, number, flag, place)))
+
+
+def _options(owner: Value | None) -> DictValue:
+    """The options of a parser so far; an object of a project class gets them with the first one."""
+    fields = fields_of(owner)
+    found = fields.get(_OPTIONS)
+    if not isinstance(found, DictValue):
+        found = fields[_OPTIONS] = DictValue({}, closed=False)
+    return found
+
+
+@function(PARSER)
+def make(call: Call) -> Value:
+    held: dict[object, Value] = {}
+    for parent in elements(call.arguments.keywords.get("parents")) or ():
+        held |= _options(parent).fields
+    return LibraryObject(PARSER, {}, call.place, {_OPTIONS: DictValue(held, closed=False)})
+
+
+@method(PARSER, "__init__")
+def initialize(call: Call) -> Value:
+    _options(call.receiver)
+    return NONE
+
+
+@method(PARSER, "add_argument_group", "add_mutually_exclusive_group")
+def group(call: Call) -> Value:
+    """What is added to it is added to the parser."""
+    return LibraryObject(GROUP, {}, call.place, {_OPTIONS: _options(call.receiver)})
+
+
+@method(PARSER, "add_argument")
+def add(call: Call) -> Value:
+    flags = [flag.value for flag in call.arguments.positional if isinstance(flag, Constant)]
+    texts = [flag for flag in flags if isinstance(flag, str)]
+    name = _destination(call, texts)
+    if name is not None:
+        shown = next((flag for flag in texts if flag.startswith("--")), texts[0] if texts else name)
+        value = _value(call, name, shown)
+        call.ev.journal.write(_options(call.receiver).fields, name, value)
+    return Unknown()
+
+
+def _destination(call: Call, flags: list[str]) -> str | None:
+    """The attribute that an argument is stored in."""
+    asked = call.constant(-1, "dest")
+    if isinstance(asked, str):
+        return asked
+    if "dest" in call.arguments.keywords or not flags:
+        return None
+    chosen = next((flag for flag in flags if flag.startswith("--")), flags[0])
+    name = chosen.lstrip("-").replace("-", "_")
+    return name if name.isidentifier() and not keyword.iskeyword(name) else None
+
+
+def _value(call: Call, name: str, shown: str) -> Value:
+    given = call.arguments.keywords
+    kind, default = given.get("type"), given.get("default")
+    plain = "action" not in given or call.constant(-1, "action") == "store"
+    whole = kind is None or (isinstance(kind, Reference) and kind.name == "builtins.int")
+    if default is None or call.arguments.open or "nargs" in given or not (plain and whole):
+        return Unknown(name)
+    return option(name, default, shown, call.place)
+
+
+@method(PARSER, "set_defaults")
+def set_defaults(call: Call) -> Value:
+    fields = _options(call.receiver).fields
+    for name, value in call.arguments.keywords.items():
+        call.ev.journal.write(fields, name, option(name, value, f"--{name}", call.place))
+    if call.arguments.open:
+        _forget(call)
+    return NONE
+
+
+def _forget(call: Call) -> None:
+    fields = _options(call.receiver).fields
+    for name in list(fields):
+        call.ev.journal.write(fields, name, Unknown(str(name)))
+
+
+@method(PARSER, "parse_args", "parse_intermixed_args")
+def parse(call: Call) -> Value:
+    """The options; what is not known of them is their own each time."""
+    return _parsed(call)
+
+
+@method(PARSER, "parse_known_args", "parse_known_intermixed_args")
+def parse_known(call: Call) -> Value:
+    return TupleValue((_parsed(call), ListValue(None)))
+
+
+def _parsed(call: Call) -> Value:
+    asked, into = call.value(0, "args"), call.value(1, "namespace")
+    words = elements(asked)
+    if into is not None or not isinstance(call.receiver, (LibraryObject, InstanceValue)):
+        return Unknown("args")
+    chosen = asked is not None and not (isinstance(asked, Constant) and asked.value is None)
+    fields: dict[str, Value] = {}
+    for name, value in _options(call.receiver).fields.items():
+        if not isinstance(name, str):
+            continue
+        if chosen and words is None:
+            value = Unknown(name)
+        elif chosen:
+            # The words stand in the code: without any, the defaults are all there is.
+            value = Unknown(name) if words else _default(value)
+        fields[name] = value
+    return LibraryObject(NAMESPACE, {}, call.place, fields)
+
+
+def _default(value: Value) -> Value:
+    symbol = value.size.only_symbol if isinstance(value, Integer) else None
+    return Constant(symbol.default) if isinstance(symbol, Option) else value
+
+
+@method(PARSER, "get_default")
+def get_default(call: Call) -> Value:
+    name = call.constant(0, "dest")
+    held = _options(call.receiver).fields.get(name) if isinstance(name, str) else None
+    return Unknown() if held is None else _default(held)
+
+
+@method(PARSER, "print_help", "print_usage", "error", "exit", "register", "add_subparsers")
+def nothing(call: Call) -> Value:
+    """What the parsers of other commands take is not followed."""
+    return Unknown() if call.name.endswith("add_subparsers") else NONE

@@ -1,0 +1,34 @@
+"""Sizes that depend on the command line: what holds with the defaults of its options."""
+
+from __future__ import annotations
+
+from shapefix.tensors.bounds import same
+from shapefix.tensors.polynomials import Size, every_symbol
+from shapefix.tensors.quotients import substitute
+from shapefix.tensors.symbols import Option
+
+
+def options_in(*sizes: int | Size) -> tuple[Option, ...]:
+    """The options that sizes depend on, each once."""
+    found = (symbol for size in sizes if isinstance(size, Size) for symbol in every_symbol(size))
+    return tuple(dict.fromkeys(symbol for symbol in found if isinstance(symbol, Option)))
+
+
+def differ(one: int | Size, two: int | Size) -> bool:
+    """Whether two sizes differ whatever their symbols are, or at least where all options have their defaults."""
+    verdict = same(one, two)
+    if verdict is None and options_in(one, two):
+        verdict = same(_by_default(one), _by_default(two))
+    return verdict is False
+
+
+def needed_defaults(one: int | Size, two: int | Size) -> tuple[Option, ...]:
+    """The options without whose defaults it is not certain that two sizes differ."""
+    return () if same(one, two) is False else options_in(one, two)
+
+
+def _by_default(size: int | Size) -> Size:
+    try:
+        return substitute(Size.of(size), {option: option.default for option in options_in(size)})
+    except ZeroDivisionError:
+        return Size.of(size)
