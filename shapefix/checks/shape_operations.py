@@ -10,7 +10,7 @@ import libcst as cst
 from shapefix.checks import rewrites
 from shapefix.checks.evidence import calls
 from shapefix.checks.layout import short
-from shapefix.checks.operands import code_of, is_unlikely, layer_code, named, shown, way
+from shapefix.checks.operands import code_of, is_unlikely, named, shown, way
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.run import Run
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
@@ -62,7 +62,7 @@ def _refused(event: Refused, run: Run, this: Rule) -> Iterator[Diagnostic]:
     reason = _reason(event, event.error, run)
     if reason is None:
         return
-    subject, code = named(event, 0), short(_code(event.place))
+    subject, code = _subject(event), short(_code(event.place))
     rank = operand.layout.rank if operand.layout is not None else None
     told = f"{subject} is a single number" if rank == 0 else f"{subject} is {shown(operand, run)}"
     came = way(operand.tensor, run)
@@ -80,11 +80,29 @@ def _refused(event: Refused, run: Run, this: Rule) -> Iterator[Diagnostic]:
 
 def _code(place: Place) -> str:
     """The code at a place; of the names that something is unpacked into, the whole assignment."""
+    assigned = _assignment(place)
+    return place.code if assigned is None else place.module.code(assigned)
+
+
+def _assignment(place: Place) -> cst.Assign | None:
+    """The assignment that something is unpacked in at a place."""
     if not isinstance(place.node, (cst.Tuple, cst.List)):
-        return place.code
+        return None
     around = rewrites.enclosing(place.module, place.node)
-    assigned = next((node for node in reversed(around) if isinstance(node, cst.Assign)), place.node)
-    return place.module.code(assigned)
+    return next((node for node in reversed(around) if isinstance(node, cst.Assign)), None)
+
+
+def _subject(event: Refused) -> str:
+    """What the code calls the tensor; `x` where `x.shape` or `x.size()` is unpacked."""
+    assigned = _assignment(event.place)
+    if assigned is None:
+        return named(event, 0)
+    value = assigned.value
+    if isinstance(value, cst.Call) and not value.args:
+        value = value.func
+    if isinstance(value, cst.Attribute) and value.attr.value in ("shape", "size"):
+        value = value.value
+    return f"`{short(event.place.module.code(value))}`"
 
 
 def _is_of_one_tensor(event: Refused) -> bool:
@@ -133,6 +151,9 @@ def _elements(event: Refused, error: WrongNumberOfElements, run: Run) -> str:
         return f"so each sample has {each} = {samples} elements, not {wanted}"
     target = [size for size in error.target if size.value != -1]
     asked = " * ".join(run.text(size) for size in target) or "1"
+    whole = product(target).value
+    if whole is not None and len(target) > 1:
+        asked = f"{asked} = {whole}"
     if len(target) == len(error.target):
         return f"with {run.text(error.have)} elements, not {asked}"
     return f"and its {run.text(error.have)} elements are no multiple of {asked}"
@@ -185,7 +206,6 @@ def _last_batch(event: RefusedForLastBatch, run: Run, this: Rule) -> Iterator[Di
     if is_unlikely(refused):
         return
     full = run.text(batch.full)
-    what = layer_code(refused.layer) or short(event.place.code)
     loader = batch.loader if isinstance(batch.loader, Place) else None
     made = (
         [] if loader is None else [Evidence(loader.span, f"batches of {full}, the last one of what is left")]
@@ -197,7 +217,7 @@ def _last_batch(event: RefusedForLastBatch, run: Run, this: Rule) -> Iterator[Di
         left, condition = str(length % batch.full.value), None
     yield this.diagnostic(
         event.place.span,
-        f"`{short(what)}` only fits a full batch of {full} samples: the last batch has {left}",
+        f"`{short(event.place.code)}` only fits a full batch of {full} samples: the last batch has {left}",
         evidence=[*calls(event), *made, *_frozen(refused, batch, run)],
         condition=condition,
         fixes=_for_all_batches(event, loader),
@@ -206,10 +226,14 @@ def _last_batch(event: RefusedForLastBatch, run: Run, this: Rule) -> Iterator[Di
 
 def _frozen(refused: Refused, batch: BatchSize, run: Run) -> Iterator[Evidence]:
     """Where the number of samples was fixed."""
+    told: set[tuple[int, str]] = set()
     for operand in refused.operands:
         sizes = operand.layout.sizes if operand.layout is not None else ()
         if any(same(size, batch.full) for size in sizes):
-            yield from way(operand.tensor, run)[-2:]
+            for each in way(operand.tensor, run)[-2:]:
+                if (each.span.row, each.message) not in told:
+                    told.add((each.span.row, each.message))
+                    yield each
     yield Evidence(refused.place.span, f"{run.text(batch.full)} samples are taken for granted here")
 
 
@@ -234,11 +258,16 @@ def _asked_of_tensor(event: RefusedForLastBatch) -> Iterator[Fix]:
         return
     if refused.function.rpartition(".")[2] not in ("view", "reshape", "expand"):
         return
-    for given in _sizes_given(node):
-        if isinstance(given, cst.Integer) and int(given.value) == batch.full.value:
+    for given in _sizes_given(node)[:1]:
+        is_number = isinstance(given, cst.Integer) and int(given.value) == batch.full.value
+        if is_number or (isinstance(given, (cst.Name, cst.Attribute)) and _is_full(refused.error, batch)):
             edit = Edit(module.span(given), f"{module.code(subject)}.size(0)")
             yield Fix(Applicability.SAFE, "take the number of samples from the tensor", (edit,))
-            return
+
+
+def _is_full(error: ShapeError, batch: BatchSize) -> bool:
+    """Whether the first size that a view asks for is that of a full batch."""
+    return isinstance(error, WrongNumberOfElements) and same(error.target[0], batch.full) is True
 
 
 def _sizes_given(node: cst.Call) -> list[cst.BaseExpression]:

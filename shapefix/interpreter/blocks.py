@@ -14,6 +14,9 @@ from shapefix.interpreter.targets import bind
 from shapefix.interpreter.truth import truth
 from shapefix.interpreter.values import LibraryObject, Reference, Unknown
 
+_REFUSALS = frozenset({"builtins.RuntimeError", "builtins.ValueError", "builtins.IndexError"})
+"""What comes where sizes do not fit."""
+
 
 @statement(cst.If)
 def branch(ev: Evaluator, node: cst.If) -> int:
@@ -57,7 +60,7 @@ def _otherwise(ev: Evaluator, orelse: cst.If | cst.Else | None) -> int:
 @statement(cst.Try, cst.TryStar)
 def try_(ev: Evaluator, node: cst.Try | cst.TryStar) -> int:
     handled = _handled(ev, node)
-    expected = "builtins.RuntimeError" in handled and _is_one_line(node.body)
+    expected = not handled.isdisjoint(_REFUSALS) and _is_one_line(node.body)
     ev.muted += expected
     ev.handled.append(handled)
     ev.journal.begin()
@@ -111,7 +114,7 @@ def _handled(ev: Evaluator, node: cst.Try | cst.TryStar) -> frozenset[str]:
 
 
 def _is_one_line(block: cst.BaseSuite) -> bool:
-    """Whether one single line is tried: whoever does so for a RuntimeError knows that it may come."""
+    """Whether one single line is tried: whoever does so for what torch raises knows that it may come."""
     return len(block.body) == 1 and isinstance(block.body[0], cst.SimpleStatementLine)
 
 
