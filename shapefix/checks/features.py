@@ -8,7 +8,9 @@ import libcst as cst
 
 from shapefix.checks import rewrites
 from shapefix.checks.evidence import calls
+from shapefix.checks.layer_settings import FEATURES, GIVES, can_be, taken_by
 from shapefix.checks.layout import short
+from shapefix.checks.neighbours import neighbour
 from shapefix.checks.operands import (
     code_of,
     is_unlikely,
@@ -31,19 +33,7 @@ from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import SizeMismatch
 from shapefix.tensors.polynomials import product
 
-FEATURES = {
-    "torch.nn.Linear": "in_features",
-    "torch.nn.modules.linear.NonDynamicallyQuantizableLinear": "in_features",
-    "torch.nn.Bilinear": "in1_features",
-    "torch.nn.RNN": "input_size",
-    "torch.nn.LSTM": "input_size",
-    "torch.nn.GRU": "input_size",
-    "torch.nn.RNNCell": "input_size",
-    "torch.nn.LSTMCell": "input_size",
-    "torch.nn.GRUCell": "input_size",
-}
-"""The setting of each layer that is the last size of what it takes: always the first of its constructor."""
-_MAKERS = frozenset({*FEATURES, "torch.nn.Embedding", "torch.nn.EmbeddingBag"})
+_MAKERS = frozenset(kind for kind, setting in GIVES.items() if setting.name != "out_channels")
 
 
 @rule(
@@ -56,13 +46,14 @@ _MAKERS = frozenset({*FEATURES, "torch.nn.Embedding", "torch.nn.EmbeddingBag"})
 )
 def in_features(event: Refused, run: Run, this: Rule) -> Iterator[Diagnostic]:
     error = event.error
-    if event.function not in FEATURES or not isinstance(error, SizeMismatch) or is_unlikely(event):
+    setting = taken_by(event) if event.function in FEATURES else None
+    if setting is None or not isinstance(error, SizeMismatch) or is_unlikely(event):
         return
     if neighbour(event) is not None:
         return
     operand = event.operands[error.operand]
     have, want = run.text(error.have), run.text(error.want)
-    layer = layer_code(event.layer) or FEATURES[event.function]
+    layer = layer_code(event.layer) or setting.name
     message = f"`{_called(event)}` receives {shown(operand, run)}: last size {have}"
     if made_inside(event, error.operand):
         message = f"`{layer}` in {message}, not {want}"
@@ -79,16 +70,6 @@ def in_features(event: Refused, run: Run, this: Rule) -> Iterator[Diagnostic]:
         ],
         fixes=_fixes(event, error, run),
     )
-
-
-def neighbour(event: Refused) -> LibraryObject | None:
-    """The layer before this one in the same Sequential, where the tensor comes from that."""
-    if not event.operands:
-        return None
-    origin = event.operands[0].tensor.origin
-    if origin is None or origin.place.node is not event.place.node:
-        return None
-    return origin.maker if isinstance(origin.maker, LibraryObject) else None
 
 
 def _called(event: Refused) -> str:
@@ -139,9 +120,12 @@ def _other_number(event: Refused, have: int, want: int, merged: tuple[int, ...])
 
     merged are the sizes that were flattened into it.
     """
-    setting, layer = FEATURES[event.function], event.layer
+    taken, layer = taken_by(event), event.layer
+    setting = "" if taken is None else taken.name
     told = f"make the layer with {setting}={have}"
-    given = given_to(layer, 0, setting) if isinstance(layer, LibraryObject) else None
+    given = None
+    if taken is not None and isinstance(layer, LibraryObject) and can_be(layer, taken, have):
+        given = given_to(layer, taken.position, setting)
     if given is None or not isinstance(layer, LibraryObject) or layer.place is None:
         return told, None
     module = layer.place.module

@@ -1,6 +1,7 @@
 """All rules: importing this module fills the table."""
 
 from shapefix.checks import (
+    channels,
     chunks,
     collation,
     discarded,
@@ -15,6 +16,8 @@ from shapefix.checks import (
     lists_of_tensors,
     map_padding,
     moves,
+    neighbours,
+    norm_features,
     padding,
     shape_operations,
     stacking,
@@ -24,6 +27,7 @@ from shapefix.checks import (
 from shapefix.checks.registry import RULES, Rule, findings
 
 MODULES = (
+    channels,
     chunks,
     collation,
     discarded,
@@ -38,6 +42,8 @@ MODULES = (
     lists_of_tensors,
     map_padding,
     moves,
+    neighbours,
+    norm_features,
     padding,
     shape_operations,
     stacking,

@@ -26,6 +26,22 @@ _RAGGED_LIST = "expected sequence of length"
 _RAGGED_TENSORS = "stack expects each tensor to be equal size"
 _RAGGED_LISTS = "each element in list of batch should be of equal size"
 
+_PRODUCT = "mat1 and mat2 shapes cannot be multiplied"
+_CHANNELS = (
+    "Given groups=",
+    "Expected 3D (unbatched) or 4D (batched) input",
+    "Kernel size can't be greater than actual input size",
+    "Output size is too small",
+    "in_channels must be divisible by groups",
+)
+_NORMS = (
+    "running_mean should contain",
+    "expected 4D input",
+    "expected 2D or 3D input",
+    "Given normalized_shape=",
+    "must be divisible by num_groups",
+)
+
 REFUSED = {
     "SF101": ("view size is not compatible",),
     "SF102": ("view size is not compatible",),
@@ -67,6 +83,9 @@ REFUSED = {
         "Expected hidden",
         "must match the size of tensor",
     ),
+    "SF502": (_PRODUCT, *_CHANNELS, *_NORMS),
+    "SF506": _CHANNELS,
+    "SF511": _NORMS,
 }
 """What is raised, by rule. The findings of the other rules crash nowhere: that is what is bad about them."""
 
