@@ -1,0 +1,1 @@
+"""Runs inside the user's process: standard library and torch only, and nothing of shapefix."""

@@ -1,0 +1,137 @@
+"""Whose code a frame runs, and where in the user's own files something happened."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+import sysconfig
+import traceback
+from collections.abc import Iterator
+from functools import lru_cache
+from types import CodeType, FrameType, TracebackType
+from typing import Any
+
+Place = dict[str, Any]
+"""file, row, column, end_row, end_column (from 1, the end exclusive, in code points), and function."""
+
+_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep  # noqa: PTH100, PTH120
+_LIBRARIES = tuple(
+    os.path.join(path, "")  # noqa: PTH118
+    for name, path in sysconfig.get_paths().items()
+    if name in ("stdlib", "platstdlib", "purelib", "platlib")
+)
+
+
+@lru_cache(maxsize=None)  # noqa: UP033
+def is_users(filename: str) -> bool:
+    """Whether a file is neither the standard library's, nor an installed package's, nor the agent's."""
+    if filename.startswith("<"):
+        return False
+    path = os.path.abspath(filename)  # noqa: PTH100
+    parts = path.split(os.sep)  # noqa: PTH206
+    if "site-packages" in parts or "dist-packages" in parts:
+        return False
+    return not path.startswith((_HERE, *_LIBRARIES))
+
+
+def users(frame: FrameType | None) -> Iterator[FrameType]:
+    """The frames of the user's code, from frame outwards."""
+    while frame is not None:
+        if is_users(frame.f_code.co_filename):
+            yield frame
+        frame = frame.f_back
+
+
+def site(frame: FrameType | None) -> Place | None:
+    """Where the user's code is, from frame outwards; None where none of it is running."""
+    for each in users(frame):
+        return place(each.f_code, each.f_lasti, each.f_lineno)
+    return None
+
+
+def construction(frame: FrameType | None, made: object) -> tuple[CodeType, int, int] | None:
+    """Where the user's code asked for an object whose `__init__` is running: code, instruction and row.
+
+    The object's own `__init__`, and those of its bases, are passed over.
+    """
+    while frame is not None:
+        code = frame.f_code
+        own = (
+            code.co_name == "__init__"
+            and code.co_varnames
+            and frame.f_locals.get(code.co_varnames[0]) is made
+        )
+        if not own and is_users(code.co_filename):
+            return code, frame.f_lasti, frame.f_lineno
+        frame = frame.f_back
+    return None
+
+
+def place(code: CodeType, instruction: int, row: int) -> Place:
+    """The expression that an instruction of a code belongs to; its row where Python keeps no columns."""
+    file = os.path.abspath(code.co_filename)  # noqa: PTH100
+    found: tuple[Any, ...] = (None, None, None, None)
+    if sys.version_info >= (3, 11) and instruction >= 0:
+        positions = list(code.co_positions())
+        if instruction // 2 < len(positions):
+            found = positions[instruction // 2]
+    start, end, left, right = found
+    if None in (start, end, left, right) or start > row or (end == start and right <= left):
+        text = linecache.getline(file, row).rstrip("\r\n")
+        start = end = row
+        first, last = len(text) - len(text.lstrip()), max(len(text), 1)
+    else:
+        first, last = _points(file, start, left), _points(file, end, right)
+    return {
+        "file": file,
+        "row": start,
+        "column": first + 1,
+        "end_row": end,
+        "end_column": last + 1,
+        "function": code.co_name,
+    }
+
+
+def _points(file: str, row: int, offset: int) -> int:
+    """How many code points an offset in bytes is on a row."""
+    text = linecache.getline(file, row)
+    return len(text.encode("utf-8")[:offset].decode("utf-8", "ignore")) if text else offset
+
+
+def stack(trace: TracebackType | None, outside: FrameType | None) -> list[Place]:
+    """The user's places that an exception has passed, innermost first, and those that it has still to pass.
+
+    outside is the frame in which the exception was caught to look at it.
+    """
+    inner = [
+        place(frame.f_code, _instruction(trace, frame), row)
+        for frame, row in _walked(trace)
+        if is_users(frame.f_code.co_filename)
+    ]
+    outer = [place(each.f_code, each.f_lasti, each.f_lineno) for each in users(outside)]
+    return (inner[::-1] + outer)[:40]
+
+
+def innermost(trace: TracebackType | None) -> tuple[FrameType, Place] | None:
+    """The user's frame nearest to where an exception was raised, and the place in it."""
+    found = None
+    for frame, row in _walked(trace):
+        if is_users(frame.f_code.co_filename):
+            found = frame, row
+    if found is None:
+        return None
+    frame, row = found
+    return frame, place(frame.f_code, _instruction(trace, frame), row)
+
+
+def _walked(trace: TracebackType | None) -> Iterator[tuple[FrameType, int]]:
+    yield from traceback.walk_tb(trace)
+
+
+def _instruction(trace: TracebackType | None, frame: FrameType) -> int:
+    while trace is not None:
+        if trace.tb_frame is frame:
+            return trace.tb_lasti
+        trace = trace.tb_next
+    return -1

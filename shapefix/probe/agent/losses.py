@@ -1,0 +1,76 @@
+"""Calls of the loss functions of torch.nn.functional: what they are given, and when they raise."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from torch.nn import functional
+
+from . import describe, frames
+from .failures import Failures
+from .session import Session
+
+NAMES = (
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "cosine_embedding_loss",
+    "cross_entropy",
+    "ctc_loss",
+    "gaussian_nll_loss",
+    "hinge_embedding_loss",
+    "huber_loss",
+    "kl_div",
+    "l1_loss",
+    "margin_ranking_loss",
+    "mse_loss",
+    "multi_margin_loss",
+    "multilabel_margin_loss",
+    "multilabel_soft_margin_loss",
+    "nll_loss",
+    "poisson_nll_loss",
+    "smooth_l1_loss",
+    "soft_margin_loss",
+    "triplet_margin_loss",
+)
+_AT_MOST = 8
+
+
+def install(session: Session, failures: Failures) -> None:
+    """Watch the loss functions from now on."""
+    seen = [0]
+    for name in NAMES:
+        original = getattr(functional, name, None)
+        if original is not None:
+            setattr(functional, name, _watched(original, name, session, failures, seen))
+
+
+def _watched(
+    original: Callable[..., Any], name: str, session: Session, failures: Failures, seen: list[int]
+) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def loss(*args: Any, **kwargs: Any) -> Any:
+        if not session.watches():
+            return original(*args, **kwargs)
+        if session.depth == 0:
+            session.go_on()
+            failures.flush()
+        caller = sys._getframe(1)
+        if seen[0] < _AT_MOST:
+            seen[0] += 1
+            session.observations.write(
+                "loss", name=name, called=frames.site(caller), input=describe.call(args, kwargs)
+            )
+        session.depth += 1
+        try:
+            out = original(*args, **kwargs)
+        except BaseException as error:
+            session.depth -= 1
+            failures.note(error, "loss", caller, loss=name, given=lambda: describe.call(args, kwargs))
+            raise
+        session.depth -= 1
+        return out
+
+    return loss

@@ -1,0 +1,167 @@
+"""Sets the hooks, runs the script as python itself would, and writes how it ended."""
+
+from __future__ import annotations
+
+import argparse
+import atexit
+import contextlib
+import importlib.machinery
+import os
+import sys
+import threading
+import types
+from typing import Any
+
+from .session import Observations, Session, StopProbe, leave
+
+_EXIT_PATIENCE = 5.0
+
+
+def main(arguments: list[str]) -> None:
+    """Run a command line of the agent. Does not return: the process ends here."""
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    parser.add_argument("--observations", required=True)
+    parser.add_argument("--saves", required=True)
+    parser.add_argument("--steps", type=int, default=1)
+    parser.add_argument("--timeout", type=float, required=True)
+    parser.add_argument("script")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER)
+    asked = parser.parse_args(arguments)
+    session = Session(Observations(asked.observations), asked.steps)
+    failures = _installed(session, asked.saves, asked.timeout)
+    code = _ran(session, failures, asked.script, asked.arguments)
+    _leave_in_time(code)
+
+
+def _installed(session: Session, saves: str, timeout: float) -> Any:
+    """Set all hooks. Ends the process where there is no torch."""
+    from . import watchdog
+
+    watchdog.start(session, timeout)
+    try:
+        import torch
+    except ImportError as error:
+        session.end("no torch", message=str(error), python=sys.executable)
+        leave(1)
+    from . import disk, disk_calls, imports, losses, trainers
+    from . import saves as saving
+    from .calls import Calls
+    from .construction import Births
+    from .failures import Failures
+    from .loaders import Loaders
+    from .training import Training
+
+    failures = Failures(session)
+    births = Births()
+    births.install()
+    calls = Calls(session, failures, births)
+    calls.install()
+    Loaders(session, failures).install()
+    losses.install(session, failures)
+    Training(session, failures, calls).install()
+    mapped = disk.Disk(session, saves)
+    disk_calls.install(mapped)
+    saving.install(mapped)
+    imports.after(
+        {
+            "transformers.trainer": lambda module: trainers.trainer(session, module),
+            "huggingface_hub.hf_api": lambda module: trainers.hub(session, module),
+        }
+    )
+    session.observations.write(
+        "start",
+        python=sys.version.split()[0],
+        executable=sys.executable,
+        torch=torch.__version__,
+        devices=[torch.cuda.get_device_name(each) for each in range(torch.cuda.device_count())],
+    )
+    _watch_exit(session)
+    return failures
+
+
+def _watch_exit(session: Session) -> None:
+    """A script that ends itself by os._exit leaves a note of it."""
+    from . import frames
+
+    def _exit(code: int) -> None:
+        if session.watches_process():
+            session.end("os._exit", code=code, site=frames.site(sys._getframe(1)))
+        leave(code)
+
+    os._exit = _exit  # type: ignore[assignment]
+
+
+def _ran(session: Session, failures: Any, script: str, arguments: list[str]) -> int:
+    """Run the script to its end, and write what that was; returns the exit code."""
+    from . import frames
+
+    error: BaseException | None = None
+    try:
+        _run(script, arguments)
+    except BaseException as raised:
+        error = raised
+    if not session.watches_process():
+        leave(_code(error))  # a fork of the script that has run to the script's end
+    if session.stopped is not None:
+        failures.finish(None)
+        session.end("stopped", forced=False)
+        return 0
+    failures.finish(error)
+    if error is None:
+        session.end("finished")
+        return 0
+    where = frames.innermost(error.__traceback__)
+    if isinstance(error, SystemExit):
+        session.end("exit", code=_code(error), text=_text(error), site=where and where[1])
+        if isinstance(error.code, str):
+            sys.stderr.write(error.code + "\n")
+        return _code(error)
+    session.end("uncaught", failure=failures.uncaught(error))
+    _print(error)
+    return 1
+
+
+def _run(script: str, arguments: list[str]) -> None:
+    """Run a file as `python script arguments…` does."""
+    path = os.path.abspath(script)  # noqa: PTH100
+    sys.argv = [script, *arguments]
+    sys.path.insert(0, os.path.dirname(os.path.realpath(script)))  # noqa: PTH120
+    module = types.ModuleType("__main__")
+    module.__file__ = path
+    module.__loader__ = importlib.machinery.SourceFileLoader("__main__", path)
+    module.__dict__.update({"__builtins__": __builtins__, "__cached__": None, "__annotations__": {}})
+    sys.modules["__main__"] = module
+    with open(path, "rb") as file:  # noqa: PTH123
+        source = file.read()
+    exec(compile(source, path, "exec", dont_inherit=True), module.__dict__)
+
+
+def _code(error: BaseException | None) -> int:
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else 0 if error.code is None else 1
+    return 0 if error is None or isinstance(error, StopProbe) else 1
+
+
+def _text(error: SystemExit) -> str | None:
+    return error.code[:500] if isinstance(error.code, str) else None
+
+
+def _print(error: BaseException) -> None:
+    """Show an exception as python does, without the frames of the agent at its head."""
+    from . import frames
+
+    trace = error.__traceback__
+    while trace is not None and not frames.is_users(trace.tb_frame.f_code.co_filename):
+        trace = trace.tb_next
+    with contextlib.suppress(Exception):
+        sys.excepthook(type(error), error.with_traceback(trace or error.__traceback__), trace)
+
+
+def _leave_in_time(code: int) -> None:
+    """Do what is registered for the end of the process, but let nothing hold it up."""
+    timer = threading.Timer(_EXIT_PATIENCE, leave, [code])
+    timer.daemon = True
+    timer.start()
+    with contextlib.suppress(BaseException):
+        atexit._run_exitfuncs()
+    leave(code)

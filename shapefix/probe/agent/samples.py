@@ -1,0 +1,98 @@
+"""Some rows of a dataset, to see what one batch cannot show: rows of different sizes that never met."""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.utils.data import BatchSampler, IterableDataset
+
+from .describe import lengths
+
+_SAMPLERS = (
+    "SequentialSampler",
+    "RandomSampler",
+    "SeedableRandomSampler",
+    "SubsetRandomSampler",
+    "WeightedRandomSampler",
+    "DistributedSampler",
+)
+_ENDS, _SPREAD, _SECONDS = 4, 56, 2.0
+
+
+def examine(loader: Any) -> tuple[dict[str, Any], BaseException | None] | None:
+    """The sizes of some rows of a loader's dataset, and what its collator raises for two that differ.
+
+    None where rows cannot be had by number, where a batch is one row, or where a sampler of the user's own
+    may never bring two such rows together. The state of random numbers is as before.
+    """
+    dataset, batches = loader.dataset, loader.batch_sampler
+    if isinstance(dataset, IterableDataset) or not isinstance(batches, BatchSampler):
+        return None
+    if batches.batch_size < 2 or type(batches.sampler).__name__ not in _SAMPLERS:
+        return None
+    try:
+        total = len(dataset)
+    except Exception:
+        return None
+    if loader.drop_last:
+        total -= total % batches.batch_size
+    with _same_random_numbers():
+        rows = dict(_rows(dataset, total))
+        sizes = {number: lengths(row) for number, row in rows.items()}
+        pair = _different(sizes)
+        error = None
+        if pair is not None:
+            try:
+                loader.collate_fn([rows[number] for number in pair])
+            except Exception as raised:
+                error = raised
+    keys = list(dict.fromkeys(key for each in sizes.values() for key in each))
+    return {
+        "total": total,
+        "numbers": list(sizes),
+        "sizes": {key: [each.get(key) for each in sizes.values()] for key in keys},
+        "pair": None if pair is None else list(pair),
+    }, error
+
+
+def _rows(dataset: Any, total: int) -> Iterator[tuple[int, Any]]:
+    """The first and the last rows, and some between, as long as that is quick."""
+    until = time.monotonic() + _SECONDS
+    ends = [*range(min(_ENDS, total)), *range(max(total - _ENDS, 0), total)]
+    between = range(0, total, max(total // _SPREAD, 1))
+    for number in dict.fromkeys([*ends, *between]):
+        if time.monotonic() > until:
+            return
+        try:
+            yield number, dataset[number]
+        except Exception:
+            return
+
+
+def _different(sizes: dict[int, dict[str, list[int]]]) -> tuple[int, int] | None:
+    """Two rows that have the same parts, of which one differs in size."""
+    known = list(sizes.items())
+    for number, first in known[:1]:
+        for other, second in known[1:]:
+            if first.keys() == second.keys() and first != second:
+                return number, other
+    return None
+
+
+@contextmanager
+def _same_random_numbers() -> Iterator[None]:
+    numpy = sys.modules.get("numpy")
+    before = random.getstate(), torch.get_rng_state(), numpy.random.get_state() if numpy else None
+    try:
+        yield
+    finally:
+        random.setstate(before[0])
+        torch.set_rng_state(before[1])
+        if numpy is not None:
+            numpy.random.set_state(before[2])

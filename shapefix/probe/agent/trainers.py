@@ -1,0 +1,68 @@
+"""transformers' Trainer ends by its own means after the training step, and nothing goes to the hub."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from types import ModuleType
+from typing import Any
+
+from . import frames
+from .session import Session
+
+
+def trainer(session: Session, module: ModuleType) -> None:
+    """Give every Trainer of transformers.trainer a callback that ends training after the wanted steps."""
+    original = module.Trainer.__init__
+
+    def on_step_end(self: Any, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
+        session.go_on()
+        if state.global_step >= session.wanted_steps:
+            session.cut("Trainer's training ended early", None)
+            strategy = getattr(args, "eval_strategy", "no")
+            control.should_evaluate = getattr(strategy, "value", strategy) != "no"
+            control.should_training_stop = True
+        return control
+
+    callback = type("ProbeCallback", (module.TrainerCallback,), {"on_step_end": on_step_end})
+
+    @functools.wraps(original)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        session.observations.write("trainer", type=type(self).__name__, made=frames.site(sys._getframe(1)))
+        for each in (*args, *kwargs.values()):
+            if getattr(each, "push_to_hub", False) is True:
+                each.push_to_hub = False
+        original(self, *args, **kwargs)
+        self.add_callback(callback())
+
+    module.Trainer.__init__ = __init__
+
+
+class _Nothing:
+    """What an upload that is not made returns."""
+
+    def __init__(self, name: str) -> None:
+        self.repo_id = name
+        self.repo_name = name
+
+    def __str__(self) -> str:
+        return f"https://huggingface.co/{self.repo_id}"
+
+
+def hub(session: Session, module: ModuleType) -> None:
+    """Let huggingface_hub.hf_api load, and not upload."""
+    for name in ("create_repo", "create_commit", "upload_file", "upload_folder", "upload_large_folder"):
+        if hasattr(module.HfApi, name):
+            setattr(module.HfApi, name, _muted(session, name))
+        # The module's own functions are bound methods of one HfApi, made before.
+        if hasattr(module, name):
+            setattr(module, name, functools.partial(_muted(session, name), None))
+
+
+def _muted(session: Session, name: str) -> Any:
+    def upload(api: Any, *args: Any, **kwargs: Any) -> _Nothing:
+        repository = str(kwargs.get("repo_id") or (args[0] if args else "nobody/nothing"))
+        session.observations.write("upload", function=name, to=repository)
+        return _Nothing(repository)
+
+    return upload

@@ -1,0 +1,128 @@
+"""Backward and optimizer steps: the loss, which parameters got a gradient, and when enough is known."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+from . import describe, frames
+from .calls import Calls
+from .failures import Failures
+from .session import Session
+
+_BACKWARDS, _NAMES, _TOLD = 256, 50, 8
+
+
+class Training:
+    """Watches backward and the steps of all optimizers of one session."""
+
+    def __init__(self, session: Session, failures: Failures, calls: Calls) -> None:
+        self._session = session
+        self._failures = failures
+        self._calls = calls
+        self._steps: dict[int, int] = {}
+
+    def install(self) -> None:
+        """Watch from now on."""
+        original, session, failures = torch.autograd.backward, self._session, self._failures
+
+        def backward(*args: Any, **kwargs: Any) -> Any:
+            if not session.watches():
+                return original(*args, **kwargs)
+            caller = sys._getframe(1)
+            session.go_on()
+            failures.flush()
+            loss = args[0] if args else kwargs.get("tensors")
+            self._backward(loss, frames.site(caller))
+            session.depth += 1
+            try:
+                out = original(*args, **kwargs)
+            except BaseException as error:
+                session.depth -= 1
+                failures.note(error, "backward", caller, given=lambda: describe.call((loss,), {}))
+                raise
+            session.depth -= 1
+            return out
+
+        torch.autograd.backward = backward
+        register_optimizer_step_pre_hook(self._before)
+        register_optimizer_step_post_hook(self._after)
+
+    def _backward(self, loss: Any, site: frames.Place | None) -> None:
+        session = self._session
+        session.backwards += 1
+        if session.backwards > _BACKWARDS and not session.steps:
+            session.stop(f"{_BACKWARDS} times backward, and no optimizer has made a step")
+        if session.backwards > _TOLD or not isinstance(loss, torch.Tensor):
+            return
+        value = None
+        if loss.numel() == 1:
+            value = float(loss.detach())
+        session.observations.write(
+            "backward",
+            value=None if value is None or not math.isfinite(value) else value,
+            text=None if value is None else repr(value),
+            loss=describe.describe(loss),
+            connected=loss.requires_grad,
+            called=site,
+        )
+
+    def _before(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        session = self._session
+        if not session.watches():
+            return
+        session.go_on()
+        self._failures.flush()
+        made = self._steps.get(id(optimizer), 0)
+        # A loader that has yielded one batch ahead still makes a step with it, and then ends its loop.
+        if made >= session.wanted_steps + (2 if session.active_passes else 0):
+            session.stop(f"{_counted(made)} made")
+        if made == 0:
+            session.observations.write("gradients", **self._gradients(optimizer))
+
+    def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        session = self._session
+        if not session.watches():
+            return
+        session.steps += 1
+        self._steps[id(optimizer)] = self._steps.get(id(optimizer), 0) + 1
+        if session.steps <= _TOLD:
+            session.observations.write("step", number=session.steps, optimizer=type(optimizer).__name__)
+
+    def _gradients(self, optimizer: Any) -> dict[str, Any]:
+        """Which parameters of an optimizer have a gradient right before its first step."""
+        names = {
+            id(parameter): name for root in self._calls.roots for name, parameter in root.named_parameters()
+        }
+        given = without = frozen = 0
+        missing: list[str] = []
+        broken: list[str] = []
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                name = names.get(id(parameter), "")
+                if not parameter.requires_grad:
+                    frozen += 1
+                elif parameter.grad is None:
+                    without += 1
+                    missing.append(name)
+                else:
+                    given += 1
+                    gradient = parameter.grad
+                    if not gradient.is_sparse and not bool(torch.isfinite(gradient).all()):
+                        broken.append(name)
+        return {
+            "optimizer": type(optimizer).__name__,
+            "given": given,
+            "without": without,
+            "frozen": frozen,
+            "missing": missing[:_NAMES],
+            "not_finite": broken[:_NAMES],
+        }
+
+
+def _counted(steps: int) -> str:
+    return f"{steps} training step{'' if steps == 1 else 's'}"

@@ -1,0 +1,38 @@
+"""Ends the process from inside: at the time limit, after a stop not obeyed, and when nobody waits for it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+
+from . import frames
+from .session import Session, leave
+
+_GRACE = 10.0
+_INTERVAL = 0.2
+
+
+def start(session: Session, limit: float) -> None:
+    """Watch this process from a thread of its own; limit is in seconds."""
+    parent = os.getppid()
+    until = time.monotonic() + limit
+
+    def watch() -> None:
+        while True:
+            time.sleep(_INTERVAL)
+            now = time.monotonic()
+            if os.getppid() != parent:
+                leave(1)
+            if session.ended:
+                continue
+            if now > until:
+                running = sys._current_frames().get(session.thread)
+                session.end("time limit", site=frames.site(running), seconds=limit)
+                leave(0)
+            if session.stopped is not None and now > session.stopped_at + _GRACE:
+                session.end("stopped", forced=True)
+                leave(0)
+
+    threading.Thread(target=watch, name="shapefix probe", daemon=True).start()

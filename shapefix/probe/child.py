@@ -1,0 +1,151 @@
+"""The child process: the agent in the user's interpreter, and whatever it starts, ended when it is time."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+_TOKEN = "SHAPEFIX_PROBE"
+_TAIL = 64 * 1024
+_GRACE = 5.0
+_PATIENCE = 2.0
+_AGENT = Path(__file__).parent / "agent" / "__main__.py"
+
+_OFFLINE = {
+    "AIM_TRACKING_DISABLED": "1",
+    "CLEARML_OFFLINE_MODE": "1",
+    "COMET_MODE": "disabled",
+    "DVCLIVE_TEST": "true",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "NEPTUNE_MODE": "offline",
+    "SWANLAB_MODE": "disabled",
+    "WANDB_MODE": "offline",
+    "WANDB_SILENT": "true",
+}
+_IN_FOLDER = {
+    "WANDB_DIR": "wandb",
+    "WANDB_CACHE_DIR": "wandb/cache",
+    "TMPDIR": "tmp",
+    "TEMP": "tmp",
+    "TMP": "tmp",
+}
+_QUIET = {
+    "MPLBACKEND": "Agg",  # a window would wait for somebody to close it
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONFAULTHANDLER": "1",
+    "PYTHONUNBUFFERED": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "TORCHDYNAMO_DISABLE": "1",  # sizes are the same, and nobody waits for a compiler
+}
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How the child ended: its exit code (negative: the signal), and the last of what it printed."""
+
+    code: int
+    killed: bool
+    seconds: float
+    output: str
+
+
+def run(
+    python: str, script: str, arguments: Sequence[str], folder: Path, steps: int, timeout: float
+) -> Ended:
+    """Run a script under the agent, with the current folder as it is, and wait for its end.
+
+    folder takes the observations (observations.jsonl) and all that the script saves; timeout is in seconds.
+    At the return, or when KeyboardInterrupt is raised, neither the child nor what it has started is running.
+    Raises OSError where the interpreter cannot be started.
+    """
+    (folder / "tmp").mkdir(parents=True, exist_ok=True)
+    (folder / "wandb" / "cache").mkdir(parents=True, exist_ok=True)
+    token = secrets.token_hex(8)
+    command = [
+        *(python, str(_AGENT), "--observations", str(folder / "observations.jsonl"), "--saves", str(folder)),
+        *("--steps", str(steps), "--timeout", str(timeout), script, *arguments),
+    ]
+    start = time.monotonic()
+    child = subprocess.Popen(
+        command,
+        env=_environment(os.environ, folder) | {_TOKEN: token},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    assert child.stdout is not None
+    tail = _Tail(child.stdout)
+    killed = False
+    try:
+        try:
+            child.wait(timeout + _GRACE)
+        except subprocess.TimeoutExpired:
+            killed = True
+    finally:
+        _end(child, token)
+    tail.join()
+    return Ended(child.returncode, killed, time.monotonic() - start, tail.text())
+
+
+def _environment(own: Mapping[str, str], folder: Path) -> dict[str, str]:
+    inside = {name: str(folder / part) for name, part in _IN_FOLDER.items()}
+    tracking = {"MLFLOW_TRACKING_URI": (folder / "mlruns").as_uri()}
+    return {**own, **_OFFLINE, **inside, **tracking, **_QUIET}
+
+
+class _Tail(threading.Thread):
+    """Reads all that comes through a pipe, and keeps the end of it."""
+
+    def __init__(self, pipe: IO[bytes]) -> None:
+        super().__init__(daemon=True)
+        self._pipe = pipe
+        self._kept = b""
+        self.start()
+
+    def run(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            while chunk := os.read(self._pipe.fileno(), 1 << 16):
+                self._kept = (self._kept + chunk)[-_TAIL:]
+
+    def join(self, timeout: float | None = _PATIENCE) -> None:
+        # A process that got away may hold the other end open for ever.
+        super().join(timeout)
+
+    def text(self) -> str:
+        return self._kept.decode("utf-8", "replace")
+
+
+def _end(child: subprocess.Popen[bytes], token: str) -> None:
+    """Kill the child and its whole group, and what has left the group but carries our mark."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if hasattr(os, "killpg"):
+            os.killpg(child.pid, signal.SIGKILL)
+        else:
+            child.kill()
+    child.wait()
+    for process in _marked(token):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(process, signal.SIGKILL)
+
+
+def _marked(token: str) -> Iterator[int]:
+    """The processes that have inherited our environment, where the system shows it."""
+    if not sys.platform.startswith("linux"):
+        return
+    mark = f"{_TOKEN}={token}".encode()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                if mark in (entry / "environ").read_bytes().split(b"\0"):
+                    yield int(entry.name)
