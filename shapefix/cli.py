@@ -51,6 +51,22 @@ def _rules_option(flag: str, text: str) -> Callable[[Command], Command]:
     return click.option(flag, multiple=True, metavar="RULES", callback=_listed, help=text)
 
 
+_transformers_option = click.option(
+    "--transformers-version",
+    metavar="VERSION",
+    callback=_version,
+    help="The version of transformers in use; else as the project requires it, or the newest.",
+)
+_color_option = click.option(
+    "--color",
+    "--colour",
+    "color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    help="Whether to use colours.",
+)
+
+
 def _shared(command: Command) -> Command:
     """The options that check and fix have in common."""
     options = [
@@ -66,12 +82,7 @@ def _shared(command: Command) -> Command:
             "--config", type=click.Path(), metavar="FILE", help="The one configuration file to use."
         ),
         click.option("--isolated", is_flag=True, help="Use no configuration file."),
-        click.option(
-            "--transformers-version",
-            metavar="VERSION",
-            callback=_version,
-            help="The version of transformers in use; else as the project requires it, or the newest.",
-        ),
+        _transformers_option,
         click.option("--force-exclude", is_flag=True, help="Exclude also what is named on the command line."),
         click.option(
             "--stdin-filename", metavar="NAME", help="What standard input (the path -) is to be taken for."
@@ -90,14 +101,7 @@ def _shared(command: Command) -> Command:
             "--verbose", "-v", is_flag=True, help="Say what was looked at, and where work was bounded."
         ),
         click.option("--quiet", "-q", is_flag=True, help="Only findings and errors."),
-        click.option(
-            "--color",
-            "--colour",
-            "color",
-            type=click.Choice(["auto", "always", "never"]),
-            default="auto",
-            help="Whether to use colours.",
-        ),
+        _color_option,
     ]
     for option in reversed(options):
         command = option(command)
@@ -161,6 +165,33 @@ def rules(output_format: str) -> int:
     from shapefix import commands
 
     return commands.rules(output_format)
+
+
+@cli.command(short_help="Show a model's source with the sizes in it.")
+@click.argument("target", metavar="FILE[:NAME]")
+@click.option(
+    "--input",
+    "-i",
+    "inputs",
+    multiple=True,
+    metavar="INPUT",
+    help="What a parameter is given, as sizes are shown: `x: f32[8, 3, H, W]`; once for each parameter.",
+)
+@click.option(
+    "--output-format", type=click.Choice(["text", "json"]), default="text", help="How to show them."
+)
+@_transformers_option
+@_color_option
+def shapes(**given: Any) -> int:
+    """Show the source of a function row by row, and beside it what the names assigned there hold.
+
+    NAME is a class, whose forward is shown, a function, or Class.method; without it, the forward of every
+    class of the file is shown. Where the file calls the model with known sizes, these are shown, else what
+    --input says, or what can be told without. Nothing is imported or executed.
+    """
+    from shapefix import commands
+
+    return commands.shapes(**given)
 
 
 def main() -> None:

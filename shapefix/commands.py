@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from shapefix.engine.examination import Examination, StandardInput, located
 from shapefix.engine.runs import root_of
-from shapefix.engine.settings import Settings
+from shapefix.engine.settings import Options, Settings
 from shapefix.engine.texts import real
 from shapefix.output import report, say_failures, say_outside, say_refused, write, write_diff
 from shapefix.report.view import View, one_line
@@ -119,6 +119,31 @@ def rules(output_format: str) -> int:
     for row in rows:
         start = "  ".join(f"{cell:<{room}}" for cell, room in zip(row, widths, strict=False))
         sys.stdout.write(f"{start}  {row[-1]}\n")
+    return CLEAN
+
+
+def shapes(
+    target: str, inputs: tuple[str, ...], output_format: str, transformers_version: str | None, color: str
+) -> int:
+    """Show the source of functions with the sizes in it. Raises ConfigurationError."""
+    from shapefix.engine.inputs import BadInput
+    from shapefix.engine.shapes import NotShown, Unanswered, shapes, split_name
+    from shapefix.report.shapes import render, render_json
+
+    view = View(os.getcwd(), width(sys.stdout), colour_wanted(color, sys.stdout))
+    path, name = split_name(target)
+    settings = Settings(Options(transformers_version=transformers_version))
+    at = real(path)
+    try:
+        version = settings.transformers_version(at, root_of(at, ()))
+        listings = shapes(path, name, inputs, settings.rules(at), version)
+    except Unanswered as error:
+        say_failures([error.failure], view)
+        return FAILED
+    except (NotShown, BadInput) as error:
+        say(f"error: {one_line(str(error))}")
+        return FAILED
+    write((render_json if output_format == "json" else render)(listings, view))
     return CLEAN
 
 

@@ -64,10 +64,10 @@ def rule(
     return register
 
 
-def findings(run: Run, codes: frozenset[str]) -> Iterator[Diagnostic]:
-    """What the rules of these codes find in the events of a run."""
+def findings(run: Run, codes: frozenset[str], events: Iterable[Event] | None = None) -> Iterator[Diagnostic]:
+    """What the rules of these codes find in the events of a run, or in some of them."""
     wanted: dict[type[Event], list[Check]] = {}
-    for event in run.events:
+    for event in run.events if events is None else events:
         kind = type(event)
         if kind not in wanted:
             wanted[kind] = [check for code, on, check in CHECKS if code in codes and issubclass(kind, on)]

@@ -47,14 +47,14 @@ class Analysis:
     reveals: tuple[Evidence, ...] = ()
 
 
-class _ProjectFiles:
+class ProjectFiles:
     """The project as one run sees it: every module that it loads stays loaded until the run is over."""
 
-    def __init__(self, project: Project, cache: ModuleCache) -> None:
+    def __init__(self, project: Project, cache: ModuleCache, reading: int = READING) -> None:
         self._project = project
         self._cache = cache
         self._modules: dict[str, Module | None] = {}
-        self._left = READING
+        self._left = reading
         self.probes = Probes()
 
     def locate(self, importing: Module, module: str, level: int) -> str | None:
@@ -119,7 +119,7 @@ class Analyst:
 
     def analyse(self, path: str, source: SourceText) -> Analysis:
         """What the rules find in a run of the file at path (absolute). Never raises: that is a Failure."""
-        files = _ProjectFiles(self._project, self._cache)
+        files = ProjectFiles(self._project, self._cache)
         limit = sys.getrecursionlimit()
         sys.setrecursionlimit(max(limit, DEEPEST_RECURSION))
         try:
@@ -137,7 +137,7 @@ class Analyst:
             files.release()
             sys.setrecursionlimit(limit)
 
-    def _analyse(self, path: str, source: SourceText, files: _ProjectFiles) -> Analysis:
+    def _analyse(self, path: str, source: SourceText, files: ProjectFiles) -> Analysis:
         module = self._cache.kept(path, source.text) or self._cache.add(self._module(source))
         files.add(module)
         ev = Evaluator(self._library, files, STEPS, self._versions)

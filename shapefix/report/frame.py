@@ -87,7 +87,7 @@ def _code(row: str, labels: Sequence[Label], number: int, gutter: int, room: int
             )
             before, after = "…" * cut_left, "…" * cut_right
             code = "".join(shown[first:last])
-            yield _trimmed([*margin(gutter, number), (before + code + after, "code")])
+            yield trimmed([*margin(gutter, number), (before + code + after, "code")])
             shift = starts[first] - len(before)
             end = starts[last] - shift
             for place, marks_here in groupby(group, lambda mark: (mark.start, mark.end)):
@@ -171,7 +171,7 @@ def _hang(text: str) -> int:
     return number.end() if number else 0
 
 
-def _trimmed(line: Line) -> Line:
+def trimmed(line: Line) -> Line:
     """The line without spaces at its end."""
     text, style = line[-1]
     if text.rstrip():

@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
 from shapefix.diagnostics import Applicability, Diagnostic, Failure, Fix
 from shapefix.report.cells import wrapped
 from shapefix.report.frame import Label, Line, frame
+from shapefix.report.paint import painter
 from shapefix.report.summary import summary
 from shapefix.report.view import View, failure_line, one_line
-
-_STYLES = {
-    "error": "bold red",
-    "warning": "bold yellow",
-    "info": "bold blue",
-    "name": "bold",
-    "gutter": "bright_black",
-    "step": "cyan",
-    "note": "bold",
-    "fix": "green",
-}
 
 
 def render(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: View) -> Iterator[str]:
     """A frame for each finding, a line for each failure, and the summary as the last line."""
     sources = lru_cache(maxsize=8)(view.sources)
-    paint = _paint(view.colour)
+    paint = painter(view.colour)
     for finding in findings:
         yield paint([*_finding(finding, view, sources), []])
     for failure in failures:
@@ -95,19 +85,3 @@ def _note(kind: str, style: str, text: str, gutter: int, width: int) -> Iterator
     first, *rest = wrapped(f"{kind}: {text}" if text else kind, room, hang=2)
     yield [(lead, "gutter"), (first[: len(kind)], style), (first[len(kind) :], "code")]
     yield from ([(" " * len(lead) + row, "code")] for row in rest)
-
-
-def _paint(colour: bool) -> Callable[[Iterable[Line]], str]:
-    """Turns lines into text, with the escape sequences of their styles when colour is wanted."""
-    if not colour:
-        return lambda lines: "".join("".join(text for text, _ in line) + "\n" for line in lines)
-    from rich.color import ColorSystem
-    from rich.style import Style
-
-    styles = {name: Style.parse(words) for name, words in _STYLES.items()}
-
-    def stretch(text: str, style: str) -> str:
-        # The sixteen colours of the terminal's own theme are readable on whatever it has as background.
-        return styles[style].render(text, color_system=ColorSystem.STANDARD) if style in styles else text
-
-    return lambda lines: "".join("".join(stretch(*piece) for piece in line) + "\n" for line in lines)

@@ -1,0 +1,404 @@
+"""`shapefix shapes`: runs a file with a watch on some of its functions, and lists what was seen."""
+
+# Paths are plain strings here, as in sources.
+# ruff: noqa: PTH110, PTH112, PTH119
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from shapefix.checks.describe import SHORT
+from shapefix.checks.run import Run
+from shapefix.diagnostics import Failure
+from shapefix.engine.analysis import DEEPEST_RECURSION, ProjectFiles
+from shapefix.engine.inputs import read_inputs
+from shapefix.engine.limits import refuse_unparsable
+from shapefix.engine.listing import listing
+from shapefix.engine.syntax import python_failure
+from shapefix.engine.texts import real
+from shapefix.interpreter.calls import Arguments, instantiate
+from shapefix.interpreter.classes import member
+from shapefix.interpreter.evaluator import Evaluator, Frame
+from shapefix.interpreter.functions import run_function
+from shapefix.interpreter.modules import Module, ModuleCache
+from shapefix.interpreter.names import module_name, scope_of
+from shapefix.interpreter.program import run_program
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import ClassValue, Constant, FunctionValue, InstanceValue, Unknown, Value
+from shapefix.interpreter.watching import Pass, Watcher, parameter_names
+from shapefix.library.tables import Tables
+from shapefix.listings import Listing
+from shapefix.sources.configuration import suggestion
+from shapefix.sources.project import Project, project_root
+from shapefix.sources.text import SourceText, Unreadable, read_source
+from shapefix.tensors.sizes import Size, Symbol
+
+STEPS = 200_000
+"""How many steps each part of a run may take: somebody waits for this one file only."""
+READING = 20_000_000
+MODULE = "torch.nn.Module"
+
+
+class NotShown(Exception):
+    """Why there is nothing to show, in one line."""
+
+
+class Unanswered(Exception):
+    """The file cannot be read or parsed."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+@dataclass(frozen=True)
+class _Target:
+    """A function to watch: owner is the class that it was asked for under, and top what the file calls it."""
+
+    name: str
+    top: str
+    function: FunctionValue
+    node: cst.FunctionDef
+    owner: ClassValue | None
+
+
+def split_name(asked: str) -> tuple[str, str]:
+    """`model.py:UNet.forward` as the file, and the name in it, which may be empty."""
+    if not os.path.exists(asked):
+        path, parted, name = asked.rpartition(":")
+        if parted and path and (not name or all(part.isidentifier() for part in name.split("."))):
+            return path, name
+    return asked, ""
+
+
+def shapes(
+    path: str, name: str, inputs: Sequence[str], rules: frozenset[str], transformers_version: str | None
+) -> list[Listing]:
+    """The listings of a file: of the function, or the forward of the class, that is called name, or of all.
+
+    inputs are as for read_inputs. Raises BadInput, NotShown and Unanswered.
+    """
+    given = read_inputs(inputs)
+    source = _source(path)
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, DEEPEST_RECURSION))
+    try:
+        return _Showing(source, rules, transformers_version).show(name, given)
+    except cst.ParserSyntaxError as error:
+        failure = python_failure(source) or Failure(source.path, f"cannot be parsed: {error.message}")
+        raise Unanswered(failure) from None
+    except RecursionError:
+        raise Unanswered(Failure(source.path, "is nested too deeply to be analysed")) from None
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def _source(path: str) -> SourceText:
+    if os.path.isdir(path):
+        raise NotShown(f"{path} is a folder; name a file, and perhaps a class in it: model.py:UNet")
+    if path.endswith(".ipynb"):
+        raise Unanswered(Failure(path, "notebooks are not read yet"))
+    try:
+        source = read_source(real(path))
+        refuse_unparsable(source)
+    except Unreadable as error:
+        raise Unanswered(Failure(path, error.message, error.row, error.column)) from None
+    return source
+
+
+class _Showing:
+    """One file, and the project around it."""
+
+    def __init__(self, source: SourceText, rules: frozenset[str], transformers_version: str | None) -> None:
+        self._rules = rules
+        self._versions = {} if transformers_version is None else {"transformers": transformers_version}
+        self._library = Tables()
+        self._project = Project(project_root(source.path))
+        self._cache = ModuleCache(lambda path: self._parsed(_parsable(path)), lines=1_000_000)
+        self._module = self._cache.add(self._parsed(source))
+
+    def _parsed(self, source: SourceText) -> Module:
+        name = self._project.module_name(source.path)
+        return Module(source.path, name, source.text, cst.parse_module(source.text))
+
+    def _files(self) -> ProjectFiles:
+        files = ProjectFiles(self._project, self._cache, READING)
+        files.add(self._module)
+        return files
+
+    def show(self, name: str, inputs: Mapping[str, Callable[[], Value]]) -> list[Listing]:
+        finder = Evaluator(self._library, self._files(), STEPS, self._versions)
+        try:
+            everything = _everything(finder, self._module)
+            targets = [_named(finder, self._module, name)] if name else everything
+            if not targets:
+                raise NotShown("there is no class with a forward in this file, and no function")
+            if inputs:
+                _check_inputs(targets, inputs)
+            return self._watch(targets, everything, inputs)
+        finally:
+            finder.close()
+
+    def _watch(
+        self,
+        targets: Sequence[_Target],
+        everything: Sequence[_Target],
+        inputs: Mapping[str, Callable[[], Value]],
+    ) -> list[Listing]:
+        """The listings of targets; everything in the file that may call them is run for that, too."""
+        given: dict[cst.CSTNode, Mapping[str, Callable[[], Value]]] = {}
+        if inputs:
+            given[targets[0].node] = inputs
+        asked = {target.node: target for target in (*targets, *everything)}
+        ev = Watcher(self._library, self._files(), STEPS, self._versions, asked, given)
+        try:
+            run_program(ev, self._module, STEPS)
+            if not all(any(_is_real(seen) for seen in _passes_of(ev, target)) for target in targets):
+                for target in asked.values():
+                    self._ask(ev, target)
+            run = Run(ev.events, {**ev.symbol_names, **_letters(ev.passes)})
+            return [self._best(ev, target, run, bool(inputs)) for target in targets]
+        finally:
+            ev.close()
+
+    def _ask(self, ev: Watcher, target: _Target) -> None:
+        """Run a function that nobody calls with a tensor of known sizes, as `Class(...)(...)` would.
+
+        What has a default gets it; all other arguments, those of the constructor too, are unknown.
+        """
+        ev.asking = True
+        ev.allowance = ev.steps + STEPS
+        ev.frames.append(Frame(self._module, scope_of(ev, self._module)))
+        ev.journal.begin()
+        try:
+            top = module_name(ev, self._module, target.top)
+            function: Value | None = top
+            receiver: InstanceValue | None = None
+            if isinstance(top, ClassValue):
+                function = member(top, target.function.name)
+                if isinstance(function, FunctionValue) and function.binding != "staticmethod":
+                    made = instantiate(ev, top, Arguments(), target.node)
+                    receiver = made if isinstance(made, InstanceValue) else InstanceValue(top, open=True)
+            if isinstance(function, FunctionValue):
+                positional: list[Value] = [] if receiver is None else [receiver]
+                run_function(ev, function, positional, {}, False, target.node, receiver)
+        finally:
+            ev.journal.undo()
+            ev.frames.pop()
+            ev.asking = False
+
+    def _best(self, ev: Watcher, target: _Target, run: Run, has_inputs: bool) -> Listing:
+        """The listing of the run that tells most: a call of the program's own that hands over known sizes."""
+        passes = [each for each in _passes_of(ev, target) if each.calls]
+        real_ones = [seen for seen in passes if _is_real(seen)]
+        passes = [seen for seen in passes if seen.asked] or passes
+        listings = [
+            listing(
+                target.name,
+                target.function.module,
+                seen,
+                run,
+                self._rules,
+                _basis(seen, target, real_ones, has_inputs),
+            )
+            for seen in real_ones[:1] or passes
+        ]
+        if not listings:
+            raise NotShown(f"{target.name} could not be run: it calls itself, or the work was bounded")
+        return min(listings, key=_doubt)
+
+
+def _parsable(path: str) -> SourceText:
+    source = read_source(path)
+    refuse_unparsable(source)
+    return source
+
+
+def _everything(ev: Evaluator, module: Module) -> list[_Target]:
+    """The modules of a file, or else its functions."""
+    classes, functions = _definitions(ev, module)
+    found = [_forward(cls.name, cls) for cls in classes if _own_forward(cls)]
+    return found or [_Target(each.name, each.name, each, _node(each), None) for each in functions]
+
+
+def _named(ev: Evaluator, module: Module, name: str) -> _Target:
+    first, _, method = name.partition(".")
+    value = _look_up(ev, module, first)
+    if isinstance(value, FunctionValue) and isinstance(value.node, cst.FunctionDef) and not method:
+        return _Target(name, first, value, value.node, None)
+    if isinstance(value, ClassValue):
+        return _forward(first, value, method or "forward")
+    classes, functions = _definitions(ev, module)
+    known = [*(cls.name for cls in classes), *(each.name for each in functions)]
+    listed = f"; there are {', '.join(known)}" if known else "; the file defines no class and no function"
+    if value is not None and not method:
+        raise NotShown(f"{first} is no class and no function of the project{listed}")
+    raise NotShown(f"no class or function is called {first!r}{suggestion(first, known, listed)}")
+
+
+def _forward(top: str, cls: ClassValue, method: str = "forward") -> _Target:
+    """The method of a class, its own or that of a base in the project. Raises NotShown."""
+    function = member(cls, method)
+    if isinstance(function, FunctionValue) and isinstance(function.node, cst.FunctionDef):
+        return _Target(f"{cls.name}.{method}", top, function, function.node, cls)
+    methods = [name for name, value in cls.fields.items() if isinstance(value, FunctionValue)]
+    hint = f"; its methods are {', '.join(methods)}" if methods else "; it has no methods of its own"
+    if method == "forward" and methods:
+        hint += f": name one of them, {cls.name}.{methods[-1]}"
+    raise NotShown(f"class {cls.name} has no {method}" + hint)
+
+
+def _look_up(ev: Evaluator, module: Module, name: str) -> Value | None:
+    ev.frames.append(Frame(module, scope_of(ev, module)))
+    try:
+        return module_name(ev, module, name)
+    finally:
+        ev.frames.pop()
+
+
+def _definitions(ev: Evaluator, module: Module) -> tuple[list[ClassValue], list[FunctionValue]]:
+    """The classes and functions that a file defines at its top level."""
+    classes: list[ClassValue] = []
+    functions: list[FunctionValue] = []
+    for name, statements in module.bindings.items():
+        if not any(isinstance(each, (cst.ClassDef, cst.FunctionDef)) for each in statements):
+            continue
+        value = _look_up(ev, module, name)
+        if isinstance(value, ClassValue) and value.module is module:
+            classes.append(value)
+        elif isinstance(value, FunctionValue) and value.module is module:
+            functions.append(value)
+    return classes, functions
+
+
+def _own_forward(cls: ClassValue) -> bool:
+    function = cls.fields.get("forward")
+    return isinstance(function, FunctionValue) and isinstance(function.node, cst.FunctionDef)
+
+
+def _node(function: FunctionValue) -> cst.FunctionDef:
+    assert isinstance(function.node, cst.FunctionDef)
+    return function.node
+
+
+def _check_inputs(targets: Sequence[_Target], inputs: Mapping[str, object]) -> None:
+    """Raises NotShown where inputs do not fit."""
+    if len(targets) > 1:
+        names = ", ".join(target.name.removesuffix(".forward") for target in targets)
+        raise NotShown(f"--input is for one function; name one of {names} behind a colon")
+    (target,) = targets
+    known = parameter_names(target.node)[target.owner is not None :]
+    for name in inputs:
+        if name not in known:
+            listed = f"; its parameters are {', '.join(known)}" if known else "; it has no parameters"
+            raise NotShown(f"{target.name} has no parameter {name!r}{listed}")
+
+
+def _passes_of(ev: Watcher, target: _Target) -> list[Pass]:
+    """The runs of a target, those of exactly its class first."""
+    passes = [seen for seen in ev.passes if seen.function is target.node]
+    if target.owner is None:
+        return passes
+    node = target.owner.node
+    exact = [
+        seen for seen in passes if isinstance(seen.receiver, InstanceValue) and seen.receiver.cls.node is node
+    ]
+    return exact or passes
+
+
+def _is_real(seen: Pass) -> bool:
+    """Whether the program itself makes this call, as far as one can tell, and with tensors of known sizes.
+
+    What a module does that nobody has made tells no sizes of its own.
+    """
+    if seen.asked or not seen.known or not seen.calls:
+        return False
+    made_up = seen.root.receiver if seen.root is not None else None
+    return not isinstance(made_up, InstanceValue) or member(made_up.cls, "forward") is None
+
+
+def _letters(passes: Sequence[Pass]) -> dict[Symbol, Size]:
+    """Short names for the sizes of parameters that nobody named: `B` for `x.size(0)`."""
+    names: dict[Symbol, Size] = {}
+    taken: dict[object, set[str]] = {}
+    for seen in passes:
+        # What different runs call B never meets.
+        together = taken.setdefault((seen.root, seen.calls[0].node if seen.calls else None), set())
+        for name, value in seen.parameters.items():
+            if not isinstance(value, TensorValue) or value.layout is None:
+                continue
+            for dim, size in enumerate(value.layout.sizes):
+                symbol = size.only_symbol
+                if symbol is None or symbol in names:
+                    continue
+                if symbol.name != f"{name}.size({dim})":
+                    together.add(symbol.name)
+                    continue
+                letter = wanted = _letter(dim, value.layout.rank)
+                number = 2
+                while letter in together:
+                    letter, number = f"{wanted}{number}", number + 1
+                together.add(letter)
+                names[symbol] = Size.symbol(letter)
+    return names
+
+
+def _letter(dim: int, rank: int) -> str:
+    """What people call a dimension."""
+    known = {2: "BC", 3: "BTC", 4: "BCHW", 5: "BCDHW"}.get(rank, "B")
+    return known[dim] if dim < len(known) else f"D{dim}"
+
+
+def _basis(seen: Pass, target: _Target, calls: Sequence[Pass], has_inputs: bool) -> str:
+    """What the sizes of a listing rest on, in words."""
+    if seen.asked and len(seen.calls) == 1:
+        return "with the given input" if has_inputs else f"not called with known sizes; {_how_to_say(seen)}"
+    span = seen.calls[-1].span
+    where = f"called at {os.path.basename(span.path)}:{span.row}"
+    if len(calls) > 1:
+        where += f", the first of {len(calls)} calls"
+        others = sum(_handed_over(each) != _handed_over(seen) for each in calls)
+        where += f" ({others} with other sizes)" if others else ""
+    return f"{where}, with the given input" if has_inputs else where
+
+
+def _handed_over(seen: Pass) -> list[object]:
+    """The sizes of a call, to compare it with others."""
+    return [
+        value.layout.sizes if isinstance(value, TensorValue) and value.layout is not None else None
+        for value in seen.parameters.values()
+    ]
+
+
+def _how_to_say(seen: Pass) -> str:
+    """The option that says what goes in, with as much of it as the function itself tells."""
+    described = []
+    for name, value in seen.parameters.items():
+        if value is seen.receiver or isinstance(value, Constant):
+            continue
+        tensor = value.tensor if isinstance(value, Unknown) else value
+        sizes = tensor.layout.sizes if isinstance(tensor, TensorValue) and tensor.layout is not None else None
+        if sizes is None:
+            described.append(f'--input "{name}: f32[...]"')
+            continue
+        named = [
+            _letter(dim, len(sizes)) if size.value is None else str(size.value)
+            for dim, size in enumerate(sizes)
+        ]
+        dtype = isinstance(tensor, TensorValue) and tensor.dtype and SHORT.get(tensor.dtype, tensor.dtype)
+        described.append(f'--input "{name}: {dtype or "f32"}[{", ".join(named)}]"')
+    if not described:
+        return "it has nothing to be given"
+    return f"say what goes in: {' '.join(described)}"
+
+
+def _doubt(made: Listing) -> tuple[int, int]:
+    """How many values of a listing are not known, and how many sizes are no numbers."""
+    values = [shown for row in made.rows for held in row.held for shown in held.values]
+    unknown = [each for each in values if each.text == "unknown" or "[...]" in each.text]
+    return len(unknown), sum(isinstance(size, str) for shown in values for size in shown.sizes or ())
