@@ -63,7 +63,23 @@ def listed(*arguments: str) -> list[str]:
 
 def test_every_row_with_what_it_assigns(project: Project) -> None:
     project(model=MODEL)
-    assert listed("model.py:Net", "--input", "x: f32[8, 3, H, W]") == []
+    assert listed("model.py:Net", "--input", "x: f32[8, 3, H, W]") == [
+        "Net.forward (model.py:21), with the given input",
+        "21 | def forward(self, x, mask=None):   x           f32[8, 3, H, W]",
+        "   |                                    mask        None",
+        "22 |     x = self.first(x)              x           f32[8, 16, H, W]",
+        "23 |     for block in self.blocks:      block       Block",
+        "24 |         x = x + block(x)           x           f32[8, 16, H, W]",
+        "25 |     B, C, H, W = x.shape           B, C, H, W  8, 16, H, W",
+        "26 |     rows = x.flatten(2).transpose(1, 2)",
+        "   |                                    rows        f32[8, H*W, 16]",
+        "   |                                                  strides (16*H*W, 1, H*W)",
+        "27 |     if mask is not None:",
+        "28 |         rows = rows * mask         not run",
+        "29 |     return self.head(rows), rows.mean(1)",
+        "   |                                    return[0]   f32[8, H*W, 10]",
+        "   |                                    return[1]   f32[8, 16]",
+    ]
 
 
 def test_the_sizes_of_the_first_call_that_the_program_makes(project: Project) -> None:
