@@ -58,7 +58,7 @@ def _unpack(ev: Evaluator, target: cst.Tuple | cst.List, value: Value) -> None:
             for entry, size in zip(entries, sizes, strict=True):
                 bind(ev, entry.value, integer(size))
             return
-    items = elements(iterate(ev, value, target) if isinstance(value, TensorValue) else value)
+    items = elements(iterate(ev, value, target) if isinstance(value, (TensorValue, LibraryObject)) else value)
     if items is not None and not stars and len(items) == len(entries):
         for entry, item in zip(entries, items, strict=True):
             name_size(ev, item, target_name(entry.value))

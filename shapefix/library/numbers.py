@@ -11,6 +11,7 @@ from shapefix.interpreter.axes import longest, total, varying
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, elements
 from shapefix.interpreter.joins import without_length
+from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.truth import truth
 from shapefix.interpreter.values import (
     FALSE,
@@ -24,6 +25,7 @@ from shapefix.interpreter.values import (
     as_size,
     integer,
 )
+from shapefix.library.elementwise import result_of
 from shapefix.library.registry import function
 from shapefix.tensors.polynomials import Size, product
 from shapefix.tensors.quotients import maximum, minimum
@@ -116,6 +118,11 @@ def sum_(call: Call) -> Value:
     start = call.value(1, "start") or Constant(0)
     if isinstance(start, ListValue):
         return _joined_lists(call.value(0))
+    if items and all(isinstance(item, TensorValue) for item in items):
+        added = items[0] if as_size(start) == Size.of(0) else result_of(call, [start, items[0]], "add")
+        for item in items[1:]:
+            added = result_of(call, [added, item], "add")
+        return added
     if items is None or not all(isinstance(item, (Constant, Integer)) for item in (start, *items)):
         return Unknown()
     total = Size.of(0)

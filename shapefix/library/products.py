@@ -9,7 +9,7 @@ from shapefix.interpreter.containers import elements
 from shapefix.interpreter.tensor_values import TensorValue, as_tensor
 from shapefix.interpreter.values import Constant, Unknown, Value
 from shapefix.library.refusals import by_position, refuse, trace
-from shapefix.library.registry import function, operation
+from shapefix.library.registry import function, operation, tensor_function
 from shapefix.library.tensors import as_result, ranked
 from shapefix.tensors import results
 from shapefix.tensors.errors import ShapeError
@@ -44,6 +44,12 @@ def exact_product(call: Call, tensor: TensorValue) -> Value:
     keyword, ranks = _EXACT[call.name.rpartition(".")[2]]
     other = _given(call, 0, keyword)
     return TensorValue() if other is None else _exact(call, tensor, other, ranks)
+
+
+@tensor_function("torch.spmm", "torch.sparse.mm")
+def sparse_product(call: Call, tensor: TensorValue) -> Value:
+    other = _given(call, 0, "mat2")
+    return TensorValue() if other is None else _exact(call, tensor, other, (2, 2))
 
 
 def _exact(

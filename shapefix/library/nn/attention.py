@@ -5,12 +5,14 @@ from __future__ import annotations
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import NONE, LibraryObject, Unknown, Value
+from shapefix.interpreter.values import NONE, LibraryObject, Unknown, Value, as_size
 from shapefix.library.nn.layers import computed_dtype, layer, result
 from shapefix.library.nn.linear import last_size_is
 from shapefix.library.nn.module import call_module
 from shapefix.library.refusals import operand_number
+from shapefix.library.registry import function
 from shapefix.library.signatures import Given
+from shapefix.library.tensors import as_result
 from shapefix.tensors import results
 from shapefix.tensors.attention import Part, check_attention
 from shapefix.tensors.layout import Layout, contiguous, is_contiguous, unknown_strides
@@ -210,3 +212,12 @@ def transformer(call: Call, given: Given) -> Value:
     layout = None if tensor is None or tensor.layout is None else contiguous(tensor.layout.sizes)
     verb = "returned by nn.Transformer"
     return result(call, tensor, layout, verb, is_contiguous=True, last=given.size("d_model"))
+
+
+@function("torch.nn.Transformer.generate_square_subsequent_mask")
+def subsequent_mask(call: Call) -> Value:
+    """(n, n) of zeros and -inf."""
+    count = as_size(call.value(0, "sz") or Unknown())
+    layout = None if count is None else contiguous((count, count))
+    dtype = None if call.value(2, "dtype") is not None else "float32"
+    return as_result(call, layout, "made", dtype=dtype, is_contiguous=True)

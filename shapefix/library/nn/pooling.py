@@ -13,7 +13,7 @@ from shapefix.interpreter.values import Constant, Number, Unknown, Value
 from shapefix.library.nn.convolution import of_fresh_lengths
 from shapefix.library.nn.layers import functional, layer, result
 from shapefix.library.signatures import Given
-from shapefix.library.tensors import as_result
+from shapefix.library.tensors import as_result, size_list
 from shapefix.tensors import results
 from shapefix.tensors.bounds import at_least, same
 from shapefix.tensors.dims import unsqueeze
@@ -151,8 +151,24 @@ def _register(rank: int) -> None:
         tensor = given.tensor("input")
         layout = None
         if tensor is not None and tensor.layout is not None:
-            layout = unknown_strides(of_fresh_lengths(tensor.layout, rank).sizes)
+            layout = _only_if_contiguous(
+                results.resized(tensor.layout, _unpooled(given, tensor.layout, rank))
+            )
         return _outcome(call, tensor, layout, False, rank)
+
+
+def _unpooled(given: Given, layout: Layout, rank: int) -> list[Size]:
+    """The spatial sizes that a max_unpool gives; what is not known is a fresh symbol."""
+    asked = size_list(given.value("output_size"))
+    kernel, padding = given.sizes("kernel_size", rank), given.sizes("padding", rank)
+    unset = given.is_none("stride")
+    stride = kernel if unset else None if unset is None else given.sizes("stride", rank)
+    if asked is not None and len(asked) >= rank:
+        return list(asked[-rank:])
+    if given.is_none("output_size") and kernel and stride and padding and layout.rank > rank:
+        steps = zip(layout.sizes[-rank:], kernel, stride, padding, strict=True)
+        return [(have - 1) * step - 2 * pad + width for have, width, step, pad in steps]
+    return [Size.symbol(axis) for axis in _AXES[3 - rank :]]
 
 
 def _adaptive(call: Call, given: Given, rank: int, indices: bool | None, *, averages: bool = False) -> Value:
