@@ -52,8 +52,10 @@ def code_of(event: Refused, operand: int) -> cst.BaseExpression | None:
         return (node.left, node.right)[operand] if operand < 2 else None
     if isinstance(node, cst.AugAssign):
         return (node.target, node.value)[operand] if operand < 2 else None
+    if isinstance(node, cst.Comparison) and operand < 2:
+        return (node.left, node.comparisons[0].comparator)[operand]
     if isinstance(node, cst.Subscript):
-        return node.value
+        return None if operand else node.value
     if not isinstance(node, cst.Call) or operand >= len(event.operands) or made_inside(event, operand):
         return None
     name = event.operands[operand].name

@@ -21,10 +21,10 @@ Strides = Sequence[Size | None]
 
 
 def broadcast_sizes(*shapes: tuple[Size, ...]) -> tuple[Size, ...]:
-    """The sizes that the shapes broadcast to. Raises SizeMismatch where they cannot."""
+    """The sizes that the shapes broadcast to. Raises SizeMismatch for the last two that clash."""
     rank = max(map(len, shapes))
     result = []
-    for place in range(-rank, 0):
+    for place in range(-1, -rank - 1, -1):
         size, owner = ONE, 0
         for number, shape in enumerate(shapes):
             if -place > len(shape):
@@ -35,7 +35,7 @@ def broadcast_sizes(*shapes: tuple[Size, ...]) -> tuple[Size, ...]:
             if together is not size:
                 size, owner = together, number
         result.append(size)
-    return tuple(result)
+    return tuple(reversed(result))
 
 
 def _clash(one: Size, two: Size) -> bool:

@@ -86,6 +86,26 @@ REFUSED = {
     "SF502": (_PRODUCT, *_CHANNELS, *_NORMS),
     "SF506": _CHANNELS,
     "SF511": _NORMS,
+    "SF503": (
+        "shapes cannot be multiplied",
+        "must be a matrix",
+        "Expected size for first two dimensions of batch2",
+        "does not broadcast with previously seen size",
+        "1D tensors expected",
+        "must match the size of tensor b",
+    ),
+    "SF504": (
+        "Sizes of tensors must match except in dimension",
+        "must have same number of dimensions",
+        _RAGGED_TENSORS,
+        "must match the size of tensor b",
+    ),
+    "SF510": (
+        "must match the size of tensor b",
+        "doesn't match the broadcast shape",
+        "The expanded size of the tensor",
+        "must have the same number of dimensions as input tensor",
+    ),
 }
 """What is raised, by rule. The findings of the other rules crash nowhere: that is what is bad about them."""
 
