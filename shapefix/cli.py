@@ -147,6 +147,52 @@ def fix(**given: Any) -> int:
     return fix(request(given))
 
 
+@cli.command(
+    short_help="Run a script for one training step, and report what happened.",
+    context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
+)
+@click.option(
+    "--python", metavar="PYTHON", help="The interpreter to run it with; else that of its environment."
+)
+@click.option(
+    "--steps",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="How many training steps to make.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=300.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="When to end it, with what was learnt so far.",
+)
+@click.option("--quiet", "-q", is_flag=True, help="Only findings and errors.")
+@click.option(
+    "--color",
+    "--colour",
+    "color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    help="Whether to use colours.",
+)
+@click.argument("script")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARGUMENTS]...")
+def probe(**given: Any) -> int:
+    """Run a script, unchanged, in its own interpreter for one training step and one pass of evaluation.
+
+    Reports the first batch, the sizes in every module, loss, gradients and memory, and what is wrong. The
+    script is executed, with the arguments after it. What it saves goes to a temporary folder.
+
+    Exits with 0 when nothing is found, 1 when something is, and 2 when the script could not be seen to work.
+    """
+    from shapefix.probes import Asked, probe
+
+    return probe(Asked(**given))
+
+
 @cli.command()
 @click.argument("rule")
 def explain(rule: str) -> int:

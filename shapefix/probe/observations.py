@@ -126,7 +126,7 @@ class Observations:
     def failures(self) -> tuple[Failure, ...]:
         """The exceptions that came out of watched calls, in their order, with what became of each."""
         caught = {line["failure"]: line["by"] for line in self.of("swallowed")}
-        ended = {self.end.get("failure")} if self.end else set()
+        ended = set(self.end.get("failures", ())) if self.end else set()
         known = ("kind", "at", "id", "where", "type", "message", "causes", "stack", "values")
         return tuple(
             Failure(

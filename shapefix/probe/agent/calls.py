@@ -150,6 +150,7 @@ class Calls:
                 name: describe.describe(each) for name, each in parameters.items() if each is not None
             },
             "input": describe.call(args, kwargs),
+            "numbers": [describe.numbers(each) for each in args[:6]],
             "outermost": not self._stack,
             "called": frames.site(caller),
         }

@@ -10,6 +10,8 @@ import torch
 Described = dict[str, Any]
 
 _DEPTH, _KEYS, _ITEMS, _LENGTHS = 4, 24, 6, 64
+_INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+_COUNTED = 50_000_000
 
 
 def describe(value: Any, depth: int = 0) -> Described:
@@ -35,6 +37,16 @@ def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Described:
         "args": [describe(each, 1) for each in args[:_ITEMS]],
         "kwargs": {name: describe(each, 1) for name, each in list(kwargs.items())[:_KEYS]},
     }
+
+
+def numbers(value: Any) -> list[int] | None:
+    """The least and the greatest number of a tensor of integers."""
+    try:
+        if value.dtype in _INTEGERS and 0 < value.numel() <= _COUNTED:
+            return [int(value.min()), int(value.max())]
+    except Exception:
+        pass
+    return None
 
 
 def lengths(sample: Any) -> dict[str, list[int]]:

@@ -56,10 +56,11 @@ class Failures:
         self._session.pending.clear()
         self._swallowed(gone)
 
-    def uncaught(self, error: BaseException) -> int | None:
-        """Write an exception that ended the script; returns its number."""
-        number = getattr(error, _MARK, None)
-        return self._write(error, "script", None, {}) if number is None else int(number)
+    def uncaught(self, error: BaseException) -> list[int]:
+        """Write an exception that ended the script; returns its number, and those that it was raised from."""
+        if getattr(error, _MARK, None) is None:
+            self._write(error, "script", None, {})
+        return sorted(_numbers(error))
 
     def _swallowed(self, gone: list[Any]) -> None:
         for number, names, places in gone:

@@ -181,7 +181,7 @@ class Pass:
             known.empty += 1
             self._done = True
             if known.empty > _EMPTY_PASSES:
-                session.stop("the training loop goes on for ever")
+                session.stop(f"the loader was asked for {_EMPTY_PASSES} more passes after the training step")
         elif known.fruitless >= _PASSES:
             session.stop(f"{_PASSES} passes over the same loader, and no training step")
 

@@ -68,9 +68,14 @@ def _watched(
             out = original(*args, **kwargs)
         except BaseException as error:
             session.depth -= 1
-            failures.note(error, "loss", caller, loss=name, given=lambda: describe.call(args, kwargs))
+            failures.note(error, "loss", caller, loss=name, given=lambda: _given(args, kwargs))
             raise
         session.depth -= 1
         return out
 
     return loss
+
+
+def _given(args: Any, kwargs: Any) -> dict[str, Any]:
+    """What a loss that has raised was given, and between which numbers integers are."""
+    return {**describe.call(args, kwargs), "numbers": [describe.numbers(each) for each in args[:2]]}

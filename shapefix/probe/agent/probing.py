@@ -116,7 +116,7 @@ def _ran(session: Session, failures: Any, script: str, arguments: list[str]) -> 
         if isinstance(error.code, str):
             sys.stderr.write(error.code + "\n")
         return _code(error)
-    session.end("uncaught", failure=failures.uncaught(error))
+    session.end("uncaught", failures=failures.uncaught(error))
     _print(error)
     return 1
 

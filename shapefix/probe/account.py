@@ -1,0 +1,210 @@
+"""The report of a run for people: the first batch, the modules with their sizes, the loss, and the end."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from shapefix.diagnostics import Span
+from shapefix.probe import tree
+from shapefix.probe.child import Ended
+from shapefix.probe.observations import Observations, span
+from shapefix.probe.words import duration, size, words
+
+Line = list[tuple[str, str]]
+"""One row: stretches of text, each with the name of its style."""
+
+_NAMES = 6
+_LAST_WORDS = 12
+
+
+@dataclass(frozen=True)
+class Run:
+    """What there is to tell of: the script as it was named, what was observed, and how the process ended."""
+
+    script: str
+    observed: Observations
+    ended: Ended
+    timeout: float
+
+    @property
+    def trained(self) -> bool:
+        return self.observed.steps > 0
+
+    @property
+    def complete(self) -> bool:
+        """Whether the script was seen to work: it made a training step, or came to its end after a model."""
+        end = self.observed.end
+        if end is None or end["how"] == "no torch":
+            return False
+        well = end["how"] in ("finished", "stopped") or (end["how"] == "exit" and end["code"] == 0)
+        return well and (self.trained or bool(self.observed.modules))
+
+
+def lines(run: Run, show: Callable[[str], str], width: int) -> Iterator[Line]:
+    """The report, in rows of about width cells; show turns a path into the one to print."""
+    observed = run.observed
+    yield _head(run)
+    yield []
+    for section in (_batches, _modules, _training, _disk):
+        rows = list(section(observed, show, width))
+        if rows:
+            yield from rows
+            yield []
+    yield from _end(run, show)
+
+
+def _head(run: Run) -> Line:
+    start = run.observed.first("start")
+    with_what = ""
+    if start is not None:
+        devices = start["devices"]
+        with_what = (
+            f" (Python {start['python']}, torch {start['torch']}, {devices[0] if devices else 'no GPU'})"
+        )
+    steps = run.observed.steps
+    made = f"{steps} training step{'' if steps == 1 else 's'}" if steps else "no training step"
+    return [(run.script, "name"), (f": {made}{with_what}", "code")]
+
+
+def _at(place: Mapping[str, Any] | None, show: Callable[[str], str]) -> str:
+    where: Span | None = span(place)
+    return "" if where is None else f"{show(where.path)}:{where.row}"
+
+
+def _batches(observed: Observations, show: Callable[[str], str], width: int) -> Iterator[Line]:
+    for batch in observed.batches:
+        if batch.number != 1:
+            continue
+        loader = observed.loaders.get(batch.loader, {})
+        made = _at(loader.get("made"), show)
+        by = f"{made}, " if made else ""
+        collate = loader.get("collate", {}).get("name", "?")
+        of = f"{loader['length']} rows" if loader.get("length") else loader.get("dataset", "rows")
+        yield [("first batch", "name"), (f" of the loader at {by}of {of}, collated by {collate}", "code")]
+        parts = batch.value.get("items") or {}
+        named = parts.items() if isinstance(parts, Mapping) else ((f"[{n}]", v) for n, v in enumerate(parts))
+        shown = [(name, words(value)) for name, value in named] or [("", words(batch.value))]
+        room = max(len(name) for name, _ in shown)
+        for name, text in shown:
+            yield [(f"  {name:<{room}}  ", "step"), (text, "code")]
+
+
+def _modules(observed: Observations, show: Callable[[str], str], width: int) -> Iterator[Line]:
+    for module in observed.modules:
+        if not module.children and module.type.endswith("Loss"):
+            continue
+        how = "training" if module.training else "evaluation"
+        place = f", called at {show(module.called.path)}:{module.called.row}" if module.called else ""
+        yield [(module.type, "name"), (f" in {how}{place}", "code")]
+        yield from tree.lines(module, width)
+
+
+def _training(observed: Observations, show: Callable[[str], str], width: int) -> Iterator[Line]:
+    loss = observed.first("backward")
+    if loss is not None:
+        value = loss["text"] or "of several elements"
+        value = f"{loss['value']:.4g}" if loss["value"] is not None else value
+        style = "code" if loss["value"] is not None else "warning"
+        yield [
+            ("loss", "name"),
+            (f" {value}", style),
+            (f", {words(loss['loss'])}, backward at {_at(loss['called'], show)}", "code"),
+        ]
+    for line in observed.of("gradients"):
+        total = line["given"] + line["without"]
+        frozen = f", {line['frozen']} frozen" if line["frozen"] else ""
+        yield [
+            ("gradients", "name"),
+            (f" in {line['given']} of {total} parameters{frozen} ({line['optimizer']})", "code"),
+        ]
+        for key, what in (("missing", "without gradient"), ("not_finite", "gradient not finite")):
+            names = [name or "?" for name in line[key]]
+            if names:
+                more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
+                yield [(f"  {what}: {', '.join(names[:_NAMES])}{more}", "warning")]
+    end = observed.end or {}
+    if end.get("peak_cuda"):
+        yield [
+            ("memory", "name"),
+            (
+                f" {size(end['peak_cuda'])} at its peak on the GPU, {size(end['reserved_cuda'])} reserved",
+                "code",
+            ),
+        ]
+    elif end.get("peak_process"):
+        yield [
+            ("memory", "name"),
+            (f" {size(end['peak_process'])} at its peak, of the whole process", "code"),
+        ]
+
+
+def _disk(observed: Observations, show: Callable[[str], str], width: int) -> Iterator[Line]:
+    paths = [show(line["path"]) for line in observed.of("write")]
+    if paths:
+        more = f" and {len(paths) - _NAMES} more" if len(paths) > _NAMES else ""
+        yield [("written", "name"), (f" into a temporary folder: {', '.join(paths[:_NAMES])}{more}", "code")]
+    for line in observed.of("upload"):
+        yield [("not uploaded", "name"), (f" {line['function']} to {line['to']}", "code")]
+
+
+def _end(run: Run, show: Callable[[str], str]) -> Iterator[Line]:
+    yield [("ended", "name"), (f" after {duration(run.ended.seconds)}: {ending(run, show)}", "code")]
+    end = run.observed.end
+    quiet = run.complete or (end is not None and end["how"] == "uncaught")
+    if not quiet and run.ended.output.strip():
+        yield [("its last words", "name")]
+        for row in run.ended.output.strip().splitlines()[-_LAST_WORDS:]:
+            yield [(f"  {row}", "gutter")]
+
+
+def ending(run: Run, show: Callable[[str], str]) -> str:
+    """How the run ended, and how far it came, in a sentence."""
+    observed, end = run.observed, run.observed.end
+    far = _far(observed)
+    if end is None:
+        if run.ended.killed:
+            return f"killed at the time limit of {run.timeout:g} s, {far}"
+        if run.ended.code < 0:
+            return f"the process was killed by {_signal(run.ended.code)}, {far}"
+        return f"the process ended with code {run.ended.code} without a word, {far}"
+    how, at = end["how"], _at(end.get("site"), show)
+    place = f" at {at}" if at else ""
+    if how == "no torch":
+        return f"{end['python']} has no torch ({end['message']}); name another interpreter with --python"
+    if how == "time limit":
+        return f"stopped at the time limit of {end['seconds']:g} s{place}, {far}"
+    if how == "stopped":
+        stop = observed.first("stop")
+        forced = ", by force: the script catches everything" if end.get("forced") else ""
+        return f"stopped by the probe, {stop['why'] if stop else far}{forced}"
+    if how == "finished":
+        return "the script came to its end" if run.complete else f"the script came to its end, {far}"
+    if how == "uncaught":
+        return f"an exception, {far}"
+    text = f": {end['text']}" if end.get("text") else ""
+    call = "os._exit" if how == "os._exit" else "sys.exit"
+    return f"{call}({end['code']}){place}{text}, {far}"
+
+
+def _far(observed: Observations) -> str:
+    if observed.steps:
+        return "after a training step"
+    if observed.first("backward"):
+        return "after backward, and before a training step"
+    if observed.modules:
+        return f"after `{observed.modules[-1].type}` was called"
+    if observed.batches:
+        return "after the first batch, and before a model was called"
+    if observed.loaders:
+        return "before the first batch"
+    return "before any batch or model" if observed.first("start") else "before the script began"
+
+
+def _signal(code: int) -> str:
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"
