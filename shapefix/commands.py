@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 
+from shapefix.diagnostics import Diagnostic
 from shapefix.engine.examination import Examination, StandardInput, located
 from shapefix.engine.runs import root_of
 from shapefix.engine.settings import Options, Settings
@@ -29,7 +30,8 @@ def check(request: Request) -> int:
         return _show(request, settings)
     output_format = _output_format(request, settings)
     examination = _examined(request, settings)
-    findings, failures = examination.findings(), examination.failures()
+    reported, failures = examination.findings(), examination.failures()
+    findings = _without_answers(reported)
     view = view_of(request, settings, examination)
     if request.statistics:
         from shapefix.report import statistics
@@ -37,7 +39,7 @@ def check(request: Request) -> int:
         write(statistics.render(findings, view))
         say_failures(failures, view)
     else:
-        report(findings, failures, view, output_format, request.quiet)
+        report(reported, failures, view, output_format, request.quiet)
     _tell(request, examination, view)
     return _exit_code(request, bool(findings), bool(failures))
 
@@ -177,7 +179,7 @@ def _apply(request: Request, examination: Examination, view: View, output_format
             stream.write(f"{path}: repaired {what}\n")
     if not request.quiet and files:
         stream.write(f"Repaired {_counted(repaired, 'finding')} in {_counted(files, 'file')}.\n")
-    findings, failures = examination.findings(), examination.failures()
+    findings, failures = _without_answers(examination.findings()), examination.failures()
     if findings or failures or not files or output_format not in ("full", "concise"):
         report(findings, failures, view, output_format, request.quiet)
     say_outside(examination.outside(), view)
@@ -191,12 +193,17 @@ def _fix_standard_input(request: Request, examination: Examination, view: View, 
         say_refused(repair.refused, view)
     sys.stdout.flush()
     sys.stdout.buffer.write(examination.standard_output())
-    findings, failures = examination.findings(), examination.failures()
+    findings, failures = _without_answers(examination.findings()), examination.failures()
     if findings or failures:
         from shapefix.report.formats import FORMATS
 
         sys.stderr.writelines(FORMATS[output_format](findings, failures, view))
     return _exit_code(request, bool(findings), bool(failures))
+
+
+def _without_answers(reported: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
+    """What was found, without what `reveal(x)` asked for: that is no reason to fail."""
+    return tuple(finding for finding in reported if not finding.is_answer)
 
 
 def _show(request: Request, settings: Settings) -> int:

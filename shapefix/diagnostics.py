@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+REVEAL = "reveal"
+"""The code of what answers `reveal(x)`; no rule has it, and no selection leaves it out."""
+
 
 class Severity(StrEnum):
     """How sure and how bad: an error crashes or corrupts under its condition, info is hidden by default."""
@@ -95,6 +98,11 @@ class Diagnostic:
     @property
     def fix(self) -> Fix | None:
         return self.fixes[0] if self.fixes else None
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether this is no finding, but what `reveal(x)` in the code asked for."""
+        return self.code == REVEAL
 
 
 @dataclass(frozen=True)

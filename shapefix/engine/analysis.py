@@ -10,9 +10,11 @@ from pathlib import Path
 import libcst as cst
 
 from shapefix.checks.describe import describe
+from shapefix.checks.evidence import calls
 from shapefix.checks.rules import findings
 from shapefix.checks.run import Run
-from shapefix.diagnostics import Diagnostic, Evidence, Failure
+from shapefix.diagnostics import REVEAL, Diagnostic, Evidence, Failure, Severity, Span
+from shapefix.engine.listing import in_words
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Revealed
 from shapefix.interpreter.modules import Module, ModuleCache
@@ -26,6 +28,8 @@ STEPS = 30_000
 UNCALLED_STEPS = 2_000
 UNCALLED_STEPS_PER_LINE = 2
 """The same for all functions together that nobody called, and how many more for each line."""
+MOST_ANSWERS = 6
+"""So many different answers are reported for one `reveal(x)`."""
 READING = 2_000_000
 """How many bytes of other files of the project one run reads."""
 DEEPEST_RECURSION = 4_000
@@ -37,7 +41,8 @@ class Analysis:
 
     diagnostics may lie in other files of the project. probes are the files and missing paths that the answer
     rests on, besides the file itself. bounded counts the calls that were not followed: a bound was hit.
-    reveals are the answers to `reveal(x)`.
+    reveals are the answers to `reveal(x)`, one for each time that it is reached; answers are the same as they
+    are reported, one for each place.
     """
 
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -45,6 +50,7 @@ class Analysis:
     probes: Probes = field(default_factory=Probes)
     bounded: int = 0
     reveals: tuple[Evidence, ...] = ()
+    answers: tuple[Diagnostic, ...] = ()
 
 
 class ProjectFiles:
@@ -164,6 +170,7 @@ class Analyst:
             probes,
             ev.bounded,
             tuple(_reveals(run)),
+            tuple(_answers(run)),
         )
 
 
@@ -171,6 +178,20 @@ def _reveals(run: Run) -> Iterator[Evidence]:
     for event in run.events:
         if isinstance(event, Revealed):
             yield Evidence(event.place.span, describe(event.value, run))
+
+
+def _answers(run: Run) -> Iterator[Diagnostic]:
+    """What each `reveal(x)` shows, in the order in which they are reached, different answers once each."""
+    places: dict[Span, list[Revealed]] = {}
+    for event in run.events:
+        if isinstance(event, Revealed):
+            places.setdefault(event.place.span, []).append(event)
+    for span, events in places.items():
+        texts = [text for event in events for text in in_words(event.value, run)]
+        several = list(dict.fromkeys(texts))
+        shown = [*several[:MOST_ANSWERS], *(["..."] if len(several) > MOST_ANSWERS else [])]
+        way = (*calls(events[0]), Evidence(span, "revealed here"))
+        yield Diagnostic(REVEAL, "revealed", Severity.INFO, "; ".join(shown), span, way)
 
 
 def _syntax_message(error: cst.ParserSyntaxError) -> str:

@@ -79,7 +79,7 @@ class Answerer:
             failures = (spoken,) if spoken else failures
         return Answer(
             path,
-            analysis.diagnostics,
+            analysis.diagnostics + analysis.answers,
             failures,
             frozenset(analysis.probes.found),
             frozenset(analysis.probes.missing),

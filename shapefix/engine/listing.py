@@ -138,6 +138,15 @@ def parts(name: str, value: Value, run: Run) -> Iterator[tuple[str, Shown]]:
         yield name, Shown(f"and {len(items) - MOST_PARTS} more")
 
 
+def in_words(value: Value, run: Run) -> Iterator[str]:
+    """The value as `reveal` reports it; where tensors are in it, each of them with its place in it."""
+    if isinstance(value, (ListValue, DictValue)):
+        yield from (f"{name} {shown.text}".strip() for name, shown in parts("", value, run))
+    else:
+        text = describe(value, run)
+        yield shown(value, run).text if text == "unknown" else text
+
+
 def _items(name: str, value: Value) -> list[tuple[str, Value]] | None:
     if isinstance(value, TupleValue):
         if len(value.names) == len(value.items):

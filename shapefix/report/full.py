@@ -53,7 +53,7 @@ def _finding(finding: Diagnostic, view: View, sources: Callable[[str], str | Non
     yield edge
     if finding.condition is not None:
         yield from _note("fails when", "note", one_line(finding.condition), gutter, view.width)
-    if not finding.fixes:
+    if not finding.fixes and not finding.is_answer:
         yield from _note("no automatic fix", "gutter", "", gutter, view.width)
     for number, fix in enumerate(finding.fixes):
         kind = f"{'or' if number else 'fix'} ({_kind(fix)})"

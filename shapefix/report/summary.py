@@ -12,8 +12,9 @@ from shapefix.report.view import View
 def summary(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: View) -> str:
     """What was found, what could not be checked, and how much of it `shapefix fix` repairs, in one line."""
     sentences = []
-    if findings:
-        counts = Counter(finding.severity for finding in findings)
+    answers = sum(finding.is_answer for finding in findings)
+    if answers < len(findings):
+        counts = Counter(finding.severity for finding in findings if not finding.is_answer)
         found = [_count(counts[severity], severity) for severity in Severity if counts[severity]]
         sentences.append(f"Found {', '.join(found)}.")
     elif failures:
@@ -22,7 +23,9 @@ def summary(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: V
         paths = len({failure.path for failure in failures})
         sentences.append(f"{paths} {'file' if paths == 1 else 'files'} could not be checked.")
     if not sentences:
-        return "All checks passed."
+        sentences.append("All checks passed.")
+    if answers:
+        sentences.append(f"{_count(answers, 'value')} revealed.")
     applicable = Counter(finding.fix.applicability for finding in findings if finding.fix is not None)
     safe, unsafe = applicable[Applicability.SAFE], applicable[Applicability.UNSAFE]
     if unsafe and (view.unsafe_fixes or not safe):
@@ -33,5 +36,5 @@ def summary(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: V
     return " ".join(sentences)
 
 
-def _count(number: int, severity: Severity) -> str:
-    return f"{number} {severity.value}" + ("s" if number != 1 and severity is not Severity.INFO else "")
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" + ("s" if number != 1 and what != Severity.INFO else "")
