@@ -1,0 +1,67 @@
+"""Random scripts with modules, right and wrong, run by torch and analysed by shapefix.
+
+SHAPEFIX_RANDOM_MODULES=20000 asks for so many of them, SHAPEFIX_RANDOM_MODULES=20000-30000 for these.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from module_runs import Tally, compared, run
+from random_modules import Script, write
+
+SCRIPTS = 400
+pytestmark = pytest.mark.filterwarnings("ignore")
+WANTED = os.environ.get("SHAPEFIX_RANDOM_MODULES", "")
+
+
+def seeds() -> range:
+    first, _, last = WANTED.rpartition("-")
+    return range(int(first or 0), int(last or SCRIPTS))
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+def drawn(seed: int) -> Script:
+    torch.manual_seed(seed)
+    return write(seed)
+
+
+def told(seed: int, script: Script, problem: str) -> str:
+    numbered = "\n".join(f"{row:3} {line}" for row, line in enumerate(script.text.splitlines(), 1))
+    return f"seed {seed}, broken: {script.broken}\n{problem}\n{numbered}"
+
+
+def test_what_torch_refuses_is_found_and_nothing_else(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    tally = Tally()
+    for seed in seeds():
+        script = drawn(seed)
+        problem = compared(script, tmp_path, tally)
+        assert not problem, told(seed, script, problem)
+    counts = "\n".join(tally.lines())
+    print(counts)
+    record_property("counted", counts)
+    raised, found, placed = (each.total() for each in (tally.raised, tally.found, tally.placed))
+    assert raised >= 0.3 * tally.scripts.total()
+    assert found >= 0.9 * raised, counts
+    assert placed >= 0.95 * found, counts
+
+
+def test_a_script_that_is_not_broken_on_purpose_runs() -> None:
+    for seed in range(100):
+        script = drawn(seed)
+        if script.broken is None:
+            assert run(script).raised is None, told(seed, script, run(script).message)
+
+
+def test_a_seed_always_gives_the_same_script() -> None:
+    assert [drawn(seed) for seed in range(20)] == [drawn(seed) for seed in range(20)]
