@@ -10,23 +10,22 @@ import libcst as cst
 
 from shapefix.checks import rewrites
 from shapefix.checks.evidence import calls
+from shapefix.checks.layer_numbers import fitting
 from shapefix.checks.layer_settings import (
     CHANNELS,
     GIVES,
     called,
     chosen_by,
     counted,
-    edit_of_setting,
     from_end,
     renamed_class,
     taken_by,
 )
-from shapefix.checks.neighbours import neighbour
 from shapefix.checks.operands import code_of, is_unlikely, layer_code, made_at, named, shown, way
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.run import Run
+from shapefix.checks.sequences import neighbour
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
-from shapefix.interpreter.containers import elements
 from shapefix.interpreter.events import Refused
 from shapefix.interpreter.values import LibraryObject, as_size
 from shapefix.tensors.bounds import same
@@ -149,16 +148,12 @@ def number_fixes(event: Refused, error: SizeMismatch) -> Iterator[Fix]:
     have, want = error.have.value, error.want.value
     if setting is None or have is None or want is None:
         return
-    item = from_end(event, error) if setting.name == "normalized_shape" else None
-    edit = edit_of_setting(event.layer, setting, have, item)
+    told, edit = fitting(event, error, have, want)
     edits = () if edit is None else (edit,)
-    told = f"make the layer with {setting.name}={have}"
-    if item is not None and elements(event.settings.get(setting.name)) is not None:
-        told = f"make the layer with {have} in its {setting.name}"
     giver = giver_of(event, error)
     if giver is not None:
         told += f", or `{layer_code(giver)}` with {GIVES[giver.kind].name}={want}"
-    is_sure = giver is None and edit is not None
+    is_sure = giver is None and edit is not None and edit.span.path == event.place.module.path
     yield Fix(Applicability.UNSAFE if is_sure else Applicability.DISPLAY, told, edits)
 
 

@@ -8,9 +8,9 @@ import libcst as cst
 
 from shapefix.checks import rewrites
 from shapefix.checks.evidence import calls
-from shapefix.checks.layer_settings import FEATURES, GIVES, can_be, taken_by
+from shapefix.checks.layer_numbers import merged_sizes, other_number
+from shapefix.checks.layer_settings import FEATURES, GIVES, taken_by
 from shapefix.checks.layout import short
-from shapefix.checks.neighbours import neighbour
 from shapefix.checks.operands import (
     code_of,
     is_unlikely,
@@ -23,10 +23,9 @@ from shapefix.checks.operands import (
     way,
 )
 from shapefix.checks.registry import Rule, rule
-from shapefix.checks.rewrites import line_of
 from shapefix.checks.run import Run
-from shapefix.checks.stated_numbers import edit_of, given_to, product_of, stated
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
+from shapefix.checks.sequences import neighbour
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity
 from shapefix.interpreter.events import Refused
 from shapefix.interpreter.values import LibraryObject
 from shapefix.tensors.bounds import same
@@ -100,8 +99,8 @@ def _fixes(event: Refused, error: SizeMismatch, run: Run) -> Iterator[Fix]:
     have, want = error.have.value, error.want.value
     if have is None or want is None:
         return
-    source, merged = _setter(event, error), _merged(event, error)
-    change, edit_ = _other_number(event, have, want, merged)
+    source, merged = _setter(event, error), merged_sizes(event, error)
+    change, edit_ = other_number(event, have, want, merged)
     ways = [change]
     if source is not None:
         ways.append(f"let `{source}` give {want}")
@@ -113,58 +112,6 @@ def _fixes(event: Refused, error: SizeMismatch, run: Run) -> Iterator[Fix]:
         yield Fix(Applicability.UNSAFE, ways[0], (edit_,))
     else:
         yield Fix(Applicability.DISPLAY, ", or ".join(ways), () if edit_ is None else (edit_,))
-
-
-def _other_number(event: Refused, have: int, want: int, merged: tuple[int, ...]) -> tuple[str, Edit | None]:
-    """How the layer is made for another last size, and the edit that does it where there is one.
-
-    merged are the sizes that were flattened into it.
-    """
-    taken, layer = taken_by(event), event.layer
-    setting = "" if taken is None else taken.name
-    told = f"make the layer with {setting}={have}"
-    given = None
-    if taken is not None and isinstance(layer, LibraryObject) and can_be(layer, taken, have):
-        given = given_to(layer, taken.position, setting)
-    if given is None or not isinstance(layer, LibraryObject) or layer.place is None:
-        return told, None
-    module = layer.place.module
-    if isinstance(given, cst.Integer):
-        return told, edit_of(module, given, str(have))
-    if merged and (text := product_of(given, want, merged)) is not None:
-        return f"make the layer with {setting}={text}", edit_of(module, given, text)
-    number = stated(layer, setting, given)
-    if number is None:
-        return told, None
-    place, node = number.place, number.place.node
-    if not isinstance(node, cst.BaseExpression):
-        return told, None
-    text = (product_of(node, want, merged) if merged else None) or str(have)
-    line = line_of(place, event.place.module)
-    if not number.alone:
-        name = f"`{number.name}`" if number.name else "it"
-        return f"{told}: {name} is {want} from {line}, and used elsewhere, too", None
-    name = f"`{number.name}` ({line})" if number.name else f"the {want} in {line}"
-    return f"set {name} to {text}", edit_of(place.module, node, text)
-
-
-def _merged(event: Refused, error: SizeMismatch) -> tuple[int, ...]:
-    """The sizes that were flattened into the last one of what the layer takes; none where they were not."""
-    step = event.operands[error.operand].tensor.origin
-    while step is not None and step.source is not None:
-        before = step.source.layout
-        if step.layout is None or before is None or not step.layout.rank or not before.rank:
-            return ()
-        if same(step.layout.sizes[-1], error.have) is not True:
-            return ()
-        if same(before.sizes[-1], error.have) is not True:
-            for start in range(before.rank - 1, 0, -1):
-                if same(product(before.sizes[start:]), error.have):
-                    sizes = [size.value for size in before.sizes[start:]]
-                    return tuple(size for size in sizes if size is not None)
-            return ()
-        step = step.source
-    return ()
 
 
 def _setter(event: Refused, error: SizeMismatch) -> str | None:

@@ -143,25 +143,16 @@ def can_be(layer: LibraryObject, setting: Setting, number: int) -> bool:
     return parts is None or (bool(parts.value) and number % (parts.value or 1) == 0)
 
 
-def edit_of_setting(
-    layer: Value | None, setting: Setting, number: int, item: int | None = None
-) -> Edit | None:
-    """The edit that makes a layer with another number, or with another item of a tuple.
-
-    None where the number is not written there, or could not be cut into as many parts as the layer needs.
-    """
+def item_edit(layer: Value | None, setting: Setting, number: int, item: int) -> Edit | None:
+    """The edit that makes a layer with another number in a tuple; None where no number is written there."""
     call = constructor(layer)
     if call is None or not isinstance(layer, LibraryObject) or layer.place is None:
         return None
-    if not can_be(layer, setting, number):
-        return None
     given = rewrites.argument(call, setting.position, setting.name)
-    value = None if given is None else given.value
-    if isinstance(value, (cst.Tuple, cst.List)) and item is not None and -len(value.elements) <= item:
-        value = value.elements[item].value
-    if not isinstance(value, cst.Integer):
+    if given is None or not isinstance(given.value, (cst.Tuple, cst.List)):
         return None
-    return Edit(layer.place.module.span(value), str(number))
+    value = given.value.elements[item].value if -len(given.value.elements) <= item < 0 else None
+    return Edit(layer.place.module.span(value), str(number)) if isinstance(value, cst.Integer) else None
 
 
 def renamed_class(layer: Value | None, name: str) -> Edit | None:

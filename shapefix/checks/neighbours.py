@@ -8,28 +8,25 @@ import libcst as cst
 
 from shapefix.checks import rewrites
 from shapefix.checks.evidence import calls
+from shapefix.checks.layer_numbers import fitting
 from shapefix.checks.layer_settings import (
     CHANNELS,
     FEATURES,
-    GIVES,
     NORMS,
     called,
     chosen_by,
     constructor,
     counted,
-    edit_of_setting,
     from_end,
-    kind_of,
     renamed_class,
     taken_by,
 )
 from shapefix.checks.operands import is_unlikely, layer_code, made_at, product_text, shown, way
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.run import Run
+from shapefix.checks.sequences import neighbour
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity, Span
-from shapefix.interpreter.containers import elements
 from shapefix.interpreter.events import Refused
-from shapefix.interpreter.tensor_values import Step
 from shapefix.interpreter.values import LibraryObject, as_size
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import NotDivisible, SizeMismatch, WindowTooLarge, WrongRank
@@ -64,44 +61,6 @@ def neighbours(event: Refused, run: Run, this: Rule) -> Iterator[Diagnostic]:
         ],
         fixes=_fixes(event, before, run),
     )
-
-
-def neighbour(event: Refused) -> LibraryObject | None:
-    """The layer of the same Sequential that gave the tensor what does not fit.
-
-    None where it came from outside. Layers in between, such as an activation, left it as it was.
-    """
-    if not event.operands:
-        return None
-    step, found = event.operands[0].tensor.origin, None
-    while step is not None and step.place.node is event.place.node:
-        if isinstance(step.maker, LibraryObject):
-            found = step.maker
-        if step.source is None or not _is_kept(event, step, step.source):
-            return found
-        step = step.source
-    # It was so before the first layer.
-    return None
-
-
-def _is_kept(event: Refused, step: Step, source: Step) -> bool:
-    """Whether a layer took over from its input what does not fit."""
-    error = event.error
-    if isinstance(error, (WindowTooLarge, NotDivisible)) or step.maker is None:
-        return step.maker is None
-    if step.layout is None or source.layout is None:
-        known = kind_of(step.maker)
-        return step.layout is source.layout and known not in GIVES and known not in NORMS
-    if step.layout.rank != source.layout.rank:
-        return False
-    if isinstance(error, WrongRank):
-        return kind_of(step.maker) not in GIVES
-    if not isinstance(error, SizeMismatch):
-        return False
-    operand, dim = event.operands[0].layout, from_end(event, error)
-    if -dim > step.layout.rank or (operand is not None and operand.rank != step.layout.rank):
-        return False
-    return same(step.layout.sizes[dim], source.layout.sizes[dim]) is True
 
 
 def _told(event: Refused, before: LibraryObject, run: Run) -> str | None:
@@ -157,15 +116,13 @@ def _fixes(event: Refused, before: LibraryObject, run: Run) -> Iterator[Fix]:
     have, want = error.have.value, error.want.value
     if have is None or want is None:
         return
-    item = from_end(event, error)
-    edit_ = edit_of_setting(event.layer, setting, have, item)
+    change, edit_ = fitting(event, error, have, want)
+    change = change.replace("make the layer with", f"make `{called(event)}` with")
     edits = () if edit_ is None else (edit_,)
-    gives = chosen_by(before, item)
-    many = setting.name == "normalized_shape" and elements(event.settings.get(setting.name)) is not None
-    stated = f"{have} in its {setting.name}" if many else f"{setting.name}={have}"
-    change = f"make `{called(event)}` with {stated}"
+    gives = chosen_by(before, from_end(event, error))
     if gives is None:
-        yield Fix(Applicability.UNSAFE if edits else Applicability.DISPLAY, change, edits)
+        is_sure = edit_ is not None and edit_.span.path == event.place.module.path
+        yield Fix(Applicability.UNSAFE if is_sure else Applicability.DISPLAY, change, edits)
     else:
         yield Fix(
             Applicability.DISPLAY, f"{change}, or `{layer_code(before)}` with {gives.name}={want}", edits

@@ -10,10 +10,10 @@ from shapefix.checks import rewrites
 from shapefix.checks.channels import number_fixes
 from shapefix.checks.evidence import calls
 from shapefix.checks.layer_settings import NORMS, called, counted, renamed_class, taken_by
-from shapefix.checks.neighbours import neighbour
 from shapefix.checks.operands import code_of, is_unlikely, made_at, named, shown, way
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.run import Run
+from shapefix.checks.sequences import neighbour
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity, Span
 from shapefix.interpreter.containers import elements
 from shapefix.interpreter.events import Refused
