@@ -15,13 +15,10 @@ from typing import Any
 import torch
 from random_modules import Script
 
-from shapefix.checks.operands import is_unlikely
 from shapefix.checks.rules import RULES
 from shapefix.diagnostics import Severity
-from shapefix.engine.analysis import Analysis, Analyst
-from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.events import Refused
-from shapefix.sources.project import Probes, Project
+from shapefix.engine.analysis import Analyst
+from shapefix.sources.project import Project
 from shapefix.sources.text import SourceText
 
 
@@ -96,24 +93,12 @@ def run(script: Script) -> Ran:
     return Ran(frozenset(lines))
 
 
-class _Listening(Analyst):
-    """Hears of everything that torch is said to refuse, whether or not a rule tells of it."""
-
-    def _judged(self, path: str, ev: Evaluator, probes: Probes) -> Analysis:
-        self.refused = {
-            event.place.span.row: f"{event.function}: {event.error}"
-            for event in ev.events
-            if isinstance(event, Refused) and not is_unlikely(event)
-        }
-        return super()._judged(path, ev, probes)
-
-
 def errors(script: Script, folder: Path) -> dict[int, str]:
     """The errors that shapefix finds in sizes and layouts, by their lines."""
-    analyst = _Listening(Project(str(folder)), frozenset(RULES))
+    analyst = Analyst(Project(str(folder)), frozenset(RULES))
     analysis = analyst.analyse(str(folder / "script.py"), SourceText(str(folder / "script.py"), script.text))
     assert not analysis.failures, analysis.failures
-    return analyst.refused | {
+    return {
         found.span.row: f"{found.code} {found.message}"
         for found in analysis.diagnostics
         if found.severity is Severity.ERROR
