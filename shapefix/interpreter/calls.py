@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from shapefix.interpreter.classes import is_closed, member, outside_bases
-from shapefix.interpreter.containers import DictValue, ListValue, elements
+from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.functions import forget, run_function
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.names import resolved, settled
+from shapefix.interpreter.records import Field, bound_fields, fields_of_record, is_named_tuple
 from shapefix.interpreter.values import (
     NONE,
     BoundMethod,
@@ -194,29 +195,58 @@ def instantiate(ev: Evaluator, cls: ClassValue, arguments: Arguments, node: cst.
     """A new object of a project class, its __init__ run."""
     if len(ev.frames) > 60:
         return Unknown()
+    fields = fields_of_record(cls)
+    if fields is not None and is_named_tuple(cls):
+        return _named_tuple(ev, fields, arguments)
     instance = InstanceValue(cls, open=not is_closed(cls))
     ev.cycles.append(instance.fields)
     init = member(cls, "__init__")
-    if isinstance(init, FunctionValue):
+    if fields is not None:
+        _fill(ev, instance, fields, arguments, node)
+    elif isinstance(init, FunctionValue):
         run_function(
             ev, init, [instance, *arguments.positional], arguments.keywords, arguments.open, node, instance
         )
-    elif "@dataclass" in cls.fields:
-        _fill_dataclass(ev, instance, arguments)
     else:
         instance.open = instance.open or not all(
             base == "builtins.object" or ev.library.is_class(base) for base in outside_bases(cls)
         )
+        if instance.open:
+            # A base that nobody knows may keep its arguments in attributes of their names.
+            instance.fields.update((name, Unknown(name)) for name in arguments.keywords if member(cls, name))
     return instance
 
 
-def _fill_dataclass(ev: Evaluator, instance: InstanceValue, arguments: Arguments) -> None:
-    annotated = instance.cls.fields["@dataclass"]
-    names = [item.value for item in elements(annotated) or () if isinstance(item, Constant)]
-    for position, name in enumerate(names):
-        if name in arguments.keywords:
-            instance.fields[name] = arguments.keywords[name]
-        elif position < len(arguments.positional):
-            instance.fields[name] = arguments.positional[position]
-        elif arguments.open or name not in instance.cls.fields:
-            instance.fields[name] = Unknown(name)
+def _fill(
+    ev: Evaluator, instance: InstanceValue, fields: tuple[Field, ...], arguments: Arguments, node: cst.CSTNode
+) -> None:
+    """Set the fields of a dataclass as its `__init__` does, and run `__post_init__`."""
+    given = bound_fields(fields, arguments.positional, arguments.keywords)
+    handed_on: list[Value] = []
+    for field_ in fields:
+        if field_.name in given:
+            value = given[field_.name]
+        elif field_.given and arguments.open:
+            value = Unknown(field_.name)
+        elif field_.factory is not None:
+            value = call_value(ev, field_.factory, Arguments(), node)
+        else:
+            value = Unknown(field_.name) if field_.default is None else resolved(ev, field_.default)
+        if not field_.kept:
+            handed_on.append(value)
+        elif field_.name in given or field_.given or field_.default is not None or field_.factory is not None:
+            instance.fields[field_.name] = value
+    after = member(instance.cls, "__post_init__")
+    if isinstance(after, FunctionValue):
+        run_function(ev, after, [instance, *handed_on], {}, False, node, instance)
+
+
+def _named_tuple(ev: Evaluator, fields: tuple[Field, ...], arguments: Arguments) -> Value:
+    given = bound_fields(fields, arguments.positional, arguments.keywords)
+    values = (
+        given.get(field_.name)
+        or (None if arguments.open or field_.default is None else resolved(ev, field_.default))
+        or Unknown(field_.name)
+        for field_ in fields
+    )
+    return TupleValue(tuple(values), tuple(field_.name for field_ in fields))

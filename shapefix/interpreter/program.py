@@ -12,7 +12,8 @@ from shapefix.interpreter.evaluator import Evaluator, Frame
 from shapefix.interpreter.functions import run_unasked
 from shapefix.interpreter.modules import Module
 from shapefix.interpreter.names import scope_of
-from shapefix.interpreter.values import ClassValue, Constant, FunctionValue, InstanceValue
+from shapefix.interpreter.records import fields_of_record
+from shapefix.interpreter.values import ClassValue, Constant, FunctionValue, InstanceValue, Unknown
 
 UNCALLED_READING = 20_000
 """How many bytes of other files are read for what nobody called, besides half of the file's own."""
@@ -69,6 +70,8 @@ def _uncalled_methods(ev: Evaluator, cls: ClassValue) -> Iterator[tuple[Function
     init = member(cls, "__init__")
     if isinstance(init, FunctionValue):
         run_unasked(ev, init, instance)
+    for field in fields_of_record(cls) or ():
+        instance.fields[field.name] = Unknown(f"self.{field.name}")
     loosen(instance)
     for function in waiting:
         if id(function.node) not in ev.visited:

@@ -10,12 +10,13 @@ import libcst as cst
 from shapefix.interpreter import arithmetic
 from shapefix.interpreter.annotations import annotated_value
 from shapefix.interpreter.calls import Arguments, call_library
-from shapefix.interpreter.containers import CONTENTS, Contents, ListValue, TupleValue
+from shapefix.interpreter.containers import CONTENTS, Contents, ListValue
 from shapefix.interpreter.evaluator import Evaluator, Flow, Frame, statement
 from shapefix.interpreter.events import Discarded
 from shapefix.interpreter.functions import default_values
 from shapefix.interpreter.modules import dotted_name
 from shapefix.interpreter.names import glance, resolve
+from shapefix.interpreter.records import FIELDS, stated_fields
 from shapefix.interpreter.scopes import Scope
 from shapefix.interpreter.targets import bind, delete
 from shapefix.interpreter.tensor_values import TensorValue
@@ -23,7 +24,6 @@ from shapefix.interpreter.truth import truth
 from shapefix.interpreter.values import (
     NONE,
     ClassValue,
-    Constant,
     FunctionValue,
     Imported,
     Reference,
@@ -286,23 +286,8 @@ def define_class(ev: Evaluator, node: cst.ClassDef) -> int:
             if value.setter is not None:
                 value.setter.owner = cls
                 value.setter.closure = ev.frame.scope
-    if _is_dataclass(ev, node):
-        names = [
-            Constant(line.target.value)
-            for statement_ in node.body.body
-            if isinstance(statement_, cst.SimpleStatementLine)
-            for line in statement_.body
-            if isinstance(line, cst.AnnAssign) and isinstance(line.target, cst.Name)
-        ]
-        fields["@dataclass"] = TupleValue(tuple(names))
+    stated = stated_fields(ev, node, bases, fields)
+    if stated is not None:
+        fields[FIELDS] = stated
     ev.journal.write(ev.frame.scope.home(cls.name).names, cls.name, cls)
     return Flow.FALLS_THROUGH
-
-
-def _is_dataclass(ev: Evaluator, node: cst.ClassDef) -> bool:
-    for decorator in node.decorators:
-        target = decorator.decorator
-        value = glance(ev, target.func if isinstance(target, cst.Call) else target)
-        if isinstance(value, Reference) and value.name == "dataclasses.dataclass":
-            return True
-    return False

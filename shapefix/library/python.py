@@ -268,7 +268,7 @@ def variables(call: Call) -> Value:
     return Unknown() if owner is None else attribute(call.ev, owner, "__dict__", call.place.node)
 
 
-@function("builtins.setattr")
+@function("builtins.setattr", "builtins.object.__setattr__")
 def set_attribute(call: Call) -> Value:
     owner, name, value = call.value(0), call.value(1), call.value(2)
     if not isinstance(owner, (InstanceValue, LibraryObject)) or value is None:

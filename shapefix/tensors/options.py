@@ -15,7 +15,7 @@ def options_in(*sizes: int | Size) -> tuple[Option, ...]:
 
 
 def differ(one: int | Size, two: int | Size) -> bool:
-    """Whether two sizes differ whatever their symbols are, or at least where all options have their defaults."""
+    """Whether two sizes differ for all values of their symbols, or where options have their defaults."""
     verdict = same(one, two)
     if verdict is None and options_in(one, two):
         verdict = same(_by_default(one), _by_default(two))

@@ -70,7 +70,7 @@ def executed(source: str) -> list[Any]:
 
     torch.manual_seed(0)
     namespace = {"reveal": reveal, "sizes": lambda: tuple(SIZES.values()), "__name__": "__main__"}
-    exec(compile(IMPORTS + textwrap.dedent(source), "script.py", "exec"), namespace)
+    exec(compile(IMPORTS + textwrap.dedent(source), "script.py", "exec", dont_inherit=True), namespace)
     return seen
 
 
