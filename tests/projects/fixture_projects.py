@@ -1,10 +1,14 @@
 """The training projects under fixtures/, and how to run one for real.
 
 A project states in fixture.toml how it dies ([before]) and what it prints when it learns ([after]). One with
-nothing wrong has no [before], and no folder of that name. `raised` under [before] is the project's own line
-that the traceback ends in, where that is not the line of a finding; `repaired` under [after] lists the lines
-of before that the repair replaces, or in front of which it inserts, where those are not the lines of the
-findings.
+nothing wrong has no [before], and no folder of that name; one that learns something wrong without a word has
+findings there, and no exception. `raised` under [before] is the project's own line that the traceback ends
+in, where that is not the line of a finding.
+
+Under [after], `repaired` lists the lines of before that the repair replaces, or in front of which it inserts,
+where those are not the lines of the findings. `unsafe` says that the repair takes --unsafe-fixes, `by_hand`
+that a person has made it, as shapefix only suggests something; `half` is the message of a project that is
+repaired in part only, where that is another one.
 """
 
 from __future__ import annotations
@@ -50,8 +54,8 @@ class Death:
 class Project:
     """One folder of fixtures/: the same small project before and after its repair.
 
-    death is None for a project with nothing wrong, which is then only there as after. repaired has a place
-    twice where it is repaired twice.
+    death is None for a project that does not crash. One with nothing wrong has no findings either, and is
+    only there as after. repaired has a place twice where it is repaired twice.
     """
 
     folder: Path
@@ -60,6 +64,9 @@ class Project:
     findings: tuple[Finding, ...]
     repaired: tuple[Place, ...]
     prints: str
+    unsafe: bool
+    by_hand: bool
+    half: str | None
 
     @property
     def before(self) -> Path:
@@ -77,7 +84,7 @@ def load(folder: Path) -> Project:
     findings = tuple(sorted(Finding(**finding) for finding in before["findings"])) if before else ()
     found = tuple(Place(finding.file, finding.line) for finding in findings)
     death = None
-    if before:
+    if before and "exception" in before:
         raised = frozenset([Place(**before["raised"])] if "raised" in before else found)
         death = Death(before["exception"], before["message"], raised)
     return Project(
@@ -87,6 +94,9 @@ def load(folder: Path) -> Project:
         findings=findings,
         repaired=tuple(Place(**place) for place in after["repaired"]) if "repaired" in after else found,
         prints=after["prints"],
+        unsafe=after.get("unsafe", False),
+        by_hand=after.get("by_hand", False),
+        half=after.get("half"),
     )
 
 
