@@ -1,10 +1,12 @@
 """All rules: importing this module fills the table."""
 
 from shapefix.checks import (
+    broadcasts,
     channels,
     chunks,
     collation,
     discarded,
+    dtypes,
     elementwise,
     end_of_text,
     features,
@@ -16,6 +18,7 @@ from shapefix.checks import (
     label_shifts,
     layout,
     lists_of_tensors,
+    losses,
     map_padding,
     moves,
     neighbours,
@@ -30,10 +33,12 @@ from shapefix.checks import (
 from shapefix.checks.registry import RULES, Rule, findings
 
 MODULES = (
+    broadcasts,
     channels,
     chunks,
     collation,
     discarded,
+    dtypes,
     elementwise,
     end_of_text,
     features,
@@ -45,6 +50,7 @@ MODULES = (
     label_shifts,
     layout,
     lists_of_tensors,
+    losses,
     map_padding,
     moves,
     neighbours,

@@ -54,6 +54,9 @@ class Library(Protocol):
     def disables_gradients(self, value: Value) -> bool:
         """Whether the body of `with value:`, or a function decorated with it, runs without gradients."""
 
+    def may_cast(self, value: Value) -> bool:
+        """Whether torch may cast by itself in the body of `with value:` or a function decorated with it."""
+
     def expects_failure(self, value: Value) -> bool:
         """Whether the body of `with value:` is expected to raise."""
 
@@ -184,6 +187,14 @@ class Evaluator:
         """The exceptions that the handlers of the open try statements name, outermost first."""
         self.without_gradients = 0
         """How many contexts are open in which torch records no gradients."""
+        self.default_dtype: str | None = "float32"
+        """What torch makes of floats; None where somebody changed that."""
+        self.casting = 0
+        """How many contexts are open in which torch may cast by itself, as autocast does."""
+        self.root = 0
+        """Which function that nobody called is being run, counted from 1; 0 for the script itself."""
+        self.roots = 0
+        """How many functions that nobody called have been run so far."""
         self.cycles: list[dict[Any, Any]] = []
         """The contents of what refers to itself: classes, objects, scopes that functions close over."""
         self.called: tuple[cst.Call, str, Value] | None = None

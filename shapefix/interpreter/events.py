@@ -146,3 +146,30 @@ class RefusedForLastBatch(Event):
 
     refused: Refused
     batch: BatchSize
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Broadcast(Event):
+    """Two tensors are compared of which one has one dimension more, of size 1, and is else of the same sizes.
+
+    Each is repeated along a dimension of the other, which nobody means who compares predictions with targets.
+    longer is the number of the operand with the dimension dim more. result is what comes out of it, and else
+    the fields are those of Refused.
+    """
+
+    function: str
+    layer: Value | None
+    given: tuple[str, ...]
+    operands: tuple[Operand, ...]
+    longer: int
+    dim: int
+    result: TensorValue | None
+    within: cst.CSTNode | None
+    undecided: bool
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Summed(Event):
+    """The sum or the mean of all elements of a tensor that elementwise operations came before."""
+
+    tensor: TensorValue

@@ -61,10 +61,13 @@ def run_unasked(ev: Evaluator, function: FunctionValue, receiver: Value | None) 
     ev.frames.append(frame)
     ev.running.append(function.node)
     calls, ev.calls = ev.calls, ()
+    root = ev.root
+    ev.root = ev.roots = ev.roots + 1
     try:
         bind_unknown(ev, function.node.params, receiver)
         return run_body(ev, function, frame)
     finally:
+        ev.root = root
         ev.calls = calls
         ev.running.pop()
         ev.frames.pop()
@@ -77,10 +80,12 @@ def run_body(ev: Evaluator, function: FunctionValue, frame: Frame) -> Value:
     if isinstance(function.node, cst.Lambda):
         return ev.evaluate(function.node.body)
     ev.without_gradients += function.without_gradients
+    ev.casting += function.casting
     frame.depth = ev.journal.depth
     ev.journal.begin()
     end = ev.run(function.node.body)
     ev.without_gradients -= function.without_gradients
+    ev.casting -= function.casting
     if not frame.exits:
         ev.journal.keep(frame.scope.names)
     else:

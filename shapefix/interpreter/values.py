@@ -162,6 +162,7 @@ class FunctionValue(Value):
 
     __slots__ = (
         "binding",
+        "casting",
         "closure",
         "defaults",
         "module",
@@ -187,6 +188,7 @@ class FunctionValue(Value):
         self.defaults = defaults or {}
         self.setter: FunctionValue | None = None
         self.without_gradients = False
+        self.casting = False
         self.node = node
         self.module = module
         self.closure = closure

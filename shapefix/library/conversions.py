@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import TensorValue, tensor_row
-from shapefix.interpreter.values import Constant, Reference, Value
+from shapefix.interpreter.values import TEXT, Constant, Reference, Unknown, Value
 from shapefix.library.registry import tensor_method
-from shapefix.library.tensors import as_result, contiguous_result, copied, copied_or_same, device_of, dtype_of
+from shapefix.library.tensors import (
+    as_result,
+    contiguous_result,
+    copied,
+    copied_or_same,
+    device_of,
+    dtype_of,
+    is_no_dtype,
+)
 from shapefix.tensors.layout import channels_last, unknown_strides
 
 _CASTS = {
@@ -40,7 +48,34 @@ def converted(call: Call, tensor: TensorValue, dtype: str | None) -> TensorValue
     return result
 
 
-@tensor_method("to", "type", "type_as")
+_LEGACY = {
+    "HalfTensor": "float16",
+    "BFloat16Tensor": "bfloat16",
+    "FloatTensor": "float32",
+    "DoubleTensor": "float64",
+    "LongTensor": "int64",
+    "IntTensor": "int32",
+    "ShortTensor": "int16",
+    "ByteTensor": "uint8",
+    "BoolTensor": "bool",
+}
+
+
+@tensor_method("type")
+def typed(call: Call, tensor: TensorValue) -> Value:
+    """`x.type(torch.float16)`, `x.type(torch.cuda.FloatTensor)`, `x.type("torch.FloatTensor")`."""
+    given = call.value(0, "dtype")
+    if given is None:
+        return Unknown() if call.arguments.open else TEXT
+    name = given.name if isinstance(given, Reference) else getattr(given, "value", "")
+    dtype = dtype_of(given) or (_LEGACY.get(name.rpartition(".")[2]) if isinstance(name, str) else None)
+    made = converted(call, tensor, dtype)
+    if dtype is None:
+        made.dtype = None
+    return made
+
+
+@tensor_method("to", "type_as")
 def to(call: Call, tensor: TensorValue) -> Value:
     wanted = call.value(-1, "memory_format")
     if wanted is not None:
@@ -61,6 +96,7 @@ def to(call: Call, tensor: TensorValue) -> Value:
         elif not (isinstance(value, Constant) and isinstance(value.value, (bool, type(None)))):
             known = False
             device = None
+            dtype = dtype if is_no_dtype(value) else None
     return moved_and_converted(call, tensor, dtype, device, known)
 
 

@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-from shapefix.interpreter.axes import varying
+import libcst as cst
+
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, TupleValue, elements
 from shapefix.interpreter.tensor_values import Shape, Sizes, TensorValue, tensor_row
 from shapefix.interpreter.token_rows import row_of
-from shapefix.interpreter.values import Constant, Integer, Number, Unknown, Value, as_size
+from shapefix.interpreter.values import NONE, Constant, Integer, Unknown, Value, as_size
+from shapefix.library.extremes import counted, drawn, full_of, listed
+from shapefix.library.nested import leaf_dtype, nested_sizes
+from shapefix.library.numpy_arrays import as_array, as_tensor_of
 from shapefix.library.registry import function, tensor_function, tensor_method
 from shapefix.library.rows import note_rows
 from shapefix.library.tensors import (
     as_result,
     contiguous_result,
     copied,
+    default_dtype,
     device_of,
     dtype_of,
-    is_number,
     size_list,
     sizes_from,
 )
 from shapefix.tensors.layout import contiguous
-from shapefix.tensors.polynomials import Size
+from shapefix.tensors.polynomials import ZERO, Size
 from shapefix.tensors.quotients import ceil_divide
 
 
 def _described(call: Call, sizes: list[Size] | None, default: str | None) -> TensorValue:
     given = call.arguments.keywords
-    dtype = dtype_of(given["dtype"]) if "dtype" in given else default
+    dtype = dtype_of(given["dtype"]) if "dtype" in given else None if call.arguments.open else default
     return contiguous_result(call, sizes, "created", dtype=dtype, device=_device(call))
 
 
@@ -40,7 +44,7 @@ def _device(call: Call) -> str | None:
 
 @function("torch.zeros", "torch.ones", "torch.empty", "torch.rand", "torch.randn")
 def filled(call: Call) -> Value:
-    return _described(call, sizes_from(call), "float32")
+    return _described(call, sizes_from(call), default_dtype(call))
 
 
 @function("torch.full")
@@ -48,8 +52,8 @@ def full(call: Call) -> Value:
     value = call.value(1, "fill_value")
     default = None
     if isinstance(value, Constant):
-        default = {bool: "bool", int: "int64", float: "float32"}.get(type(value.value))
-    return _described(call, size_list(call.value(0, "size")), default)
+        default = {bool: "bool", int: "int64", float: default_dtype(call)}.get(type(value.value))
+    return full_of(_described(call, size_list(call.value(0, "size")), default), value)
 
 
 @function("torch.randint")
@@ -57,7 +61,7 @@ def randint(call: Call) -> Value:
     given = call.arguments.positional
     shapes = [value for value in given if isinstance(value, (TupleValue, ListValue))]
     sizes = size_list(shapes[0] if shapes else call.arguments.keywords.get("size"))
-    return _described(call, sizes, "int64")
+    return drawn(call, _described(call, sizes, "int64"))
 
 
 @function("torch.randperm")
@@ -78,7 +82,7 @@ def arange(call: Call) -> Value:
         return _described(call, [Size.symbol("length")], dtype)
     sizes = [bound for bound in bounds if bound is not None]
     if len(sizes) == 1:
-        return _described(call, [sizes[0]], dtype)
+        return counted(_described(call, [sizes[0]], dtype), ZERO, sizes[0])
     length = sizes[1] - sizes[0]
     if len(sizes) == 3:
         step = sizes[2].value
@@ -86,20 +90,28 @@ def arange(call: Call) -> Value:
     if length.value is None and not length.only_symbol:
         # The difference of two unknown bounds may be anything.
         length = length if all(isinstance(v, (Integer, Constant)) for v in given) else Size.symbol("length")
-    return _described(call, [length], dtype)
+    made = _described(call, [length], dtype)
+    return counted(made, sizes[0], sizes[1]) if len(sizes) == 2 and call.name == "torch.arange" else made
 
 
 @function("torch.linspace", "torch.logspace")
 def linspace(call: Call) -> Value:
     steps = as_size(call.value(2, "steps"))
-    return _described(call, [steps if steps is not None else Size.symbol("steps")], "float32")
+    return _described(call, [steps if steps is not None else Size.symbol("steps")], default_dtype(call))
+
+
+@function("torch.set_default_dtype", "torch.set_default_tensor_type")
+def set_default_dtype(call: Call) -> Value:
+    """Whatever is made without a dtype has another one from here on."""
+    call.ev.default_dtype = None
+    return NONE
 
 
 @function("torch.eye")
 def eye(call: Call) -> Value:
     rows = as_size(call.value(0, "n"))
     columns = as_size(call.value(1, "m")) or rows
-    return _described(call, None if rows is None or columns is None else [rows, columns], "float32")
+    return _described(call, None if rows is None or columns is None else [rows, columns], default_dtype(call))
 
 
 @function("torch.tensor", "torch.as_tensor", "torch.asarray")
@@ -113,81 +125,63 @@ def tensor(call: Call) -> Value:
         return copy
     given = call.arguments.keywords
     dtype = dtype_of(given.get("dtype"))
-    sizes = _nested_sizes(data)
+    array = as_array(data)
+    if array is not None:
+        made = as_tensor_of(call, array, dtype)
+        if "dtype" in given or call.arguments.open:
+            made.dtype = dtype
+        return made
+    sizes = nested_sizes(data)
     note_rows(call, data)
     if sizes is None:
         # What numpy hands over keeps its strides where it is not copied.
         return as_result(call, None, "created", dtype=dtype, is_contiguous=call.name == "torch.tensor")
-    made = contiguous_result(call, sizes, "created", dtype=dtype or _leaf_dtype(data), device=_device(call))
+    if "dtype" not in given and not call.arguments.open:
+        leaf = leaf_dtype(data)
+        dtype = default_dtype(call) if leaf == "float32" else leaf
+    made = contiguous_result(call, sizes, "created", dtype=dtype, device=_device(call))
     made.row = row_of(data)
-    return made
+    return listed(made, data)
 
 
-def _nested_sizes(data: Value | None) -> list[Size] | None:
-    if is_number(data):
-        return []
-    items = elements(data)
-    if items is None:
-        return _unknown_number(data) if isinstance(data, ListValue) else None
-    if not items:
-        return [Size.of(0)]
-    inner = [_nested_sizes(item) for item in items]
-    first = inner[0]
-    if first is None or any(sizes != first for sizes in inner):
-        return None
-    return [Size.of(len(items)), *first]
-
-
-def _unknown_number(data: ListValue) -> list[Size] | None:
-    """The sizes of a list whose items are not known one by one; None where they differ."""
-    inner = _nested_sizes(data.element)
-    if inner is None or any(varying(size, data.axes) is not None for size in inner):
-        return None
-    return [data.length if data.length is not None else Size.symbol("rows", least=0), *inner]
-
-
-def _leaf_dtype(data: Value | None) -> str | None:
-    items = elements(data)
-    if items:
-        kinds = {_leaf_dtype(item) for item in items}
-        return kinds.pop() if len(kinds) == 1 else None
-    if isinstance(data, ListValue):
-        return _leaf_dtype(data.element)
-    if isinstance(data, Constant):
-        return {bool: "bool", int: "int64", float: "float32"}.get(type(data.value))
-    return "int64" if isinstance(data, Integer) else "float32" if isinstance(data, Number) else None
-
-
-@function("torch.from_numpy", "torch.load", "torch.frombuffer")
+@function("torch.load", "torch.frombuffer")
 def from_outside(call: Call) -> Value:
-    return TensorValue() if call.name == "torch.from_numpy" else Unknown()
+    return Unknown()
+
+
+def _is_written_out(call: Call) -> bool:
+    """Whether the code has a tuple or list in brackets for the first argument."""
+    node = call.place.node
+    return (
+        isinstance(node, cst.Call)
+        and bool(node.args)
+        and isinstance(node.args[0].value, (cst.Tuple, cst.List))
+    )
 
 
 @function("torch.Tensor", "torch.FloatTensor", "torch.LongTensor", "torch.BoolTensor", "torch.IntTensor")
 def legacy(call: Call) -> Value:
     dtype = {"FloatTensor": "float32", "LongTensor": "int64", "BoolTensor": "bool", "IntTensor": "int32"}.get(
-        call.name.rpartition(".")[2], "float32"
+        call.name.rpartition(".")[2], default_dtype(call)
     )
     given = call.arguments.positional
     if len(given) > 1 or call.arguments.open or (given and _is_size(given[0])):
         return contiguous_result(call, sizes_from(call), "created", dtype=dtype)
+    array = as_array(call.value(0))
+    if array is not None:
+        return as_tensor_of(call, array, dtype)
+    if given and isinstance(given[0], TupleValue) and not _is_written_out(call):
+        # Perhaps a part of a torch.Size, which would be sizes and not numbers.
+        return contiguous_result(call, None, "created", dtype=dtype)
     note_rows(call, call.value(0))
     if given and len(given) == 1:
         note_rows(call, given[0])
-    sizes = _nested_sizes(call.value(0)) if given else [Size.of(0)]
+    sizes = nested_sizes(call.value(0)) if given else [Size.of(0)]
     return contiguous_result(call, sizes, "created", dtype=dtype)
 
 
 def _is_size(value: Value) -> bool:
     return isinstance(value, (Integer, Constant, Shape, Sizes))
-
-
-@function("numpy.array", "numpy.asarray", "numpy.stack", "numpy.vstack")
-def array(call: Call) -> Value:
-    """An array of numpy; what is known of it is that its rows have one length."""
-    if "dtype" not in call.arguments.keywords or call.name.endswith("stack"):
-        note_rows(call, call.value(0, "object"))
-    return Unknown()
 
 
 @tensor_function(
@@ -209,13 +203,21 @@ def like(call: Call, tensor: TensorValue) -> Value:
 
 @tensor_method("new_zeros", "new_ones", "new_empty")
 def new(call: Call, tensor: TensorValue) -> Value:
-    return contiguous_result(call, sizes_from(call), "created", dtype=tensor.dtype, device=tensor.device)
+    return contiguous_result(
+        call, sizes_from(call), "created", dtype=_new_dtype(call, tensor), device=tensor.device
+    )
+
+
+def _new_dtype(call: Call, tensor: TensorValue) -> str | None:
+    """The dtype of a tensor that is made after another one."""
+    given = call.arguments.keywords
+    return None if call.arguments.open else dtype_of(given["dtype"]) if "dtype" in given else tensor.dtype
 
 
 @tensor_method("new_full", "new_tensor")
 def new_full(call: Call, tensor: TensorValue) -> Value:
-    sizes = size_list(call.value(0)) if call.name.endswith("new_full") else _nested_sizes(call.value(0))
-    return contiguous_result(call, sizes, "created", dtype=tensor.dtype, device=tensor.device)
+    sizes = size_list(call.value(0)) if call.name.endswith("new_full") else nested_sizes(call.value(0))
+    return contiguous_result(call, sizes, "created", dtype=_new_dtype(call, tensor), device=tensor.device)
 
 
 @function("torch.meshgrid")

@@ -34,6 +34,7 @@ from shapefix.interpreter.values import (
 from shapefix.library.collators import collate_by, is_callable
 from shapefix.library.dataset_lengths import batch_size, length_of
 from shapefix.library.datasets.cells import fresh_row
+from shapefix.library.numpy_arrays import as_array
 from shapefix.library.registry import declare, derives, function, method
 from shapefix.library.samples import gathered, one_of
 from shapefix.library.signatures import bound
@@ -271,6 +272,9 @@ def default_collate(call: Call, one: Value, size: Size) -> Value:
 def _collated(call: Call, one: Value, size: Size) -> Value | None:
     if isinstance(one, TensorValue):
         return _stacked(call, one, size)
+    array = as_array(one)
+    if array is not None:
+        return _stacked(call, array, size)
     if isinstance(one, Constant):
         dtype = {bool: "bool", int: "int64", float: "float64"}.get(type(one.value))
         if dtype is not None:
@@ -323,6 +327,8 @@ def _stacked(call: Call, one: TensorValue, size: Size) -> TensorValue | None:
     ordered = suggests_channels_last(one.layout) is not False
     layout = unknown_strides(sizes) if ordered else contiguous(sizes)
     made = as_result(call, layout, "collated", dtype=one.dtype)
+    if made.origin is not None:
+        made.origin.source = one.origin
     made.row = tensor_row(one)
     return made
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import TensorValue, as_tensor
 from shapefix.interpreter.values import Unknown, Value
+from shapefix.library.broadcasts import COMPARING, note_broadcast
 from shapefix.library.held_rows import masked_row
 from shapefix.library.last_batches import try_last_batch
 from shapefix.library.refusals import by_position, refuse, refuse_beyond_one, trace
@@ -24,7 +25,8 @@ _COMPARISONS = frozenset(
 )
 _FLOATING = frozenset(
     "sqrt rsqrt exp log log2 log10 log1p expm1 sin cos tan tanh sigmoid erf reciprocal truediv div "
-    "divide true_divide".split()
+    "divide true_divide sinh cosh asin acos atan arcsin arccos arctan exp2 erfc erfinv logit lgamma digamma "
+    "deg2rad rad2deg atan2 xlogy".split()
 )
 
 UNARY = (
@@ -69,8 +71,14 @@ def result_of(call: Call, operands: list[Value | None], name: str) -> TensorValu
     if call.ev.batch_sizes:
         try_last_batch(call, named, _broadcast)
     before = next((tensor.origin for tensor in tensors if tensor.layout == layout), None)
-    made = as_result(call, layout, name, dtype=dtype, device=first.device, before=before)
-    return trace(call, made, first)
+    made = trace(
+        call, as_result(call, layout, name, dtype=dtype, device=first.device, before=before), first
+    )
+    if len(tensors) == 2 and name in COMPARING:
+        is_method = call.name.startswith("torch.Tensor.")
+        names = ("self", "0") if is_method else ("0", "1")
+        note_broadcast(call, call.name, dict(zip(names, tensors, strict=True)), result=made)
+    return made
 
 
 def _named(call: Call, operands: list[Value | None]) -> dict[str, Value]:

@@ -6,6 +6,7 @@ from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Value, as_size
+from shapefix.library.broadcasts import note_whole_reduction
 from shapefix.library.elementwise import result_of
 from shapefix.library.registry import operation, tensor_function
 from shapefix.library.tensors import as_result, contiguous_result, copied, dtype_of, flag, number, numbers
@@ -62,9 +63,12 @@ def reduce(call: Call, tensor: TensorValue) -> Value:
         name in ("sum", "prod") and dtype in ("bool", "int8", "int16", "int32", "uint8")
     ):
         dtype = "int64"
-    named = dtype_of(call.arguments.keywords.get("dtype"))
+    if "dtype" in call.arguments.keywords:
+        dtype = dtype_of(call.arguments.keywords["dtype"])
+    if name in ("sum", "mean") and layout is not None and layout.rank == 0:
+        note_whole_reduction(call, tensor)
     result = as_result(
-        call, layout, "reduced", dtype=named or dtype, device=tensor.device, is_contiguous=True
+        call, layout, "reduced", dtype=dtype, device=tensor.device, is_contiguous=True
     )
     if layout is None and flag(call, 1, "keepdim"):
         for dim in numbers(call.value(0, "dim")) or ():
@@ -93,9 +97,10 @@ def extreme(call: Call, tensor: TensorValue) -> Value:
 @operation("softmax", "log_softmax", namespaces=("torch", "torch.nn.functional", "torch.special"))
 @tensor_function("torch.nn.functional.softmin")
 def softmax(call: Call, tensor: TensorValue) -> Value:
-    named = dtype_of(call.arguments.keywords.get("dtype"))
+    given = call.arguments.keywords
+    dtype = dtype_of(given["dtype"]) if "dtype" in given else tensor.dtype
     sizes = None if tensor.layout is None else tensor.layout.sizes
-    return contiguous_result(call, sizes, "normalised", dtype=named or tensor.dtype, device=tensor.device)
+    return contiguous_result(call, sizes, "normalised", dtype=dtype, device=tensor.device)
 
 
 @operation("cumsum", "cumprod", "logcumsumexp")

@@ -148,6 +148,7 @@ _TRANSPARENT = frozenset(
 _FAILURES = frozenset({"pytest.raises", "contextlib.suppress"})
 _WITHOUT_GRADIENTS = frozenset({"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad"})
 _CONTEXTS = _FAILURES | _WITHOUT_GRADIENTS
+_WITHOUT_CASTS = frozenset({"torch.enable_grad", "torch.set_grad_enabled", "builtins.open", "tqdm.tqdm"})
 
 
 def kind_of(name: str) -> str | None:
@@ -208,6 +209,11 @@ class Tables:
         # `torch.no_grad()` in a with statement, `torch.no_grad` as a decorator.
         name = getattr(value, "kind", None) or getattr(value, "name", None)
         return name in _WITHOUT_GRADIENTS
+
+    def may_cast(self, value: Value) -> bool:
+        # Anybody's own context may be autocast.
+        name = getattr(value, "kind", None) or getattr(value, "name", None)
+        return name not in _CONTEXTS and name not in _WITHOUT_CASTS
 
     def expects_failure(self, value: Value) -> bool:
         return isinstance(value, LibraryObject) and value.kind in _FAILURES

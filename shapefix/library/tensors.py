@@ -10,7 +10,16 @@ from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, TupleValue, elements
 from shapefix.interpreter.modules import dotted_name
 from shapefix.interpreter.tensor_values import Shape, Step, TensorValue
-from shapefix.interpreter.values import Constant, Integer, Number, Reference, Unknown, Value, as_size
+from shapefix.interpreter.values import (
+    Constant,
+    Integer,
+    LibraryObject,
+    Number,
+    Reference,
+    Unknown,
+    Value,
+    as_size,
+)
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
 from shapefix.tensors.memory_format import like
 from shapefix.tensors.polynomials import Size
@@ -194,11 +203,30 @@ def dtype_of(value: Value | None) -> str | None:
         if value.name.startswith("torch."):
             name = DTYPES.get(name, name)
         else:
-            name = {"builtins.float": "float32", "builtins.int": "int64", "builtins.bool": "bool"}.get(
+            name = {"builtins.float": "float64", "builtins.int": "int64", "builtins.bool": "bool"}.get(
                 value.name, ""
             )
         return name if name in NAMES_OF_DTYPES else None
     return None
+
+
+_DEVICES = ("device", "dev", "gpu", "cuda", "cpu", "rank", "xpu", "mps")
+
+
+def is_no_dtype(value: Value) -> bool:
+    """Whether an argument of `.to` certainly names no dtype; a device is known by what the code calls it."""
+    if isinstance(value, Unknown):
+        last = value.hint.rpartition(".")[2].lower()
+        return any(word in last for word in _DEVICES)
+    return isinstance(value, (Constant, Integer, LibraryObject))
+
+
+def default_dtype(call: Call) -> str | None:
+    """What torch makes floats of; None where a file that takes part in this may have changed it."""
+    ev = call.ev
+    if any("set_default_" in frame.module.text for frame in ev.frames):
+        return None
+    return ev.default_dtype
 
 
 def device_of(value: Value | None) -> str | None:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class ShapeError(ValueError):
-    """torch would raise, whatever the values of the symbols; the message says why, in sizes."""
+    """torch would raise, whatever the values of the symbols; the message says why, in sizes or dtypes."""
 
 
 class SizeMismatch(ShapeError):
@@ -83,6 +83,16 @@ class NotDivisible(ShapeError):
         self.what = what
 
 
+class WrongParts(ShapeError):
+    """The sizes of the parts that dimension dim is split into do not add up to its own."""
+
+    def __init__(self, message: str, whole: Size, dim: int, parts: Sequence[Size]) -> None:
+        super().__init__(message)
+        self.whole = whole
+        self.dim = dim
+        self.parts = tuple(parts)
+
+
 class NoSuchDimension(ShapeError):
     """Dimension `dim` is named, and the tensor has `rank` of them."""
 
@@ -109,3 +119,37 @@ class IndexOutOfRange(ShapeError):
         self.index = index
         self.size = size
         self.dim = dim
+
+
+class ClassesLast(ShapeError):
+    """Scores whose last dimension counts the classes meet class ids: torch takes the second one for them.
+
+    unless are the sizes that would all have to be equal for torch not to notice; empty where they differ.
+    """
+
+    def __init__(self, message: str, unless: Sequence[tuple[Size, Size]]) -> None:
+        super().__init__(message)
+        self.unless = tuple(unless)
+
+
+class WrongDtype(ShapeError):
+    """An operand has a dtype that the operation does not take; want are those that it takes.
+
+    other is the operand, and weight tells whether it is the layer's weight, whose dtype want is.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        have: str,
+        want: Sequence[str],
+        operand: int = 0,
+        other: int | None = None,
+        weight: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.have = have
+        self.want = tuple(want)
+        self.operand = operand
+        self.other = other
+        self.weight = weight

@@ -106,6 +106,24 @@ REFUSED = {
         "The expanded size of the tensor",
         "must have the same number of dimensions as input tensor",
     ),
+    "SF508": (
+        "multi-target not supported",
+        "to match target batch_size",
+        "Expected target size",
+        "must be the same as input size",
+        "only batches of spatial targets supported",
+        "Expected floating point type for target with class probabilities",
+        "must match the size of tensor b",
+    ),
+    "SF512": (
+        "must have the same dtype",
+        "to have the same dtype",
+        "expected target dtype to be Long or Byte",
+        "expected scalar type Long but found",
+        "can't be cast to the desired output type",
+        "Found dtype",
+        "to have one of the following scalar types",
+    ),
 }
 """What is raised, by rule. The findings of the other rules crash nowhere: that is what is bad about them."""
 

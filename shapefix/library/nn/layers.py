@@ -12,6 +12,8 @@ from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import NONE, InstanceValue, LibraryObject, Unknown, Value
 from shapefix.library.last_batches import try_last_batch
+from shapefix.library.nn.compared import check_loss
+from shapefix.library.nn.dtypes import DTYPE, check_dtypes, note_dtype, of_weights
 from shapefix.library.nn.module import MODULE
 from shapefix.library.refusals import refuse, trace
 from shapefix.library.registry import FUNCTIONS, METHODS, declare, expanded_dim, method
@@ -139,7 +141,8 @@ def _constructor(
         _check(call, name, settings, fits)
         fields = {key: value for key, value in settings.items() if f"@{key}" not in METHODS[name]}
         kept = {f"_{key}": value for key, value in settings.items() if key not in fields}
-        return LibraryObject(name, settings, call.place, {**fields, **kept, **initial})
+        own = {DTYPE: of_weights(call)}
+        return LibraryObject(name, settings, call.place, {**fields, **kept, **initial, **own})
 
     return make
 
@@ -154,6 +157,7 @@ def _initializer(
         for key, value in {**settings, **initial}.items():
             field = f"_{key}" if f"@{key}" in METHODS.get(kind, {}) else key
             call.ev.journal.write(fields_of(call.receiver), field, value)
+        call.ev.journal.write(fields_of(call.receiver), DTYPE, of_weights(call))
         return NONE
 
     return init
@@ -194,6 +198,8 @@ def _run(
     values = {**settings, **given}
     try:
         made = handler(call, Given(values))
+        check_dtypes(call, name, Given(given), values)
+        check_loss(call, name, given, values, layer)
     except ShapeError as error:
         refuse(call, error, given, function=name, layer=layer, settings=values)
         # torch would raise; what the result would be is nobody's concern.
@@ -207,6 +213,7 @@ def _run(
             layer=layer,
             settings=values,
         )
+    note_dtype(call, name, made, values)
     return trace(call, made, next(iter(given.values()), None), layer)
 
 

@@ -19,7 +19,9 @@ from shapefix.interpreter.values import (
     Value,
 )
 from shapefix.library.model_calls import note_call
+from shapefix.library.nn import dtypes
 from shapefix.library.registry import declare, function, lookup_method, method
+from shapefix.library.tensors import dtype_of, is_no_dtype
 
 MODULE = "torch.nn.Module"
 WEIGHT_IS_CHANNELS_LAST = "weight_is_channels_last"
@@ -54,11 +56,6 @@ def call_module(call: Call) -> Value:
     "ipu",
     "eval",
     "train",
-    "half",
-    "float",
-    "double",
-    "bfloat16",
-    "type",
     "to_empty",
     "requires_grad_",
     "apply",
@@ -66,6 +63,25 @@ def call_module(call: Call) -> Value:
 )
 def itself(call: Call) -> Value:
     return call.receiver or Unknown()
+
+
+_CASTS = {"half": "float16", "float": "float32", "double": "float64", "bfloat16": "bfloat16"}
+
+
+@method(MODULE, *_CASTS, "type")
+def cast(call: Call) -> Value:
+    """The module itself, its weights in another dtype."""
+    name = call.name.rpartition(".")[2]
+    receiver = call.receiver or Unknown()
+    _convert(call, receiver, _CASTS.get(name) or dtype_of(call.value(0, "dst_type")))
+    return receiver
+
+
+def _convert(call: Call, receiver: Value, dtype: str | None) -> None:
+    """Take note that all weights of a module are of this dtype from here on; None for an unknown one."""
+    for module in modules_in(receiver):
+        if dtypes.DTYPE in module.fields:
+            call.ev.journal.write(module.fields, dtypes.DTYPE, dtypes.converted(call, dtype))
 
 
 @method(MODULE, "compile", "zero_grad", "__init__")
@@ -85,6 +101,10 @@ def to(call: Call) -> Value:
             if WEIGHT_IS_CHANNELS_LAST in module.fields:
                 setting = Unknown() if named is None else TRUE if is_last else FALSE
                 call.ev.journal.write(module.fields, WEIGHT_IS_CHANNELS_LAST, setting)
+    given = [*call.arguments.positional, *(call.arguments.keywords.get(k, NONE) for k in ("dtype", "other"))]
+    dtypes_named = [dtype for dtype in map(dtype_of, given) if dtype is not None]
+    if dtypes_named or call.arguments.open or not all(is_no_dtype(value) for value in given):
+        _convert(call, receiver, dtypes_named[0] if dtypes_named else None)
     return receiver
 
 

@@ -1,0 +1,46 @@
+"""Nested lists of numbers, as they become tensors."""
+
+from __future__ import annotations
+
+from shapefix.interpreter.axes import varying
+from shapefix.interpreter.containers import ListValue, elements
+from shapefix.interpreter.values import Constant, Integer, Number, Value
+from shapefix.library.tensors import is_number
+from shapefix.tensors.polynomials import Size
+
+
+def nested_sizes(data: Value | None) -> list[Size] | None:
+    """The sizes of a tensor of nested lists of numbers; None where they are not known."""
+    if is_number(data):
+        return []
+    items = elements(data)
+    if items is None:
+        return _unknown_number(data) if isinstance(data, ListValue) else None
+    if not items:
+        return [Size.of(0)]
+    inner = [nested_sizes(item) for item in items]
+    first = inner[0]
+    if first is None or any(sizes != first for sizes in inner):
+        return None
+    return [Size.of(len(items)), *first]
+
+
+def _unknown_number(data: ListValue) -> list[Size] | None:
+    """The sizes of a list whose items are not known one by one; None where they differ."""
+    inner = nested_sizes(data.element)
+    if inner is None or any(varying(size, data.axes) is not None for size in inner):
+        return None
+    return [data.length if data.length is not None else Size.symbol("rows", least=0), *inner]
+
+
+def leaf_dtype(data: Value | None) -> str | None:
+    """The dtype that torch makes of nested lists of numbers."""
+    items = elements(data)
+    if items:
+        kinds = {leaf_dtype(item) for item in items}
+        return kinds.pop() if len(kinds) == 1 else None
+    if isinstance(data, ListValue):
+        return leaf_dtype(data.element)
+    if isinstance(data, Constant):
+        return {bool: "bool", int: "int64", float: "float32"}.get(type(data.value))
+    return "int64" if isinstance(data, Integer) else "float32" if isinstance(data, Number) else None

@@ -1,0 +1,246 @@
+"""Arrays of numpy, as far as they become tensors: their sizes, and their dtype, which is float64 for floats.
+
+Arrays are no tensors here: their methods share names with those of tensors, and do other things.
+"""
+
+from __future__ import annotations
+
+from shapefix.interpreter.calls import Arguments, Call, call_library
+from shapefix.interpreter.containers import TupleValue, elements
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import (
+    Constant,
+    Integer,
+    LibraryObject,
+    Reference,
+    Slice,
+    Unknown,
+    Value,
+    integer,
+)
+from shapefix.library.nested import leaf_dtype, nested_sizes
+from shapefix.library.registry import declare, function, method
+from shapefix.library.rows import note_rows
+from shapefix.library.tensors import as_result, contiguous_result, is_number, size_list
+from shapefix.tensors.layout import contiguous
+from shapefix.tensors.polynomials import Size
+
+ARRAY = "numpy.ndarray"
+_TENSOR = "<tensor>"
+"""The field that holds what the array would be as a tensor."""
+_NAMES = {
+    "builtins.float": "float64",
+    "builtins.int": "int64",
+    "builtins.bool": "bool",
+    "numpy.bool_": "bool",
+    "numpy.float_": "float64",
+    "numpy.double": "float64",
+    "numpy.single": "float32",
+    "numpy.half": "float16",
+    "numpy.int_": "int64",
+    "numpy.long": "int64",
+    "numpy.longlong": "int64",
+    "numpy.intc": "int32",
+    "numpy.ubyte": "uint8",
+}
+_SAME = frozenset("float16 float32 float64 int8 int16 int32 int64 uint8 bool".split())
+
+declare(ARRAY, "builtins.object")
+
+
+def as_array(value: Value | None) -> TensorValue | None:
+    """What an array of numpy is as a tensor; None for what is none."""
+    if not isinstance(value, LibraryObject) or value.kind != ARRAY:
+        return None
+    tensor = value.fields[_TENSOR]
+    return tensor if isinstance(tensor, TensorValue) else None
+
+
+def numpy_dtype(value: Value | None) -> str | None:
+    """The dtype that `np.float32`, `float` or "float32" names to numpy."""
+    if isinstance(value, Reference):
+        module, _, last = value.name.rpartition(".")
+        return _NAMES.get(value.name) or (last if module == "numpy" and last in _SAME else None)
+    if isinstance(value, Constant) and isinstance(value.value, str):
+        name = {"float": "float64", "int": "int64"}.get(value.value, value.value)
+        return name if name in _SAME else None
+    return None
+
+
+def _array(call: Call, sizes: list[Size] | None, dtype: str | None) -> Value:
+    if dtype is None and sizes is None:
+        return Unknown()
+    made = contiguous_result(call, sizes, "created by numpy", dtype=dtype, device="cpu")
+    return LibraryObject(ARRAY, {}, call.place, {_TENSOR: made})
+
+
+def _with_dtype(call: Call, default: str | None, position: int) -> str | None:
+    given = call.value(position, "dtype")
+    if given is None:
+        return None if call.arguments.open else default
+    return numpy_dtype(given)
+
+
+def _sizes(value: Value | None) -> list[Size] | None:
+    """The sizes that an int or a tuple names."""
+    if isinstance(value, (Integer, Unknown)) or (isinstance(value, Constant) and type(value.value) is int):
+        # An unknown one may as well be a whole shape.
+        return None if isinstance(value, Unknown) else size_list(TupleValue((value,)))
+    return size_list(value)
+
+
+@function("numpy.random.rand", "numpy.random.randn")
+def drawn(call: Call) -> Value:
+    given = TupleValue(tuple(call.arguments.positional))
+    return _array(call, None if call.arguments.open else size_list(given), "float64")
+
+
+_SIZE_AT = {
+    "random": 0,
+    "random_sample": 0,
+    "standard_normal": 0,
+    "uniform": 2,
+    "normal": 2,
+    "randint": 2,
+}
+
+
+@function(*(f"numpy.random.{name}" for name in _SIZE_AT))
+def distributed(call: Call) -> Value:
+    """Numbers of a distribution; without a size it is a single one."""
+    name = call.name.rpartition(".")[2]
+    size = call.value(_SIZE_AT[name], "size")
+    if size is None or (isinstance(size, Constant) and size.value is None):
+        return Unknown()
+    dtype = "float64" if name != "randint" else _with_dtype(call, "int64", 3)
+    return _array(call, _sizes(size), dtype)
+
+
+@function("numpy.zeros", "numpy.ones", "numpy.empty")
+def filled(call: Call) -> Value:
+    return _array(call, _sizes(call.value(0, "shape")), _with_dtype(call, "float64", 1))
+
+
+@function("numpy.full")
+def full(call: Call) -> Value:
+    return _array(
+        call, _sizes(call.value(0, "shape")), _with_dtype(call, _scalar(call.value(1, "fill_value")), 2)
+    )
+
+
+def _scalar(value: Value | None) -> str | None:
+    """What numpy makes of a Python number."""
+    kinds = {bool: "bool", int: "int64", float: "float64"}
+    return kinds.get(type(value.value)) if isinstance(value, Constant) else None
+
+
+@function("numpy.arange")
+def arange(call: Call) -> Value:
+    given = call.arguments.positional
+    if call.arguments.open or not given or not all(map(is_number, given)):
+        return Unknown()
+    whole = all(isinstance(v, Integer) or (isinstance(v, Constant) and type(v.value) is int) for v in given)
+    kinds = [_scalar(value) for value in given]
+    default = "int64" if whole else "float64" if "float64" in kinds else None
+    length = size_list(TupleValue((given[0],))) if len(given) == 1 and whole else [Size.symbol("length")]
+    return _array(call, length, _with_dtype(call, default, 3))
+
+
+@function("numpy.linspace")
+def linspace(call: Call) -> Value:
+    number = call.value(2, "num")
+    sizes = [Size.of(50)] if number is None else _sizes(number)
+    return _array(call, sizes, _with_dtype(call, "float64", 5))
+
+
+@function("numpy.array", "numpy.asarray", "numpy.stack", "numpy.vstack")
+def array(call: Call) -> Value:
+    """An array made of rows, or a list of arrays put together."""
+    data = call.value(0, "object")
+    is_joined = call.name.endswith("stack")
+    if "dtype" not in call.arguments.keywords or is_joined:
+        note_rows(call, data)
+    if is_joined or elements(data) is None:
+        held = as_array(data)
+        if held is None or is_joined or call.arguments.keywords or len(call.arguments.positional) > 1:
+            return Unknown()
+        return _array(call, None if held.layout is None else list(held.layout.sizes), held.dtype)
+    sizes, leaf = nested_sizes(data), leaf_dtype(data)
+    if sizes is None or "object" in call.arguments.keywords:
+        return Unknown()
+    return _array(call, sizes, _with_dtype(call, "float64" if leaf == "float32" else leaf, 1))
+
+
+@method(ARRAY, "astype")
+def converted(call: Call) -> Value:
+    held = as_array(call.receiver)
+    sizes = None if held is None or held.layout is None else list(held.layout.sizes)
+    return _array(call, sizes, numpy_dtype(call.value(0, "dtype")))
+
+
+@method(ARRAY, "copy")
+def copied(call: Call) -> Value:
+    held = as_array(call.receiver)
+    if held is None:
+        return Unknown()
+    return _array(call, None if held.layout is None else list(held.layout.sizes), held.dtype)
+
+
+@method(ARRAY, "reshape")
+def reshaped(call: Call) -> Value:
+    held = as_array(call.receiver)
+    if held is None or call.arguments.keywords:
+        return Unknown()
+    made = call_library(call.ev, "torch.reshape", Arguments([held, _shape(call)]), call.place.node)
+    known = made.layout if isinstance(made, TensorValue) else None
+    return _array(call, None if known is None else list(known.sizes), held.dtype)
+
+
+def _shape(call: Call) -> Value:
+    given = call.arguments.positional
+    return given[0] if len(given) == 1 and elements(given[0]) is not None else TupleValue(tuple(given))
+
+
+@method(ARRAY, "@shape")
+def shape(call: Call) -> Value:
+    held = as_array(call.receiver)
+    if held is None or held.layout is None:
+        return Unknown("shape")
+    return TupleValue(tuple(map(integer, held.layout.sizes)))
+
+
+@method(ARRAY, "__len__")
+def length(call: Call) -> Value:
+    held = as_array(call.receiver)
+    return integer(held.layout.sizes[0]) if held and held.layout and held.layout.rank else Unknown()
+
+
+@method(ARRAY, "__getitem__")
+def part(call: Call) -> Value:
+    """A part of an array by ints and slices; other indices are numpy's own."""
+    held, index = as_array(call.receiver), call.arguments.positional[0]
+    if held is None:
+        return Unknown()
+    entries = index.items if isinstance(index, TupleValue) else (index,)
+    if not all(isinstance(entry, (Slice, Integer, Constant)) for entry in entries):
+        # A mask, or a list of indices: the rows keep their dtype.
+        return _array(call, None, held.dtype)
+    if held.layout is None or any(isinstance(e, Constant) and type(e.value) is not int for e in entries):
+        return _array(call, None, held.dtype)
+    made = call_library(call.ev, "operator.getitem", Arguments([held, index]), call.place.node)
+    known = made.layout if isinstance(made, TensorValue) else None
+    return _array(call, None if known is None else list(known.sizes), held.dtype)
+
+
+def as_tensor_of(call: Call, array: TensorValue, dtype: str | None = None) -> TensorValue:
+    """The tensor that an array becomes; dtype where it is converted on the way."""
+    layout = None if array.layout is None else contiguous(array.layout.sizes)
+    return as_result(
+        call, layout, "taken from numpy", dtype=dtype or array.dtype, device="cpu", before=array.origin
+    )
+
+
+@function("torch.from_numpy")
+def from_numpy(call: Call) -> Value:
+    held = as_array(call.value(0, "ndarray"))
+    return TensorValue() if held is None else as_tensor_of(call, held)
