@@ -29,6 +29,7 @@ _BOTH = frozenset(
 )
 _EXPANDED = frozenset({"expand", "expand_as", "broadcast_to"})
 _INDEXED = frozenset("gather scatter scatter_add index_add index_copy index_select".split())
+_DISTANCES = frozenset({"cosine_similarity", "pairwise_distance", "cdist"})
 _ITEMS = frozenset({"setitem", "getitem"})
 
 
@@ -73,6 +74,8 @@ def _is_ours(event: Refused) -> bool:
     if space == "operator":
         return name in _OPERATORS | _ITEMS
     plain = name.removesuffix("_")
+    if name in _DISTANCES:
+        return True
     return space in ("torch", "torch.Tensor") and plain in _BOTH | _EXPANDED | _INDEXED
 
 
@@ -87,6 +90,8 @@ def _reason(event: Refused, error: SizeMismatch | WrongRank, run: Run) -> str:
         return f"size {have} cannot be stretched to {want}, the size of the part that is written"
     if name == "getitem":
         return f"the mask has size {have} where the tensor has {want}"
+    if name == "cdist":
+        return f"their last sizes, {want} and {have}, differ"
     if name in _EXPANDED:
         return f"only a size of 1 can be expanded to {want}, not {have}"
     if name.removesuffix("_") in _INDEXED:

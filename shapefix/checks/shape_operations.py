@@ -9,8 +9,9 @@ import libcst as cst
 
 from shapefix.checks import rewrites
 from shapefix.checks.evidence import calls
+from shapefix.checks.hidden_states import RECURRENT, hidden_state
 from shapefix.checks.layout import short
-from shapefix.checks.operands import code_of, is_unlikely, named, shown, way
+from shapefix.checks.operands import code_of, is_unlikely, layer_code, made_inside, named, shown, way
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.run import Run
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
@@ -25,6 +26,7 @@ from shapefix.tensors.errors import (
     SizeMismatch,
     TooManyIndices,
     WrongNumberOfElements,
+    WrongParts,
     WrongRank,
 )
 from shapefix.tensors.polynomials import Size, product
@@ -56,7 +58,11 @@ def impossible_shape_operation(
 
 
 def _refused(event: Refused, run: Run, this: Rule) -> Iterator[Diagnostic]:
-    if not event.operands or is_unlikely(event) or not _is_of_one_tensor(event):
+    if not event.operands or is_unlikely(event):
+        return
+    if event.function in RECURRENT:
+        yield from hidden_state(event, run, this)
+    if not _is_of_one_tensor(event):
         return
     operand = event.operands[0]
     reason = _reason(event, event.error, run)
@@ -95,6 +101,8 @@ def _assignment(place: Place) -> cst.Assign | None:
 def _subject(event: Refused) -> str:
     """What the code calls the tensor; `x` where `x.shape` or `x.size()` is unpacked."""
     assigned = _assignment(event.place)
+    if event.layer is not None and made_inside(event, 0):
+        return f"the input of `{layer_code(event.layer)}`"
     if assigned is None:
         return named(event, 0)
     value = assigned.value
@@ -107,14 +115,19 @@ def _subject(event: Refused) -> str:
 
 def _is_of_one_tensor(event: Refused) -> bool:
     name = event.function.rpartition(".")[2]
+    if isinstance(event.error, NoSuchDimension):
+        return True
     is_operation = event.function.startswith(("torch.Tensor.", "einops.")) or event.layer is None
-    return is_operation and len(event.operands) == 1 and name not in _NOT_OURS
+    return (is_operation or name == "Unflatten") and len(event.operands) == 1 and name not in _NOT_OURS
 
 
 def _reason(event: Refused, error: ShapeError, run: Run) -> str | None:
     """What about the tensor does not allow the operation."""
     if isinstance(error, WrongNumberOfElements):
         return _elements(event, error, run)
+    if isinstance(error, WrongParts):
+        parts = " + ".join(map(run.text, error.parts))
+        return f"and its size {run.text(error.whole)} in dimension {error.dim} is not {parts}"
     if isinstance(error, TooManyIndices):
         if not error.rank:
             return "and has no dimension to index"
@@ -154,6 +167,8 @@ def _elements(event: Refused, error: WrongNumberOfElements, run: Run) -> str:
     whole = product(target).value
     if whole is not None and len(target) > 1:
         asked = f"{asked} = {whole}"
+    if event.function.rpartition(".")[2].lower() == "unflatten":
+        return f"and a size of {run.text(error.have)} is not {asked}"
     if len(target) == len(error.target):
         return f"with {run.text(error.have)} elements, not {asked}"
     return f"and its {run.text(error.have)} elements are no multiple of {asked}"

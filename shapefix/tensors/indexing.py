@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import EllipsisType
 
 from shapefix.tensors.bounds import assuming, at_least, same
-from shapefix.tensors.errors import IndexOutOfRange, ShapeError, SizeMismatch, TooManyIndices
+from shapefix.tensors.errors import IndexOutOfRange, ShapeError, SizeMismatch, TooManyIndices, WrongParts
 from shapefix.tensors.iteration import Strides, aligned, allocated, broadcast_sizes
 from shapefix.tensors.layout import Layout, contiguous, dimension, sizes_of
 from shapefix.tensors.polynomials import ONE, ZERO, Size
@@ -248,9 +248,12 @@ def split(layout: Layout, size: int | Size | Sequence[int | Size], dim: int = 0)
     if any(at_least(piece, 0) is False for piece in given):
         raise ShapeError("split_with_sizes expects split_sizes have only non-negative entries")
     if same(sum(given, ZERO), whole) is False:
-        raise ShapeError(
+        raise WrongParts(
             f"split_with_sizes expects split_sizes to sum exactly to {whole} (the size of dimension "
-            f"{dim}), but got split_sizes=[{', '.join(map(str, given))}]"
+            f"{dim}), but got split_sizes=[{', '.join(map(str, given))}]",
+            whole,
+            dim,
+            given,
         )
     return tuple(_resized(layout, dim, piece) for piece in given)
 

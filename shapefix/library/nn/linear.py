@@ -12,7 +12,7 @@ from shapefix.tensors import results
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import SizeMismatch, WrongRank
 from shapefix.tensors.iteration import broadcast_sizes
-from shapefix.tensors.layout import contiguous
+from shapefix.tensors.layout import Layout, contiguous
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.products import check_size
 
@@ -138,6 +138,13 @@ def pairwise_distance(call: Call, given: Given) -> Value:
     return result(call, one, layout, "reduced", is_contiguous=True)
 
 
+def _same_last_size(one: Layout, two: Layout) -> None:
+    have, want = two.sizes[-1], one.sizes[-1]
+    if same(have, want) is False:
+        message = f"X1 and X2 must have the same number of columns: got {want} and {have}"
+        raise SizeMismatch(message, have, want, two.rank - 1, operand=1, other=0, other_dim=one.rank - 1)
+
+
 @functional(
     "cdist", takes="x1, x2, p=2.0, compute_mode='use_mm_for_euclid_dist_if_necessary'", namespaces=("torch",)
 )
@@ -146,6 +153,7 @@ def distances(call: Call, given: Given) -> Value:
     layout = None
     if one is not None and two is not None and one.layout is not None and two.layout is not None:
         if min(one.layout.rank, two.layout.rank) >= 2:
+            _same_last_size(one.layout, two.layout)
             batch = broadcast_sizes(one.layout.sizes[:-2], two.layout.sizes[:-2])
             layout = contiguous((*batch, one.layout.sizes[-2], two.layout.sizes[-2]))
     return result(call, one, layout, "multiplied", is_contiguous=True)

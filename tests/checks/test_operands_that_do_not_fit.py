@@ -1,0 +1,69 @@
+"""What torch refuses is told, with the reason: hidden states, layers that reshape, parts, distances."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from shapefix.checks.rules import RULES
+from shapefix.engine.analysis import Analyst
+from shapefix.sources.project import Project
+from shapefix.sources.text import SourceText
+
+HEAD = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+x = torch.randn(4, 16)
+steps = torch.randn(4, 5, 16)
+"""
+MISFITS = {
+    "nn.LSTMCell(16, 8)(x, (torch.zeros(4, 9), torch.zeros(4, 8)))": "a hidden state whose last size is 8",
+    "nn.GRUCell(16, 8)(x, torch.zeros(3, 8))": "the batch of `x` is 4",
+    "nn.GRU(16, 8, 2, batch_first=True)(steps, torch.zeros(1, 4, 8))": "needs 2 in front",
+    "nn.GRU(16, 8, batch_first=True)(steps, torch.zeros(1, 5, 8))": "the batch of `steps` is 4",
+    "nn.RNN(16, 8, batch_first=True)(steps, torch.zeros(4, 8))": "a hidden state of 3 dimensions",
+    "nn.Unflatten(-1, (3, 5))(x)": "a size of 16 is not 3 * 5 = 15",
+    "nn.Sequential(nn.ReLU(), nn.Unflatten(1, (2, 4)))(x)": "the input of `nn.Unflatten(1, (2, 4))` is",
+    "x.split([5, 6], dim=1)": "its size 16 in dimension 1 is not 5 + 6",
+    "torch.cat([x, x], dim=2)": "`x` is f32[4, 16], and has no dimension 2",
+    "torch.cdist(x, torch.randn(5, 11))": "their last sizes, 16 and 11, differ",
+    "F.cosine_similarity(x.unsqueeze(1), torch.randn(5, 11), dim=-1)": "size 16 in dimension 2 meets 11",
+    "F.pairwise_distance(x, torch.randn(3, 16))": "cannot be broadcast",
+}
+FITS = [
+    "nn.LSTMCell(16, 8)(x, (torch.zeros(4, 8), torch.zeros(4, 8)))",
+    "nn.GRUCell(16, 8)(x)",
+    "nn.GRU(16, 8, 2, batch_first=True)(steps, torch.zeros(2, 4, 8))",
+    "nn.GRU(16, 8, bidirectional=True)(steps, torch.zeros(2, 5, 8))",
+    "nn.LSTM(16, 8, proj_size=3)(steps, (torch.zeros(1, 5, 3), torch.zeros(1, 5, 8)))",
+    "nn.RNN(16, 8)(x, torch.zeros(1, 8))",
+    "nn.Unflatten(-1, (2, -1))(x)",
+    "x.split([5, 11], dim=1)",
+    "torch.cat([x, x], dim=-1)",
+    "torch.cdist(x, torch.randn(5, 16))",
+    "F.cosine_similarity(x.unsqueeze(1), torch.randn(5, 16), dim=-1)",
+]
+
+
+def messages(code: str, folder: Path) -> list[str]:
+    path = str(folder / "script.py")
+    analysis = Analyst(Project(str(folder)), frozenset(RULES)).analyse(path, SourceText(path, HEAD + code))
+    return [found.message for found in analysis.diagnostics if found.code in ("SF507", "SF510")]
+
+
+@pytest.mark.parametrize("code", MISFITS)
+def test_what_torch_refuses_is_told(code: str, tmp_path: Path) -> None:
+    with pytest.raises((RuntimeError, IndexError)):
+        exec(HEAD + code, {"torch": torch})
+    (message,) = messages(f"y = {code}", tmp_path)
+    assert MISFITS[code] in message
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("code", FITS)
+def test_what_torch_takes_is_no_finding(code: str, tmp_path: Path) -> None:
+    exec(HEAD + code, {})
+    assert not messages(f"y = {code}", tmp_path)
