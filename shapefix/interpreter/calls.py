@@ -160,6 +160,9 @@ def call_library(
 ) -> Value:
     """What a library function of this qualified name returns; a receiver makes it a method."""
     function = ev.library.function(name)
+    if name in ev.replaced:
+        forget(ev, arguments.everything)
+        return Unknown()
     if function is None:
         forget(ev, arguments.everything)
         if ev.library.is_class(name):

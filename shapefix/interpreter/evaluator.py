@@ -195,6 +195,8 @@ class Evaluator:
         """Which function that nobody called is being run, counted from 1; 0 for the script itself."""
         self.roots = 0
         """How many functions that nobody called have been run so far."""
+        self.replaced: set[str] = set()
+        """The qualified names of library functions and classes for which the code put something of its own."""
         self.cycles: list[dict[Any, Any]] = []
         """The contents of what refers to itself: classes, objects, scopes that functions close over."""
         self.called: tuple[cst.Call, str, Value] | None = None

@@ -24,6 +24,7 @@ from shapefix.interpreter.values import (
     InstanceValue,
     LibraryObject,
     ModuleValue,
+    Reference,
     Slice,
     Unknown,
     Value,
@@ -130,6 +131,8 @@ def _set_attribute(ev: Evaluator, owner: Value, name: str, value: Value, node: c
     elif isinstance(owner, ModuleValue):
         # `from module import name` may have brought what was there before, or may bring this.
         ev.journal.write(scope_of(ev, owner.module).names, name, Unknown(name))
+    elif isinstance(owner, Reference):
+        ev.replaced.add(f"{owner.name}.{name}")
     elif isinstance(owner, Unknown):
         ev.journal.write(owner.attributes, name, value)
 

@@ -39,7 +39,7 @@ def call_module(call: Call) -> Value:
     note_call(call, receiver)
     if isinstance(receiver, InstanceValue):
         return call_method(call.ev, receiver, "forward", call.arguments, call.place.node)
-    if isinstance(receiver, LibraryObject):
+    if isinstance(receiver, LibraryObject) and "forward" not in receiver.fields:
         forward = lookup_method(receiver.kind, "forward")
         if forward is not None:
             return forward(call)
@@ -87,6 +87,14 @@ def _convert(call: Call, receiver: Value, dtype: str | None) -> None:
 @method(MODULE, "compile", "zero_grad", "__init__")
 def nothing(call: Call) -> Value:
     return NONE
+
+
+@method(MODULE, "register_forward_hook", "register_forward_pre_hook")
+def hooked(call: Call) -> Value:
+    """A hook may change what comes in and goes out: what the module does is not known from here on."""
+    if isinstance(call.receiver, (InstanceValue, LibraryObject)):
+        call.ev.journal.write(call.receiver.fields, "forward", Unknown("forward"))
+    return Unknown("handle")
 
 
 @method(MODULE, "to")
@@ -165,8 +173,6 @@ def named(call: Call) -> Value:
     "load_state_dict",
     "get_submodule",
     "get_parameter",
-    "register_forward_hook",
-    "register_forward_pre_hook",
     "register_full_backward_hook",
     "extra_repr",
 )
