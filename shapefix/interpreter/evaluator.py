@@ -196,7 +196,7 @@ class Evaluator:
         self.roots = 0
         """How many functions that nobody called have been run so far."""
         self.replaced: set[str] = set()
-        """The qualified names of library functions and classes for which the code put something of its own."""
+        """Qualified names of library functions and classes that the code put something of its own for."""
         self.cycles: list[dict[Any, Any]] = []
         """The contents of what refers to itself: classes, objects, scopes that functions close over."""
         self.called: tuple[cst.Call, str, Value] | None = None
