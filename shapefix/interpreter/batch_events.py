@@ -155,6 +155,20 @@ class ModelCalled(Event):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class TokensWithoutRow(Event):
+    """A model is given ids of a tokenizer to which a token was added, and its embedding was never resized.
+
+    token is the first one added, at `added`; pads tells whether it is the pad token, and nothing else was.
+    """
+
+    model: LibraryObject
+    tokenizer: LibraryObject
+    token: str
+    added: Place
+    pads: bool
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class TokensCompared(Event):
     """A cross entropy over all targets but those that are -100: nobody weighs them, or leaves out others."""
 

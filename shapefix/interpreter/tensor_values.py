@@ -70,6 +70,18 @@ class Row:
     short: int | None = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Extremes:
+    """The smallest and the largest element of a tensor of whole numbers.
+
+    drawn tells that they are drawn at random: these are the bounds, which any of them may reach.
+    """
+
+    least: Size
+    most: Size
+    drawn: bool = False
+
+
 class Storage:
     """The memory that a tensor and all its views share, and what was written into it.
 
@@ -89,7 +101,8 @@ class TensorValue(Value):
     certain is False where the code only treats the value as an array: numpy has slices, too.
     contiguous is True where the rank is unknown, and the tensor contiguous all the same.
     views are the calls of `.view` and its like that this tensor has come through since its storage was made.
-    row is what the last dimension was made to hold, before anything was written to the storage.
+    row is what the last dimension was made to hold, before anything was written to the storage; extremes are
+    the smallest and largest element, before that, too, None where they are not known.
     """
 
     __slots__ = (
@@ -98,6 +111,7 @@ class TensorValue(Value):
         "contiguous",
         "device",
         "dtype",
+        "extremes",
         "layout",
         "origin",
         "row",
@@ -127,6 +141,7 @@ class TensorValue(Value):
         self.certain = certain
         self.row = row
         self.contiguous = contiguous
+        self.extremes: Extremes | None = None
         self._sizes: dict[int, Size] | None = None
 
     def size(self, dim: int, name: str = "") -> Size:

@@ -11,6 +11,7 @@ from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.modules import Place, children
 from shapefix.interpreter.values import Constant, FunctionValue, InstanceValue, LibraryObject, Value
 from shapefix.library import forward_signatures
+from shapefix.library.added_tokens import note_rows_missing
 from shapefix.library.architectures import CLASS
 from shapefix.library.token_losses import token_loss
 
@@ -26,6 +27,7 @@ def note_call(call: Call, model: Value | None) -> None:
     Who catches the TypeError that a wrong argument raises expects it.
     """
     ev, given = call.ev, call.arguments
+    note_rows_missing(call, model, call.value(0, "input_ids"))
     if model is None or not isinstance(call.place.node, cst.Call) or ev.expects("TypeError"):
         return
     if not (given.keywords or given.unpacked):

@@ -10,6 +10,7 @@ from shapefix.interpreter.containers import elements
 from shapefix.interpreter.events import Operand, Refused
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Unknown, Value
+from shapefix.library.extremes import kept
 from shapefix.tensors.errors import ShapeError, SizeMismatch
 from shapefix.tensors.iteration import mismatch_beyond_one
 from shapefix.tensors.layout import Layout
@@ -111,6 +112,8 @@ def by_position(call: Call) -> dict[str, Value]:
 
 def trace(call: Call, made: Made, source: Value | None, maker: Value | None = None) -> Made:
     """Note in a result which tensor, and which layer, it comes from; gives the result back."""
+    if isinstance(made, TensorValue) and isinstance(source, TensorValue) and made is not source:
+        kept(call.name.rpartition(".")[2], source, made)
     for part in elements(made) or (made,):
         if (
             isinstance(part, TensorValue)

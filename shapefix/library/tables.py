@@ -39,6 +39,7 @@ from shapefix.library import (
     views,
     writes,
 )
+from shapefix.library.added_tokens import RESIZED
 from shapefix.library.datasets import columns, filtering, loading, mapping, reading, splits
 from shapefix.library.nn import (
     activation,
@@ -59,6 +60,7 @@ from shapefix.library.registry import BASES, FUNCTIONS, Handler, derives, lookup
 from shapefix.library.tokenizers import CHANGEABLE, TOKENIZER, unknown_tokenizer
 from shapefix.library.torchvision import datasets as torchvision_datasets
 from shapefix.library.torchvision import images, models, transforms
+from shapefix.library.transformers_models import BASE as PRETRAINED
 
 MODULES = (
     builtin_containers,
@@ -200,7 +202,9 @@ class Tables:
         return NUMBER if name == "builtins.float" else None
 
     def changeable(self, kind: str) -> tuple[str, ...]:
-        return CHANGEABLE if kind == TOKENIZER else ()
+        if kind == TOKENIZER:
+            return CHANGEABLE
+        return (RESIZED,) if derives(kind, PRETRAINED) else ()
 
     def is_transparent(self, decorator: str) -> bool:
         return decorator in _TRANSPARENT

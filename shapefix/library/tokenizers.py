@@ -22,6 +22,7 @@ from shapefix.interpreter.values import (
     Unknown,
     Value,
 )
+from shapefix.library.added_tokens import note_added
 from shapefix.library.checkpoints import Family, of_checkpoint, of_class
 from shapefix.library.pad_tokens import PAD, PAD_ID
 from shapefix.library.registry import declare, function, method
@@ -45,6 +46,7 @@ _OTHER_CALLS = frozenset(
 )
 _NO_MASK = frozenset({"FNet", "TransfoXL"})
 _SPECIAL = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
+_SPECIAL_TOKENS = tuple(f"{name}_token" for name in _SPECIAL)
 
 
 def kind_of(name: str) -> str | None:
@@ -77,6 +79,9 @@ def from_pretrained(call: Call) -> Value:
     tokenizer = _tokenizer(call, family, pad, name)
     if public is not None:
         tokenizer.fields.setdefault("model_max_length", Integer(Size.symbol("model_max_length")))
+    # A special token that is not among the tokens yet is added to them.
+    given = call.arguments.keywords
+    note_added(call, tokenizer, {key: given[key] for key in _SPECIAL_TOKENS if key in given})
     return tokenizer
 
 
@@ -152,6 +157,11 @@ def add_special_tokens(call: Call) -> Value:
 @method(TOKENIZER, "add_tokens")
 def add_tokens(call: Call) -> Value:
     """How many were added; there are more tokens than before."""
+    given = call.value(0, "new_tokens") or call.value(0, "special_tokens_dict")
+    tokens: Mapping[object, Value] = {} if given is None else {"": given}
+    if isinstance(given, DictValue):
+        tokens = given.fields
+    note_added(call, call.receiver, tokens)
     call.ev.journal.write(fields_of(call), "number of tokens", Integer(Size.symbol("V")))
     return NUMBER
 

@@ -17,6 +17,7 @@ from shapefix.interpreter.values import (
     Unknown,
     Value,
 )
+from shapefix.library.added_tokens import note_rows_missing
 from shapefix.library.collators import DEFAULT, WITH_PADDING, collate_by, is_callable
 from shapefix.library.data import sample
 from shapefix.library.datasets.objects import as_dataset
@@ -163,6 +164,9 @@ def _collate(
     if isinstance(collator, Constant):
         collator = None
     batch, tokenizer = collate_by(call, used, features), _tokenizer(settings)
+    if isinstance(batch, DictValue):
+        padded = isinstance(used, LibraryObject)
+        note_rows_missing(call, settings["model"], batch.fields.get("input_ids"), padded)
     loss, single = token_loss(_model(call, settings)), _is_single(settings)
     event = Collated(call.place, call.ev.calls, kind, row, collator, tokenizer, batch, loss, single)
     call.ev.emit(event)

@@ -20,6 +20,7 @@ from shapefix.interpreter.refinement import refine_rank
 from shapefix.interpreter.tensor_values import TensorValue, as_tensor
 from shapefix.interpreter.values import (
     NONE,
+    TRUE,
     ClassValue,
     Constant,
     Integer,
@@ -28,6 +29,7 @@ from shapefix.interpreter.values import (
     Value,
     as_size,
 )
+from shapefix.library.added_tokens import CHECKPOINT, RESIZED
 from shapefix.library.architectures import CLASS, configuration_of
 from shapefix.library.nn.layers import fields_of
 from shapefix.library.nn.module import MODULE
@@ -118,6 +120,8 @@ def _made(call: Call, config: Value) -> LibraryObject:
     for constructor in (".from_pretrained", "._from_config", ".from_config"):
         name = name.removesuffix(constructor)
     fields = {"config": config, CLASS: Constant(name)}
+    if call.name.endswith(".from_pretrained"):
+        fields[CHECKPOINT] = call.value(0, "pretrained_model_name_or_path") or Unknown(CHECKPOINT)
     return LibraryObject(kind_of(name) or BASE, {}, call.place, fields)
 
 
@@ -165,9 +169,16 @@ def nothing(call: Call) -> Value:
     return NONE
 
 
+@method(BASE, "set_input_embeddings")
+def replace_embedding(call: Call) -> Value:
+    call.ev.journal.write(fields_of(call.receiver), RESIZED, TRUE)
+    return NONE
+
+
 @method(BASE, "resize_token_embeddings")
 def resize(call: Call) -> Value:
-    """From here on there are as many logits."""
+    """From here on there are as many logits, and rows."""
+    call.ev.journal.write(fields_of(call.receiver), RESIZED, TRUE)
     config = fields_of(call.receiver).get("config")
     count = call.value(0, "new_num_tokens")
     if isinstance(config, LibraryObject) and count is not None:

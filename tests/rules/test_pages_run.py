@@ -100,6 +100,7 @@ REFUSED = {
         _RAGGED_TENSORS,
         "must match the size of tensor b",
     ),
+    "SF505": ("index out of range in self",),
     "SF510": (
         "must match the size of tensor b",
         "doesn't match the broadcast shape",

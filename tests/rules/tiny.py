@@ -110,7 +110,7 @@ def configuration(name: str, **settings: Any) -> Any:
             n_layer=1,
             n_embd=8,
             n_head=2,
-            vocab_size=400,
+            vocab_size=_trained("gpt2").get_vocab_size(),
             n_positions=512,
             bos_token_id=0,
             eos_token_id=0,
@@ -129,7 +129,7 @@ def configuration(name: str, **settings: Any) -> Any:
             **settings,
         )
     return transformers.BertConfig(
-        vocab_size=400,
+        vocab_size=_trained("bert").get_vocab_size(),
         hidden_size=8,
         num_hidden_layers=1,
         num_attention_heads=2,

@@ -6,10 +6,13 @@ from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import LibraryObject, Unknown, Value, integer
 from shapefix.library.nn.layers import functional, layer, result, weights
+from shapefix.library.refusals import refuse
 from shapefix.library.registry import function
 from shapefix.library.rows import note_list
 from shapefix.library.signatures import Given
 from shapefix.tensors import results
+from shapefix.tensors.bounds import at_least
+from shapefix.tensors.errors import IndexOutOfRange
 from shapefix.tensors.layout import Layout, contiguous
 from shapefix.tensors.polynomials import Size
 
@@ -24,13 +27,36 @@ _BAG = (
 @layer("Embedding", takes=_EMBEDDING)
 def embedding(call: Call, given: Given) -> Value:
     note_list(call, given.value("input"))
+    _check_ids(call, given, given.size("num_embeddings"), "num_embeddings" in given.values)
     return _embedded(call, given.tensor("input"), given.size("embedding_dim"))
 
 
 @functional("embedding", takes=f"input, weight, padding_idx=None, {_SETTINGS}, sparse=False")
 def embedding_function(call: Call, given: Given) -> Value:
     note_list(call, given.value("input"))
+    weight = given.tensor("weight")
+    known = weight is not None and weight.layout is not None and weight.layout.rank == 2
+    _check_ids(call, given, weight.layout.sizes[0] if known and weight and weight.layout else None, known)
     return _embedded(call, given.tensor("input"), _width(given))
+
+
+def _check_ids(call: Call, given: Given, rows: Size | None, known: bool) -> None:
+    """Tell the checks where the code states ids for which an embedding provably has no row."""
+    ids = given.tensor("input")
+    if ids is None or ids.extremes is None or ids.storage.overwritten or rows is None or not known:
+        return
+    least, most = ids.extremes.least, ids.extremes.most
+    if at_least(most - rows, 0):
+        outside = most
+    elif at_least(least, 0) is False:
+        outside = least
+    else:
+        return
+    error = IndexOutOfRange(f"index {outside} is out of range for an embedding of {rows}", outside, rows, 0)
+    layer = call.receiver
+    operands = {"input": ids}
+    name = f"{layer.kind}" if isinstance(layer, LibraryObject) else call.name
+    refuse(call, error, operands, function=name, layer=layer, settings=given.values)
 
 
 def _width(given: Given) -> Size | None:

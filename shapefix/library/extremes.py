@@ -1,0 +1,75 @@
+"""What the smallest and largest elements of a tensor are, where the code states them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import ListValue, TupleValue, elements
+from shapefix.interpreter.tensor_values import Extremes, TensorValue
+from shapefix.interpreter.values import Constant, Integer, Value, as_size
+from shapefix.tensors.polynomials import ZERO, Size
+
+KEPT = frozenset(
+    "unsqueeze squeeze expand expand_as broadcast_to view view_as reshape reshape_as flatten unflatten "
+    "to long int cuda cpu clone contiguous detach transpose permute t repeat tile type_as".split()
+)
+"""Operations after which a tensor has the elements that it had, each of them once at least."""
+_MOST = 512
+"""Lists of more numbers than this are not read."""
+
+
+def counted(made: TensorValue, first: Size, behind: Size) -> TensorValue:
+    """The tensor of all numbers from first up to the one before behind."""
+    made.extremes = Extremes(first, behind - 1)
+    return made
+
+
+def drawn(call: Call, made: TensorValue) -> TensorValue:
+    """A tensor of random numbers, `torch.randint(low, high, size)`: any of them may be drawn."""
+    given = [value for value in call.arguments.positional if not isinstance(value, (TupleValue, ListValue))]
+    low = call.arguments.keywords.get("low") or (given[0] if len(given) > 1 else None)
+    high = call.arguments.keywords.get("high") or (given[-1] if given else None)
+    least = ZERO if low is None else _stated(low)
+    behind = _stated(high)
+    if least is not None and behind is not None:
+        made.extremes = Extremes(least, behind - 1, drawn=True)
+    return made
+
+
+def _stated(value: Value | None) -> Size | None:
+    return as_size(value) if isinstance(value, (Constant, Integer)) else None
+
+
+def full_of(made: TensorValue, value: Value | None) -> TensorValue:
+    """The tensor of one number."""
+    number = _stated(value)
+    if number is not None:
+        made.extremes = Extremes(number, number)
+    return made
+
+
+def listed(made: TensorValue, data: Value | None) -> TensorValue:
+    """The tensor of the numbers in a list, or in lists of lists."""
+    numbers = list(_numbers(data))
+    if numbers and None not in numbers:
+        known = [number for number in numbers if number is not None]
+        made.extremes = Extremes(Size.of(min(known)), Size.of(max(known)))
+    return made
+
+
+def _numbers(data: Value | None, depth: int = 0) -> Iterator[int | None]:
+    """The whole numbers in nested lists; a None for anything else."""
+    items = elements(data)
+    if items is None or depth > 4 or len(items) > _MOST:
+        is_number = isinstance(data, Constant) and type(data.value) is int
+        yield data.value if isinstance(data, Constant) and is_number else None
+        return
+    for item in items:
+        yield from _numbers(item, depth + 1)
+
+
+def kept(name: str, source: TensorValue, made: TensorValue) -> None:
+    """Note in the result of an operation of this name that it has the elements of its source."""
+    if source.extremes is not None and name in KEPT and not source.storage.overwritten:
+        made.extremes = source.extremes
