@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import keyword
 
-from shapefix.interpreter.calls import Call
+from shapefix.interpreter.calls import Arguments, Call, call_value
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.modules import Place
+from shapefix.interpreter.names import resolved
+from shapefix.interpreter.records import fields_of_record
 from shapefix.interpreter.values import (
     NONE,
+    ClassValue,
     Constant,
     InstanceValue,
     Integer,
@@ -26,11 +29,14 @@ from shapefix.tensors.polynomials import Size
 from shapefix.tensors.symbols import Option
 
 PARSER, GROUP, NAMESPACE = "argparse.ArgumentParser", "argparse._ArgumentGroup", "argparse.Namespace"
+DATACLASSES = "transformers.HfArgumentParser"
+_HUGGING_FACE = ("transformers", "transformers.hf_argparser", "trl")
 _OPTIONS = "_options"
 """The field of a parser and of its groups that holds the values of the options by name."""
 
 declare(PARSER, "builtins.object")
 declare(GROUP, PARSER)
+declare(DATACLASSES, "builtins.object")
 
 
 def option(name: str, default: Value, flag: str, place: Place) -> Value:
@@ -170,3 +176,44 @@ def get_default(call: Call) -> Value:
 def nothing(call: Call) -> Value:
     """What the parsers of other commands take is not followed."""
     return Unknown() if call.name.endswith("add_subparsers") else NONE
+
+
+@function(*(f"{module}.HfArgumentParser" for module in _HUGGING_FACE))
+def make_for_dataclasses(call: Call) -> Value:
+    types = call.value(0, "dataclass_types") or Unknown()
+    return LibraryObject(DATACLASSES, {}, call.place, {"dataclass_types": types})
+
+
+@method(DATACLASSES, "parse_args_into_dataclasses")
+def parse_into_dataclasses(call: Call) -> Value:
+    """An object of each dataclass, whose fields are options."""
+    if call.arguments.keywords.keys() - {"return_remaining_strings", "look_for_args_file"}:
+        return _objects(call, by_option=False)
+    made = _objects(call, by_option=True)
+    if isinstance(made, TupleValue) and "return_remaining_strings" in call.arguments.keywords:
+        return TupleValue((*made.items, ListValue(None)))
+    return made
+
+
+@method(DATACLASSES, "parse_json_file", "parse_yaml_file", "parse_dict")
+def read_dataclasses(call: Call) -> Value:
+    """An object of each dataclass, filled from something else."""
+    return _objects(call, by_option=False)
+
+
+def _objects(call: Call, *, by_option: bool) -> Value:
+    types = fields_of(call.receiver).get("dataclass_types") or Unknown()
+    classes = elements(types) if isinstance(types, (TupleValue, ListValue)) else (types,)
+    if classes is None:
+        return ListValue(None)
+    return TupleValue(tuple(_object(call, resolved(call.ev, cls), by_option) for cls in classes))
+
+
+def _object(call: Call, cls: Value, by_option: bool) -> Value:
+    fields = fields_of_record(cls) if isinstance(cls, ClassValue) and by_option else None
+    chosen: dict[str, Value] = {}
+    for field in fields or ():
+        if field.given:
+            default = Unknown() if field.default is None else resolved(call.ev, field.default)
+            chosen[field.name] = option(field.name, default, f"--{field.name}", call.place)
+    return call_value(call.ev, cls, Arguments([], chosen, open=fields is None), call.place.node)

@@ -293,3 +293,32 @@ def test_the_flag_of_an_option_is_what_argparse_calls_it() -> None:
     lines.append("args = parser.parse_args()")
     source = "\n".join(lines + [f"reveal(args.{action.dest})" for action in actions])
     assert by_default(source) == [5] * len(actions)
+
+
+def test_the_fields_that_hugging_face_parses_are_options() -> None:
+    source = """
+from dataclasses import dataclass, field
+from transformers import HfArgumentParser, TrainingArguments
+
+@dataclass
+class Model:
+    hidden: int = 64
+    layers: int = field(default=3, metadata={"help": "how many"})
+    inner: int = field(init=False)
+    def __post_init__(self):
+        self.inner = 2 * self.hidden
+
+model, training = HfArgumentParser((Model, TrainingArguments)).parse_args_into_dataclasses()
+(alone,) = HfArgumentParser(Model).parse_args_into_dataclasses()
+(read,) = HfArgumentParser(Model).parse_json_file("model.json")
+reveal(model.hidden)
+reveal(alone.layers)
+reveal(read.hidden)
+"""
+    assert by_default(source) == [64, 3, None]
+    assert [
+        event.error for event in refusals(source + "nn.Linear(128, 4)(torch.randn(2, model.inner))")
+    ] == []
+    (event,) = refusals(source + "nn.Linear(100, 4)(torch.randn(2, model.inner))")
+    assert isinstance(event.error, SizeMismatch)
+    assert [option.flag for option in needed_defaults(event.error.have, event.error.want)] == ["--hidden"]
