@@ -37,6 +37,7 @@ _KINDS = re.compile(
     r"torch\.(nn\.functional\.|nn\.)?"
     r"(Conv|ConvTranspose|MaxPool|AvgPool|LPPool|AdaptiveAvgPool|AdaptiveMaxPool|MaxUnpool|conv|conv_transpose"
     r"|max_pool|avg_pool|lp_pool|adaptive_avg_pool|adaptive_max_pool)([123])d"
+    r"|torch\.(nn\.functional\.|nn\.)?(PixelShuffle|PixelUnshuffle|pixel_shuffle|pixel_unshuffle)"
 )
 _TO_CHANNELS_FIRST = {
     (1, 3): "transpose(1, 2)",
@@ -71,13 +72,13 @@ def channels(event: Refused, run: Run, this: Rule) -> Iterator[Diagnostic]:
         event.place.span,
         told,
         evidence=[*evidence, Evidence(event.place.span, _last_step(event, run))],
-        fixes=_fixes(event, int(found[3]), run),
+        fixes=_fixes(event, int(found[3]), run) if found[3] else (),
     )
 
 
 def _told(event: Refused, run: Run) -> str | None:
     error, layer = event.error, called(event)
-    if isinstance(error, NotDivisible):
+    if isinstance(error, NotDivisible) and not event.operands:
         given, groups = f"{error.what}={run.text(error.have)}", f"groups={run.text(error.by)}"
         return f"`{layer}` cannot be made: {given} is no multiple of {groups}"
     if not event.operands or (isinstance(error, (SizeMismatch, WrongRank)) and error.operand):
@@ -89,15 +90,17 @@ def _told(event: Refused, run: Run) -> str | None:
     if isinstance(error, WrongRank):
         ranks = " or ".join(f"{rank}-D" for rank in error.want)
         return f"`{layer}` takes {ranks} tensors, but {subject} is {operand}: {error.have}-D"
+    if isinstance(error, NotDivisible) and "huffle" in event.function:
+        have, by = run.text(error.have), run.text(error.by)
+        return f"`{layer}` needs a multiple of {by} for {error.what}, but {subject} is {operand}: {have}"
     if isinstance(error, WindowTooLarge):
-        have, window = run.text(error.have), run.text(error.window)
-        return f"the window of `{layer}` spans {window}, but {subject} is {operand}: with its padding {have}"
+        return f"the window of `{layer}` spans {run.text(error.window)}, but {subject} is {operand}"
     return None
 
 
 def _last_step(event: Refused, run: Run) -> str:
     error = event.error
-    if isinstance(error, NotDivisible):
+    if isinstance(error, NotDivisible) and not event.operands:
         return f"each of {run.text(error.by)} groups would get a fraction of {run.text(error.have)} channels"
     if isinstance(error, SizeMismatch):
         have, want = run.text(error.have), run.text(error.want)
@@ -116,7 +119,7 @@ def _fixes(event: Refused, rank: int, run: Run) -> Iterator[Fix]:
         ways = "hand over a larger image, or make the window smaller, or its padding larger"
         yield Fix(Applicability.DISPLAY, ways, ())
     elif isinstance(error, SizeMismatch):
-        moved = moved_channels(event, layout, rank, error.want)
+        moved = moved_channels(layout, rank, error.want)
         if moved is not None and node is not None:
             what = f"put the {run.text(error.want)} channels, which stand last, where they are looked for"
             yield Fix(Applicability.UNSAFE, what, (rewrites.method_called(event.place.module, node, moved),))
@@ -130,20 +133,47 @@ def _fixes(event: Refused, rank: int, run: Run) -> Iterator[Fix]:
                 what += f", or make `{called(event)}` with in_channels={run.text(error.have)}"
             yield Fix(Applicability.UNSAFE if sure else Applicability.DISPLAY, what, (edit,))
             return
-        yield from number_fixes(event, error)
+        told = _doubt(layout, error, rank, run)
+        if told:
+            yield Fix(Applicability.DISPLAY, told, ())
+        else:
+            yield from number_fixes(event, error)
     elif isinstance(error, WrongRank) and not error.operand:
         yield from _rank_fixes(event, error, layout, rank, node)
 
 
-def moved_channels(event: Refused, layout: Layout, rank: int, want: Size) -> str | None:
+def moved_channels(layout: Layout, rank: int, want: Size) -> str | None:
     """The method that puts the last dimension where the channels are looked for, if it has their number."""
     if same(layout.sizes[-1], want) is not True:
         return None
     return _TO_CHANNELS_FIRST.get((rank, layout.rank))
 
 
-def number_fixes(event: Refused, error: SizeMismatch) -> Iterator[Fix]:
-    """Make the layer with the number that it is handed, or the layer that gave it with another one."""
+def _doubt(layout: Layout, error: SizeMismatch, rank: int, run: Run) -> str:
+    """What to do where another number of channels would hide the mistake; empty where there is no doubt."""
+    if _is_few(error.have) or layout.sizes[-1].value is None:
+        return ""
+    last = run.text(layout.sizes[-1])
+    moved = _TO_CHANNELS_FIRST.get((rank, layout.rank))
+    if _is_few(layout.sizes[-1]) and moved is not None:
+        put = f"put the channels, which stand last, first: `.{moved}`"
+        return f"{put}, and make the layer with in_channels={last}"
+    if layout.rank == rank + 1 and rank > 1:
+        one = "give the images a dimension for their channels: `.unsqueeze(1)`, and the layer in_channels=1"
+        return f"{one}, or in_channels={run.text(error.have)} where this is one image"
+    return ""
+
+
+def _is_few(size: Size) -> bool:
+    """Whether an image may have as many channels as that: gray, RGB, with transparency."""
+    return size.value is not None and size.value <= 4
+
+
+def number_fixes(event: Refused, error: SizeMismatch, otherwise: str = "") -> Iterator[Fix]:
+    """Make the layer with the number that it is handed, or the layer that gave it with another one.
+
+    Only shown where a layer of the model gave it, and where something else may have been meant: otherwise.
+    """
     setting = taken_by(event)
     have, want = error.have.value, error.want.value
     if setting is None or have is None or want is None:
@@ -153,7 +183,11 @@ def number_fixes(event: Refused, error: SizeMismatch) -> Iterator[Fix]:
     giver = giver_of(event, error)
     if giver is not None:
         told += f", or `{layer_code(giver)}` with {GIVES[giver.kind].name}={want}"
-    is_sure = giver is None and edit is not None and edit.span.path == event.place.module.path
+    if otherwise:
+        told += f", or {otherwise}"
+    is_sure = (
+        not otherwise and giver is None and edit is not None and edit.span.path == event.place.module.path
+    )
     yield Fix(Applicability.UNSAFE if is_sure else Applicability.DISPLAY, told, edits)
 
 

@@ -107,7 +107,10 @@ def _fixes(event: Refused, run: Run) -> Iterator[Fix]:
         told = f"put the {want} features where they are looked for, and back: `.{there}`, `.{back}`"
         yield Fix(Applicability.UNSAFE, told, edits)
         return
-    yield from number_fixes(event, error)
+    # Of (B, T, C) BatchNorm1d takes T: whether T was meant, its number does not say.
+    is_sequence = event.function.endswith("Norm1d") and layout is not None and layout.rank == 3
+    otherwise = "put the features in dimension 1: `.transpose(1, 2)`" if is_sequence else ""
+    yield from number_fixes(event, error, otherwise)
 
 
 def _wrapped(event: Refused, error: SizeMismatch, layout: Layout) -> tuple[str, str, tuple[Edit, ...]] | None:

@@ -33,6 +33,7 @@ _CHANNELS = (
     "Kernel size can't be greater than actual input size",
     "Output size is too small",
     "in_channels must be divisible by groups",
+    "to be divisible by the square of upscale_factor",
 )
 _NORMS = (
     "running_mean should contain",
