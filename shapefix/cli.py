@@ -221,7 +221,7 @@ def rules(output_format: str) -> int:
     "inputs",
     multiple=True,
     metavar="INPUT",
-    help="What a parameter is given, as sizes are shown: `x: f32[8, 3, H, W]`; once for each parameter.",
+    help="What a parameter, of __init__ too, is given: `x: f32[8, 3, H, W]`, `n: 2`; once for each.",
 )
 @click.option(
     "--output-format", type=click.Choice(["text", "json"]), default="text", help="How to show them."

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class Shown:
     """A value in words; of a tensor also its sizes and strides, None where they are not known.
 
-    Sizes are numbers, or text such as `H // 2`.
+    Sizes are numbers, or text such as `H // 2`. is_number tells of a whole number, be it a symbol.
     """
 
     text: str
@@ -17,6 +17,7 @@ class Shown:
     sizes: tuple[int | str, ...] | None = None
     strides: tuple[int | str, ...] | None = None
     device: str | None = None
+    is_number: bool = False
 
 
 @dataclass(frozen=True)

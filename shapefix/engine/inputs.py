@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from shapefix.checks.describe import SHORT
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
@@ -22,13 +23,18 @@ class BadInput(ValueError):
     """An input that cannot be understood; the message tells why."""
 
 
-def read_inputs(texts: Sequence[str]) -> dict[str, Callable[[], Value]]:
-    """For each parameter that is named, what makes a value of it; a symbol is the same in all of them.
+@dataclass(frozen=True)
+class Inputs:
+    """For each parameter that is named, what makes a value of it; and the symbols that stand in them."""
 
-    Raises BadInput.
-    """
-    symbols: dict[str, Size] = {}
-    inputs: dict[str, Callable[[], Value]] = {}
+    values: dict[str, Callable[[], Value]] = field(default_factory=dict)
+    symbols: dict[str, Size] = field(default_factory=dict)
+
+
+def read_inputs(texts: Sequence[str]) -> Inputs:
+    """What the user says goes in; a symbol is the same in all of it. Raises BadInput."""
+    read = Inputs()
+    inputs, symbols = read.values, read.symbols
     for text in texts:
         name, parted, described = text.partition(":")
         name = name.strip()
@@ -39,7 +45,7 @@ def read_inputs(texts: Sequence[str]) -> dict[str, Callable[[], Value]]:
         node = _parsed(described.strip(), text)
         _value(node, symbols)
         inputs[name] = lambda node=node: _value(node, symbols)  # type: ignore[misc]
-    return inputs
+    return read
 
 
 def _parsed(described: str, text: str) -> ast.expr:

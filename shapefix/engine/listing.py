@@ -21,6 +21,7 @@ from shapefix.interpreter.values import (
     Constant,
     FunctionValue,
     InstanceValue,
+    Integer,
     LibraryObject,
     Number,
     Reference,
@@ -80,12 +81,17 @@ def _rows(
     while source and not source[-1].strip():
         source.pop()
     documented = _docstring_rows(module, function)
+    if len(documented) > 1:
+        at = documented[0] - first
+        source[at] = source[at].rstrip() + (
+            '..."""' if source[at].strip().lstrip("rRuU") == '"""' else " ..."
+        )
     for number, line in enumerate(_dedented(source), first):
         if number in documented[1:]:
             continue
         yield Row(
             number,
-            line + (" ..." if len(documented) > 1 and number == documented[0] else ""),
+            line,
             tuple(held.get(number, ())),
             tuple(dict.fromkeys(remarks.get(number, ()))),
             number not in unrun,
@@ -116,6 +122,8 @@ def _held(times: Iterable[Iterable[tuple[str, Value]]], run: Run) -> list[Held]:
     found: dict[str, dict[Shown, None]] = {}
     for names in times:
         for name, value in names:
+            if set(name) == {"_"}:
+                continue
             for part, shown in parts(name, value, run):
                 found.setdefault(part, {})[shown] = None
     return [Held(name, tuple(values)) for name, values in found.items()]
@@ -169,7 +177,8 @@ def shown(value: Value, run: Run) -> Shown:
     """A value in one line."""
     if isinstance(value, TensorValue):
         return _tensor(value, run)
-    return Shown(_words(value, run))
+    is_number = isinstance(value, Integer) or (isinstance(value, Constant) and type(value.value) is int)
+    return Shown(_words(value, run), is_number=is_number)
 
 
 def _tensor(tensor: TensorValue, run: Run) -> Shown:

@@ -16,7 +16,7 @@ from shapefix.checks.describe import SHORT
 from shapefix.checks.run import Run
 from shapefix.diagnostics import Failure
 from shapefix.engine.analysis import DEEPEST_RECURSION, ProjectFiles
-from shapefix.engine.inputs import read_inputs
+from shapefix.engine.inputs import Inputs, read_inputs
 from shapefix.engine.limits import refuse_unparsable
 from shapefix.engine.listing import listing
 from shapefix.engine.syntax import python_failure
@@ -29,8 +29,17 @@ from shapefix.interpreter.modules import Module, ModuleCache
 from shapefix.interpreter.names import module_name, scope_of
 from shapefix.interpreter.program import run_program
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import ClassValue, Constant, FunctionValue, InstanceValue, Unknown, Value
-from shapefix.interpreter.watching import Pass, Watcher, parameter_names
+from shapefix.interpreter.values import (
+    ClassValue,
+    Constant,
+    FunctionValue,
+    InstanceValue,
+    Integer,
+    Unknown,
+    Value,
+    integer,
+)
+from shapefix.interpreter.watching import Pass, Watcher, parameter_names, parameters_of
 from shapefix.library.tables import Tables
 from shapefix.listings import Listing
 from shapefix.sources.configuration import suggestion
@@ -131,15 +140,15 @@ class _Showing:
         files.add(self._module)
         return files
 
-    def show(self, name: str, inputs: Mapping[str, Callable[[], Value]]) -> list[Listing]:
+    def show(self, name: str, inputs: Inputs) -> list[Listing]:
         finder = Evaluator(self._library, self._files(), STEPS, self._versions)
         try:
             everything = _everything(finder, self._module)
             targets = [_named(finder, self._module, name)] if name else everything
             if not targets:
                 raise NotShown("there is no class with a forward in this file, and no function")
-            if inputs:
-                _check_inputs(targets, inputs)
+            if inputs.values:
+                _check_inputs(targets, inputs.values)
             return self._watch(targets, everything, inputs)
         finally:
             finder.close()
@@ -148,28 +157,39 @@ class _Showing:
         self,
         targets: Sequence[_Target],
         everything: Sequence[_Target],
-        inputs: Mapping[str, Callable[[], Value]],
+        inputs: Inputs,
     ) -> list[Listing]:
         """The listings of targets; everything in the file that may call them is run for that, too."""
-        given: dict[cst.CSTNode, Mapping[str, Callable[[], Value]]] = {}
-        if inputs:
-            given[targets[0].node] = inputs
+        first = targets[0]
+        handed = {name: make for name, make in inputs.values.items() if name in parameter_names(first.node)}
+        made_with = {name: make for name, make in inputs.values.items() if name not in handed}
+        given: dict[cst.CSTNode, Mapping[str, Callable[[], Value]]] = {first.node: handed} if handed else {}
         asked = {target.node: target for target in (*targets, *everything)}
         ev = Watcher(self._library, self._files(), STEPS, self._versions, asked, given)
         try:
             run_program(ev, self._module, STEPS)
-            if not all(any(_is_real(seen) for seen in _passes_of(ev, target)) for target in targets):
+            if made_with or not all(
+                any(_is_real(seen) for seen in _passes_of(ev, target)) for target in targets
+            ):
                 for target in asked.values():
-                    self._ask(ev, target)
-            run = Run(ev.events, {**ev.symbol_names, **_letters(ev.passes)})
-            return [self._best(ev, target, run, bool(inputs)) for target in targets]
+                    known = {name: integer(size) for name, size in inputs.symbols.items()}
+                    if target is first:
+                        known.update((name, make()) for name, make in made_with.items())
+                    self._ask(ev, target, known)
+            names = {**ev.symbol_names, **_letters(ev.passes)}
+            for size in inputs.symbols.values():
+                # What the user calls it goes before what the code does.
+                names.pop(next(iter(size.symbols)), None)
+            run = Run(ev.events, names)
+            return [self._best(ev, target, run, bool(handed), bool(made_with)) for target in targets]
         finally:
             ev.close()
 
-    def _ask(self, ev: Watcher, target: _Target) -> None:
+    def _ask(self, ev: Watcher, target: _Target, known: Mapping[str, Value]) -> None:
         """Run a function that nobody calls with a tensor of known sizes, as `Class(...)(...)` would.
 
-        What has a default gets it; all other arguments, those of the constructor too, are unknown.
+        What has a default gets it; all other arguments are unknown, but for those of the constructor that are
+        known by their names.
         """
         ev.asking = True
         ev.allowance = ev.steps + STEPS
@@ -182,7 +202,7 @@ class _Showing:
             if isinstance(top, ClassValue):
                 function = member(top, target.function.name)
                 if isinstance(function, FunctionValue) and function.binding != "staticmethod":
-                    made = instantiate(ev, top, Arguments(), target.node)
+                    made = instantiate(ev, top, Arguments([], _constructed(top, known)), target.node)
                     receiver = made if isinstance(made, InstanceValue) else InstanceValue(top, open=True)
             if isinstance(function, FunctionValue):
                 positional: list[Value] = [] if receiver is None else [receiver]
@@ -192,10 +212,10 @@ class _Showing:
             ev.frames.pop()
             ev.asking = False
 
-    def _best(self, ev: Watcher, target: _Target, run: Run, has_inputs: bool) -> Listing:
+    def _best(self, ev: Watcher, target: _Target, run: Run, has_inputs: bool, only_asked: bool) -> Listing:
         """The listing of the run that tells most: a call of the program's own that hands over known sizes."""
         passes = [each for each in _passes_of(ev, target) if each.calls]
-        real_ones = [seen for seen in passes if _is_real(seen)]
+        real_ones = [] if only_asked else [seen for seen in passes if _is_real(seen)]
         passes = [seen for seen in passes if seen.asked] or passes
         listings = [
             listing(
@@ -294,9 +314,27 @@ def _check_inputs(targets: Sequence[_Target], inputs: Mapping[str, object]) -> N
     (target,) = targets
     known = parameter_names(target.node)[target.owner is not None :]
     for name in inputs:
-        if name not in known:
+        if name not in known and name not in _constructor(target.owner):
             listed = f"; its parameters are {', '.join(known)}" if known else "; it has no parameters"
             raise NotShown(f"{target.name} has no parameter {name!r}{listed}")
+
+
+def _constructor(cls: ClassValue | None) -> dict[str, bool]:
+    """The parameters of a class's constructor, and whether each must be given."""
+    init = None if cls is None else member(cls, "__init__")
+    if not isinstance(init, FunctionValue) or not isinstance(init.node, cst.FunctionDef):
+        return {}
+    params = init.node.params
+    return {param.name.value: param.default is None for param in (*params.params[1:], *params.kwonly_params)}
+
+
+def _constructed(cls: ClassValue, known: Mapping[str, Value]) -> dict[str, Value]:
+    """What a constructor is given: a symbol only where something must be given."""
+    return {
+        name: known[name]
+        for name, must in _constructor(cls).items()
+        if name in known and (must or not isinstance(known[name], Integer))
+    }
 
 
 def _passes_of(ev: Watcher, target: _Target) -> list[Pass]:
@@ -378,23 +416,32 @@ def _handed_over(seen: Pass) -> list[object]:
 def _how_to_say(seen: Pass) -> str:
     """The option that says what goes in, with as much of it as the function itself tells."""
     described = []
+    optional = {param.name.value for param in parameters_of(seen.function) if param.default is not None}
     for name, value in seen.parameters.items():
-        if value is seen.receiver or isinstance(value, Constant):
+        if value is seen.receiver or isinstance(value, Constant) or name in optional:
             continue
         tensor = value.tensor if isinstance(value, Unknown) else value
         sizes = tensor.layout.sizes if isinstance(tensor, TensorValue) and tensor.layout is not None else None
         if sizes is None:
-            described.append(f'--input "{name}: f32[...]"')
+            described.append(f'--input "{name}: {_dtype(name, tensor)}[...]"')
             continue
-        named = [
-            _letter(dim, len(sizes)) if size.value is None else str(size.value)
-            for dim, size in enumerate(sizes)
-        ]
-        dtype = isinstance(tensor, TensorValue) and tensor.dtype and SHORT.get(tensor.dtype, tensor.dtype)
-        described.append(f'--input "{name}: {dtype or "f32"}[{", ".join(named)}]"')
+        named = []
+        for dim, size in enumerate(sizes):
+            symbol = size.only_symbol
+            own = symbol is not None and symbol.name.isidentifier() and symbol.name
+            named.append(str(size.value) if size.value is not None else own or _letter(dim, len(sizes)))
+        described.append(f'--input "{name}: {_dtype(name, tensor)}[{", ".join(named)}]"')
     if not described:
         return "it has nothing to be given"
     return f"say what goes in: {' '.join(described)}"
+
+
+def _dtype(name: str, tensor: Value | None) -> str:
+    """The dtype that a parameter most likely has."""
+    if isinstance(tensor, TensorValue) and tensor.dtype is not None:
+        return SHORT.get(tensor.dtype, tensor.dtype)
+    ids = ("ids", "tokens", "labels", "targets", "indices", "lengths")
+    return "i64" if name.endswith(ids) else "bool" if name.endswith("mask") else "f32"
 
 
 def _doubt(made: Listing) -> tuple[int, int]:

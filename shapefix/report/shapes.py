@@ -157,6 +157,8 @@ def _beside(row: Row, room: int, name_room: int) -> Iterator[Line]:
 def _between_sizes(text: str, room: int, first: int, hang: int) -> list[str]:
     """text in rows of at most room cells, broken between sizes rather than in one of them."""
     bound = _INSIDE.sub(_TIE, text)
+    if any(width_of(word) > room - hang for word in bound.split()):
+        bound = text
     return [row.replace(_TIE, " ") for row in wrapped(bound, room, first=first, hang=hang)]
 
 
@@ -165,8 +167,8 @@ def _values(held: Held) -> list[str]:
     texts = [shown.text for shown in held.values]
     if len(texts) > MOST_VALUES:
         texts = [*texts[: MOST_VALUES - 2], "...", texts[-1]]
-    is_plain = all(shown.dtype is None and shown.sizes is None for shown in held.values)
-    return [", ".join(texts)] if is_plain and all(len(text) < _SHORT for text in texts) else texts
+    is_plain = all(shown.is_number and len(shown.text) < _SHORT for shown in held.values)
+    return [", ".join(texts)] if is_plain else texts
 
 
 def _together(several: Sequence[Held]) -> list[Held]:
@@ -176,15 +178,15 @@ def _together(several: Sequence[Held]) -> list[Held]:
         if found and _is_number(held) and _is_number(found[-1]):
             last = found.pop()
             text = f"{last.values[0].text}, {held.values[0].text}"
-            found.append(Held(f"{last.name}, {held.name}", (Shown(text),)))
+            found.append(Held(f"{last.name}, {held.name}", (Shown(text, is_number=True),)))
         else:
             found.append(held)
-    return found
+    # `B, T, C = x.shape` of such sizes says it all.
+    return [held for held in found if held.values[0].text != held.name]
 
 
 def _is_number(held: Held) -> bool:
-    shown = held.values[0]
-    return len(held.values) == 1 and shown.dtype is None and shown.sizes is None and len(shown.text) < _SHORT
+    return len(held.values) == 1 and held.values[0].is_number and len(held.values[0].text) < _SHORT
 
 
 def _remark(remark: Remark, gutter: int, room: int, indent: int) -> Iterator[Line]:
