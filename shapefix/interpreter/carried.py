@@ -9,16 +9,18 @@ from typing import Any
 import libcst as cst
 
 from shapefix.interpreter.axes import renewed
-from shapefix.interpreter.containers import Axis, Contents, DictValue, ListValue
+from shapefix.interpreter.containers import CONTENTS, Axis, Contents, DictValue, ListValue
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.joins import without_length
 from shapefix.interpreter.modules import children, dotted_name
 from shapefix.interpreter.scopes import MISSING, Changes, Container, Location, Names, content
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Constant, InstanceValue, Unknown, Value
+from shapefix.interpreter.values import Constant, InstanceValue, LibraryObject, Unknown, Value
 
 RETURNED = "return"
 """What a function returns, as the target of its return statements."""
+ITEMS = "[]"
+"""Behind a name: what is in its list, as the target of what is put there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,9 @@ class Carried:
         assignments = self._module.once(self._loop, _assignments)
         containers = {container for container, _ in changed}
         names = {name for entry in assignments for name in entry.reads}
+        if isinstance(self._loop, cst.For):
+            # Each iteration binds these anew before it reads them.
+            names.difference_update(_targets(self._loop.target))
         tainted = {name for name in names if _is_changed(ev, name, changed, containers)}
         lost: set[str] = set()
         growing = True
@@ -84,7 +89,10 @@ class Carried:
             self._returns = True
             ev.frame.returns.append(Unknown())
         for name in lost - {RETURNED}:
-            _forget(ev, name)
+            if name.endswith(ITEMS):
+                _forget_items(ev, name.removesuffix(ITEMS))
+            else:
+                _forget(ev, name)
 
     def _forget_content(self, ev: Evaluator, container: Container, key: Any) -> None:
         """Forget what stands in a list, a dictionary, an object or a tensor, that each iteration changes."""
@@ -152,6 +160,18 @@ def _forget(ev: Evaluator, name: str) -> None:
         ev.journal.write(holder[0], holder[1], unknown)
 
 
+def _forget_items(ev: Evaluator, name: str) -> None:
+    """Later iterations put something else into the list, or the library's container, than the first one."""
+    holder = _holder(ev, name)
+    owner = holder[0].get(holder[1]) if holder is not None else None
+    lists = [owner]
+    if isinstance(owner, LibraryObject):
+        lists += [field for field in owner.fields.values() if isinstance(field, ListValue)]
+    for held in lists:
+        if isinstance(held, ListValue):
+            ev.journal.write(held.fields, CONTENTS, Contents(None, None, None, held.axes))
+
+
 def _assignments(loop: cst.For | cst.While) -> tuple[Assignment, ...]:
     conditions = frozenset(_reads(loop.test)) if isinstance(loop, cst.While) else frozenset()
     return tuple(_in_block(loop.body, conditions))
@@ -176,6 +196,13 @@ def _in_block(block: cst.BaseSuite, conditions: frozenset[str]) -> Iterator[Assi
 def _in_small(node: cst.BaseSmallStatement, conditions: frozenset[str]) -> Iterator[Assignment]:
     reads: set[str] = set()
     names: list[str] = []
+    if isinstance(node, cst.Expr) and isinstance(node.value, cst.Call):
+        # `items.append(x)`
+        function = node.value.func
+        held = dotted_name(function.value) if isinstance(function, cst.Attribute) else ""
+        if held:
+            given = {name for argument in node.value.args for name in _reads(argument)}
+            yield Assignment((held + ITEMS,), conditions | given)
     if isinstance(node, cst.Assign):
         _note(node.value, reads, names)
         beside: set[str] = set()

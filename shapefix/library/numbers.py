@@ -57,9 +57,20 @@ def integral(call: Call) -> Value:
     return Unknown()
 
 
-@function(
-    "builtins.float", "math.sqrt", "math.log", "math.log2", "math.exp", "math.pow", "math.cos", "time.time"
-)
+@function("math.sqrt", "numpy.sqrt", "math.isqrt")
+def root(call: Call) -> Value:
+    """The root of a number; of what is known to be a square, the whole number."""
+    value = call.value(0)
+    if isinstance(value, Constant) and type(value.value) in (int, float) and 0 <= value.value < 2**53:
+        found = math.isqrt(int(value.value))
+        if call.name == "math.isqrt":
+            return Constant(found) if type(value.value) is int else Unknown()
+        return Constant(math.sqrt(value.value))
+    size = as_size(value) if isinstance(value, Integer) else None
+    return Unknown() if call.name != "math.sqrt" and size is None else NUMBER
+
+
+@function("builtins.float", "math.log", "math.log2", "math.exp", "math.pow", "math.cos", "time.time")
 def real(call: Call) -> Value:
     return NUMBER
 

@@ -182,3 +182,55 @@ def test_generators(tmp_path: Path) -> None:
         """,
         tmp_path,
     )
+
+
+def test_a_list_that_is_filled_with_what_each_iteration_changes(tmp_path: Path) -> None:
+    holds(
+        """
+        import torch
+
+        def grow(n):
+            x = torch.zeros(2, 8)
+            grown, same = [], []
+            for i in range(n):
+                grown.append(x)
+                same.append(torch.ones(i + 1, 4)[:, 0])
+                x = torch.cat([x, x], 1)
+            reveal(grown[-1])  # unknown
+            for row in grown:
+                reveal(row)  # unknown
+            reveal(same[0].dtype)  # unknown
+        """,
+        tmp_path,
+    )
+
+
+def test_modules_that_a_loop_of_unknown_length_makes(tmp_path: Path) -> None:
+    holds(
+        """
+        import torch
+        from torch import nn
+
+        class Blocks(nn.Module):
+            def __init__(self, n, dim):
+                super().__init__()
+                self.same = nn.ModuleList()
+                for i in range(n):
+                    self.same.append(nn.Linear(16, 16))
+                self.wider = nn.ModuleList()
+                for i in range(n):
+                    self.wider.append(nn.Linear(dim, 2 * dim))
+                    dim = 2 * dim
+
+            def forward(self, x):
+                for layer in self.same:
+                    x = layer(x)
+                reveal(x)  # f32[4, 16]
+                for layer in self.wider:
+                    reveal(layer(x))  # unknown
+                return x
+
+        Blocks(int(input()), 16)(torch.zeros(4, 16))
+        """,
+        tmp_path,
+    )

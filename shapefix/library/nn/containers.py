@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from shapefix.interpreter.calls import Arguments, Call, call_value
-from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
+from shapefix.interpreter.containers import CONTENTS, DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.joins import join
 from shapefix.interpreter.subscripts import item
@@ -186,7 +186,12 @@ def grow(call: Call) -> Value:
         new = each(call.ev, iterate(call.ev, added, call.place.node)) if name == "extend" else added
         known = held.items or held.element is not None
         children = ListValue(None, join(each(call.ev, held), new) if known else new)
-    call.ev.journal.write(fields, "_modules", children)
+    inner = fields.get("_modules")
+    if isinstance(inner, ListValue) and isinstance(children, ListValue):
+        # The list stays the same one, so that a loop that fills it knows what its iterations put there.
+        call.ev.journal.write(inner.fields, CONTENTS, children.contents)
+    else:
+        call.ev.journal.write(fields, "_modules", children)
     return call.receiver or Unknown()
 
 
