@@ -77,7 +77,7 @@ def appended(module: Module, call: cst.Call, argument: str) -> Edit:
             Span(span.path, span.end_row, span.end_column - 1, span.end_row, span.end_column - 1), argument
         )
     last = call.args[-1]
-    span = module.span(last.value)
+    span = module.span(last)
     end = Span(span.path, span.end_row, span.end_column, span.end_row, span.end_column)
     start = module.span(last)
     row = module.text.split("\n")[start.row - 1]
@@ -88,20 +88,19 @@ def appended(module: Module, call: cst.Call, argument: str) -> Edit:
 
 def behind(module: Module, argument: cst.Arg, text: str) -> Edit:
     """The edit that adds an argument behind another one."""
-    span = module.span(argument.value)
+    span = module.span(argument)
     return Edit(Span(span.path, span.end_row, span.end_column, span.end_row, span.end_column), f", {text}")
 
 
 def replaced(module: Module, argument: cst.Arg, text: str) -> Edit:
     """The edit that puts another argument in the place of one."""
-    start, end = module.span(argument), module.span(argument.value)
-    return Edit(Span(start.path, start.row, start.column, end.end_row, end.end_column), text)
+    return Edit(module.span(argument), text)
 
 
 def dropped(module: Module, call: cst.Call, argument: cst.Arg) -> Edit:
     """The edit that takes an argument, which is not the first one, out of a call."""
     before = call.args[call.args.index(argument) - 1]
-    start, end = module.span(before.value), module.span(argument.value)
+    start, end = module.span(before), module.span(argument)
     return Edit(Span(start.path, start.end_row, start.end_column, end.end_row, end.end_column), "")
 
 
@@ -126,8 +125,8 @@ def method_called(module: Module, node: cst.BaseExpression, method: str) -> Edit
     """The edit that calls a method of an expression: `x.flatten(1)`, `(a + b).flatten(1)`."""
     span = module.span(node)
     code = module.code(node)
-    is_primary = isinstance(node, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)) or node.lpar
-    if is_primary:
+    if isinstance(node, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)):
         end = Span(span.path, span.end_row, span.end_column, span.end_row, span.end_column)
         return Edit(end, f".{method}")
-    return Edit(span, f"({code}).{method}")
+    # The span lies inside of the parentheses that are there.
+    return Edit(span, f"{code}.{method}" if node.lpar else f"({code}).{method}")

@@ -53,9 +53,9 @@ def _check_ids(call: Call, given: Given, rows: Size | None, known: bool) -> None
     else:
         return
     error = IndexOutOfRange(f"index {outside} is out of range for an embedding of {rows}", outside, rows, 0)
-    layer = call.receiver
-    operands = {"input": ids}
-    name = f"{layer.kind}" if isinstance(layer, LibraryObject) else call.name
+    layer, weight = call.receiver, given.value("weight")
+    operands: dict[str, Value] = {"input": ids} if layer is not None else {"input": ids, "weight": weight}
+    name = layer.kind if isinstance(layer, LibraryObject) else call.name
     refuse(call, error, operands, function=name, layer=layer, settings=given.values)
 
 
