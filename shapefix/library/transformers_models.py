@@ -31,6 +31,7 @@ from shapefix.interpreter.values import (
 )
 from shapefix.library.added_tokens import CHECKPOINT, RESIZED
 from shapefix.library.architectures import CLASS, configuration_of
+from shapefix.library.configuration_sizes import sizes_of
 from shapefix.library.nn.layers import fields_of
 from shapefix.library.nn.module import MODULE
 from shapefix.library.registry import declare, function, method
@@ -102,12 +103,21 @@ def _configuration(call: Call, known: Mapping[str, Value]) -> LibraryObject:
 
 @function(CONFIGURATION, f"{CONFIGURATION}.from_pretrained")
 def configuration(call: Call) -> Value:
-    made = _configuration(call, call.arguments.keywords)
     name, stored, _ = call.name.partition(".from_pretrained")
+    keywords = call.arguments.keywords
+    known = {} if stored or call.arguments.open or call.arguments.positional else _by_default(name, keywords)
+    made = _configuration(call, {**known, **keywords})
     given = call.value(0, "pretrained_model_name_or_path") if stored else None
     of_checkpoint = configuration_of(given.value) if _is_text(given) else None
     made.fields[CLASS] = Constant(of_checkpoint if name.endswith(".AutoConfig") else name)
     return made
+
+
+def _by_default(name: str, keywords: Mapping[str, Value]) -> dict[str, Value]:
+    """What a configuration holds where nothing is said; the labels may be named instead of counted."""
+    given = {*keywords, "num_labels"} if {"id2label", "label2id"} & keywords.keys() else keywords
+    sizes = sizes_of(name.rpartition(".")[2], given)
+    return {key: Constant(number) for key, number in sizes.items()}
 
 
 def _is_text(value: Value | None) -> TypeGuard[Constant]:

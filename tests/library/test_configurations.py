@@ -322,3 +322,47 @@ reveal(read.hidden)
     (event,) = refusals(source + "nn.Linear(100, 4)(torch.randn(2, model.inner))")
     assert isinstance(event.error, SizeMismatch)
     assert [option.flag for option in needed_defaults(event.error.have, event.error.want)] == ["--hidden"]
+
+
+CONFIGURATIONS = [
+    "BertConfig().hidden_size",
+    "BertConfig().vocab_size",
+    "BertConfig(hidden_size=128).hidden_size",
+    "BertConfig(hidden_size=128).intermediate_size",
+    "BertConfig(num_labels=5).num_labels",
+    "BertConfig().num_labels",
+    "GPT2Config().n_embd",
+    "GPT2Config().hidden_size",
+    "GPT2Config(n_embd=96).hidden_size",
+    "GPT2Config(vocab_size=271).vocab_size",
+    "T5Config().d_model",
+    "T5Config(d_model=64).d_ff",
+    "LlamaConfig().num_attention_heads",
+    "LlamaConfig().intermediate_size",
+    "ViTConfig().image_size",
+    "ViTConfig(image_size=32).patch_size",
+    "DistilBertConfig().dim",
+    "RobertaConfig().max_position_embeddings",
+]
+
+
+def test_configurations_of_transformers_hold_what_transformers_puts_there() -> None:
+    names = ", ".join(sorted({expression.partition("(")[0] for expression in CONFIGURATIONS}))
+    source = f"from transformers import {names}\n" + "".join(f"reveal({e})\n" for e in CONFIGURATIONS)
+    agree(source, symbolic=False)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "LlamaConfig(num_attention_heads=8).num_key_value_heads",
+        "BertConfig(id2label={0: 'a', 1: 'b', 2: 'c'}).num_labels",
+        "BertConfig(**load()).intermediate_size",
+        "BertConfig.from_pretrained(load()).intermediate_size",
+    ],
+)
+def test_what_follows_from_other_arguments_is_no_default(expression: str) -> None:
+    (value,) = revealed(
+        f"from elsewhere import load\nfrom transformers import BertConfig, LlamaConfig\nreveal({expression})"
+    )
+    assert not isinstance(value, Constant)
