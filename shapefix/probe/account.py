@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 from shapefix.diagnostics import Span
@@ -142,12 +143,18 @@ def _training(observed: Observations, show: Callable[[str], str], width: int) ->
 
 
 def _disk(observed: Observations, show: Callable[[str], str], width: int) -> Iterator[Line]:
-    paths = [show(line["path"]) for line in observed.of("write")]
+    paths = list(dict.fromkeys(_top(show(line["path"])) for line in observed.of("write")))
     if paths:
         more = f" and {len(paths) - _NAMES} more" if len(paths) > _NAMES else ""
         yield [("written", "name"), (f" into a temporary folder: {', '.join(paths[:_NAMES])}{more}", "code")]
     for line in observed.of("upload"):
         yield [("not uploaded", "name"), (f" {line['function']} to {line['to']}", "code")]
+
+
+def _top(path: str) -> str:
+    """The file or folder of the current folder that a path is in; a path elsewhere as it is."""
+    parts = PurePath(path).parts
+    return path if len(parts) < 2 or PurePath(path).is_absolute() else f"{parts[0]}/"
 
 
 def _end(run: Run, show: Callable[[str], str]) -> Iterator[Line]:

@@ -22,10 +22,8 @@ _PATIENCE = 2.0
 _AGENT = Path(__file__).parent / "agent" / "__main__.py"
 
 _OFFLINE = {
-    "AIM_TRACKING_DISABLED": "1",
     "CLEARML_OFFLINE_MODE": "1",
-    "COMET_MODE": "disabled",
-    "DVCLIVE_TEST": "true",
+    "COMET_START_ONLINE": "0",
     "HF_HUB_DISABLE_TELEMETRY": "1",
     "NEPTUNE_MODE": "offline",
     "SWANLAB_MODE": "disabled",
@@ -33,11 +31,12 @@ _OFFLINE = {
     "WANDB_SILENT": "true",
 }
 _IN_FOLDER = {
-    "WANDB_DIR": "wandb",
-    "WANDB_CACHE_DIR": "wandb/cache",
-    "TMPDIR": "tmp",
+    "COMET_OFFLINE_DIRECTORY": "comet",
     "TEMP": "tmp",
     "TMP": "tmp",
+    "TMPDIR": "tmp",
+    "WANDB_CACHE_DIR": "wandb/cache",
+    "WANDB_DIR": "wandb",
 }
 _QUIET = {
     "MPLBACKEND": "Agg",  # a window would wait for somebody to close it

@@ -43,7 +43,7 @@ def steps(failure: Failure) -> tuple[Evidence, ...]:
         # A module of a library was asked for by the line that made the whole model.
         if not (module["library"] and born == _outermost_birth(failure)):
             found.append(
-                Evidence(born, f"`{module['name']}` constructed here" + (f": {holds}" if holds else ""))
+                Evidence(born, f"{named(module)} constructed here" + (f": {holds}" if holds else ""))
             )
     found.append(Evidence(failure.stack[0], measured(failure)))
     return tuple(found)
@@ -53,13 +53,19 @@ def measured(failure: Failure) -> str:
     """What the failing line was working on."""
     module = failure.details.get("module")
     if failure.where == "module" and module:
-        return f"`{module['name']}` called here with {given(module['input'])}"
+        return f"{named(module)} called here with {given(module['input'])}"
     tensors = {name: value for name, value in failure.values.items() if value["is"] == "tensor"}
     if tensors:
         return "; ".join(f"`{name}` is {_whole(value)}" for name, value in list(tensors.items())[:4])
     if failure.where == "loss":
         return f"called here with {given(failure.details['given'])}"
     return f"raises {failure.type} here"
+
+
+def named(module: Mapping[str, Any]) -> str:
+    """A module by its name within the outermost one, and its class."""
+    name, kind = module["name"], module["type"]
+    return f"`{name}`" if name == kind else f"`{name}` ({kind})"
 
 
 def given(call: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from shapefix.probe import ragged
-from shapefix.probe.explanation import Explanation, given, said, steps
+from shapefix.probe.explanation import Explanation, given, named, said, steps
 from shapefix.probe.observations import Failure, Observations, span
 from shapefix.probe.words import sized
 
@@ -64,7 +64,7 @@ def _product(failure: Failure, observed: Observations) -> Explanation | None:
     return _of_module(
         failure,
         "SF501",
-        f"`{module['name']}` takes in_features={wanted}, and gets {text}: last size {size[-1]}",
+        f"{named(module)} takes in_features={wanted}, and gets {text}: last size {size[-1]}",
     )
 
 
@@ -75,7 +75,7 @@ def _channels(failure: Failure, observed: Observations) -> Explanation | None:
     if module is None or size is None:
         return None
     wanted = module["holds"].get("in_channels")
-    return _of_module(failure, "SF506", f"`{module['name']}` takes in_channels={wanted}, and gets {size[0]}")
+    return _of_module(failure, "SF506", f"{named(module)} takes in_channels={wanted}, and gets {size[0]}")
 
 
 @_on(r"running_mean should contain|Given normalized_shape|Expected number of channels in input|expected \dD")
@@ -87,7 +87,7 @@ def _norm(failure: Failure, observed: Observations) -> Explanation | None:
     holds = module["holds"]
     wanted = holds.get("num_features") or holds.get("num_channels") or holds.get("normalized_shape")
     features = f" of {wanted} features" if wanted else ""
-    return _of_module(failure, "SF511", f"`{module['name']}`, a {module['type']}{features}, gets {size[0]}")
+    return _of_module(failure, "SF511", f"{named(module)}{features} gets {size[0]}")
 
 
 @_on(r"index out of range in self")
@@ -102,7 +102,7 @@ def _embedding(failure: Failure, observed: Observations) -> Explanation | None:
     return _of_module(
         failure,
         "SF505",
-        f"`{module['name']}` has rows 0 to {rows - 1}, and is asked for {numbers[0]} to {numbers[1]}",
+        f"{named(module)} has rows 0 to {rows - 1}, and is asked for {numbers[0]} to {numbers[1]}",
     )
 
 

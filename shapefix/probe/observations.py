@@ -135,7 +135,7 @@ class Observations:
                 line["type"],
                 line["message"],
                 tuple((cause["type"], cause["message"]) for cause in line["causes"]),
-                tuple(each for each in map(span, line["stack"]) if each is not None),
+                _stack(line),
                 line["values"],
                 {key: value for key, value in line.items() if key not in known},
                 line["id"] in caught,
@@ -144,6 +144,12 @@ class Observations:
             )
             for line in self.of("failure")
         )
+
+
+def _stack(line: Mapping[str, Any]) -> tuple[Span, ...]:
+    """The user's places of a failure; that of the loader for rows that only the probe brought together."""
+    places = line["stack"] or ([line["loader"]["made"]] if line["where"] == "rows" else [])
+    return tuple(each for each in map(span, places) if each is not None)
 
 
 def span(place: Mapping[str, Any] | None) -> Span | None:

@@ -17,6 +17,8 @@ _PACKAGE = "shapefix_probe_agent"
 def main() -> None:
     """Load the agent under its own name, and let it run the script. Does not return."""
     folder = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
+    if sys.path and os.path.abspath(sys.path[0]) == folder:  # noqa: PTH100
+        del sys.path[0]
     spec = importlib.util.spec_from_file_location(
         _PACKAGE,
         os.path.join(folder, "__init__.py"),  # noqa: PTH118

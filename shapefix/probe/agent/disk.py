@@ -40,9 +40,11 @@ class Disk:
         parent = os.path.dirname(full)  # noqa: PTH120
         if self._exists(parent):
             _mkdirs_quietly(os.path.dirname(target))  # noqa: PTH120
-        if keep and not _lexists(target) and full not in self._gone and os.path.isfile(full):  # noqa: PTH113
-            _copy(full, target)
-        self._gone.discard(full)
+        if keep and not _lexists(target) and not self._hidden(full):
+            if _isdir(full):
+                _mkdirs_quietly(target)
+            elif _really(full):
+                _copy(full, target)
         if self._session.watches() and full not in self._told and len(self._told) < _TOLD:
             self._told.add(full)
             self._session.observations.write("write", path=full)
@@ -62,13 +64,14 @@ class Disk:
         if full is None:
             return [path]
         saved = self._saved(full)
-        both = [saved] if _isdir(saved) else []
-        return both if self._hidden(full) and both else [*both, path]
+        if not _isdir(saved):
+            return [saved if self._hidden(full) else path]
+        return [saved] if self._hidden(full) or not _really(full) else [saved, path]
 
     def hides(self, folder: Any, name: str) -> bool:
         """Whether the script has deleted a name of a folder."""
         full = self._ours(os.path.join(os.fspath(folder), name))  # noqa: PTH118
-        return full is not None and full in self._gone
+        return full is not None and full in self._gone and not _lexists(self._saved(full))
 
     def hide(self, path: Any) -> str | None:
         """Let path be gone for the script; returns where a saved version of it stands, to be deleted.

@@ -18,8 +18,12 @@ def install(disk: Disk) -> None:
     _open(disk)
     _folders(disk)
     _removals(disk)
-    for name in ("stat", "lstat", "access", "chmod", "utime", "readlink"):
-        _first(name, disk.readable)
+    for name in ("stat", "lstat", "access", "readlink", "chdir", "listxattr", "getxattr"):
+        _argument(name, 0, disk.readable)
+    for name in ("chmod", "chown", "utime", "truncate", "setxattr"):
+        _argument(name, 0, functools.partial(disk.writable, keep=True))
+    for name in ("symlink", "link"):
+        _argument(name, 1, disk.writable)
 
 
 def _open(disk: Disk) -> None:
@@ -46,17 +50,17 @@ def _open(disk: Disk) -> None:
     os.open = open_descriptor
 
 
-def _first(name: str, mapped: Callable[[Any], Any]) -> None:
-    """Map the first argument of a function of os, where it is no descriptor and relative to none."""
+def _argument(name: str, position: int, mapped: Callable[[Any], Any]) -> None:
+    """Map an argument of a function of os, where it is no descriptor and relative to none."""
     original = getattr(os, name, None)
     if original is None:
         return
 
     @functools.wraps(original)
-    def function(path: Any, *args: Any, **kwargs: Any) -> Any:
-        if not isinstance(path, int) and kwargs.get("dir_fd") is None:
-            path = mapped(path)
-        return original(path, *args, **kwargs)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        if len(args) > position and kwargs.get("dir_fd") is None and not isinstance(args[position], int):
+            args = (*args[:position], mapped(args[position]), *args[position + 1 :])
+        return original(*args, **kwargs)
 
     setattr(os, name, function)
 
@@ -83,28 +87,27 @@ def _folders(disk: Disk) -> None:
 
     @functools.wraps(scandir)
     def entries(path: Any = ".") -> Any:
-        if isinstance(path, int):
+        if isinstance(path, int) or not disk.ours(path):
             return scandir(path)
-        parts = disk.parts(path)
-        if len(parts) == 1 and parts[0] is path:
-            return scandir(path)
-        return _Entries([scandir(part) for part in parts])
+        parts = [scandir(part) for part in disk.parts(path)]
+        return _Entries(parts, lambda name: disk.hides(path, os.fsdecode(name)))
 
     os.mkdir, os.listdir, os.scandir = make, names, entries
 
 
 class _Entries:
-    """The entries of several folders as those of one: of each name the first."""
+    """The entries of several folders as those of one: of each name the first, and none that are hidden."""
 
-    def __init__(self, parts: list[Any]) -> None:
+    def __init__(self, parts: list[Any], hidden: Callable[[Any], bool]) -> None:
         self._parts = parts
+        self._hidden = hidden
         self._entries = self._each()
 
     def _each(self) -> Iterator[Any]:
         seen = set()
         for part in self._parts:
             for entry in part:
-                if entry.name not in seen:
+                if entry.name not in seen and not self._hidden(entry.name):
                     seen.add(entry.name)
                     yield entry
 

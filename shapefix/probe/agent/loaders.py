@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import sys
 import time
 import weakref
@@ -20,7 +21,8 @@ from .samples import examine
 from .session import Session
 
 _TOLD = 2
-_PASSES, _EMPTY_PASSES, _BATCHES = 5, 50, 256
+_PASSES, _BATCHES = 5, 256
+_EMPTY_PASSES, _EMPTY_SECONDS = 1000, 10.0
 _WITHOUT_MODEL = 20.0  # seconds that a pass may take which only looks at the data
 
 
@@ -33,6 +35,7 @@ class Known:
     passes: int = 0
     fruitless: int = 0
     empty: int = 0
+    since: float | None = None
     steps: int = 0
     told: int = 0
     examined: bool = False
@@ -45,6 +48,7 @@ class Loaders:
         self.session = session
         self.failures = failures
         self._known: weakref.WeakKeyDictionary[Any, Known] = weakref.WeakKeyDictionary()
+        self._numbers = itertools.count(1)
 
     def install(self) -> None:
         """Watch the construction and the passes of all loaders from now on."""
@@ -64,7 +68,7 @@ class Loaders:
                 for name in ("prefetch_factor", "persistent_workers", "timeout", "multiprocessing_context"):
                     given.arguments.pop(name, None)
             original_init(*given.args, **given.kwargs)
-            known = Known(len(loaders._known) + 1, frames.site(sys._getframe(1)))
+            known = Known(next(loaders._numbers), frames.site(sys._getframe(1)))
             loaders._known[self] = known
             loaders.session.observations.write(
                 "loader",
@@ -87,7 +91,7 @@ class Loaders:
 
     def _of(self, loader: Any) -> Known:
         if loader not in self._known:
-            self._known[loader] = Known(len(self._known) + 1, None)
+            self._known[loader] = Known(next(self._numbers), None)
         return self._known[loader]
 
 
@@ -180,8 +184,9 @@ class Pass:
             session.cut("a loop over a loader that was trained with ended at once", self._site)
             known.empty += 1
             self._done = True
-            if known.empty > _EMPTY_PASSES:
-                session.stop(f"the loader was asked for {_EMPTY_PASSES} more passes after the training step")
+            known.since = known.since or time.monotonic()
+            if known.empty > _EMPTY_PASSES or time.monotonic() - known.since > _EMPTY_SECONDS:
+                session.stop("a training step made, and the loop over the loader is without end")
         elif known.fruitless >= _PASSES:
             session.stop(f"{_PASSES} passes over the same loader, and no training step")
 

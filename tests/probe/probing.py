@@ -1,0 +1,69 @@
+"""Runs scripts under the probe, as a user's process, and shows what the tests ask about."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import dedent
+
+from shapefix.checks.rules import RULES
+from shapefix.diagnostics import Diagnostic
+from shapefix.probe.account import Run, ending, lines
+from shapefix.probe.findings import findings
+from shapefix.probe.run import probe
+
+# Small models are slower with several threads, the more so where other tests run.
+os.environ["OMP_NUM_THREADS"] = "1"
+
+
+@dataclass(frozen=True)
+class Probed:
+    """One run, in the folder that it was made in."""
+
+    run: Run
+    folder: Path
+
+    @property
+    def found(self) -> list[Diagnostic]:
+        rules = {code: (rule.name, rule.severity) for code, rule in RULES.items()}
+        return list(findings(self.run.observed, rules).diagnostics)
+
+    @property
+    def places(self) -> list[tuple[str, str, int]]:
+        """The code, the file's name and the row of each finding."""
+        return [(each.code, Path(each.span.path).name, each.span.row) for each in self.found]
+
+    @property
+    def text(self) -> str:
+        """The report for people."""
+        rows = lines(self.run, lambda path: path.removeprefix(f"{self.folder}/"), 200)
+        return "".join("".join(text for text, _ in row) + "\n" for row in rows)
+
+    @property
+    def ending(self) -> str:
+        return ending(self.run, lambda path: Path(path).name)
+
+
+def probed(folder: Path, script: str, *arguments: str, timeout: float = 120.0, **files: str) -> Probed:
+    """Write a script, and files beside it, and run it under the probe with folder as the current one."""
+    for name, text in {"train": script, **files}.items():
+        (folder / f"{name}.py").write_text(dedent(text), "utf-8")
+    return probed_file(folder, "train.py", *arguments, timeout=timeout)
+
+
+def probed_file(folder: Path, script: str, *arguments: str, timeout: float = 120.0) -> Probed:
+    """Run a script that is there under the probe."""
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        return Probed(probe(sys.executable, script, arguments, 1, timeout), folder)
+    finally:
+        os.chdir(before)
+
+
+def row(text: str, mark: str) -> int:
+    """The row of a text, from 1, that ends with a mark in a comment."""
+    (found,) = [n for n, line in enumerate(dedent(text).splitlines(), 1) if line.endswith(f"# {mark}")]
+    return found

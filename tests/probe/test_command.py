@@ -1,0 +1,107 @@
+"""`shapefix probe` as a program: its exit codes, its streams, and an interruption."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+WRONG = """\
+import torch
+
+model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 10))
+model(torch.randn(4, 3, 8, 8)).sum().backward()
+"""
+RIGHT = WRONG.replace("64", "192") + "torch.optim.SGD(model.parameters(), 0.1).step()\n"
+
+
+def shapefix(*arguments: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "shapefix", "probe", *arguments],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "100", "OMP_NUM_THREADS": "1"} | environment,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+
+def test_a_finding(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(WRONG)
+    ran = shapefix("train.py", "--", "--epochs", "3", folder=tmp_path)
+    assert ran.returncode == 1, ran.stderr
+    assert "error[SF501] in-features: `1` (Linear) takes in_features=64, and gets f32[4, 192]" in ran.stdout
+    assert "--> train.py:3:49" in ran.stdout
+    assert ran.stdout.endswith("Found 1 error.\n")
+    assert ran.stderr == ""
+
+
+def test_nothing_found(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(RIGHT)
+    ran = shapefix("--timeout", "200", "train.py", folder=tmp_path)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert ran.stdout.startswith("train.py: 1 training step (Python ")
+    assert ran.stdout.endswith("Nothing found.\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nowhere.py"], "error: nowhere.py: there is no such file\n"),
+        (["."], "error: .: is a folder; name the script in it that trains\n"),
+        (["--python", "no-python", "train.py"], "error: no-python: there is no such interpreter; "),
+        ([], "error: missing argument 'SCRIPT'"),
+    ],
+    ids=["missing", "folder", "interpreter", "nothing"],
+)
+def test_what_cannot_be_run(tmp_path: Path, arguments: list[str], said: str) -> None:
+    (tmp_path / "train.py").write_text(RIGHT)
+    ran = shapefix(*arguments, folder=tmp_path)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr.startswith(said)
+
+
+def test_a_script_that_shows_nothing_ends_with_2_and_its_last_words(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import sys\nprint('cannot find \\x1b[31mdata')\nsys.exit(1)\n")
+    ran = shapefix("train.py", folder=tmp_path)
+    assert ran.returncode == 2
+    assert "its last words\n  cannot find ␛[31mdata\n" in ran.stdout
+
+
+def test_an_interruption_ends_the_script_and_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "temporary").mkdir()
+    script = "import os, time\nprint(os.getpid(), file=open(os.environ['NOTE'], 'w'))\ntime.sleep(200)\n"
+    (tmp_path / "train.py").write_text(script)
+    note = Path("/dev/shm") / f"shapefix-{os.getpid()}" if Path("/dev/shm").is_dir() else None
+    if note is None:
+        pytest.skip("the note of the script must be outside of what the probe maps")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "shapefix", "probe", "train.py"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "NOTE": str(note), "TMPDIR": str(tmp_path / "temporary")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        deadline = time.monotonic() + 100
+        while not (note.exists() and note.read_text().strip()) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        child = int(note.read_text())
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        note.unlink(missing_ok=True)
+    assert (process.returncode, error) == (130, b"")
+    with pytest.raises(ProcessLookupError):
+        os.kill(child, 0)
+    assert list((tmp_path / "temporary").iterdir()) == []

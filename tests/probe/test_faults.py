@@ -1,0 +1,261 @@
+"""Each fault under its rule, at its place, with what was measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from probing import probed, row
+
+LOADER = """
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from torch.utils.data import DataLoader, TensorDataset
+"""
+
+
+def test_a_linear_is_found_where_it_was_constructed(tmp_path: Path) -> None:
+    model = """
+        import torch.nn as nn
+
+        class Encoder(nn.Module):
+            def __init__(self, features):
+                super().__init__()
+                self.projection = nn.Linear(features, 8)  # constructed
+
+            def forward(self, x):
+                return self.projection(x)  # called
+    """
+    script = """
+        import torch
+        from torch.utils.data import DataLoader, TensorDataset
+        from model import Encoder
+
+        loader = DataLoader(TensorDataset(torch.randn(32, 5, 40)), batch_size=4)
+        net = torch.nn.Sequential(Encoder(27), torch.nn.ReLU())
+        for (x,) in loader:
+            net(x).sum().backward()
+    """
+    ran = probed(tmp_path, script, model=model)
+    (found,) = ran.found
+    assert ran.places == [("SF501", "model.py", row(model, "constructed"))]
+    assert (
+        found.message == "`0.projection` (Linear) takes in_features=27, and gets f32[4, 5, 40]: last size 40"
+    )
+    steps = [(step.span.row, step.message) for step in found.evidence]
+    assert steps == [
+        (
+            row(model, "constructed"),
+            "`0.projection` (Linear) constructed here: in_features=27, out_features=8",
+        ),
+        (row(model, "called"), "`0.projection` (Linear) called here with f32[4, 5, 40]"),
+    ]
+
+
+def test_a_swallowed_exception_names_the_except_that_swallowed_it(tmp_path: Path) -> None:
+    script = """
+        import torch
+        import torch.nn.functional as F
+
+        model = torch.nn.Linear(4, 3)
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+
+        def step(x, y):
+            try:
+                return F.cross_entropy(model(x), y)  # raised
+            except KeyError:
+                raise
+            finally:
+                model.zero_grad()
+
+        for number in range(1000):
+            try:
+                step(torch.randn(8, 4), torch.randint(0, 3, (8, 1))).backward()
+                optimizer.step()
+            except (OSError, RuntimeError) as error:  # swallowed
+                print("skipped", error)
+    """
+    ran = probed(tmp_path, script, timeout=40)
+    assert [(code, line) for code, _, line in ran.places] in (
+        [("SF508", row(script, "raised"))],
+        [("crash", row(script, "raised"))],
+    )
+    swallowed = [step.span.row for step in ran.found[0].evidence if "swallowed" in step.message]
+    assert swallowed == [row(script, "swallowed")]
+
+
+def test_a_model_that_reraises_and_a_search_for_a_batch_size_are_told_apart(tmp_path: Path) -> None:
+    script = """
+        import torch
+
+        class Net(torch.nn.Module):
+            def forward(self, x):
+                try:
+                    return self.inner(x)
+                except AttributeError:
+                    return x * self.weight
+
+            def __init__(self):
+                super().__init__()
+                self.weight = torch.nn.Parameter(torch.ones(4))
+
+        def train(size):
+            try:
+                raise_if(size)
+            except RuntimeError as error:
+                raise ValueError("too large") from error  # raised
+
+        def raise_if(size):
+            torch.nn.Linear(3, 3)(torch.ones(size, 4))  # linear
+
+        print(Net()(torch.ones(4)))
+        train(7)
+    """
+    ran = probed(tmp_path, script)
+    assert ran.places == [("SF501", "train.py", row(script, "linear"))]
+
+
+def test_rows_that_never_met_in_the_first_batches(tmp_path: Path) -> None:
+    script = (
+        LOADER
+        + """
+rows = [(torch.ones(16 if n < 99 else 4), 1) for n in range(100)]
+loader = DataLoader(rows, batch_size=4)
+model = nn.Linear(16, 2)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for x, y in loader:
+    F.cross_entropy(model(x), y).backward()
+    optimizer.step()
+"""
+    )
+    ran = probed(tmp_path, script)
+    (found,) = ran.found
+    assert (found.code, found.span.row) == ("SF307", 8)
+    assert "part 0 of a row has 4 in the last of 100 rows, and 16 in the others" in found.message
+    assert found.condition == "a batch holds rows 0 and 99, or others that differ as they do"
+    assert ran.run.observed.steps == 1
+
+
+def test_a_sampler_of_the_users_own_may_keep_rows_apart(tmp_path: Path) -> None:
+    script = (
+        LOADER
+        + """
+rows = [torch.ones(16 if n % 2 else 4) for n in range(100)]
+loader = DataLoader(rows, batch_sampler=[list(range(n % 2, 100, 2))[:4] for n in range(10)])
+for x in loader:
+    nn.LazyLinear(2)(x)
+"""
+    )
+    ran = probed(tmp_path, script)
+    assert ran.found == []
+
+
+def test_ragged_rows_in_the_first_batch(tmp_path: Path) -> None:
+    script = (
+        LOADER
+        + """
+rows = [{"ids": torch.arange(3 + n % 5), "y": n} for n in range(40)]
+for batch in DataLoader(rows, batch_size=4):  # loader
+    nn.Embedding(10, 2)(batch["ids"])
+"""
+    )
+    ran = probed(tmp_path, script)
+    (found,) = ran.found
+    assert (found.code, found.span.row) == ("SF302", row(script, "loader"))
+    assert "`ids` is 3 to 7 long in the 40 of 40 rows seen" in found.message
+
+
+def test_a_view_shows_the_strides_that_it_met(tmp_path: Path) -> None:
+    script = (
+        LOADER
+        + """
+def loss_of(logits, labels):
+    logits = logits[:, :-1]
+    return F.cross_entropy(logits.view(-1, 5), labels[:, 1:].reshape(-1))  # view
+
+loss_of(nn.Linear(4, 5)(torch.ones(2, 6, 4)), torch.ones(2, 6, dtype=torch.int64))
+"""
+    )
+    ran = probed(tmp_path, script)
+    (found,) = ran.found
+    assert (found.code, found.span.row) == ("SF101", row(script, "view"))
+    assert found.evidence[-1].message == "`logits` is f32[2, 5, 5] strides (30, 5, 1)"
+
+
+def test_keys_of_a_batch(tmp_path: Path) -> None:
+    script = (
+        LOADER
+        + """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 2)
+
+    def forward(self, x, labels):
+        return F.cross_entropy(self.layer(x), labels)
+
+net = Net()
+for batch in DataLoader([{"x": torch.ones(4), "label": 1, "idx": n} for n in range(8)], batch_size=2):
+    batch["labels"] = batch.pop("label")
+    net(**batch).backward()  # called
+"""
+    )
+    ran = probed(tmp_path, script)
+    (found,) = ran.found
+    assert (found.code, found.span.row) == ("SF401", row(script, "called"))
+    assert "takes no `idx`" in found.message
+
+
+def test_an_exception_of_the_scripts_own_is_a_crash_with_its_line(tmp_path: Path) -> None:
+    script = LOADER + "\nout = nn.Linear(2, 2)(torch.ones(1, 2))\nout['loss'].backward()  # crash\n"
+    ran = probed(tmp_path, script)
+    (found,) = ran.found
+    assert (found.code, found.span.row) == ("crash", row(script, "crash"))
+    assert found.evidence[-1].message == "`out` is f32[1, 2] strides (2, 1)"
+
+
+def test_what_fails_for_want_of_results_is_no_finding(tmp_path: Path) -> None:
+    script = (
+        LOADER
+        + """
+model = nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+losses = []
+for number, (x,) in enumerate(DataLoader(TensorDataset(torch.ones(100, 4)), batch_size=4)):
+    loss = model(x).sum()
+    loss.backward()
+    optimizer.step()
+    if number % 10 == 9:
+        losses.append(loss.item())
+print(sum(losses) / len(losses))
+"""
+    )
+    ran = probed(tmp_path, script)
+    assert ran.found == []
+    assert ran.run.observed.steps == 1
+
+
+def test_gradient_checkpointing_has_an_exception_of_its_own(tmp_path: Path) -> None:
+    script = (
+        LOADER
+        + """
+from torch.utils.checkpoint import checkpoint
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x):
+        return checkpoint(lambda y: self.b(torch.relu(self.a(y))), x, use_reentrant=False)
+
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for _ in range(100):
+    net(torch.ones(2, 4)).sum().backward()
+    optimizer.step()
+"""
+    )
+    ran = probed(tmp_path, script)
+    assert ran.found == []
+    assert ran.ending == "stopped by the probe, 1 training step made"
