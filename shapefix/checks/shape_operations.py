@@ -103,9 +103,11 @@ def _subject(event: Refused) -> str:
     assigned = _assignment(event.place)
     if event.layer is not None and made_inside(event, 0):
         return f"the input of `{layer_code(event.layer)}`"
-    if assigned is None:
+    value = event.place.node.value if isinstance(event.place.node, cst.Subscript) else None
+    if assigned is not None:
+        value = assigned.value
+    if value is None:
         return named(event, 0)
-    value = assigned.value
     if isinstance(value, cst.Call) and not value.args:
         value = value.func
     if isinstance(value, cst.Attribute) and value.attr.value in ("shape", "size"):

@@ -7,12 +7,12 @@ import libcst as cst
 from shapefix.interpreter.calls import Arguments, Call, call_library, call_method
 from shapefix.interpreter.containers import Contents, DictValue, ListValue, TupleValue
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.events import AskedForInteger
+from shapefix.interpreter.events import AskedForInteger, Operand, Refused
 from shapefix.interpreter.joins import without_length
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.names import resolved
 from shapefix.interpreter.rows import Cut
-from shapefix.interpreter.tensor_values import Shape, TensorValue, as_tensor
+from shapefix.interpreter.tensor_values import Shape, Sizes, TensorValue, as_tensor
 from shapefix.interpreter.values import (
     NONE,
     TEXT,
@@ -26,6 +26,7 @@ from shapefix.interpreter.values import (
     as_size,
     integer,
 )
+from shapefix.tensors.errors import NoSuchDimension
 from shapefix.tensors.sizes import Size, Stepped, Varying, at_least, divide, minimum
 
 
@@ -125,6 +126,8 @@ def _of_sequence(ev: Evaluator, owner: TupleValue | ListValue, index: Value, nod
             return _element(owner)
         if -len(items) <= index.value < len(items):
             return items[index.value]
+        if isinstance(owner, Sizes):
+            _refuse_size(ev, owner, index.value, node)
         return Unknown()
     if isinstance(index, Slice):
         bounds = [_plain(part) for part in (index.start, index.stop, index.step)]
@@ -136,6 +139,19 @@ def _of_sequence(ev: Evaluator, owner: TupleValue | ListValue, index: Value, nod
         length = owner.length and _part_length(owner.length, index, ev.place(node))
         return ListValue(None, _element(owner), length, owner.axes)
     return _element(owner)
+
+
+def _refuse_size(ev: Evaluator, sizes: Sizes, dim: int, node: cst.CSTNode) -> None:
+    """`x.shape[3]` of a tensor of three dimensions."""
+    tensor, rank = sizes.tensor, len(sizes.items)
+    error = NoSuchDimension(f"dimension {dim} of a tensor that has {rank}", dim, rank)
+    operands = (Operand("self", tensor, tensor.layout),)
+    function, undecided = "torch.Tensor.size", ev.frame.undecided
+    ev.emit(
+        Refused(
+            ev.place(node), ev.calls, function, None, {}, ("self",), operands, error, ev.function, undecided
+        )
+    )
 
 
 def _element(owner: TupleValue | ListValue) -> Value:

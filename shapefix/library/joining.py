@@ -12,6 +12,7 @@ from shapefix.interpreter.tensor_values import TensorValue, as_tensor
 from shapefix.interpreter.values import Unknown, Value, as_size
 from shapefix.library.elementwise import result_of
 from shapefix.library.held_rows import rolled
+from shapefix.library.last_batches import try_last_batch
 from shapefix.library.refusals import refuse, trace
 from shapefix.library.registry import function, operation, tensor_method
 from shapefix.library.rows import note_rows
@@ -34,6 +35,11 @@ def _parts(call: Call) -> tuple[list[TensorValue], bool]:
     return ([] if element is None else [element]), False
 
 
+def _dim(call: Call) -> int | None:
+    """The dimension that is joined, under its name of torch or of numpy; None where it is not known."""
+    return number(call, 1, "axis" if "axis" in call.arguments.keywords else "dim", 0)
+
+
 def _dtype(parts: list[TensorValue]) -> str | None:
     return parts[0].dtype if parts and all(part.dtype == parts[0].dtype for part in parts) else None
 
@@ -43,7 +49,7 @@ def cat(call: Call) -> Value:
     parts, complete = _parts(call)
     for part in parts:
         part.certain = True
-    dim = number(call, 1, "dim", 0)
+    dim = _dim(call)
     layouts = [part.layout for part in parts if part.layout is not None]
     if dim is None or not layouts or len(layouts) < len(parts):
         return as_result(call, None, "joined", dtype=_dtype(parts), is_contiguous=bool(layouts))
@@ -61,9 +67,18 @@ def cat(call: Call) -> Value:
         return TensorValue()
     except IndexError:
         return TensorValue()
+    if complete and call.ev.batch_sizes:
+        given = {"tensors": ListValue(tuple(parts))}
+        try_last_batch(call, given, lambda fewer: _joined(fewer["tensors"], dim))
     return trace(
         call, as_result(call, layout, "joined", dtype=_dtype(parts), device=parts[0].device), parts[0]
     )
+
+
+def _joined(tensors: Value, dim: int) -> Layout:
+    """The layout of tensors of known layouts, joined along dim. Raises ShapeError where torch refuses."""
+    parts = [as_tensor(part) for part in elements(tensors) or ()]
+    return results.cat([part.layout for part in parts if part is not None and part.layout is not None], dim)
 
 
 @function("torch.stack")
@@ -71,7 +86,7 @@ def stack(call: Call) -> Value:
     parts, complete = _parts(call)
     for part in parts:
         part.certain = True
-    dim = number(call, 1, "dim", 0)
+    dim = _dim(call)
     layouts = [part.layout for part in parts if part.layout is not None]
     known = dim is not None and bool(layouts) and len(layouts) == len(parts)
     layout: Layout | None = None

@@ -11,8 +11,8 @@ from shapefix.library.elementwise import result_of
 from shapefix.library.registry import operation, tensor_function
 from shapefix.library.tensors import as_result, contiguous_result, copied, dtype_of, flag, number, numbers
 from shapefix.tensors import results
-from shapefix.tensors.layout import Layout
-from shapefix.tensors.polynomials import ONE
+from shapefix.tensors.layout import Layout, dimension
+from shapefix.tensors.polynomials import ONE, Size
 
 _TO_BOOL = frozenset({"any", "all"})
 _TO_INT = frozenset({"argmax", "argmin", "count_nonzero"})
@@ -67,9 +67,7 @@ def reduce(call: Call, tensor: TensorValue) -> Value:
         dtype = dtype_of(call.arguments.keywords["dtype"])
     if name in ("sum", "mean") and layout is not None and layout.rank == 0:
         note_whole_reduction(call, tensor)
-    result = as_result(
-        call, layout, "reduced", dtype=dtype, device=tensor.device, is_contiguous=True
-    )
+    result = as_result(call, layout, "reduced", dtype=dtype, device=tensor.device, is_contiguous=True)
     if layout is None and flag(call, 1, "keepdim"):
         for dim in numbers(call.value(0, "dim")) or ():
             result.settle(dim, ONE)
@@ -99,13 +97,23 @@ def extreme(call: Call, tensor: TensorValue) -> Value:
 def softmax(call: Call, tensor: TensorValue) -> Value:
     given = call.arguments.keywords
     dtype = dtype_of(given["dtype"]) if "dtype" in given else tensor.dtype
-    sizes = None if tensor.layout is None else tensor.layout.sizes
+    sizes = _along_a_dimension(call, tensor)
     return contiguous_result(call, sizes, "normalised", dtype=dtype, device=tensor.device)
+
+
+def _along_a_dimension(call: Call, tensor: TensorValue) -> tuple[Size, ...] | None:
+    """The sizes of a tensor, which stay as they are. Raises ShapeError where it has no such dimension."""
+    if tensor.layout is None:
+        return None
+    dim = number(call, 0, "dim")
+    if dim is not None:
+        dimension(dim, tensor.layout.rank)
+    return tensor.layout.sizes
 
 
 @operation("cumsum", "cumprod", "logcumsumexp")
 def cumulative(call: Call, tensor: TensorValue) -> Value:
-    sizes = None if tensor.layout is None else tensor.layout.sizes
+    sizes = _along_a_dimension(call, tensor)
     dtype = "int64" if tensor.dtype in ("bool", "int32", "uint8") else tensor.dtype
     return contiguous_result(call, sizes, "summed", dtype=dtype, device=tensor.device)
 
