@@ -90,9 +90,13 @@ PRODUCTS: dict[str, Template] = {
 }
 
 JOINS: dict[str, Template] = {
-    "cat": lambda d: f"torch.cat([{d.floats('abc')}, {d.floats('abc')}], {d.one('0', '1', '2', 'dim=-1')})",
+    "cat": lambda d: (
+        f"torch.cat([{d.floats('abc')}, {d.floats('abc')}], {d.one('0', '1', 'axis=2', 'dim=-1')})"
+    ),
     "cat of three": lambda d: f"torch.cat(({d.floats('ab')}, {d.floats('cb')}, {d.floats('db')}))",
-    "stack": lambda d: f"torch.stack([{d.floats('ab')}, {d.floats('ab')}], dim={d.one('0', '1', '-1')})",
+    "stack": lambda d: (
+        f"torch.stack([{d.floats('ab')}, {d.floats('ab')}], {d.one('dim', 'axis')}={d.one('0', '1', '-1')})"
+    ),
     "hstack": lambda d: f"torch.hstack([{d.floats('ab')}, {d.floats('ac')}])",
     "hstack of vectors": lambda d: f"torch.hstack([{d.floats('a')}, {d.floats('b')}])",
     "vstack": lambda d: f"torch.vstack([{d.floats('ab')}, {d.floats(d.one('b', 'cb'))}])",
