@@ -127,7 +127,7 @@ def tensor(call: Call) -> Value:
     dtype = dtype_of(given.get("dtype"))
     array = as_array(data)
     if array is not None:
-        made = as_tensor_of(call, array, dtype)
+        made = as_tensor_of(call, array, dtype, copies=call.name == "torch.tensor")
         if "dtype" in given or call.arguments.open:
             made.dtype = dtype
         return made

@@ -21,8 +21,8 @@ from shapefix.interpreter.values import (
 from shapefix.library.nested import leaf_dtype, nested_sizes
 from shapefix.library.registry import declare, function, method
 from shapefix.library.rows import note_rows
-from shapefix.library.tensors import as_result, contiguous_result, is_number, size_list
-from shapefix.tensors.layout import contiguous
+from shapefix.library.tensors import as_result, is_number, size_list
+from shapefix.tensors.layout import Layout, contiguous, is_contiguous, unknown_strides
 from shapefix.tensors.polynomials import Size
 
 ARRAY = "numpy.ndarray"
@@ -68,10 +68,25 @@ def numpy_dtype(value: Value | None) -> str | None:
 
 
 def _array(call: Call, sizes: list[Size] | None, dtype: str | None) -> Value:
-    if dtype is None and sizes is None:
+    return _of_layout(call, None if sizes is None else contiguous(sizes), dtype)
+
+
+def _of_layout(
+    call: Call, layout: Layout | None, dtype: str | None, before: TensorValue | None = None
+) -> Value:
+    """An array of this layout; before is the one that it was made from."""
+    if dtype is None and layout is None:
         return Unknown()
-    made = contiguous_result(call, sizes, "created by numpy", dtype=dtype, device="cpu")
+    verb = "created by numpy" if before is None else "converted by numpy"
+    made = as_result(call, layout, verb, dtype=dtype, device="cpu")
+    if made.origin is not None and before is not None:
+        made.origin.source = before.origin
     return LibraryObject(ARRAY, {}, call.place, {_TENSOR: made})
+
+
+def _copied(layout: Layout | None) -> Layout | None:
+    """The layout of a copy in numpy's order K: some dense one."""
+    return None if layout is None else layout if is_contiguous(layout) else unknown_strides(layout.sizes)
 
 
 def _with_dtype(call: Call, default: str | None, position: int) -> str | None:
@@ -164,7 +179,7 @@ def array(call: Call) -> Value:
         held = as_array(data)
         if held is None or is_joined or call.arguments.keywords or len(call.arguments.positional) > 1:
             return Unknown()
-        return _array(call, None if held.layout is None else list(held.layout.sizes), held.dtype)
+        return _of_layout(call, _copied(held.layout), held.dtype, held)
     sizes, leaf = nested_sizes(data), leaf_dtype(data)
     if sizes is None or "object" in call.arguments.keywords:
         return Unknown()
@@ -174,16 +189,15 @@ def array(call: Call) -> Value:
 @method(ARRAY, "astype")
 def converted(call: Call) -> Value:
     held = as_array(call.receiver)
-    sizes = None if held is None or held.layout is None else list(held.layout.sizes)
-    return _array(call, sizes, numpy_dtype(call.value(0, "dtype")))
+    dtype = numpy_dtype(call.value(0, "dtype"))
+    return _of_layout(call, None if held is None else _copied(held.layout), dtype, held)
 
 
 @method(ARRAY, "copy")
 def copied(call: Call) -> Value:
     held = as_array(call.receiver)
-    if held is None:
-        return Unknown()
-    return _array(call, None if held.layout is None else list(held.layout.sizes), held.dtype)
+    layout = None if held is None or held.layout is None else contiguous(held.layout.sizes)
+    return Unknown() if held is None else _of_layout(call, layout, held.dtype, held)
 
 
 @method(ARRAY, "reshape")
@@ -192,8 +206,7 @@ def reshaped(call: Call) -> Value:
     if held is None or call.arguments.keywords:
         return Unknown()
     made = call_library(call.ev, "torch.reshape", Arguments([held, _shape(call)]), call.place.node)
-    known = made.layout if isinstance(made, TensorValue) else None
-    return _array(call, None if known is None else list(known.sizes), held.dtype)
+    return _of_layout(call, made.layout if isinstance(made, TensorValue) else None, held.dtype, held)
 
 
 def _shape(call: Call) -> Value:
@@ -222,25 +235,30 @@ def part(call: Call) -> Value:
     if held is None:
         return Unknown()
     entries = index.items if isinstance(index, TupleValue) else (index,)
-    if not all(isinstance(entry, (Slice, Integer, Constant)) for entry in entries):
-        # A mask, or a list of indices: the rows keep their dtype.
-        return _array(call, None, held.dtype)
-    if held.layout is None or any(isinstance(e, Constant) and type(e.value) is not int for e in entries):
-        return _array(call, None, held.dtype)
-    made = call_library(call.ev, "operator.getitem", Arguments([held, index]), call.place.node)
-    known = made.layout if isinstance(made, TensorValue) else None
-    return _array(call, None if known is None else list(known.sizes), held.dtype)
-
-
-def as_tensor_of(call: Call, array: TensorValue, dtype: str | None = None) -> TensorValue:
-    """The tensor that an array becomes; dtype where it is converted on the way."""
-    layout = None if array.layout is None else contiguous(array.layout.sizes)
-    return as_result(
-        call, layout, "taken from numpy", dtype=dtype or array.dtype, device="cpu", before=array.origin
+    basic = all(
+        isinstance(e, (Slice, Integer)) or (isinstance(e, Constant) and type(e.value) is int) for e in entries
     )
+    if held.layout is None or not basic:
+        # A mask, or a list of indices: the rows keep their dtype.
+        return _of_layout(call, None, held.dtype, held)
+    made = call_library(call.ev, "operator.getitem", Arguments([held, index]), call.place.node)
+    return _of_layout(call, made.layout if isinstance(made, TensorValue) else None, held.dtype, held)
+
+
+def as_tensor_of(
+    call: Call, array: TensorValue, dtype: str | None = None, *, copies: bool = True
+) -> TensorValue:
+    """The tensor that an array becomes; dtype where it is converted on the way."""
+    layout = array.layout
+    if layout is not None and (copies or (dtype is not None and dtype != array.dtype)):
+        layout = contiguous(layout.sizes)
+    made = as_result(call, layout, "taken from numpy", dtype=dtype or array.dtype, device="cpu")
+    if made.origin is not None:
+        made.origin.source = array.origin
+    return made
 
 
 @function("torch.from_numpy")
 def from_numpy(call: Call) -> Value:
     held = as_array(call.value(0, "ndarray"))
-    return TensorValue() if held is None else as_tensor_of(call, held)
+    return TensorValue() if held is None else as_tensor_of(call, held, copies=False)

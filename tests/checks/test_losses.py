@@ -98,7 +98,8 @@ def test_the_repair_follows_from_the_evidence(
         "def f(a, b):\n    a, b = a.view(-1, 1), b.view(-1)\n    return (a == b).sum()",
         # Somebody else's contexts may be autocast.
         "def f(context):\n    with context:\n        return nn.Linear(4, 4)(torch.rand(2, 4).half())",
-        "def f(x):\n    return nn.Linear(4, 4)(x)\n\nwith torch.autocast('cuda'):\n    f(torch.rand(2, 4).half())",
+        "def f(x):\n    return nn.Linear(4, 4)(x)\n\n"
+        "with torch.autocast('cuda'):\n    f(torch.rand(2, 4).half())",
         "@torch.autocast('cuda')\ndef f(x):\n    return nn.Linear(4, 4)(x)\n\nf(torch.rand(2, 4).half())",
         # The weights were converted, or may have been.
         "m = nn.Sequential(nn.Linear(4, 4))\nm.to(torch.float64)\nm(torch.rand(2, 4).double())",
@@ -113,7 +114,8 @@ def test_the_repair_follows_from_the_evidence(
         "def f(x, like):\n    return nn.Linear(4, 4)(torch.arange(4).type_as(like))",
         "nn.Linear(4, 4)(torch.arange(4).type('torch.FloatTensor'))",
         "nn.Linear(4, 4)(torch.arange(4).type(torch.cuda.FloatTensor))",
-        "def f(flag):\n    x = torch.arange(4)\n    if flag:\n        x = x.float()\n    return nn.Linear(4, 4)(x)",
+        "def f(flag):\n    x = torch.arange(4)\n    if flag:\n        x = x.float()\n"
+        "    return nn.Linear(4, 4)(x)",
         "nn.Linear(4, 4)(torch.Tensor(np.ones((2, 4))))",
         "nn.Linear(4, 4)(torch.tensor(np.ones((2, 4), dtype=np.float32)))",
         # A branch that looks at what came in.

@@ -6,14 +6,27 @@ import random
 import warnings
 
 import pytest
-import torch
 from differential import IMPORTS, interpret
 
 from shapefix.interpreter.events import Refused
 
 FLOATS = ("float32", "float64")
 DTYPES = (*FLOATS, "int64", "int32", "uint8", "bool")
-SIZES = ("", "1", "3", "4", "3, 1", "1, 3", "3, 4", "4, 3", "3, 4, 5", "3, 5", "3, 5, 4", "3, 4, 5, 5", "3, 5, 5")
+SIZES = (
+    "",
+    "1",
+    "3",
+    "4",
+    "3, 1",
+    "1, 3",
+    "3, 4",
+    "4, 3",
+    "3, 4, 5",
+    "3, 5",
+    "3, 5, 4",
+    "3, 4, 5, 5",
+    "3, 5, 5",
+)
 ELEMENTWISE = (
     "mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits kl_div "
     "soft_margin_loss hinge_embedding_loss poisson_nll_loss multilabel_soft_margin_loss"
@@ -82,7 +95,7 @@ def compare(lines: list[str]) -> None:
     missed = [(lines[number], str(raised[number])[:80]) for number in sorted(raised.keys() - said)]
     assert not wrong, f"torch runs: {wrong[:10]}"
     assert not missed, f"{len(missed)} of {len(raised)}: torch raises: {missed[:10]}"
-    assert raised and len(raised) < len(lines)
+    assert 0 < len(raised) < len(lines)
 
 
 @pytest.mark.parametrize("name", ELEMENTWISE)
@@ -132,10 +145,11 @@ def test_lengths_of_ctc() -> None:
 
 @pytest.mark.parametrize("layer", LAYERS)
 def test_layers(layer: str) -> None:
-    lines = []
-    for cast in CASTS:
-        for dtype in (*DTYPES, "float16", "bfloat16"):
-            lines.append(f"layer = {layer}{cast}; layer({tensor(LAYERS[layer], dtype)})")
+    lines = [
+        f"layer = {layer}{cast}; layer({tensor(LAYERS[layer], dtype)})"
+        for cast in CASTS
+        for dtype in (*DTYPES, "float16", "bfloat16")
+    ]
     said, raised = refused(lines), raising(lines)
     assert not said - raised.keys(), [lines[number] for number in sorted(said - raised.keys())]
     # What weights of half precision say to float32 hangs on the layer, and on autocast.
