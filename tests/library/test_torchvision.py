@@ -15,6 +15,7 @@ from shapefix.interpreter.events import Refused
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Value
 from shapefix.library.torchvision.architectures import ARCHITECTURES
+from shapefix.library.torchvision.models import NAMES
 from shapefix.tensors.errors import SizeMismatch
 
 IMPORTS = """
@@ -159,6 +160,10 @@ def test_what_stands_in_the_place_of_the_last_layer_decides(change: str, sizes: 
     source = f"model = models.resnet50()\n{change}\nreveal(model(images))"
     assert shown(source)[0].endswith(f"[{sizes}]")
     assert not refused(source)
+
+
+def test_every_function_that_makes_a_model_has_an_architecture() -> None:
+    assert list(ARCHITECTURES) == NAMES
 
 
 def test_arguments_that_change_the_layers_make_a_model_unknown() -> None:

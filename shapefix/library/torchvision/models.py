@@ -1,204 +1,51 @@
-"""torchvision.models: classifiers whose layers are known, those above all that people replace."""
+"""torchvision.models: the functions that make classifiers. What they make is only read when one is called."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from shapefix.interpreter.calls import Arguments, Call
+from shapefix.interpreter.values import Unknown, Value
+from shapefix.library.registry import function
 
-from shapefix.interpreter.calls import Arguments, Call, call_library, call_value
-from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
-from shapefix.interpreter.tensor_values import TensorValue, as_tensor
-from shapefix.interpreter.values import Constant, LibraryObject, Unknown, Value
-from shapefix.library.nn.layers import fields_of
-from shapefix.library.nn.module import MODULE
-from shapefix.library.refusals import trace
-from shapefix.library.registry import declare, function, method
-from shapefix.library.tensors import as_result
-from shapefix.library.torchvision.architectures import ARCHITECTURES
-from shapefix.library.torchvision.parts import (
-    BODY,
-    CLASSES,
-    PERMUTE,
-    STAGE,
-    Architecture,
-    Layer,
-    Named,
-    Part,
-    Step,
-)
-from shapefix.tensors.layout import unknown_strides
-from shapefix.tensors.polynomials import Size
-
-_MODELS = "torchvision.models"
-CLASSIFIER = f"{_MODELS}.Classifier"
-"""Any of the models here, whose architecture stands in its field `_architecture`."""
-_HARMLESS = frozenset(
-    "weights pretrained progress num_classes dropout init_weights transform_input aux_logits image_size "
-    "stochastic_depth_prob memory_efficient drop_rate zero_init_residual norm_layer attention_dropout".split()
-)
-"""The arguments that leave all sizes as they are, or do so in a way that is known."""
-
-declare(CLASSIFIER, MODULE)
-declare(STAGE, MODULE)
-declare(BODY, MODULE)
-declare(PERMUTE, MODULE)
+NAMES = (
+    "alexnet mobilenet_v2 mobilenet_v3_large mobilenet_v3_small inception_v3 googlenet squeezenet1_0 "
+    "squeezenet1_1 resnet18 resnet34 resnet50 resnet101 resnet152 wide_resnet50_2 wide_resnet101_2 "
+    "resnext50_32x4d resnext101_32x8d resnext101_64x4d vgg11 vgg13 vgg16 vgg19 vgg11_bn vgg13_bn "
+    "vgg16_bn vgg19_bn densenet121 densenet161 densenet169 densenet201 efficientnet_b0 efficientnet_b1 "
+    "efficientnet_b2 efficientnet_b3 efficientnet_b4 efficientnet_b5 efficientnet_b6 efficientnet_b7 "
+    "efficientnet_v2_s efficientnet_v2_m efficientnet_v2_l regnet_y_400mf regnet_y_800mf regnet_y_1_6gf "
+    "regnet_y_3_2gf regnet_y_8gf regnet_y_16gf regnet_y_32gf regnet_y_128gf regnet_x_400mf "
+    "regnet_x_800mf regnet_x_1_6gf regnet_x_3_2gf regnet_x_8gf regnet_x_16gf regnet_x_32gf "
+    "convnext_tiny convnext_small convnext_base convnext_large swin_t swin_s swin_b swin_v2_t swin_v2_s "
+    "swin_v2_b vit_b_16 vit_b_32 vit_l_16 vit_l_32 vit_h_14 shufflenet_v2_x0_5 shufflenet_v2_x1_0 "
+    "shufflenet_v2_x1_5 shufflenet_v2_x2_0 mnasnet0_5 mnasnet0_75 mnasnet1_0 mnasnet1_3"
+).split()
+_OF_HUB = frozenset("repo_or_dir model source trust_repo force_reload verbose skip_validation".split())
 
 
+@function(*(f"torchvision.models.{name}" for name in NAMES))
 def make(call: Call) -> Value:
-    """A model; Unknown where an argument may change its layers."""
-    name = call.name.rpartition(".")[2]
-    given = call.arguments
-    if len(given.positional) > 2 or not given.keywords.keys() <= _HARMLESS:
-        return Unknown(name)
-    classes = given.keywords.get("num_classes") or (Unknown(CLASSES) if given.open else Constant(1000))
-    architecture = ARCHITECTURES[name]()
-    fields: dict[object, object] = {"_architecture": architecture}
-    for key, part in {**architecture.children, **architecture.extra}.items():
-        if not isinstance(part, Step):
-            fields[key] = _made(call, part, classes)
-    if architecture.auxiliary:
-        fields["aux_logits"] = given.keywords.get("aux_logits") or Unknown("aux_logits")
-    return LibraryObject(CLASSIFIER, dict(given.keywords), call.place, fields)
+    from shapefix.library.torchvision import classifiers
+
+    return classifiers.make(call)
 
 
-for _name in ARCHITECTURES:
-    function(f"{_MODELS}.{_name}")(make)
-
-
-@function(f"{_MODELS}.get_model")
+@function("torchvision.models.get_model")
 def get_model(call: Call) -> Value:
-    name = call.constant(0, "name")
-    keywords = {key: value for key, value in call.arguments.keywords.items() if key != "name"}
-    return _by_name(call, name, Arguments([], keywords, call.arguments.open))
+    return _by_name(call, call.constant(0, "name"), frozenset({"name"}))
 
 
 @function("torch.hub.load")
 def load(call: Call) -> Value:
     """The models of torchvision by another way; what else there is, is not known."""
-    repository, name = call.constant(0, "repo_or_dir"), call.constant(1, "model")
+    repository = call.constant(0, "repo_or_dir")
     if not isinstance(repository, str) or repository.partition(":")[0] != "pytorch/vision":
         return Unknown()
-    hub = ("repo_or_dir", "model", "source", "trust_repo", "force_reload", "verbose", "skip_validation")
-    keywords = {key: value for key, value in call.arguments.keywords.items() if key not in hub}
-    return _by_name(call, name, Arguments([], keywords, call.arguments.open))
+    return _by_name(call, call.constant(1, "model"), _OF_HUB)
 
 
-def _by_name(call: Call, name: object, arguments: Arguments) -> Value:
-    if not isinstance(name, str) or name not in ARCHITECTURES:
-        return Unknown()
-    return make(Call(call.ev, f"{_MODELS}.{name}", call.place, arguments))
+def _by_name(call: Call, name: object, own: frozenset[str]) -> Value:
+    """The model of that name, made with the arguments that are not the caller's own."""
+    from shapefix.library.torchvision import classifiers
 
-
-def _made(call: Call, part: Part, classes: Value) -> Value:
-    """A part of a model as an object; a layer is made where the model is."""
-    node = call.place.node
-    if isinstance(part, Layer):
-        given = [classes if setting == CLASSES else Constant(setting) for setting in part.settings]
-        if part.kind == BODY:
-            return LibraryObject(BODY, {}, call.place, {"out_channels": given[0], "dim": given[1]})
-        if part.kind == PERMUTE:
-            return LibraryObject(PERMUTE, {}, call.place, {"dims": TupleValue(tuple(given))})
-        if part.kind == STAGE:
-            first = call_library(call.ev, "torch.nn.Conv2d", Arguments(given), node)
-            return LibraryObject(STAGE, {}, call.place, {"_first": first})
-        return call_library(call.ev, part.kind, Arguments(given), node)
-    children: list[Value]
-    if isinstance(part, Named):
-        named: dict[object, Value] = {key: _made(call, child, classes) for key, child in part.items()}
-        children = [DictValue(named)]
-    else:
-        assert isinstance(part, list)
-        children = [_made(call, child, classes) for child in part]
-    return call_library(call.ev, "torch.nn.Sequential", Arguments(children), node)
-
-
-@method(STAGE, "forward")
-def forward_of_stage(call: Call) -> Value:
-    """The height and width that its first strided convolution leaves."""
-    return call_value(call.ev, fields_of(call.receiver)["_first"], call.arguments, call.place.node)
-
-
-@method(BODY, "forward")
-def forward_of_body(call: Call) -> Value:
-    """Images of so many channels, of a height and width that are not followed."""
-    tensor, fields = as_tensor(call.value(0)), fields_of(call.receiver)
-    outer, dim = fields["out_channels"], fields["dim"]
-    assert isinstance(outer, Constant)
-    assert isinstance(dim, Constant)
-    if tensor is None or tensor.layout is None or tensor.layout.rank != 4:
-        return TensorValue()
-    sizes = [tensor.layout.sizes[0], Size.symbol("height"), Size.symbol("width")]
-    sizes.insert(dim.value, Size.of(outer.value))
-    return as_result(call, unknown_strides(sizes), "computed")
-
-
-@method(PERMUTE, "forward")
-def forward_of_permute(call: Call) -> Value:
-    given = [call.value(0) or Unknown(), fields_of(call.receiver)["dims"]]
-    return call_library(call.ev, "torch.permute", Arguments(given), call.place.node)
-
-
-@method(CLASSIFIER, "forward")
-def forward(call: Call) -> Value:
-    """One child after another, as they are now."""
-    fields = fields_of(call.receiver)
-    architecture: Architecture | None = fields.get("_architecture")  # type: ignore[assignment]
-    if architecture is None or "forward" in fields or len(call.arguments.positional) != 1:
-        return Unknown()
-    given = value = call.arguments.positional[0]
-    *_, last = (name for name, part in architecture.children.items() if not isinstance(part, Step))
-    for name, part in architecture.children.items():
-        if isinstance(part, Step):
-            value = _between(call, part, value)
-        else:
-            if name == last:
-                value = _in_one_step(call, given, value)
-            value = call_value(call.ev, fields[name], Arguments([value]), call.place.node)
-    if architecture.auxiliary:
-        auxiliary = fields["aux_logits"]
-        if not (isinstance(auxiliary, Constant) and not auxiliary.value):
-            # In training a tuple, in evaluation a tensor.
-            return Unknown()
-    return value
-
-
-def _in_one_step(call: Call, given: Value, value: Value) -> Value:
-    """What the body of a model computes: nobody asks how it came by it layer by layer."""
-    if not isinstance(value, TensorValue) or value.layout is None:
-        return value
-    features = as_result(call, value.layout, "computed", dtype=value.dtype, device=value.device)
-    return trace(call, features, given)
-
-
-def _between(call: Call, step: Step, value: Value) -> Value:
-    """What forward does between its children."""
-    ev, node = call.ev, call.place.node
-    if step.name == "flatten":
-        return call_library(ev, "torch.flatten", Arguments([value, Constant(1)]), node)
-    if step.name == "pool":
-        given = [value, Constant(1)]
-        return call_library(ev, "torch.nn.functional.adaptive_avg_pool2d", Arguments(given), node)
-    return call_library(ev, "torch.mean", Arguments([value, ListValue((Constant(2), Constant(3)))]), node)
-
-
-def _children(owner: Value | None) -> Iterator[tuple[str, Value]] | None:
-    """The children of a model by name, in their order; None where that is not known."""
-    fields = fields_of(owner)
-    architecture: Architecture | None = fields.get("_architecture")  # type: ignore[assignment]
-    if architecture is None or architecture.extra or architecture.auxiliary:
-        return None
-    names = [name for name, part in architecture.children.items() if not isinstance(part, Step)]
-    return ((name, fields[name]) for name in names)
-
-
-@method(CLASSIFIER, "children")
-def children(call: Call) -> Value:
-    known = _children(call.receiver)
-    return ListValue(None if known is None else tuple(child for _, child in known))
-
-
-@method(CLASSIFIER, "named_children")
-def named_children(call: Call) -> Value:
-    known = _children(call.receiver)
-    if known is None:
-        return ListValue(None, TupleValue((Unknown("name"), Unknown("module"))))
-    return ListValue(tuple(TupleValue((Constant(name), child)) for name, child in known))
+    keywords = {key: value for key, value in call.arguments.keywords.items() if key not in own}
+    return classifiers.make_by_name(call, name, Arguments([], keywords, call.arguments.open))
