@@ -124,8 +124,11 @@ def _held(times: Iterable[Iterable[tuple[str, Value]]], run: Run) -> list[Held]:
         for name, value in names:
             if set(name) == {"_"}:
                 continue
-            for part, shown in parts(name, value, run):
+            several = list(parts(name, value, run))
+            for part, shown in several[:MOST_PARTS]:
                 found.setdefault(part, {})[shown] = None
+            if len(several) > MOST_PARTS:
+                found.setdefault(name, {})[Shown(f"... and {len(several) - MOST_PARTS} more")] = None
     return [Held(name, tuple(values)) for name, values in found.items()]
 
 
@@ -140,10 +143,8 @@ def parts(name: str, value: Value, run: Run) -> Iterator[tuple[str, Shown]]:
         (same,) = texts
         yield name, Shown(f"{len(items)} x {same.text}")
         return
-    for part, item in items[:MOST_PARTS]:
+    for part, item in items:
         yield from parts(part, item, run)
-    if len(items) > MOST_PARTS:
-        yield name, Shown(f"and {len(items) - MOST_PARTS} more")
 
 
 def in_words(value: Value, run: Run) -> Iterator[str]:

@@ -117,7 +117,7 @@ def _row(row: Row, gutter: int, room: int, column: int, name_room: int, ran: boo
         yield [*margin(gutter, row.number if position == 0 else None), (piece, style)]
     last = pieces[-1]
     number = row.number if len(pieces) == 1 else None
-    if beside and width_of(last) + _GAP <= column:
+    if beside and number is not None and width_of(last) + _GAP <= column:
         gap = " " * (column - width_of(last))
         yield trimmed([*margin(gutter, number), (last, style), (gap, "code"), *beside.pop(0)])
     else:

@@ -41,7 +41,7 @@ _PRODUCTS = frozenset(
     f"torch.nn.functional.{name}"
     for name in "linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d".split()
 )
-_RESULTS = _SAME - {"MultiheadAttention", "TransformerEncoderLayer"}
+_RESULTS = (_SAME | {"Embedding"}) - {"MultiheadAttention", "TransformerEncoderLayer"}
 
 
 def of_weights(call: Call) -> Value:
@@ -91,10 +91,17 @@ def check_dtypes(call: Call, name: str, given: Given, settings: Mapping[str, Val
 
 
 def note_dtype(call: Call, name: str, made: Value, settings: Mapping[str, Value]) -> None:
-    """Give a layer's result the dtype of its weights: it has no other where autocast has no part in it."""
-    if name.removeprefix("torch.nn.") not in _RESULTS or may_be_cast(call):
+    """Give a layer's result the dtype of its weights: it has no other where autocast has no part in it.
+
+    A normalisation keeps that of its input, which need not be that of its weights.
+    """
+    kind = name.removeprefix("torch.nn.")
+    if may_be_cast(call) or (kind not in _RESULTS and kind not in _NORMS):
         return
     weights = _weights(call, settings)
+    if kind in _NORMS:
+        tensor = as_tensor(settings.get("input"))
+        weights = None if tensor is None else tensor.dtype
     for part in made.items if isinstance(made, TupleValue) else (made,):
         if isinstance(part, TensorValue) and part.dtype is None:
             part.dtype = weights
