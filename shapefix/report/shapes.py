@@ -114,7 +114,7 @@ def _row(row: Row, gutter: int, room: int, column: int, name_room: int, ran: boo
     style = "code" if row.run else "gutter"
     pieces = _source(row.source, room)
     for position, piece in enumerate(pieces[:-1]):
-        yield [*margin(gutter, row.number if position == 0 else None), (piece, style)]
+        yield trimmed([*margin(gutter, row.number if position == 0 else None), (piece, style)])
     last = pieces[-1]
     number = row.number if len(pieces) == 1 else None
     if beside and number is not None and width_of(last) + _GAP <= column:
@@ -150,8 +150,12 @@ def _beside(row: Row, room: int, name_room: int) -> Iterator[Line]:
             lead = name if position == 0 else " " * len(name)
             hang = len(lead) + 2 if len(lead) + 2 < room // 2 else 4
             first, *rest = _between_sizes(text, room, room - len(lead), hang)
-            yield [(lead, "step"), (first, "fix")]
-            yield from ([(line, "fix")] for line in rest)
+            if width_of(lead) + width_of(first) > room:
+                # A long name, as `outputs['hidden_states'][0]`, has its row to itself.
+                yield [(lead.rstrip(), "step")]
+                lead, first = " " * hang, first.lstrip()
+            yield [(lead, "step"), (first.rstrip(), "fix")]
+            yield from ([(line.rstrip(), "fix")] for line in rest)
 
 
 def _between_sizes(text: str, room: int, first: int, hang: int) -> list[str]:
