@@ -134,6 +134,12 @@ def _is_number(value: Value) -> bool:
     )
 
 
+def _is_one_number(template: str | bytes, given: Any) -> bool:
+    """`"layer%d" % 3`: a width in the template could make a text of any length."""
+    plain = isinstance(template, str) and template.count("%") == 1 and "%d" in template
+    return plain and isinstance(given, int)
+
+
 def _fold(kind: type, left: Any, right: Any) -> Value:
     function = PYTHON.get(kind)
     if function is None:
@@ -147,7 +153,7 @@ def _fold(kind: type, left: Any, right: Any) -> Value:
         if len(left) * right > LONGEST:
             return Unknown()
     elif (isinstance(right, (str, bytes)) and kind is cst.Multiply) or (
-        isinstance(left, (str, bytes)) and kind is cst.Modulo
+        isinstance(left, (str, bytes)) and kind is cst.Modulo and not _is_one_number(left, right)
     ):
         return Unknown()
     try:

@@ -23,7 +23,7 @@ from shapefix.interpreter.names import glance, look_up, resolved
 from shapefix.interpreter.scopes import UNCHANGED, Scope
 from shapefix.interpreter.subscripts import evaluate_subscript
 from shapefix.interpreter.targets import bind
-from shapefix.interpreter.texts import joined
+from shapefix.interpreter.texts import joined, spelled_out
 from shapefix.interpreter.token_rows import masked
 from shapefix.interpreter.truth import equal, is_none, truth
 from shapefix.interpreter.values import ELLIPSIS, FALSE, NONE, TRUE, Constant, FunctionValue, Unknown, Value
@@ -64,12 +64,15 @@ def joined_string(ev: Evaluator, node: cst.ConcatenatedString) -> Value:
 @expression(cst.FormattedString)
 def formatted_string(ev: Evaluator, node: cst.FormattedString) -> Value:
     pieces: list[Value] = []
+    plain = True
     for part in node.parts:
         if isinstance(part, cst.FormattedStringExpression):
             pieces.append(ev.evaluate(part.expression))
+            plain = plain and part.format_spec is None and not part.conversion and part.equal is None
         elif isinstance(part, cst.FormattedStringText):
             pieces.append(Constant(part.value))
-    return joined(pieces)
+            plain = plain and not any(escape in part.value for escape in ("\\", "{{", "}}"))
+    return (spelled_out(pieces) if plain else None) or joined(pieces)
 
 
 @expression(cst.Ellipsis)

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from shapefix.interpreter.values import TEXT, Constant, Text, Unknown, Value
 
 MOST_PARTS = 16
+LONGEST_NAME = 100
+LARGEST_NUMBER = 10**18
 
 
 class Joined(Text):
@@ -26,6 +28,19 @@ def joined(pieces: Iterable[Value]) -> Text:
             if part is not TEXT and isinstance(part, (Text, Unknown, Constant)):
                 parts[id(part)] = part
     return Joined(tuple(parts.values())) if 0 < len(parts) <= MOST_PARTS else TEXT
+
+
+def spelled_out(pieces: Iterable[Value]) -> Constant | None:
+    """The text that pieces make where all of them are known and it is short, as names are: `f"layer{i}"`."""
+    known: list[str] = []
+    for piece in pieces:
+        if not isinstance(piece, Constant) or not isinstance(piece.value, (str, int)):
+            return None
+        if isinstance(piece.value, int) and abs(piece.value) > LARGEST_NUMBER:
+            return None
+        known.append(str(piece.value))
+    text = "".join(known)
+    return Constant(text) if len(text) <= LONGEST_NAME else None
 
 
 def contains(text: Value, part: Value) -> bool:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue
+from shapefix.interpreter.texts import spelled_out
 from shapefix.interpreter.values import NUMBER, TEXT, Constant, Value
 from shapefix.library.registry import function
 
+_PLACE = re.compile(r"\{(\d{0,2})\}")
 _TO_TEXT = (
-    "strip lstrip rstrip lower upper title capitalize casefold swapcase replace format join center ljust "
+    "strip lstrip rstrip lower upper title capitalize casefold swapcase replace join center ljust "
     "rjust zfill expandtabs translate removeprefix removesuffix format_map"
 ).split()
 
@@ -21,7 +25,29 @@ def text(call: Call) -> Value:
 @function("builtins.str")
 def as_text(call: Call) -> Value:
     given = call.value(0)
-    return given if isinstance(given, Constant) and isinstance(given.value, str) else TEXT
+    if isinstance(given, Constant) and isinstance(given.value, str):
+        return given
+    return TEXT if given is None else spelled_out((given,)) or TEXT
+
+
+@function("builtins.str.format")
+def formatted(call: Call) -> Value:
+    """`"layer{}".format(3)`: only plain places are filled in, in their order or by number."""
+    template = call.receiver.value if isinstance(call.receiver, Constant) else None
+    if not isinstance(template, str) or call.arguments.keywords or call.arguments.open:
+        return TEXT
+    pieces: list[Value] = []
+    for number, part in enumerate(_PLACE.split(template)):
+        if number % 2 == 0:
+            if "{" in part or "}" in part:
+                return TEXT
+            pieces.append(Constant(part))
+        else:
+            given = call.value(int(part) if part else number // 2)
+            if given is None:
+                return TEXT
+            pieces.append(given)
+    return spelled_out(pieces) or TEXT
 
 
 @function(*(f"builtins.str.{name}" for name in ("split", "rsplit", "splitlines")), "re.split", "re.findall")
