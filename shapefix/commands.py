@@ -129,7 +129,8 @@ def shapes(
 ) -> int:
     """Show the source of functions with the sizes in it. Raises ConfigurationError."""
     from shapefix.engine.inputs import BadInput
-    from shapefix.engine.shapes import NotShown, Unanswered, shapes, split_name
+    from shapefix.engine.shapes import Unanswered, shapes, split_name
+    from shapefix.engine.targets import NotShown
     from shapefix.report.shapes import render, render_json
 
     view = View(os.getcwd(), width(sys.stdout), colour_wanted(color, sys.stdout))

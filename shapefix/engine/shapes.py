@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import libcst as cst
 
@@ -20,6 +19,7 @@ from shapefix.engine.inputs import Inputs, read_inputs
 from shapefix.engine.limits import refuse_unparsable
 from shapefix.engine.listing import listing
 from shapefix.engine.syntax import python_failure
+from shapefix.engine.targets import NotShown, Target, check_inputs, constructed, everything, named
 from shapefix.engine.texts import real
 from shapefix.interpreter.calls import Arguments, instantiate
 from shapefix.interpreter.classes import member
@@ -34,7 +34,6 @@ from shapefix.interpreter.values import (
     Constant,
     FunctionValue,
     InstanceValue,
-    Integer,
     Unknown,
     Value,
     integer,
@@ -42,7 +41,6 @@ from shapefix.interpreter.values import (
 from shapefix.interpreter.watching import Pass, Watcher, parameter_names, parameters_of
 from shapefix.library.tables import Tables
 from shapefix.listings import Listing
-from shapefix.sources.configuration import suggestion
 from shapefix.sources.project import Project, project_root
 from shapefix.sources.text import SourceText, Unreadable, read_source
 from shapefix.tensors.sizes import Size, Symbol
@@ -53,27 +51,12 @@ READING = 20_000_000
 MODULE = "torch.nn.Module"
 
 
-class NotShown(Exception):
-    """Why there is nothing to show, in one line."""
-
-
 class Unanswered(Exception):
     """The file cannot be read or parsed."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)
         self.failure = failure
-
-
-@dataclass(frozen=True)
-class _Target:
-    """A function to watch: owner is the class that it was asked for under, and top what the file calls it."""
-
-    name: str
-    top: str
-    function: FunctionValue
-    node: cst.FunctionDef
-    owner: ClassValue | None
 
 
 def split_name(asked: str) -> tuple[str, str]:
@@ -143,28 +126,28 @@ class _Showing:
     def show(self, name: str, inputs: Inputs) -> list[Listing]:
         finder = Evaluator(self._library, self._files(), STEPS, self._versions)
         try:
-            everything = _everything(finder, self._module)
-            targets = [_named(finder, self._module, name)] if name else everything
+            modules = everything(finder, self._module)
+            targets = [named(finder, self._module, name)] if name else modules
             if not targets:
                 raise NotShown("there is no class with a forward in this file, and no function")
             if inputs.values:
-                _check_inputs(targets, inputs.values)
-            return self._watch(targets, everything, inputs)
+                check_inputs(targets, inputs.values)
+            return self._watch(targets, modules, inputs)
         finally:
             finder.close()
 
     def _watch(
         self,
-        targets: Sequence[_Target],
-        everything: Sequence[_Target],
+        targets: Sequence[Target],
+        others: Sequence[Target],
         inputs: Inputs,
     ) -> list[Listing]:
-        """The listings of targets; everything in the file that may call them is run for that, too."""
+        """The listings of targets; others, which may call them, are run for that, too."""
         first = targets[0]
         handed = {name: make for name, make in inputs.values.items() if name in parameter_names(first.node)}
         made_with = {name: make for name, make in inputs.values.items() if name not in handed}
         given: dict[cst.CSTNode, Mapping[str, Callable[[], Value]]] = {first.node: handed} if handed else {}
-        asked = {target.node: target for target in (*targets, *everything)}
+        asked = {target.node: target for target in (*targets, *others)}
         ev = Watcher(self._library, self._files(), STEPS, self._versions, asked, given)
         try:
             run_program(ev, self._module, STEPS)
@@ -185,7 +168,7 @@ class _Showing:
         finally:
             ev.close()
 
-    def _ask(self, ev: Watcher, target: _Target, known: Mapping[str, Value]) -> None:
+    def _ask(self, ev: Watcher, target: Target, known: Mapping[str, Value]) -> None:
         """Run a function that nobody calls with a tensor of known sizes, as `Class(...)(...)` would.
 
         What has a default gets it; all other arguments are unknown, but for those of the constructor that are
@@ -202,7 +185,7 @@ class _Showing:
             if isinstance(top, ClassValue):
                 function = member(top, target.function.name)
                 if isinstance(function, FunctionValue) and function.binding != "staticmethod":
-                    made = instantiate(ev, top, Arguments([], _constructed(top, known)), target.node)
+                    made = instantiate(ev, top, Arguments([], constructed(top, known)), target.node)
                     receiver = made if isinstance(made, InstanceValue) else InstanceValue(top, open=True)
             if isinstance(function, FunctionValue):
                 positional: list[Value] = [] if receiver is None else [receiver]
@@ -212,7 +195,7 @@ class _Showing:
             ev.frames.pop()
             ev.asking = False
 
-    def _best(self, ev: Watcher, target: _Target, run: Run, has_inputs: bool, only_asked: bool) -> Listing:
+    def _best(self, ev: Watcher, target: Target, run: Run, has_inputs: bool, only_asked: bool) -> Listing:
         """The listing of the run that tells most: a call of the program's own that hands over known sizes."""
         passes = [each for each in _passes_of(ev, target) if each.calls]
         real_ones = [] if only_asked else [seen for seen in passes if _is_real(seen)]
@@ -239,105 +222,7 @@ def _parsable(path: str) -> SourceText:
     return source
 
 
-def _everything(ev: Evaluator, module: Module) -> list[_Target]:
-    """The modules of a file, or else its functions."""
-    classes, functions = _definitions(ev, module)
-    found = [_forward(cls.name, cls) for cls in classes if _own_forward(cls)]
-    return found or [_Target(each.name, each.name, each, _node(each), None) for each in functions]
-
-
-def _named(ev: Evaluator, module: Module, name: str) -> _Target:
-    first, _, method = name.partition(".")
-    value = _look_up(ev, module, first)
-    if isinstance(value, FunctionValue) and isinstance(value.node, cst.FunctionDef) and not method:
-        return _Target(name, first, value, value.node, None)
-    if isinstance(value, ClassValue):
-        return _forward(first, value, method or "forward")
-    classes, functions = _definitions(ev, module)
-    known = [*(cls.name for cls in classes), *(each.name for each in functions)]
-    listed = f"; there are {', '.join(known)}" if known else "; the file defines no class and no function"
-    if value is not None and not method:
-        raise NotShown(f"{first} is no class and no function of the project{listed}")
-    raise NotShown(f"no class or function is called {first!r}{suggestion(first, known, listed)}")
-
-
-def _forward(top: str, cls: ClassValue, method: str = "forward") -> _Target:
-    """The method of a class, its own or that of a base in the project. Raises NotShown."""
-    function = member(cls, method)
-    if isinstance(function, FunctionValue) and isinstance(function.node, cst.FunctionDef):
-        return _Target(f"{cls.name}.{method}", top, function, function.node, cls)
-    methods = [name for name, value in cls.fields.items() if isinstance(value, FunctionValue)]
-    hint = f"; its methods are {', '.join(methods)}" if methods else "; it has no methods of its own"
-    if method == "forward" and methods:
-        hint += f": name one of them, {cls.name}.{methods[-1]}"
-    raise NotShown(f"class {cls.name} has no {method}" + hint)
-
-
-def _look_up(ev: Evaluator, module: Module, name: str) -> Value | None:
-    ev.frames.append(Frame(module, scope_of(ev, module)))
-    try:
-        return module_name(ev, module, name)
-    finally:
-        ev.frames.pop()
-
-
-def _definitions(ev: Evaluator, module: Module) -> tuple[list[ClassValue], list[FunctionValue]]:
-    """The classes and functions that a file defines at its top level."""
-    classes: list[ClassValue] = []
-    functions: list[FunctionValue] = []
-    for name, statements in module.bindings.items():
-        if not any(isinstance(each, (cst.ClassDef, cst.FunctionDef)) for each in statements):
-            continue
-        value = _look_up(ev, module, name)
-        if isinstance(value, ClassValue) and value.module is module:
-            classes.append(value)
-        elif isinstance(value, FunctionValue) and value.module is module:
-            functions.append(value)
-    return classes, functions
-
-
-def _own_forward(cls: ClassValue) -> bool:
-    function = cls.fields.get("forward")
-    return isinstance(function, FunctionValue) and isinstance(function.node, cst.FunctionDef)
-
-
-def _node(function: FunctionValue) -> cst.FunctionDef:
-    assert isinstance(function.node, cst.FunctionDef)
-    return function.node
-
-
-def _check_inputs(targets: Sequence[_Target], inputs: Mapping[str, object]) -> None:
-    """Raises NotShown where inputs do not fit."""
-    if len(targets) > 1:
-        names = ", ".join(target.name.removesuffix(".forward") for target in targets)
-        raise NotShown(f"--input is for one function; name one of {names} behind a colon")
-    (target,) = targets
-    known = parameter_names(target.node)[target.owner is not None :]
-    for name in inputs:
-        if name not in known and name not in _constructor(target.owner):
-            listed = f"; its parameters are {', '.join(known)}" if known else "; it has no parameters"
-            raise NotShown(f"{target.name} has no parameter {name!r}{listed}")
-
-
-def _constructor(cls: ClassValue | None) -> dict[str, bool]:
-    """The parameters of a class's constructor, and whether each must be given."""
-    init = None if cls is None else member(cls, "__init__")
-    if not isinstance(init, FunctionValue) or not isinstance(init.node, cst.FunctionDef):
-        return {}
-    params = init.node.params
-    return {param.name.value: param.default is None for param in (*params.params[1:], *params.kwonly_params)}
-
-
-def _constructed(cls: ClassValue, known: Mapping[str, Value]) -> dict[str, Value]:
-    """What a constructor is given: a symbol only where something must be given."""
-    return {
-        name: known[name]
-        for name, must in _constructor(cls).items()
-        if name in known and (must or not isinstance(known[name], Integer))
-    }
-
-
-def _passes_of(ev: Watcher, target: _Target) -> list[Pass]:
+def _passes_of(ev: Watcher, target: Target) -> list[Pass]:
     """The runs of a target, those of exactly its class first."""
     passes = [seen for seen in ev.passes if seen.function is target.node]
     if target.owner is None:
@@ -392,7 +277,7 @@ def _letter(dim: int, rank: int) -> str:
     return known[dim] if dim < len(known) else f"D{dim}"
 
 
-def _basis(seen: Pass, target: _Target, calls: Sequence[Pass], has_inputs: bool) -> str:
+def _basis(seen: Pass, target: Target, calls: Sequence[Pass], has_inputs: bool) -> str:
     """What the sizes of a listing rest on, in words."""
     if seen.asked and len(seen.calls) == 1:
         return "with the given input" if has_inputs else f"not called with known sizes; {_how_to_say(seen)}"
@@ -425,12 +310,12 @@ def _how_to_say(seen: Pass) -> str:
         if sizes is None:
             described.append(f'--input "{name}: {_dtype(name, tensor)}[...]"')
             continue
-        named = []
+        written = []
         for dim, size in enumerate(sizes):
             symbol = size.only_symbol
             own = symbol is not None and symbol.name.isidentifier() and symbol.name
-            named.append(str(size.value) if size.value is not None else own or _letter(dim, len(sizes)))
-        described.append(f'--input "{name}: {_dtype(name, tensor)}[{", ".join(named)}]"')
+            written.append(str(size.value) if size.value is not None else own or _letter(dim, len(sizes)))
+        described.append(f'--input "{name}: {_dtype(name, tensor)}[{", ".join(written)}]"')
     if not described:
         return "it has nothing to be given"
     return f"say what goes in: {' '.join(described)}"
