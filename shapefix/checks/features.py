@@ -8,7 +8,7 @@ import libcst as cst
 
 from shapefix.checks import rewrites
 from shapefix.checks.evidence import calls
-from shapefix.checks.layer_numbers import merged_sizes, other_number
+from shapefix.checks.layer_numbers import merged_sizes, other_number, written_at
 from shapefix.checks.layer_settings import FEATURES, GIVES, taken_by
 from shapefix.checks.layout import short
 from shapefix.checks.operands import (
@@ -64,6 +64,7 @@ def in_features(event: Refused, run: Run, this: Rule) -> Iterator[Diagnostic]:
         evidence=[
             *calls(event),
             *made_at(event.layer),
+            *written_at(event),
             *way(operand.tensor, run),
             Evidence(event.place.span, f"{named(event, error.operand)} ends in {have}, {want} is needed"),
         ],

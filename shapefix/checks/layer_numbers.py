@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import libcst as cst
 
 from shapefix.checks.layer_settings import can_be, constructor, from_end, item_edit, taken_by
 from shapefix.checks.rewrites import line_of
 from shapefix.checks.stated_numbers import edit_of, given_to, product_of, stated
-from shapefix.diagnostics import Edit
+from shapefix.diagnostics import Edit, Evidence
 from shapefix.interpreter.containers import elements
 from shapefix.interpreter.events import Refused
 from shapefix.interpreter.values import LibraryObject
@@ -60,6 +62,17 @@ def other_number(
         return f"{told}: {name} is {want} from {line}, and used elsewhere, too", None
     name = f"`{number.name}` ({line})" if number.name else f"the {want} in {line}"
     return f"set {name} to {text}", edit_of(place.module, node, text)
+
+
+def written_at(event: Refused) -> Iterator[Evidence]:
+    """Where the number stands that the layer was made with, unless the call that makes it states it."""
+    taken, layer = taken_by(event), event.layer
+    if taken is None or not isinstance(layer, LibraryObject) or constructor(layer) is None:
+        return
+    given = given_to(layer, taken.position, taken.name)
+    number = None if given is None else stated(layer, taken.name, given)
+    if number is not None and number.name:
+        yield Evidence(number.place.span, f"`{number.name}` is {number.place.code} here")
 
 
 def merged_sizes(event: Refused, error: SizeMismatch) -> tuple[int, ...]:

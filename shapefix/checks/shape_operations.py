@@ -341,7 +341,7 @@ def _never(batch: Size, multiple: int) -> bool:
 
 
 def _flattened(place: Place, subject: cst.BaseExpression, samples: int, wanted: int) -> Fix:
-    message = f"keep each sample in a row of its own: the next layer then takes {samples}, not {wanted}"
+    message = f"keep samples apart with `.flatten(1)`: the next layer then takes {samples}, not {wanted}"
     code = place.module.code(subject)
     is_primary = isinstance(subject, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)) or subject.lpar
     return Fix(
