@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 from module_drafts import Draft, Misfit, site
 from random_grids import ON_GRIDS, ON_VOLUMES
+from random_idioms import ANYWHERE as IDIOMS
+from random_idioms import ON_LAST, probed, steps_by_hand
 from random_layers import layer_for, layers_in_a_row, width
 from random_rows import ON_ROWS
 from random_sequences import ON_SEQUENCES
@@ -218,9 +220,9 @@ ANYWHERE: tuple[Step, ...] = (
     *(joined, joined, stacked, gated, left_as_it_is, left_as_it_is, functional_norm),
 )
 BY_RANK: Mapping[int, Sequence[Step]] = {
-    2: (*ANYWHERE, stacked_layers, weighted, weighted, *ON_ROWS),
-    3: (*ANYWHERE, stacked_layers, weighted, *ON_SEQUENCES),
-    4: (*ANYWHERE, *ON_GRIDS),
+    2: (*ANYWHERE, *IDIOMS, *ON_LAST, stacked_layers, weighted, weighted, *ON_ROWS),
+    3: (*ANYWHERE, *IDIOMS, *ON_LAST, stacked_layers, weighted, steps_by_hand, probed, *ON_SEQUENCES),
+    4: (*ANYWHERE, *IDIOMS, probed, probed, *ON_GRIDS),
     5: (one_layer, one_layer, sequential, residual, joined, *ON_VOLUMES),
 }
 

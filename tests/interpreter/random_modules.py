@@ -60,11 +60,23 @@ def _template(rng: random.Random) -> str:
     if rng.random() < 0.8:
         _to_rows(net)
     classes.append(net.text("Net", "x", "x"))
+    if net.x.dim() == 0 or net.shape[0] != BATCH:
+        raise Misfit
+    _differentiate(net.x)
     loss, target = _loss(rng, net.x)
     made = f"Net({_arguments(net)})"
     backward = net.x.requires_grad
     body = rng.choice((_plain, _loader, _loader))(rng, made, code, target, loss, backward)
     return "\n".join((_head(style), *(f"\n{text}\n" for text in classes), *body, ""))
+
+
+def _differentiate(out: torch.Tensor) -> None:
+    """Misfit where something was written over that the gradients need."""
+    if out.requires_grad:
+        try:
+            out.sum().backward()
+        except RuntimeError as error:
+            raise Misfit from error
 
 
 def _input(rng: random.Random, words: int) -> tuple[torch.Tensor, str]:

@@ -52,8 +52,8 @@ def test_what_torch_refuses_is_found_and_nothing_else(
     record_property("counted", counts)
     raised, found, placed = (each.total() for each in (tally.raised, tally.found, tally.placed))
     assert raised >= 0.3 * tally.scripts.total()
-    assert found >= 0.9 * raised, counts
-    assert placed >= 0.95 * found, counts
+    assert found >= 0.97 * raised, counts
+    assert placed >= 0.97 * found, counts
 
 
 def test_a_script_that_is_not_broken_on_purpose_runs() -> None:
