@@ -12,7 +12,7 @@ from shapefix.library.held_rows import masked_row
 from shapefix.library.last_batches import try_last_batch
 from shapefix.library.refusals import by_position, refuse, refuse_beyond_one, trace
 from shapefix.library.registry import METHODS, TENSOR, function, operation, tensor_function, tensor_method
-from shapefix.library.tensors import as_result, contiguous_result, flag, is_number
+from shapefix.library.tensors import as_result, contiguous_result, flag, is_number, sizes_from
 from shapefix.library.writes import overwritten
 from shapefix.tensors import dtypes
 from shapefix.tensors.errors import ShapeError
@@ -71,9 +71,7 @@ def result_of(call: Call, operands: list[Value | None], name: str) -> TensorValu
     if call.ev.batch_sizes:
         try_last_batch(call, named, _broadcast)
     before = next((tensor.origin for tensor in tensors if tensor.layout == layout), None)
-    made = trace(
-        call, as_result(call, layout, name, dtype=dtype, device=first.device, before=before), first
-    )
+    made = trace(call, as_result(call, layout, name, dtype=dtype, device=first.device, before=before), first)
     if len(tensors) == 2 and name in COMPARING:
         is_method = call.name.startswith("torch.Tensor.")
         names = ("self", "0") if is_method else ("0", "1")
@@ -201,7 +199,11 @@ _LAYOUT_IN_PLACE = "squeeze_ unsqueeze_ transpose_ t_ swapaxes_ swapdims_ resize
 def change_in_place(call: Call, tensor: TensorValue) -> Value:
     """The tensor itself is seen otherwise from here on."""
     name = call.name.rpartition(".")[2].removesuffix("_")
-    if name != "detach":
+    if name == "resize":
+        sizes = sizes_from(call)
+        call.ev.journal.write(tensor, "layout", None if sizes is None else contiguous(sizes))
+        tensor.unsettle()
+    elif name != "detach":
         seen = METHODS[TENSOR][name](call) if name in METHODS[TENSOR] else None
         call.ev.journal.write(tensor, "layout", seen.layout if isinstance(seen, TensorValue) else None)
         tensor.unsettle()

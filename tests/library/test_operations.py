@@ -410,3 +410,8 @@ def test_sizes_are_numbers() -> None:
         reveal(torch.zeros(x.size()))
         """
     )
+
+
+def test_a_tensor_that_is_resized_in_place_has_the_sizes_asked_for() -> None:
+    agree("x = torch.randn(B, 1, T, V)\nx.resize_(B, 1, T * V)\nreveal(x)\nreveal(x[0, :])")
+    agree("x = torch.randn(B, T, V)\nx.resize_((B, T * V))\nreveal(x)")
