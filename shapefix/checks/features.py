@@ -30,6 +30,7 @@ from shapefix.interpreter.events import Refused
 from shapefix.interpreter.values import LibraryObject
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import SizeMismatch
+from shapefix.tensors.options import needed_defaults
 from shapefix.tensors.polynomials import product
 
 _MAKERS = frozenset(kind for kind, setting in GIVES.items() if setting.name != "out_channels")
@@ -99,6 +100,7 @@ def _fixes(event: Refused, error: SizeMismatch, run: Run) -> Iterator[Fix]:
                 return
     have, want = error.have.value, error.want.value
     if have is None or want is None:
+        yield from _other_option(error)
         return
     source, merged = _setter(event, error), merged_sizes(event, error)
     change, edit_ = other_number(event, have, want, merged)
@@ -113,6 +115,16 @@ def _fixes(event: Refused, error: SizeMismatch, run: Run) -> Iterator[Fix]:
         yield Fix(Applicability.UNSAFE, ways[0], (edit_,))
     else:
         yield Fix(Applicability.DISPLAY, ", or ".join(ways), () if edit_ is None else (edit_,))
+
+
+def _other_option(error: SizeMismatch) -> Iterator[Fix]:
+    """`--vocab-size 4000`, where the layer was made with what the command line says."""
+    needed = needed_defaults(error.have, error.want)
+    have = error.have.value
+    if have is not None and len(needed) == 1 and error.want.only_symbol is needed[0]:
+        flag = needed[0].flag
+        message = f"run it with `{flag} {have}`, or make that the default of `{flag}`"
+        yield Fix(Applicability.DISPLAY, message, ())
 
 
 def _setter(event: Refused, error: SizeMismatch) -> str | None:

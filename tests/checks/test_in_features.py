@@ -172,3 +172,20 @@ def test_a_number_in_another_file_is_named_with_its_file(tmp_path: Path) -> None
     (fix,) = found.fixes
     assert fix.applicability is Applicability.DISPLAY
     assert fix.message == "set `VOCAB` (config.py:1) to 400"
+
+
+def test_an_option_of_the_command_line_is_named(tmp_path: Path) -> None:
+    script = f"""{HEAD}
+parser = argparse.ArgumentParser()
+parser.add_argument("--vocab-size", type=int, default=271)
+args, _ = parser.parse_known_args([])
+nn.Linear(args.vocab_size, 8)(rows)
+"""
+    with pytest.raises(RuntimeError, match="cannot be multiplied"):
+        run(script)
+    parsed = script.replace("args, _ = parser.parse_known_args([])", "args = parser.parse_args()")
+    (found,) = findings(parsed, tmp_path)
+    (fix,) = found.fixes
+    assert fix.applicability is Applicability.DISPLAY
+    assert "`--vocab-size 400`" in fix.message
+    assert found.condition == "with the default --vocab-size 271"
