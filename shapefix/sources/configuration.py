@@ -171,8 +171,14 @@ _KEYS = (
 def suggestion(word: str, known: Iterable[str], otherwise: str = "") -> str:
     """Return `; did you mean "…"?` with the known word that is closest, or otherwise."""
     by_lowered = {each.lower().replace("_", "-"): each for each in known}
-    close = get_close_matches(word.lower().replace("_", "-"), by_lowered, n=1, cutoff=0.6)
-    return f"; did you mean {by_lowered[close[0]]!r}?" if close else otherwise
+    asked = word.lower().replace("_", "-")
+    close = get_close_matches(asked, by_lowered, n=10, cutoff=0.6)
+    if not close:
+        return otherwise
+    # Of words as close as each other, the one with most letters in their own places.
+    in_place = [sum(a == b for a, b in zip(asked, each, strict=False)) for each in close]
+    best = close[in_place.index(max(in_place))]
+    return f"; did you mean {by_lowered[best]!r}?"
 
 
 def _read(path: str) -> bytes:
