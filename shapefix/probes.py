@@ -12,7 +12,7 @@ from pathlib import Path
 
 from shapefix.diagnostics import Severity
 from shapefix.probe.account import Run, lines
-from shapefix.probe.findings import Found, findings
+from shapefix.probe.findings import CRASH, Found, findings
 from shapefix.probe.observations import Failure
 from shapefix.report.view import View, one_line, visible
 from shapefix.terminal import colour_wanted, say, width
@@ -54,8 +54,10 @@ def probe(asked: Asked) -> int:
         return FAILED
     known = findings(run.observed, _rules())
     _report(run, known, asked)
-    if known.diagnostics:
+    if known.diagnostics and (run.reached or any(found.code != CRASH for found in known.diagnostics)):
         return FOUND
+    if known.diagnostics:
+        return FAILED
     return CLEAN if run.complete or (known.aftermath is not None and run.trained) else FAILED
 
 
@@ -97,7 +99,7 @@ def _aftermath(failure: Failure, view: View) -> str:
     """What is said of an exception that may be the probe's own doing."""
     place = failure.stack[0] if failure.stack else None
     at = f" at {view.relative(place.path)}:{place.row}" if place else ""
-    said = f"{failure.type}{at}: {failure.message}"
+    said = f"{failure.type}{at}" + (f": {failure.message}" if failure.message else "")
     return one_line(f"note: {said}; it may come of the loops that the probe has ended early")
 
 

@@ -35,6 +35,11 @@ class Run:
         return self.observed.steps > 0
 
     @property
+    def reached(self) -> bool:
+        """Whether it came as far as a batch or a model."""
+        return bool(self.observed.modules or self.observed.batches)
+
+    @property
     def complete(self) -> bool:
         """Whether the script was seen to work: it made a training step, or came to its end after a model."""
         end = self.observed.end
@@ -97,9 +102,9 @@ def _modules(observed: Observations, show: Callable[[str], str], width: int) -> 
     for module in observed.modules:
         if not module.children and module.type.endswith("Loss"):
             continue
-        how = "training" if module.training else "evaluation"
+        how = "with" if module.training else "without"
         place = f", called at {show(module.called.path)}:{module.called.row}" if module.called else ""
-        yield [(module.type, "name"), (f" in {how}{place}", "code")]
+        yield [(module.type, "name"), (f" {how} gradient{place}", "code")]
         yield from tree.lines(module, width)
 
 

@@ -58,8 +58,9 @@ def diagnostic(failure: Failure, observed: Observations, rules: Rules) -> Diagno
     explained = explanation(failure, observed)
     swallowed = _swallowed(failure)
     if explained is None or explained.code not in rules:
+        severity = Severity.WARNING if failure.swallowed else Severity.ERROR
         return Diagnostic(
-            CRASH, failure.type, Severity.ERROR, _all_said(failure), failure.stack[0],
+            CRASH, failure.type, severity, _all_said(failure), failure.stack[0],
             (*steps(failure), *swallowed),
         )  # fmt: skip
     name, severity = rules[explained.code]
@@ -78,7 +79,8 @@ def _counting(observed: Observations) -> Iterator[Failure]:
     watched = [each for each in ended if each.where != "script"]
     for failure in observed.failures:
         last = failure.ended and not (watched and failure.where == "script")
-        if failure.swallowed or failure.where == "rows" or last:
+        # What a library swallows is the library's way of asking.
+        if failure.caught is not None or failure.where == "rows" or last:
             yield failure
 
 
@@ -92,6 +94,8 @@ def _all_said(failure: Failure) -> str:
     text = failure.message.strip() or "without a message"
     if failure.swallowed:
         text += " (swallowed)"
+    if failure.type == "EOFError" and "reading a line" in text:
+        text += "; a script gets no standard input from the probe"
     for kind, message in failure.causes[:2]:
         text += f"; from {kind}: {message}"
     return text[:600]

@@ -77,6 +77,14 @@ def test_a_script_that_shows_nothing_ends_with_2_and_its_last_words(tmp_path: Pa
     assert "its last words\n  cannot find ␛[31mdata\n" in ran.stdout
 
 
+def test_a_script_that_reads_standard_input_ends_with_2(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("lr = float(input('learning rate? '))\n")
+    ran = shapefix("train.py", folder=tmp_path)
+    assert ran.returncode == 2
+    assert "EOF when reading a line; a script gets no standard input from the probe" in ran.stdout
+    assert "--> train.py:1:12" in ran.stdout
+
+
 def test_an_interruption_ends_the_script_and_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "temporary").mkdir()
     script = "import os, time\nprint(os.getpid(), file=open(os.environ['NOTE'], 'w'))\ntime.sleep(200)\n"

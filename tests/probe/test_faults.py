@@ -259,3 +259,58 @@ for _ in range(100):
     ran = probed(tmp_path, script)
     assert ran.found == []
     assert ran.ending == "stopped by the probe, 1 training step made"
+
+
+def test_what_is_swallowed_outside_of_models_and_losses(tmp_path: Path) -> None:
+    steps = """
+        def flat(logits):
+            try:
+                return logits[:, :-1].view(-1, 5)  # view
+            except Exception as error:  # swallowed
+                print("skipped", error)
+    """
+    script = (
+        LOADER
+        + """
+from steps import flat
+
+model = nn.Linear(4, 5)
+while True:
+    logits = flat(model(torch.ones(2, 6, 4)))
+    if logits is not None:
+        break
+"""
+    )
+    ran = probed(tmp_path, script, steps=steps)
+    (found,) = ran.found
+    assert (found.code, Path(found.span.path).name, found.span.row) == (
+        "SF101",
+        "steps.py",
+        row(steps, "view"),
+    )
+    assert [step.span.row for step in found.evidence] == [row(steps, "view"), row(steps, "swallowed")]
+    assert "20 exceptions were swallowed, and no training step was made" in ran.ending
+
+
+def test_a_handler_that_makes_up_for_it_is_right(tmp_path: Path) -> None:
+    script = (
+        LOADER
+        + """
+out = nn.Linear(4, 5)(torch.ones(2, 6, 4))[:, :-1]
+try:
+    flat = out.view(-1, 5)
+except RuntimeError:
+    flat = out.reshape(-1, 5)
+try:
+    import no_such_kernels
+except ImportError:
+    print("without them")
+try:
+    print({"a": out}["b"])
+except KeyError:
+    pass
+"""
+    )
+    ran = probed(tmp_path, script)
+    assert ran.found == []
+    assert ran.ending == "the script came to its end"

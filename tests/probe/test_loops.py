@@ -163,8 +163,8 @@ def test_batches_by_hand_and_an_evaluation_of_2000_calls(tmp_path: Path) -> None
     text = right(ran)
     assert ran.ending == "stopped by the probe, 1 training step made"
     assert ran.run.ended.output.strip() == "evaluated True"
-    assert "Model in evaluation, called at train.py:19" in text
-    assert "Model in training, called at train.py:27" in text
+    assert "Model without gradient, called at train.py:20" in text
+    assert "Model with gradient, called at train.py:28" in text
     assert "blocks.0…3 (4 times) Block" in text
     assert "i64[4, 16], i64[4, 16] -> (f32[4, 16, 65], f32[])" in text
     assert "gradients in 27 of 29 parameters (AdamW)" in text
@@ -181,13 +181,13 @@ def test_batches_of_a_loader_with_workers_and_an_evaluation_after_the_epochs(tmp
     ] or True
     assert "first batch of the loader at train.py:8, of 1000 rows, collated by default_collate" in text
     assert "[0]  i64[4, 8]" in text
-    assert "Model in evaluation, called at train.py:27" in text
+    assert "Model without gradient, called at train.py:27" in text
 
 
 def test_accelerate_with_accumulation(tmp_path: Path) -> None:
     text = right(probed(tmp_path, ACCELERATE, model=MODEL))
     assert "[0]  i64[4, 8]" in text
-    assert "Model in training, called at train.py:17" in text
+    assert "Model with gradient, called at train.py:17" in text
     assert "(AdamW)" in text
 
 
@@ -196,7 +196,7 @@ def test_trainer_saves_loads_and_evaluates_and_the_folder_is_as_before(tmp_path:
     text = right(ran)
     assert ran.ending == "the script came to its end"
     assert ran.run.ended.output.splitlines()[-1].startswith("evaluated e")
-    assert "GPT2LMHeadModel in training" in text
+    assert "GPT2LMHeadModel with gradient" in text
     assert "input_ids  i64[4, 12]" in text
     assert "into a temporary folder: out, out/, final" in text
     assert sorted(path.name for path in tmp_path.iterdir()) == ["train.py"]

@@ -43,7 +43,7 @@ class Calls:
         def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
             if not session.watches():
                 return original(self, *args, **kwargs)
-            if calls._stack:
+            if calls._stack or session.depth:  # or within backward, where a checkpoint computes again
                 return calls._inner(original, self, args, kwargs, sys._getframe(1))
             return calls._outermost(original, self, args, kwargs, sys._getframe(1))
 

@@ -91,7 +91,7 @@ class Disk:
         return self._ours(path) is not None
 
     def _ours(self, path: Any) -> str | None:
-        if isinstance(path, int) or not self._session.watches_process():
+        if isinstance(path, int):
             return None
         try:
             text = os.fsdecode(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import linecache
+import os
 import sys
 from types import FrameType
 from typing import Any
@@ -16,9 +17,10 @@ from .describe import Described, describe
 from .session import Session, StopProbe
 
 _MARK = "_shapefix_probe_failure"
+_TORCH = os.path.dirname(torch.__file__) + os.sep  # noqa: PTH120
 _CONTROL = (StopProbe, StopIteration, StopAsyncIteration, GeneratorExit, KeyboardInterrupt, SystemExit)
 _CONTROL_NAMES = ("_StopRecomputationError",)  # how gradient checkpointing ends a recomputation early
-_AT_MOST = 50
+_AT_MOST, _SWALLOWED = 50, 20
 
 
 class Failures:
@@ -27,6 +29,7 @@ class Failures:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._number = 0
+        self._caught = 0
 
     def note(self, error: BaseException, kind: str, outside: FrameType | None, **known: Any) -> None:
         """An exception leaves a watched call of this kind; outside is the frame that made the call."""
@@ -37,6 +40,25 @@ class Failures:
             number = self._write(error, kind, outside, known)
         if self._session.depth == 0 and number is not None:
             self._session.pending.append((number, _names(error), frames.stack(error.__traceback__, outside)))
+
+    def caught(self, error: BaseException, by: frames.Place, silent: bool) -> None:
+        """A handler of the user's has caught an exception; silent is one that makes up for nothing.
+
+        Raises StopProbe where that goes on and on, and nothing is trained.
+        """
+        session = self._session
+        if not session.watches() or isinstance(error, _CONTROL):
+            return
+        number = getattr(error, _MARK, None)
+        if number is None and silent and session.model_calls and _of_tensors(error):
+            number = self._write(error, "script", None, {})
+        if number is None:
+            return
+        session.pending[:] = [each for each in session.pending if each[0] != number]
+        session.observations.write("swallowed", failure=number, by=by)
+        self._caught += 1
+        if self._caught > _SWALLOWED and not session.steps:
+            session.stop(f"{_SWALLOWED} exceptions were swallowed, and no training step was made")
 
     def flush(self) -> None:
         """The script goes on: what has left a watched call, and is not being handled now, was swallowed."""
@@ -98,6 +120,16 @@ def told(error: BaseException) -> dict[str, Any]:
         last = last.tb_next
     file = last.tb_frame.f_code.co_filename if last else None
     return {"type": type(error).__name__, "message": _message(error), "causes": causes, "raised_in": file}
+
+
+def _of_tensors(error: BaseException) -> bool:
+    """Whether an exception comes out of torch, or of an expression of the user's that works on tensors."""
+    if not isinstance(error, (RuntimeError, ValueError, TypeError, IndexError)):
+        return False
+    raised_in = str(told(error)["raised_in"] or "")
+    if frames.is_users(raised_in):
+        return any(each["is"] == "tensor" for each in _values(error).values())
+    return raised_in.startswith(_TORCH)
 
 
 def _misread(error: BaseException) -> list[frames.Place]:

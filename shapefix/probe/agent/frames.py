@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import linecache
 import os
 import sys
@@ -66,6 +67,13 @@ def construction(frame: FrameType | None, made: object) -> tuple[CodeType, int, 
             return code, frame.f_lasti, frame.f_lineno
         frame = frame.f_back
     return None
+
+
+def asks_by_hand(frame: FrameType) -> bool:
+    """Whether the user's code in a frame calls `next` itself, rather than having a loop do it."""
+    code = frame.f_code
+    loops = ("FOR_ITER", "SEND", "YIELD_FROM")
+    return is_users(code.co_filename) and not dis.opname[code.co_code[frame.f_lasti]].startswith(loops)
 
 
 def place(code: CodeType, instruction: int, row: int) -> Place:

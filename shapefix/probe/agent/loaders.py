@@ -102,7 +102,7 @@ class Pass:
         self._session, self._failures = loaders.session, loaders.failures
         self._loader, self._known = loader, known
         self._site = frames.site(caller)
-        self._done = False
+        self._done = self._empty = False
         self._yielded = 0
         self._begin()
         self._steps, self._backwards = self._session.steps, self._session.backwards
@@ -124,7 +124,9 @@ class Pass:
         return len(self._loader)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.__dict__["_batches"], name)
+        if "_batches" not in self.__dict__:
+            raise AttributeError(name)
+        return getattr(self._batches, name)
 
     def __del__(self) -> None:
         if "_batches" in self.__dict__:
@@ -138,6 +140,8 @@ class Pass:
             session.go_on()
             self._failures.flush()
         if self._done:
+            if self._empty and frames.asks_by_hand(sys._getframe(1)):
+                session.stop("a training step made, and the script asks the same loader for more")
             raise StopIteration
         self._known.steps += session.steps - self._steps
         if self._told_enough():
@@ -183,7 +187,7 @@ class Pass:
                 session.stop("one training step and one pass of evaluation made")
             session.cut("a loop over a loader that was trained with ended at once", self._site)
             known.empty += 1
-            self._done = True
+            self._done = self._empty = True
             known.since = known.since or time.monotonic()
             if known.empty > _EMPTY_PASSES or time.monotonic() - known.since > _EMPTY_SECONDS:
                 session.stop("a training step made, and the loop over the loader is without end")

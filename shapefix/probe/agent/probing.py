@@ -43,7 +43,7 @@ def _installed(session: Session, saves: str, timeout: float) -> Any:
     except ImportError as error:
         session.end("no torch", message=str(error), python=sys.executable)
         leave(1)
-    from . import disk, disk_calls, imports, losses, trainers
+    from . import caught, disk, disk_calls, imports, losses, trainers
     from . import saves as saving
     from .calls import Calls
     from .construction import Births
@@ -52,6 +52,7 @@ def _installed(session: Session, saves: str, timeout: float) -> Any:
     from .training import Training
 
     failures = Failures(session)
+    caught.install(failures.caught)
     births = Births()
     births.install()
     calls = Calls(session, failures, births)
@@ -83,10 +84,12 @@ def _watch_exit(session: Session) -> None:
     """A script that ends itself by os._exit leaves a note of it."""
     from . import frames
 
+    original = os._exit
+
     def _exit(code: int) -> None:
         if session.watches_process():
             session.end("os._exit", code=code, site=frames.site(sys._getframe(1)))
-        leave(code)
+        original(code)
 
     os._exit = _exit  # type: ignore[assignment]
 
@@ -123,6 +126,8 @@ def _ran(session: Session, failures: Any, script: str, arguments: list[str]) -> 
 
 def _run(script: str, arguments: list[str]) -> None:
     """Run a file as `python script arguments…` does."""
+    from .caught import compiled
+
     path = os.path.abspath(script)  # noqa: PTH100
     sys.argv = [script, *arguments]
     sys.path.insert(0, os.path.dirname(os.path.realpath(script)))  # noqa: PTH120
@@ -133,7 +138,7 @@ def _run(script: str, arguments: list[str]) -> None:
     sys.modules["__main__"] = module
     with open(path, "rb") as file:  # noqa: PTH123
         source = file.read()
-    exec(compile(source, path, "exec", dont_inherit=True), module.__dict__)
+    exec(compiled(source, path), module.__dict__)
 
 
 def _code(error: BaseException | None) -> int:
