@@ -145,6 +145,9 @@ def augmented(call: Call) -> Value:
             refuse_beyond_one(call, by_position(call), [tensor.layout, operand.layout])
         except ShapeError as error:
             refuse(call, error, by_position(call))
+            # Nothing runs after this; what would not fit either is not worth telling.
+            call.ev.journal.write(tensor, "layout", None)
+            tensor.unsettle()
     return NONE
 
 

@@ -67,3 +67,14 @@ def test_what_torch_refuses_is_told(code: str, tmp_path: Path) -> None:
 def test_what_torch_takes_is_no_finding(code: str, tmp_path: Path) -> None:
     exec(HEAD + code, {})
     assert not messages(f"y = {code}", tmp_path)
+
+
+def test_what_comes_after_a_refused_write_is_not_told_as_well(tmp_path: Path) -> None:
+    code = """
+h = nn.Linear(16, 8)(x)
+h += x
+y = nn.Linear(16, 4)(h)
+"""
+    path = str(tmp_path / "script.py")
+    analysis = Analyst(Project(str(tmp_path)), frozenset(RULES)).analyse(path, SourceText(path, HEAD + code))
+    assert [found.code for found in analysis.diagnostics] == ["SF510"]
