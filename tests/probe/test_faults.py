@@ -6,6 +6,9 @@ from pathlib import Path
 
 from probing import probed, row
 
+from shapefix.diagnostics import Severity
+from shapefix.probe.findings import findings
+
 LOADER = """
 import torch
 import torch.nn as nn
@@ -314,3 +317,60 @@ except KeyError:
     ran = probed(tmp_path, script)
     assert ran.found == []
     assert ran.ending == "the script came to its end"
+
+
+MANY = """
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+def attempt(fault):
+    try:
+        fault()
+    except Exception:
+        pass
+
+x, ids = torch.randn(4, 6), torch.randint(0, 9, (4, 6))
+embedding, conv, norm = nn.Embedding(5, 3), nn.Conv2d(3, 8, 3), nn.LayerNorm(7)
+attempt(lambda: embedding(ids + 5))
+attempt(lambda: conv(torch.randn(2, 1, 8, 8)))
+attempt(lambda: norm(x))
+attempt(lambda: nn.BatchNorm1d(5)(x))  # batch norm
+attempt(lambda: x @ x)  # product
+attempt(lambda: torch.cat([x, torch.randn(2, 5)]))  # joined
+attempt(lambda: x + torch.randn(4, 5))  # elementwise
+attempt(lambda: x.view(5, -1))  # view
+attempt(lambda: nn.CrossEntropyLoss()(x, ids[:3, 0]))  # batch sizes
+attempt(lambda: F.cross_entropy(x, ids[:, 0] + 9))  # class
+attempt(lambda: F.binary_cross_entropy_with_logits(x, torch.ones(4, 1)))  # sizes of targets
+attempt(lambda: nn.Linear(6, 2)(x.double()))  # dtype
+attempt(lambda: embedding(x))  # floats
+attempt(lambda: F.cross_entropy(x, x[:, 0]))  # targets
+"""
+
+EXPECTED = {
+    "SF505": [13],
+    "SF506": [13],
+    "SF511": [13, "batch norm"],
+    "SF503": ["product"],
+    "SF504": ["joined"],
+    "SF510": ["elementwise"],
+    "SF507": ["view"],
+    "SF508": ["batch sizes", "class", "sizes of targets"],
+    "SF512": ["dtype", "floats", "targets"],
+}
+
+
+def test_the_rule_of_each_message_of_torch(tmp_path: Path) -> None:
+    ran = probed(tmp_path, MANY)
+    rules = {code: (code, Severity.ERROR) for code in EXPECTED}
+    found = findings(ran.run.observed, rules).diagnostics
+    expected = [
+        (code, place if isinstance(place, int) else row(MANY, place))
+        for code, places in EXPECTED.items()
+        for place in places
+    ]
+    assert sorted((each.code, each.span.row) for each in found) == sorted(expected)
+    messages = {each.code: each.message for each in found}
+    assert "has rows 0 to 4, and is asked for 5 to" in messages["SF505"]
+    assert messages["SF506"].endswith("takes in_channels=3, and gets f32[2, 1, 8, 8]")
