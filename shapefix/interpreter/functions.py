@@ -12,7 +12,7 @@ from shapefix.interpreter.evaluator import Evaluator, Flow, Frame
 from shapefix.interpreter.joins import join, without_length
 from shapefix.interpreter.names import glance, resolved
 from shapefix.interpreter.scopes import Scope
-from shapefix.interpreter.values import NONE, FunctionValue, LibraryObject, Unknown, Value
+from shapefix.interpreter.values import NONE, NUMBER, FunctionValue, LibraryObject, Unknown, Value
 
 DEEPEST = 12
 """Calls inside calls are followed this far."""
@@ -203,6 +203,10 @@ def _refined(ev: Evaluator, param: cst.Param, value: Value) -> Value:
     return value
 
 
+def _unsigned(node: cst.CSTNode | None) -> cst.CSTNode | None:
+    return node.expression if isinstance(node, cst.UnaryOperation) else node
+
+
 def bind_unknown(ev: Evaluator, params: cst.Parameters, receiver: Value | None) -> None:
     """Bind every parameter to what its annotation says, or to an Unknown of its own name."""
     names = ev.frame.scope.names
@@ -213,7 +217,9 @@ def bind_unknown(ev: Evaluator, params: cst.Parameters, receiver: Value | None) 
         name = param.name.value
         value = annotated_value(ev, param.annotation, name)
         if value is None or (isinstance(param.default, cst.Name) and param.default.value == "None"):
-            value = Unknown(name, tensor=getattr(value, "tensor", None))
+            # What is 0.5 by default is hardly ever a number of elements.
+            is_float = isinstance(_unsigned(param.default), cst.Float)
+            value = NUMBER if is_float else Unknown(name, tensor=getattr(value, "tensor", None))
         names[name] = value
     if isinstance(params.star_arg, cst.Param):
         names[params.star_arg.name.value] = ListValue(None)

@@ -90,14 +90,14 @@ def _bound(value: Value) -> int | Size | None:
 def _ranked(call: Call, tensor: TensorValue, entries: list[Value]) -> tuple[Layout | None, bool]:
     """The layout that an index implies for a tensor of unknown rank, and whether that is to be relied upon.
 
-    Whoever writes out a trailing `:` has named every dimension. Two slices say that there are two dimensions
-    at least: taken as exactly two, a gap that they leave is there with more dimensions, too.
+    Whoever writes out a trailing `:` behind two others has named every dimension. Two slices say that there
+    are two dimensions at least: taken as exactly two, a gap that they leave is there with more, too.
     """
     basic = all(isinstance(entry, (Slice, Integer)) or _is_int(entry) for entry in entries)
     if not basic or len(entries) < 2:
         return None, False
     last = entries[-1]
-    if isinstance(last, Slice) and _is_full(last):
+    if len(entries) > 2 and isinstance(last, Slice) and _is_full(last):
         return ranked(call, tensor, len(entries)), True
     if len(entries) > 2 or not all(isinstance(entry, Slice) for entry in entries):
         return None, False

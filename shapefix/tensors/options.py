@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shapefix.tensors.bounds import same
+from shapefix.tensors.bounds import at_least, same
 from shapefix.tensors.polynomials import Size, every_symbol
 from shapefix.tensors.quotients import substitute
 from shapefix.tensors.symbols import Option
@@ -17,9 +17,18 @@ def options_in(*sizes: int | Size) -> tuple[Option, ...]:
 def differ(one: int | Size, two: int | Size) -> bool:
     """Whether two sizes differ for all values of their symbols, or where options have their defaults."""
     verdict = same(one, two)
+    if verdict is False and not (_can_be(one) and _can_be(two)):
+        # A number that code computes and that could only be 0 or less was no whole number to begin with.
+        return False
     if verdict is None and options_in(one, two):
         verdict = same(_by_default(one), _by_default(two))
     return verdict is False
+
+
+def _can_be(size: int | Size) -> bool:
+    """Whether a size, be it computed from unknown numbers, may be 1 or more."""
+    size = Size.of(size)
+    return size.value is not None or at_least(size, 1) is not False
 
 
 def needed_defaults(one: int | Size, two: int | Size) -> tuple[Option, ...]:

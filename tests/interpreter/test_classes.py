@@ -91,8 +91,8 @@ def test_inheritance_and_super_across_files(tmp_path: Path) -> None:
         import torch
         from layers.wide import Wide
 
-        reveal(Wide(3).forward(torch.zeros(2, 3)))  # ?[2, 6]
-        reveal(Wide(3)(torch.zeros(5, 3)))  # ?[5, 6]
+        reveal(Wide(3).forward(torch.zeros(2, 3)))  # f32[2, 6]
+        reveal(Wide(3)(torch.zeros(5, 3)))  # f32[5, 6]
         """,
         tmp_path,
         {
