@@ -11,13 +11,14 @@ from typing import Any
 from shapefix.diagnostics import Span
 from shapefix.probe import tree
 from shapefix.probe.child import Ended
-from shapefix.probe.observations import Observations, span
+from shapefix.probe.observations import Module, Observations, span
 from shapefix.probe.words import duration, size, words
 
 Line = list[tuple[str, str]]
 """One row: stretches of text, each with the name of its style."""
 
 _NAMES = 6
+_MODELS = 8
 _LAST_WORDS = 12
 
 
@@ -81,6 +82,7 @@ def _at(place: Mapping[str, Any] | None, show: Callable[[str], str]) -> str:
 
 
 def _batches(observed: Observations, show: Callable[[str], str], width: int) -> Iterator[Line]:
+    told: list[tuple[str, list[tuple[str, str]]]] = []
     for batch in observed.batches:
         if batch.number != 1:
             continue
@@ -89,23 +91,35 @@ def _batches(observed: Observations, show: Callable[[str], str], width: int) -> 
         by = f"{made}, " if made else ""
         collate = loader.get("collate", {}).get("name", "?")
         of = f"{loader['length']} rows" if loader.get("length") else loader.get("dataset", "rows")
-        yield [("first batch", "name"), (f" of the loader at {by}of {of}, collated by {collate}", "code")]
         parts = batch.value.get("items") or {}
         named = parts.items() if isinstance(parts, Mapping) else ((f"[{n}]", v) for n, v in enumerate(parts))
         shown = [(name, words(value)) for name, value in named] or [("", words(batch.value))]
+        if (collate, shown) in told:
+            continue
+        told.append((collate, shown))
+        yield [("first batch", "name"), (f" of the loader at {by}of {of}, collated by {collate}", "code")]
         room = max(len(name) for name, _ in shown)
         for name, text in shown:
             yield [(f"  {name:<{room}}  ", "step"), (text, "code")]
 
 
 def _modules(observed: Observations, show: Callable[[str], str], width: int) -> Iterator[Line]:
-    for module in observed.modules:
+    shown: set[str] = set()
+    for module in observed.modules[:_MODELS]:
         if not module.children and module.type.endswith("Loss"):
             continue
         how = "with" if module.training else "without"
         place = f", called at {show(module.called.path)}:{module.called.row}" if module.called else ""
         yield [(module.type, "name"), (f" {how} gradient{place}", "code")]
-        yield from tree.lines(module, width)
+        # The parts are the same for a second call, with other sizes.
+        yield from tree.lines(module, width, *([0] if module.type in shown and module.out else []))
+        shown |= _types(module)
+    if len(observed.modules) > _MODELS:
+        yield [(f"… and {len(observed.modules) - _MODELS} more", "gutter")]
+
+
+def _types(module: Module) -> set[str]:
+    return {module.type}.union(*map(_types, module.children))
 
 
 def _training(observed: Observations, show: Callable[[str], str], width: int) -> Iterator[Line]:

@@ -140,8 +140,8 @@ def _elementwise(failure: Failure, observed: Observations) -> Explanation | None
 
 
 @_on(
-    r"expected scalar type|following scalar types|expected target dtype|[Ff]ound dtype|must have the same dtype|"
-    r"result type .* can't be cast|not implemented for '"
+    r"expected scalar type|following scalar types|expected target dtype|[Ff]ound dtype|"
+    r"must have the same dtype|result type .* can't be cast|not implemented for '"
 )
 def _dtype(failure: Failure, observed: Observations) -> Explanation | None:
     if failure.where not in ("loss", "module", "backward"):

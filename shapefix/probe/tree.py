@@ -19,15 +19,16 @@ _ROWS = 40
 class _Row:
     depth: int
     name: str
-    text: str
+    given: str
+    returned: str
     seconds: float | None
 
 
-def lines(module: Module, width: int) -> Iterator[Line]:
+def lines(module: Module, width: int, deepest: int = 12) -> Iterator[Line]:
     """A row for each module, indented as it was called; deep levels are left out where there are many."""
-    depth = 1
+    depth = min(1, deepest)
     rows = list(_rows(module, 0, depth))
-    while depth < 12:
+    while depth < deepest:
         deeper = list(_rows(module, 0, depth + 1))
         if len(deeper) > _ROWS or len(deeper) == len(rows):
             break
@@ -37,7 +38,8 @@ def lines(module: Module, width: int) -> Iterator[Line]:
         name = f"  {'  ' * row.depth}{row.name}"
         seconds = f"{duration(row.seconds):>9}  " if row.seconds is not None else f"{'raised':>9}  "
         left = max(width - room - 2 - len(seconds) - 2, 24)
-        text = row.text if len(row.text) <= left else row.text[: left - 1] + "…"
+        returned = _cut(row.returned, left // 2)
+        text = f"{_cut(row.given, left - len(returned) - 4)} -> {returned}"
         yield [(f"{name:<{room + 2}}", "step"), (seconds, "gutter"), (text, "code")]
     if len(rows) > _ROWS:
         yield [(f"  … and {len(rows) - _ROWS} more", "gutter")]
@@ -56,14 +58,19 @@ def _rows(module: Module, depth: int, deepest: int) -> Iterator[_Row]:
             name = f"{_short(first, module)}…{number} ({len(alike)} times)"
         else:
             name = _short(first, module)
-        yield _row(first, depth + 1, f"{name} {first.type}", sum(each.seconds or 0 for each in alike))
+        name = name if name == first.type else f"{name} {first.type}"
+        yield _row(first, depth + 1, name, sum(each.seconds or 0 for each in alike))
         yield from rows[1:]
 
 
 def _row(module: Module, depth: int, name: str, seconds: float | None = None) -> _Row:
     returned = words(module.out) if module.out is not None else "?"
     shown = None if module.out is None else seconds if seconds else module.seconds
-    return _Row(depth, name, f"{arguments(module.input)} -> {returned}", shown)
+    return _Row(depth, name, arguments(module.input), returned, shown)
+
+
+def _cut(text: str, room: int) -> str:
+    return text if len(text) <= room else text[: max(room - 1, 1)] + "…"
 
 
 def _short(module: Module, parent: Module) -> str:

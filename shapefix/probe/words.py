@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from shapefix.diagnostics import Span
-
 _DTYPES = {
     "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16", "int64": "i64", "int32": "i32",
     "int16": "i16", "int8": "i8", "uint8": "u8", "complex64": "c64", "complex128": "c128",
@@ -38,15 +36,10 @@ def sized(value: Mapping[str, Any]) -> str:
 
 
 def arguments(call: Mapping[str, Any]) -> str:
-    """The arguments of a call."""
-    parts = [words(each, 1) for each in call["args"]]
-    parts += [f"{name}={words(each, 1)}" for name, each in call["kwargs"].items() if words(each) != "None"]
+    """The arguments of a call, but for those that are None or a switch."""
+    parts = [words(each, 1) for each in call["args"] if _tells(each)]
+    parts += [f"{name}={words(each, 1)}" for name, each in call["kwargs"].items() if _tells(each)]
     return ", ".join(parts)
-
-
-def place(span: Span, shown: str) -> str:
-    """A row of a file, by the name under which it is shown."""
-    return f"{shown}:{span.row}"
 
 
 def size(number: int) -> str:
@@ -81,6 +74,10 @@ def _container(value: Mapping[str, Any], depth: int) -> str:
         return f"{value['length']} x {parts[0]}"
     left, right = "()" if value["type"] == "tuple" else "[]"
     return f"{left}{', '.join(parts)}{', …' if more else ''}{right}"
+
+
+def _tells(value: Mapping[str, Any]) -> bool:
+    return value["is"] != "number" or value["type"] not in ("NoneType", "bool")
 
 
 def _tuple(numbers: list[int]) -> str:

@@ -348,7 +348,7 @@ attempt(lambda: embedding(x))  # floats
 attempt(lambda: F.cross_entropy(x, x[:, 0]))  # targets
 """
 
-EXPECTED = {
+EXPECTED: dict[str, list[int | str]] = {
     "SF505": [13],
     "SF506": [13],
     "SF511": [13, "batch norm"],
