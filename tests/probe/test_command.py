@@ -13,6 +13,13 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
+ENVIRONMENT = {
+    "COLUMNS": "100",
+    "OMP_NUM_THREADS": "1",
+    "PYTHONPATH": str(ROOT),
+    "VIRTUAL_ENV": sys.prefix,
+}
+
 WRONG = """\
 import torch
 
@@ -26,7 +33,7 @@ def shapefix(*arguments: str, folder: Path, **environment: str) -> subprocess.Co
     return subprocess.run(
         [sys.executable, "-m", "shapefix", "probe", *arguments],
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "100", "OMP_NUM_THREADS": "1"} | environment,
+        env=os.environ | ENVIRONMENT | environment,
         capture_output=True,
         text=True,
         timeout=240,
@@ -95,7 +102,7 @@ def test_an_interruption_ends_the_script_and_leaves_nothing(tmp_path: Path) -> N
     process = subprocess.Popen(
         [sys.executable, "-m", "shapefix", "probe", "train.py"],
         cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "NOTE": str(note), "TMPDIR": str(tmp_path / "temporary")},
+        env=os.environ | ENVIRONMENT | {"NOTE": str(note), "TMPDIR": str(tmp_path / "temporary")},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )

@@ -27,7 +27,7 @@ def test_the_example_is_real() -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "shapefix", *shown[1].split()],
         cwd=ROOT,
-        env=os.environ | {"COLUMNS": "100", "NO_COLOR": "1"},
+        env=os.environ | {"COLUMNS": "100", "NO_COLOR": "1", "VIRTUAL_ENV": sys.prefix},
         capture_output=True,
         text=True,
         encoding="utf-8",

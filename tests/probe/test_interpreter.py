@@ -1,0 +1,37 @@
+"""The interpreter that a script is run with when none is named."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from shapefix.probe.interpreter import interpreter
+
+
+def environment(folder: Path) -> Path:
+    """A virtual environment, as far as its files tell; returns its interpreter."""
+    (folder / "bin").mkdir(parents=True)
+    (folder / "pyvenv.cfg").touch()
+    python = folder / "bin" / "python"
+    python.touch()
+    return python
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the interpreter is elsewhere")
+def test_the_active_one_then_the_nearest_then_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project, script = tmp_path / "project", tmp_path / "project" / "src" / "train.py"
+    script.parent.mkdir(parents=True)
+    monkeypatch.chdir(script.parent)
+    assert interpreter(script, {}) == sys.executable
+    above = environment(project / "venv")
+    assert interpreter(script, {}) == str(above)
+    beside = environment(script.parent / ".venv")
+    assert interpreter(script, {}) == str(beside)
+    conda = environment(tmp_path / "conda")
+    assert interpreter(script, {"CONDA_PREFIX": str(tmp_path / "conda")}) == str(conda)
+    active = environment(tmp_path / "active")
+    both = {"CONDA_PREFIX": str(tmp_path / "conda"), "VIRTUAL_ENV": str(tmp_path / "active")}
+    assert interpreter(script, both) == str(active)
+    assert interpreter(script, {"VIRTUAL_ENV": str(tmp_path / "deleted")}) == str(beside)
