@@ -37,7 +37,7 @@ _FURTHEST = 12
 def silent_broadcast(event: Broadcast, run: Run, this: Rule) -> Iterator[Diagnostic]:
     if _is_meant(event) or any(_is_empty(operand.layout) for operand in event.operands):
         return
-    if event.undecided and any(_from_outside(operand.tensor, event) for operand in event.operands):
+    if event.undecided:
         return
     summed = None
     if event.result is not None:
@@ -76,10 +76,6 @@ def silent_broadcast(event: Broadcast, run: Run, this: Rule) -> Iterator[Diagnos
 
 def _is_empty(layout: object) -> bool:
     return any(size.value == 0 for size in getattr(layout, "sizes", ()))
-
-
-def _from_outside(tensor: TensorValue, event: Broadcast) -> bool:
-    return tensor.origin is None or tensor.origin.function is not event.within
 
 
 def _is_meant(event: Broadcast) -> bool:

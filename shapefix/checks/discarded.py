@@ -33,7 +33,7 @@ def discarded_shape_operation(event: Discarded, run: Run, this: Rule) -> Iterato
     kind, _, name = event.function.rpartition(".")
     if kind not in ("torch.Tensor", "torch") or name not in _SHAPE_OPERATIONS:
         return
-    if _is_display(event):
+    if _is_display(event) or any(each.keyword and each.keyword.value == "out" for each in event.call.args):
         return
     receiver = event.receiver.tensor if isinstance(event.receiver, Unknown) else event.receiver
     if not isinstance(receiver, TensorValue) or not receiver.certain:

@@ -25,11 +25,8 @@ def is_unlikely(event: Refused) -> bool:
     The tensor came in from outside, through this call; whether the branch is taken in this call nobody knows,
     and people do ask for sizes before they use them. What is empty was mostly never meant to come here.
     """
-    if any(_is_empty(operand) for operand in event.operands) or _asks_for_nothing(event.error):
-        return True
-    if not event.undecided:
-        return False
-    return any(_is_from_outside(operand.tensor, event) for operand in event.operands)
+    is_empty = any(_is_empty(operand) for operand in event.operands)
+    return event.undecided or is_empty or _asks_for_nothing(event.error)
 
 
 def _is_empty(operand: Operand) -> bool:
@@ -38,11 +35,6 @@ def _is_empty(operand: Operand) -> bool:
 
 def _asks_for_nothing(error: ShapeError) -> bool:
     return isinstance(error, WrongNumberOfElements) and any(size.value == 0 for size in error.target)
-
-
-def _is_from_outside(tensor: TensorValue, event: Refused) -> bool:
-    origin = tensor.origin
-    return origin is None or origin.function is not event.within
 
 
 def code_of(event: Refused | Broadcast, operand: int) -> cst.BaseExpression | None:

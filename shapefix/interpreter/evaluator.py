@@ -107,6 +107,8 @@ class Frame:
     yields: list[Value] = field(default_factory=list)
     loops: list[Loop] = field(default_factory=list)
     generator: bool = False
+    function: cst.CSTNode | None = None
+    """The function that is run, None for a class body or a module."""
     tests: list[cst.CSTNode] = field(default_factory=list)
     """The conditions of the open branches of which nobody knows whether they are taken."""
     dimensions: dict[str, Size] = field(default_factory=dict)
@@ -217,6 +219,19 @@ class Evaluator:
 
     def place(self, node: cst.CSTNode) -> Place:
         return Place(self.frames[-1].module, node)
+
+    def is_doubtful(self, made_in: object) -> bool:
+        """Whether a value that one function made reached this place through a branch that may not be taken.
+
+        What the branches of the functions that it was handed to ask for, it may not be. A value that was made
+        elsewhere, and handed back, is doubtful where the function being run, or its caller, asks.
+        """
+        for handed_on, frame in enumerate(reversed(self.frames)):
+            if frame.function is made_in:
+                return False
+            if frame.undecided:
+                return handed_on < 2 or any(outer.function is made_in for outer in self.frames)
+        return False
 
     def asked_about(self, value: Value) -> None:
         """Take note that the code asks what a value is, and that it is not known what the answer is."""

@@ -127,7 +127,7 @@ class Refused(Event):
     function is the qualified name of the operation, or of the layer's class; layer is the object that was
     called, None for a function. settings are its arguments by name, where the operation has a signature, and
     given the names of its parameters in their order. error says why. within is the function being run;
-    undecided tells whether the place stands in a branch of it that may never be taken.
+    undecided tells whether the operands reached this place through a branch that may never be taken.
     """
 
     function: str

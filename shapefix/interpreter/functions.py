@@ -39,7 +39,7 @@ def run_function(
         forget(ev, (*positional, *keywords.values()))
         return Unknown()
     place = ev.place(node)
-    frame = Frame(function.module, Scope(function.closure), function.owner)
+    frame = Frame(function.module, Scope(function.closure), function.owner, function=function.node)
     if receiver is not None or (function.owner is not None and positional):
         frame.receiver = receiver or positional[0]
     ev.frames.append(frame)
@@ -57,7 +57,7 @@ def run_function(
 
 def run_unasked(ev: Evaluator, function: FunctionValue, receiver: Value | None) -> Value:
     """Run a function that nobody called, with unknown arguments."""
-    frame = Frame(function.module, Scope(function.closure), function.owner, receiver)
+    frame = Frame(function.module, Scope(function.closure), function.owner, receiver, function=function.node)
     ev.frames.append(frame)
     ev.running.append(function.node)
     calls, ev.calls = ev.calls, ()

@@ -146,7 +146,10 @@ def _refuse_size(ev: Evaluator, sizes: Sizes, dim: int, node: cst.CSTNode) -> No
     tensor, rank = sizes.tensor, len(sizes.items)
     error = NoSuchDimension(f"dimension {dim} of a tensor that has {rank}", dim, rank)
     operands = (Operand("self", tensor, tensor.layout),)
-    function, undecided = "torch.Tensor.size", ev.frame.undecided
+    function, undecided = (
+        "torch.Tensor.size",
+        ev.is_doubtful(None if tensor.origin is None else tensor.origin.function),
+    )
     ev.emit(
         Refused(
             ev.place(node), ev.calls, function, None, {}, ("self",), operands, error, ev.function, undecided

@@ -105,7 +105,7 @@ def _refuse_unpacking(ev: Evaluator, target: cst.Tuple | cst.List, tensor: Tenso
             (operand,),
             error,
             ev.function,
-            ev.frame.undecided,
+            ev.is_doubtful(None if tensor.origin is None else tensor.origin.function),
         )
     )
 

@@ -8,7 +8,7 @@ from shapefix.interpreter.calls import Call
 from shapefix.interpreter.events import Broadcast, Summed
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value
-from shapefix.library.refusals import operands_in
+from shapefix.library.refusals import is_doubtful, operands_in
 from shapefix.tensors.losses import extra_dimension
 
 COMPARING = frozenset({"eq", "ne", "sub", "subtract", "not_equal"})
@@ -48,7 +48,7 @@ def note_broadcast(
             dim,
             result,
             call.ev.function,
-            call.ev.frame.undecided,
+            any(is_doubtful(call.ev, operand.tensor) for operand in found),
         )
     )
 

@@ -72,13 +72,20 @@ def randperm(call: Call) -> Value:
 
 @function("torch.arange", "torch.range")
 def arange(call: Call) -> Value:
-    given = call.arguments.positional
+    given = [*call.arguments.positional]
+    for name in ("start", "end", "step"):
+        if name in call.arguments.keywords:
+            if len(given) != ("start", "end", "step").index(name):
+                return _described(call, [Size.symbol("length")], None)
+            given.append(call.arguments.keywords[name])
     whole = all(
         isinstance(v, (Integer, Unknown)) or (isinstance(v, Constant) and type(v.value) is int) for v in given
     )
     bounds = [as_size(value) for value in given]
     dtype = "int64" if given and all(isinstance(v, (Integer, Constant)) for v in given) and whole else None
-    if not whole or None in bounds or not bounds or call.arguments.open:
+    # torch.range, which is no longer recommended, ends with its end.
+    is_plain = call.name == "torch.arange" and not call.arguments.open
+    if not whole or None in bounds or not bounds or not is_plain:
         return _described(call, [Size.symbol("length")], dtype)
     sizes = [bound for bound in bounds if bound is not None]
     if len(sizes) == 1:
@@ -91,7 +98,7 @@ def arange(call: Call) -> Value:
         # The difference of two unknown bounds may be anything.
         length = length if all(isinstance(v, (Integer, Constant)) for v in given) else Size.symbol("length")
     made = _described(call, [length], dtype)
-    return counted(made, sizes[0], sizes[1]) if len(sizes) == 2 and call.name == "torch.arange" else made
+    return counted(made, sizes[0], sizes[1]) if len(sizes) == 2 else made
 
 
 @function("torch.linspace", "torch.logspace")

@@ -8,6 +8,7 @@ from shapefix.interpreter.containers import ListValue, TupleValue, elements
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import InstanceValue, LibraryObject, Value, as_size
+from shapefix.library.registry import lookup_method
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.symbols import BatchSize
 
@@ -24,7 +25,10 @@ def length_of(call: Call, dataset: Value | None) -> Size | None:
         tensors = elements(dataset.fields.get("tensors"))
         if tensors:
             return length_of(call, tensors[0]) if isinstance(tensors[0], TensorValue) else None
-        return as_size(dataset.fields.get("length"))
+        method = lookup_method(dataset.kind, "__len__")
+        if method is None:
+            return None
+        return as_size(method(Call(call.ev, f"{dataset.kind}.__len__", call.place, Arguments(), dataset)))
     if isinstance(dataset, InstanceValue) and member(dataset.cls, "__len__") is not None:
         return as_size(call_method(call.ev, dataset, "__len__", Arguments(), call.place.node))
     return None

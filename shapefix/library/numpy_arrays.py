@@ -52,7 +52,7 @@ def as_array(value: Value | None) -> TensorValue | None:
     """What an array of numpy is as a tensor; None for what is none."""
     if not isinstance(value, LibraryObject) or value.kind != ARRAY:
         return None
-    tensor = value.fields[_TENSOR]
+    tensor = value.fields.get(_TENSOR)
     return tensor if isinstance(tensor, TensorValue) else None
 
 

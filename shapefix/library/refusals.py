@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
+import libcst as cst
+
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import elements
+from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Operand, Refused
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Unknown, Value
@@ -76,8 +79,22 @@ def refusal(
         tuple(found),
         error,
         call.ev.function,
-        call.ev.frame.undecided,
+        any(is_doubtful(call.ev, operand.tensor) for operand in found) or _asks_for_layer(call),
     )
+
+
+def is_doubtful(ev: Evaluator, tensor: TensorValue) -> bool:
+    """Whether branches of which nobody knows whether they are taken may keep a tensor from this place."""
+    return ev.is_doubtful(object() if tensor.origin is None else tensor.origin.function)
+
+
+def _asks_for_layer(call: Call) -> bool:
+    """Whether a branch that is open asks what the layer is that is called: `isinstance(self.loss, …)`."""
+    node = call.place.node
+    if not call.ev.frame.tests or not isinstance(node, cst.Call):
+        return False
+    code = call.place.module.code
+    return any(code(node.func) in code(test) for test in call.ev.frame.tests)
 
 
 def _needs_defaults(error: ShapeError) -> bool:
