@@ -66,6 +66,7 @@ def lines(run: Run, show: Callable[[str], str], width: int) -> Iterator[Line]:
 def _head(run: Run) -> Line:
     start = run.observed.first("start")
     with_what = ""
+    asked = max((int(line["asked"]) for line in run.observed.of("processes")), default=1)
     if start is not None:
         devices = start["devices"]
         with_what = (
@@ -73,7 +74,8 @@ def _head(run: Run) -> Line:
         )
     steps = run.observed.steps
     made = f"{steps} training step{'' if steps == 1 else 's'}" if steps else "no training step"
-    return [(run.script, "name"), (f": {made}{with_what}", "code")]
+    alone = f", the first of {asked} processes" if asked > 1 else ""
+    return [(run.script, "name"), (f": {made}{alone}{with_what}", "code")]
 
 
 def _at(place: Mapping[str, Any] | None, show: Callable[[str], str]) -> str:

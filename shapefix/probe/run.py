@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import tempfile
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from shapefix.probe import child, observations
@@ -13,11 +16,31 @@ from shapefix.probe.account import Run
 def probe(python: str, script: str, arguments: Sequence[str], steps: int, timeout: float) -> Run:
     """Run a script with its arguments in the current folder, for so many training steps.
 
-    timeout is in seconds. Raises OSError where the interpreter cannot be started. When it returns, or
-    KeyboardInterrupt is raised, nothing runs any more, and what the script has saved is gone.
+    timeout is in seconds. Raises OSError where the interpreter cannot be started. When it returns, or is
+    interrupted, nothing runs any more, and what the script has saved is gone.
     """
-    with tempfile.TemporaryDirectory(prefix="shapefix-probe-", ignore_cleanup_errors=True) as name:
+    with (
+        _terminated_as_interrupted(),
+        tempfile.TemporaryDirectory(prefix="shapefix-probe-", ignore_cleanup_errors=True) as name,
+    ):
         folder = Path(name)
         ended = child.run(python, script, arguments, folder, steps, timeout)
         observed = observations.read(folder / "observations.jsonl")
     return Run(script, observed, ended, timeout)
+
+
+@contextlib.contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """Let SIGTERM, as a CI sends it that gives up, clean up as Ctrl-C does, and exit with 143."""
+
+    def end(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

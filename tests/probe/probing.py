@@ -67,3 +67,16 @@ def row(text: str, mark: str) -> int:
     """The row of a text, from 1, that ends with a mark in a comment."""
     (found,) = [n for n, line in enumerate(dedent(text).splitlines(), 1) if line.endswith(f"# {mark}")]
     return found
+
+
+def runs(process: int) -> bool:
+    """Whether a process is alive, and no zombie."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            return False
+        return not Path("/proc").is_dir()
+    return state != "Z"

@@ -7,9 +7,11 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from probing import runs
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -92,13 +94,17 @@ def test_a_script_that_reads_standard_input_ends_with_2(tmp_path: Path) -> None:
     assert "--> train.py:1:12" in ran.stdout
 
 
-def test_an_interruption_ends_the_script_and_leaves_nothing(tmp_path: Path) -> None:
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="the note must be where the probe maps nothing")
+@pytest.mark.parametrize(
+    ("sent", "code"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)],
+    ids=["interrupted", "terminated", "killed"],
+)
+def test_an_end_of_the_probe_is_one_of_the_script(tmp_path: Path, sent: signal.Signals, code: int) -> None:
     (tmp_path / "temporary").mkdir()
     script = "import os, time\nprint(os.getpid(), file=open(os.environ['NOTE'], 'w'))\ntime.sleep(200)\n"
     (tmp_path / "train.py").write_text(script)
-    note = Path("/dev/shm") / f"shapefix-{os.getpid()}" if Path("/dev/shm").is_dir() else None
-    if note is None:
-        pytest.skip("the note of the script must be outside of what the probe maps")
+    note = Path("/dev/shm") / f"shapefix-{os.getpid()}-{code}"
     process = subprocess.Popen(
         [sys.executable, "-m", "shapefix", "probe", "train.py"],
         cwd=tmp_path,
@@ -107,16 +113,22 @@ def test_an_interruption_ends_the_script_and_leaves_nothing(tmp_path: Path) -> N
         stderr=subprocess.PIPE,
     )
     try:
-        deadline = time.monotonic() + 100
-        while not (note.exists() and note.read_text().strip()) and time.monotonic() < deadline:
-            time.sleep(0.1)
+        wait_until(lambda: note.exists() and bool(note.read_text().strip()), 100)
         child = int(note.read_text())
-        process.send_signal(signal.SIGINT)
-        _, error = process.communicate(timeout=30)
+        process.send_signal(sent)
+        process.wait(timeout=30)
     finally:
         process.kill()
         note.unlink(missing_ok=True)
-    assert (process.returncode, error) == (130, b"")
-    with pytest.raises(ProcessLookupError):
-        os.kill(child, 0)
-    assert list((tmp_path / "temporary").iterdir()) == []
+    assert process.returncode == code
+    wait_until(lambda: not runs(child), 20)
+    assert not runs(child)
+    if sent != signal.SIGKILL:  # which leaves nobody to clean up
+        assert process.communicate()[1] == b""
+        assert list((tmp_path / "temporary").iterdir()) == []
+
+
+def wait_until(condition: Callable[[], bool], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.1)

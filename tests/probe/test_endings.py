@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 
 import pytest
-from probing import Probed, probed
+from probing import Probed, probed, runs
 
 MODEL = """
 import os, signal, sys, time
@@ -117,22 +116,10 @@ def test_what_the_script_has_started_does_not_outlive_it(tmp_path: Path) -> None
     processes = [int(word) for word in ran.run.ended.output.split()]
     assert len(processes) == 2
     deadline = time.monotonic() + 10
-    while any(map(_runs, processes)) and time.monotonic() < deadline:
+    while any(map(runs, processes)) and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert not any(map(_runs, processes))
+    assert not any(map(runs, processes))
     assert ran.run.ended.seconds < 60
-
-
-def _runs(process: int) -> bool:
-    try:
-        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        try:
-            os.kill(process, 0)
-        except ProcessLookupError:
-            return False
-        return not Path("/proc").is_dir()
-    return state != "Z"
 
 
 def test_an_interpreter_without_torch_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -151,6 +151,41 @@ TRAINER = """
 """
 
 
+SPAWNED = """
+    import os
+    import torch
+    import torch.distributed as dist
+    import torch.multiprocessing as mp
+    import torch.nn.functional as F
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+    from model import Model
+
+    def work(rank, world_size, epochs):
+        os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = "localhost", "12355"
+        dist.init_process_group("nccl", rank=rank, world_size=world_size)
+        rows = TensorDataset(torch.randint(0, 65, (400, 8)), torch.randint(0, 65, (400, 8)))
+        sampler = DistributedSampler(rows)
+        loader = DataLoader(rows, batch_size=4, sampler=sampler)
+        model = DistributedDataParallel(Model(), find_unused_parameters=True)
+        optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
+        for epoch in range(epochs):
+            sampler.set_epoch(epoch)
+            for ids, targets in loader:
+                loss = F.cross_entropy(model(ids).transpose(1, 2), targets)
+                loss.backward()
+                optimizer.step()
+                optimizer.zero_grad()
+            total = torch.ones(1)
+            dist.all_reduce(total)
+        dist.destroy_process_group()
+        print("rank", rank, "of", world_size, total.item(), flush=True)
+
+    if __name__ == "__main__":
+        mp.spawn(work, args=(4, 3), nprocs=4, join=True)
+"""
+
+
 def right(ran: Probed) -> str:
     """The report of a run in which nothing was found."""
     assert ran.found == [], ran.run.ended.output
@@ -200,3 +235,11 @@ def test_trainer_saves_loads_and_evaluates_and_the_folder_is_as_before(tmp_path:
     assert "input_ids  i64[4, 12]" in text
     assert "into a temporary folder: out, out/, final" in text
     assert sorted(path.name for path in tmp_path.iterdir()) == ["train.py"]
+
+
+def test_a_script_of_several_processes_runs_as_the_first_of_them(tmp_path: Path) -> None:
+    ran = probed(tmp_path, SPAWNED, model=MODEL)
+    text = right(ran)
+    assert ran.run.ended.output.splitlines()[-1] == "rank 0 of 4 1.0"
+    assert "train.py: 1 training step, the first of 4 processes (Python" in text
+    assert "module Model" in text

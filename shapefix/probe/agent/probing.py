@@ -43,7 +43,7 @@ def _installed(session: Session, saves: str, timeout: float) -> Any:
     except ImportError as error:
         session.end("no torch", message=str(error), python=sys.executable)
         leave(1)
-    from . import caught, disk, disk_calls, imports, losses, trainers
+    from . import caught, disk, disk_calls, distributed, imports, losses, trainers
     from . import saves as saving
     from .calls import Calls
     from .construction import Births
@@ -59,6 +59,7 @@ def _installed(session: Session, saves: str, timeout: float) -> Any:
     calls.install()
     Loaders(session, failures).install()
     losses.install(session, failures)
+    distributed.install(session)
     Training(session, failures, calls).install()
     mapped = disk.Disk(session, saves)
     disk_calls.install(mapped)
