@@ -374,3 +374,22 @@ def test_the_rule_of_each_message_of_torch(tmp_path: Path) -> None:
     messages = {each.code: each.message for each in found}
     assert "has rows 0 to 4, and is asked for 5 to" in messages["SF505"]
     assert messages["SF506"].endswith("takes in_channels=3, and gets f32[2, 1, 8, 8]")
+
+
+def test_a_loss_and_gradients_that_are_not_finite_are_shown(tmp_path: Path) -> None:
+    script = (
+        LOADER
+        + """
+model = nn.ModuleDict({"used": nn.Linear(4, 2), "unused": nn.Linear(4, 2)})
+frozen = nn.Parameter(torch.ones(3), requires_grad=False)
+optimizer = torch.optim.SGD([*model.parameters(), frozen], 0.1)
+for _ in range(3):
+    loss = (model["used"](torch.ones(8, 4)) * 0).sqrt().mean() * float("nan")
+    loss.backward()
+    optimizer.step()
+"""
+    )
+    ran = probed(tmp_path, script)
+    assert "loss nan, f32[], backward at train.py:12" in ran.text
+    assert "gradients in 2 of 4 parameters, 1 frozen (SGD)" in ran.text
+    assert "gradient not finite: weight, bias" in ran.text

@@ -76,6 +76,7 @@ def asks_by_hand(frame: FrameType) -> bool:
     return is_users(code.co_filename) and not dis.opname[code.co_code[frame.f_lasti]].startswith(loops)
 
 
+@lru_cache(maxsize=4096)
 def place(code: CodeType, instruction: int, row: int) -> Place:
     """The expression that an instruction of a code belongs to; its row where Python keeps no columns."""
     file = os.path.abspath(code.co_filename)  # noqa: PTH100

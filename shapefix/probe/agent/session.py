@@ -11,6 +11,8 @@ import time
 from dataclasses import dataclass, field
 from typing import IO, Any, NoReturn
 
+_encoded = json.JSONEncoder(default=str).encode
+
 
 class StopProbe(BaseException):
     """Enough is known. No Exception, so that `except Exception` in the script lets it through."""
@@ -33,7 +35,7 @@ class Observations:
         if os.getpid() != self._process:
             return
         at = round(time.monotonic() - self._start, 4)
-        line = json.dumps({"kind": kind, "at": at, **fields}, default=str)
+        line = _encoded({"kind": kind, "at": at, **fields})
         with self._lock:
             self._file.write(line + "\n")
             self._file.flush()

@@ -100,7 +100,7 @@ class Training:
         }
         given = without = frozen = 0
         missing: list[str] = []
-        broken: list[str] = []
+        gradients: list[tuple[str, Any]] = []
         for group in optimizer.param_groups:
             for parameter in group["params"]:
                 name = names.get(id(parameter), "")
@@ -111,17 +111,23 @@ class Training:
                     missing.append(name)
                 else:
                     given += 1
-                    gradient = parameter.grad
-                    if not gradient.is_sparse and not bool(torch.isfinite(gradient).all()):
-                        broken.append(name)
+                    gradients.append((name, parameter.grad))
         return {
             "optimizer": type(optimizer).__name__,
             "given": given,
             "without": without,
             "frozen": frozen,
             "missing": missing[:_NAMES],
-            "not_finite": broken[:_NAMES],
+            "not_finite": _not_finite(gradients)[:_NAMES],
         }
+
+
+def _not_finite(gradients: list[tuple[str, Any]]) -> list[str]:
+    """The names of the gradients with an infinity or a NaN."""
+    dense = [(name, each.detach()) for name, each in gradients if not each.is_sparse]
+    # One number for each is read first: a sum is finite where all of it is, but for what overflows.
+    suspects = [(name, each) for name, each in dense if not math.isfinite(float(each.sum()))]
+    return [name for name, each in suspects if not bool(torch.isfinite(each).all())]
 
 
 def _counted(steps: int) -> str:
