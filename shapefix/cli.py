@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -45,6 +46,17 @@ def _version(ctx: click.Context, option: click.Parameter, value: str | None) -> 
     if not is_version(value):
         raise click.BadParameter(f"{value!r} is not a version, like 4.57 or 5", ctx, option)
     return value.strip()
+
+
+def _size(ctx: click.Context, option: click.Parameter, value: str | None) -> int | None:
+    """A size of memory in bytes: a number, and GiB, GB, G or MiB and their like behind it."""
+    if value is None:
+        return None
+    read = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT])(i?B)?", value.strip(), re.IGNORECASE)
+    amount = float(read[1]) * 1024 ** ("KMGT".index(read[2].upper()) + 1) if read else 0
+    if amount < 1:
+        raise click.BadParameter(f"{value!r} is no size, like 4GiB or 800MiB", ctx, option)
+    return int(amount)
 
 
 def _rules_option(flag: str, text: str) -> Callable[[Command], Command]:
@@ -147,10 +159,7 @@ def fix(**given: Any) -> int:
     return fix(request(given))
 
 
-@cli.command(
-    short_help="Run a script for one training step, and report what happened.",
-    context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
-)
+@cli.command(short_help="Run a script for one training step, and report what happened.")
 @click.option(
     "--python", metavar="PYTHON", help="The interpreter to run it with; else that of its environment."
 )
@@ -169,6 +178,19 @@ def fix(**given: Any) -> int:
     metavar="SECONDS",
     help="When to end it, with what was learnt so far.",
 )
+@click.option(
+    "--device",
+    type=click.Choice(["auto", "cpu", "cuda", "fake"]),
+    default="auto",
+    show_default=True,
+    help="What the script finds; fake is a GPU of sizes without values, which needs none.",
+)
+@click.option(
+    "--vram",
+    metavar="SIZE",
+    callback=_size,
+    help="Forecast the memory of a step on a GPU with so much, like 4GiB, and the batch that fits.",
+)
 @click.option("--quiet", "-q", is_flag=True, help="Only findings and errors.")
 @click.option(
     "--color",
@@ -185,6 +207,9 @@ def probe(**given: Any) -> int:
 
     Reports the first batch, the sizes in every module, loss, gradients and memory, and what is wrong. The
     script is executed, with the arguments after it. What it saves goes to a temporary folder.
+
+    With --vram, runs it several times on a GPU that is not there, and forecasts its memory; exits with 1,
+    too, when a step does not fit.
 
     Exits with 0 when nothing is found, 1 when something is, and 2 when the script could not be seen to work.
     """

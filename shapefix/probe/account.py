@@ -44,7 +44,7 @@ class Run:
     def complete(self) -> bool:
         """Whether the script was seen to work: it made a training step, or came to its end after a model."""
         end = self.observed.end
-        if end is None or end["how"] == "no torch":
+        if end is None or end["how"] in ("no torch", "no device"):
             return False
         well = end["how"] in ("finished", "stopped") or (end["how"] == "exit" and end["code"] == 0)
         return well and (self.trained or bool(self.observed.modules))
@@ -127,7 +127,7 @@ def _types(module: Module) -> set[str]:
 def _training(observed: Observations, show: Callable[[str], str], width: int) -> Iterator[Line]:
     loss = observed.first("backward")
     if loss is not None:
-        value = loss["text"] or "of several elements"
+        value = loss["text"] or ("without a value" if loss["loss"]["size"] == [] else "of several elements")
         value = f"{loss['value']:.4g}" if loss["value"] is not None else value
         style = "code" if loss["value"] is not None else "warning"
         yield [
@@ -202,6 +202,8 @@ def ending(run: Run, show: Callable[[str], str]) -> str:
     place = f" at {at}" if at else ""
     if how == "no torch":
         return f"{end['python']} has no torch ({end['message']}); name another interpreter with --python"
+    if how == "no device":
+        return f"{end['message']}; it was asked for by --device"
     if how == "time limit":
         return f"stopped at the time limit of {end['seconds']:g} s{place}, {far}"
     if how == "stopped":

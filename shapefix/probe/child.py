@@ -59,9 +59,17 @@ class Ended:
 
 
 def run(
-    python: str, script: str, arguments: Sequence[str], folder: Path, steps: int, timeout: float
+    python: str,
+    script: str,
+    arguments: Sequence[str],
+    folder: Path,
+    steps: int,
+    timeout: float,
+    options: Sequence[str] = (),
 ) -> Ended:
     """Run a script under the agent, with the current folder as it is, and wait for its end.
+
+    options are more of the agent's own, like `--device fake`.
 
     folder takes the observations (observations.jsonl) and all that the script saves; timeout is in seconds.
     At the return, or when KeyboardInterrupt is raised, neither the child nor what it has started is running.
@@ -72,7 +80,7 @@ def run(
     token = secrets.token_hex(8)
     command = [
         *(python, str(_AGENT), "--observations", str(folder / "observations.jsonl"), "--saves", str(folder)),
-        *("--steps", str(steps), "--timeout", str(timeout), script, *arguments),
+        *("--steps", str(steps), "--timeout", str(timeout), *options, script, *arguments),
     ]
     start = time.monotonic()
     child = subprocess.Popen(

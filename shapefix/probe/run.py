@@ -13,18 +13,26 @@ from shapefix.probe import child, observations
 from shapefix.probe.account import Run
 
 
-def probe(python: str, script: str, arguments: Sequence[str], steps: int, timeout: float) -> Run:
+def probe(
+    python: str,
+    script: str,
+    arguments: Sequence[str],
+    steps: int,
+    timeout: float,
+    options: Sequence[str] = (),
+) -> Run:
     """Run a script with its arguments in the current folder, for so many training steps.
 
-    timeout is in seconds. Raises OSError where the interpreter cannot be started. When it returns, or is
-    interrupted, nothing runs any more, and what the script has saved is gone.
+    timeout is in seconds; options are more of the agent's own. Raises OSError where the interpreter cannot
+    be started. When it returns, or is interrupted, nothing runs any more, and what the script has saved is
+    gone.
     """
     with (
         _terminated_as_interrupted(),
         tempfile.TemporaryDirectory(prefix="shapefix-probe-", ignore_cleanup_errors=True) as name,
     ):
         folder = Path(name)
-        ended = child.run(python, script, arguments, folder, steps, timeout)
+        ended = child.run(python, script, arguments, folder, steps, timeout, options)
         observed = observations.read(folder / "observations.jsonl")
     return Run(script, observed, ended, timeout)
 

@@ -53,6 +53,10 @@ class Calls:
         """A module's name within the outermost module that is running, or has run last."""
         return self._names.get(id(module), type(module).__name__)
 
+    def running(self) -> str | None:
+        """The name of the innermost module that is running; None where none is."""
+        return self.name(self._stack[-1]) if self._stack else None
+
     def _outermost(
         self, original: Callable[..., Any], module: Any, args: Any, kwargs: Any, caller: FrameType
     ) -> Any:

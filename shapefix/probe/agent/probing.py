@@ -24,20 +24,28 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--saves", required=True)
     parser.add_argument("--steps", type=int, default=1)
     parser.add_argument("--timeout", type=float, required=True)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--vram", type=int)
+    parser.add_argument("--batch", type=int, nargs=2)
+    parser.add_argument("--checkpointing", action="store_true")
+    parser.add_argument("--bf16", action="store_true")
+    parser.add_argument("--rewrite", action="append", default=[])
     parser.add_argument("script")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     asked = parser.parse_args(arguments)
     session = Session(Observations(asked.observations), asked.steps)
-    failures = _installed(session, asked.saves, asked.timeout)
-    code = _ran(session, failures, asked.script, asked.arguments)
+    failures = _installed(session, asked)
+    code = _ran(session, failures, asked.script, asked.arguments, asked.rewrite)
     _leave_in_time(code)
 
 
-def _installed(session: Session, saves: str, timeout: float) -> Any:
-    """Set all hooks. Ends the process where there is no torch."""
+def _installed(session: Session, asked: argparse.Namespace) -> Any:
+    """Set all hooks. Ends the process where there is no torch, or no such device."""
     from . import watchdog
 
-    watchdog.start(session, timeout)
+    watchdog.start(session, asked.timeout)
+    if asked.device == "cpu":
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
     try:
         import torch
     except ImportError as error:
@@ -49,19 +57,26 @@ def _installed(session: Session, saves: str, timeout: float) -> Any:
     from .construction import Births
     from .failures import Failures
     from .loaders import Loaders
+    from .memory import setting
     from .training import Training
 
+    wanted = setting.Wanted(asked.device, asked.vram, asked.batch, asked.checkpointing, asked.bf16)
+    lacking = setting.lacking(wanted)
+    if lacking is not None:
+        session.end("no device", message=lacking)
+        leave(1)
     failures = Failures(session)
     caught.install(failures.caught)
     births = Births()
     births.install()
     calls = Calls(session, failures, births)
+    setting.install(session, wanted, calls.running)
     calls.install()
     Loaders(session, failures).install()
     losses.install(session, failures)
     distributed.install(session)
     Training(session, failures, calls).install()
-    mapped = disk.Disk(session, saves)
+    mapped = disk.Disk(session, asked.saves)
     disk_calls.install(mapped)
     saving.install(mapped)
     imports.after(
@@ -77,6 +92,8 @@ def _installed(session: Session, saves: str, timeout: float) -> Any:
         torch=torch.__version__,
         devices=[torch.cuda.get_device_name(each) for each in range(torch.cuda.device_count())],
     )
+    if asked.device == "fake":
+        setting.stop_in_time(session)
     _watch_exit(session)
     return failures
 
@@ -95,13 +112,13 @@ def _watch_exit(session: Session) -> None:
     os._exit = _exit  # type: ignore[assignment]
 
 
-def _ran(session: Session, failures: Any, script: str, arguments: list[str]) -> int:
+def _ran(session: Session, failures: Any, script: str, arguments: list[str], edits: list[str]) -> int:
     """Run the script to its end, and write what that was; returns the exit code."""
     from . import frames
 
     error: BaseException | None = None
     try:
-        _run(script, arguments)
+        _run(script, arguments, edits)
     except BaseException as raised:
         error = raised
     if not session.watches_process():
@@ -125,9 +142,10 @@ def _ran(session: Session, failures: Any, script: str, arguments: list[str]) -> 
     return 1
 
 
-def _run(script: str, arguments: list[str]) -> None:
-    """Run a file as `python script arguments…` does."""
+def _run(script: str, arguments: list[str], edits: list[str]) -> None:
+    """Run a file as `python script arguments…` does, with the edits made in its source."""
     from .caught import compiled
+    from .memory.rewriting import rewritten
 
     path = os.path.abspath(script)  # noqa: PTH100
     sys.argv = [script, *arguments]
@@ -138,7 +156,7 @@ def _run(script: str, arguments: list[str]) -> None:
     module.__dict__.update({"__builtins__": __builtins__, "__cached__": None, "__annotations__": {}})
     sys.modules["__main__"] = module
     with open(path, "rb") as file:  # noqa: PTH123
-        source = file.read()
+        source = rewritten(file.read(), edits)
     exec(compiled(source, path), module.__dict__)
 
 

@@ -46,11 +46,13 @@ class Session:
     """One run: what was asked for, and what has happened so far.
 
     depth counts the watched calls (modules, loaders, losses, backward, steps) that are running; shortened
-    says that a loop of the script was ended early, so that what fails later may come of that.
+    says that a loop of the script was ended early, so that what fails later may come of that; sizes_only
+    says that what is on the GPU has no values.
     """
 
     observations: Observations
     wanted_steps: int = 1
+    sizes_only: bool = False
     steps: int = 0
     backwards: int = 0
     model_calls: int = 0

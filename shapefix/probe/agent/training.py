@@ -60,7 +60,7 @@ class Training:
         if session.backwards > _TOLD or not isinstance(loss, torch.Tensor):
             return
         value = None
-        if loss.numel() == 1:
+        if loss.numel() == 1 and not session.sizes_only:
             value = float(loss.detach())
         session.observations.write(
             "backward",

@@ -1,0 +1,100 @@
+"""`torch.cuda` of a GPU that is not there: available, never busy, and with the memory named."""
+
+from __future__ import annotations
+
+import contextlib
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+
+from .gpu import DEVICE
+from .storages import Storages
+
+NAME = "no GPU (sizes only)"
+_CAPABILITY = (8, 0)
+
+
+class _Nothing:
+    """A stream, an event, or another thing that only orders work."""
+
+    cuda_stream = 0
+    device = DEVICE
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+    def __enter__(self) -> _Nothing:
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        pass
+
+    def query(self) -> bool:
+        return True
+
+    def elapsed_time(self, other: object) -> float:
+        return 0.0
+
+    def record(self, *args: Any) -> None:
+        pass
+
+    synchronize = wait = wait_event = wait_stream = record_event = record
+
+
+def install(storages: Storages, memory: int) -> None:
+    """Let torch.cuda speak of one GPU with so many bytes of memory."""
+    allocator = storages.allocator
+    properties = SimpleNamespace(
+        name=NAME, major=_CAPABILITY[0], minor=_CAPABILITY[1], total_memory=memory, multi_processor_count=108,
+        warp_size=32, regs_per_multiprocessor=65536, gcnArchName="", max_threads_per_multi_processor=2048,
+    )  # fmt: skip
+    state = torch.get_rng_state
+
+    def nothing(*args: Any, **kwargs: Any) -> None:
+        return None
+
+    def stats(*args: Any, **kwargs: Any) -> dict[str, int]:
+        return {
+            "allocated_bytes.all.current": allocator.allocated,
+            "allocated_bytes.all.peak": allocator.peak_allocated,
+            "reserved_bytes.all.current": allocator.reserved,
+            "reserved_bytes.all.peak": allocator.peak_reserved,
+        }
+
+    answers: dict[str, Any] = {
+        "is_available": True, "is_initialized": True, "device_count": 1, "current_device": 0,
+        "get_device_name": NAME, "get_device_properties": properties, "get_device_capability": _CAPABILITY,
+        "is_bf16_supported": True, "_is_in_bad_fork": False, "is_current_stream_capturing": False,
+        "get_arch_list": ["sm_80"],
+    }  # fmt: skip
+    functions: dict[str, Any] = {
+        "memory_allocated": lambda device=None: allocator.allocated,
+        "max_memory_allocated": lambda device=None: allocator.peak_allocated,
+        "memory_reserved": lambda device=None: allocator.reserved,
+        "max_memory_reserved": lambda device=None: allocator.peak_reserved,
+        "mem_get_info": lambda device=None: (max(memory - allocator.reserved, 0), memory),
+        "memory_stats": stats,
+        "memory_summary": lambda *args, **kwargs: "",
+        "get_rng_state": lambda device=None: state(),
+        "get_rng_state_all": lambda: [state()],
+        "device": lambda device=None: contextlib.nullcontext(),
+        "stream": lambda stream=None: contextlib.nullcontext(),
+        "current_stream": lambda device=None: _Nothing(),
+        "default_stream": lambda device=None: _Nothing(),
+    }
+    for name, answer in answers.items():
+        setattr(torch.cuda, name, lambda *args, answer=answer, **kwargs: answer)
+    for name, function in functions.items():
+        setattr(torch.cuda, name, function)
+    for name in (
+        "_lazy_init", "init", "synchronize", "empty_cache", "set_device", "manual_seed", "manual_seed_all",
+        "seed", "seed_all", "set_rng_state", "set_rng_state_all", "reset_peak_memory_stats", "ipc_collect",
+        "reset_max_memory_allocated", "reset_max_memory_cached", "set_per_process_memory_fraction",
+        "reset_accumulated_memory_stats",
+    ):  # fmt: skip
+        setattr(torch.cuda, name, nothing)
+    torch.cuda.Stream = torch.cuda.Event = _Nothing
+    # The shortcuts of these layers are C++ that looks for real memory.
+    torch.backends.mha.set_fastpath_enabled(False)
+    torch.backends.cudnn.enabled = False
