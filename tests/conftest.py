@@ -1,8 +1,46 @@
-"""What tests have counted is shown at the end of a run, also where they pass."""
+"""Fixtures for all tests; and what tests have counted is shown at the end of a run, also where they pass."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
 import pytest
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Callable[..., Path]:
+    """Make empty files below a temporary folder, and return the folder."""
+
+    def make(*names: str) -> Path:
+        for name in names:
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+        return tmp_path
+
+    return make
+
+
+@pytest.fixture
+def unprivileged() -> Iterator[Path]:
+    """An empty folder, in a process that file permissions apply to (to root they do not)."""
+    folder = Path(tempfile.mkdtemp())
+    user = os.geteuid()
+    if user == 0:
+        os.chown(folder, 65534, 65534)
+        os.seteuid(65534)
+    try:
+        yield folder
+    finally:
+        os.seteuid(user)
+        for at, folders, _ in os.walk(folder):
+            for name in folders:
+                (Path(at) / name).chmod(0o755)
+        shutil.rmtree(folder)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

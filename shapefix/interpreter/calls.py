@@ -139,7 +139,11 @@ def call_value(ev: Evaluator, function: Value, arguments: Arguments, node: cst.C
         method = ev.library.method(function.kind, "__call__")
         if method is not None:
             name = f"{function.kind}.__call__"
-            return method(Call(ev, name, ev.place(node), arguments, function))
+            value = method(Call(ev, name, ev.place(node), arguments, function))
+            if isinstance(node, cst.Call):
+                # What the object did in turn was called at the same place.
+                ev.called = (node, name, function)
+            return value
     forget(ev, arguments.everything)
     return Unknown()
 

@@ -160,6 +160,10 @@ def _forget(ev: Evaluator, name: str) -> None:
         ev.journal.write(holder[0], holder[1], unknown)
 
 
+_MADE = (TensorValue, InstanceValue, LibraryObject)
+"""What is made for given sizes; rows of a list keep what they have in common."""
+
+
 def _forget_items(ev: Evaluator, name: str) -> None:
     """Later iterations put something else into the list, or the library's container, than the first one."""
     holder = _holder(ev, name)
@@ -168,7 +172,9 @@ def _forget_items(ev: Evaluator, name: str) -> None:
     if isinstance(owner, LibraryObject):
         lists += [field for field in owner.fields.values() if isinstance(field, ListValue)]
     for held in lists:
-        if isinstance(held, ListValue):
+        if isinstance(held, ListValue) and any(
+            isinstance(each, _MADE) for each in (*(held.items or ()), held.element)
+        ):
             ev.journal.write(held.fields, CONTENTS, Contents(None, None, None, held.axes))
 
 

@@ -27,6 +27,7 @@ from shapefix.interpreter.values import (
     integer,
 )
 from shapefix.tensors.errors import NoSuchDimension
+from shapefix.tensors.layout import contiguous, is_contiguous, unknown_strides
 from shapefix.tensors.sizes import Size, Stepped, Varying, at_least, divide, minimum
 
 
@@ -123,7 +124,7 @@ def _of_sequence(ev: Evaluator, owner: TupleValue | ListValue, index: Value, nod
     items = owner.items
     if isinstance(index, Constant) and isinstance(index.value, int):
         if items is None:
-            return _element(owner)
+            return _certain_one(owner, index.value)
         if -len(items) <= index.value < len(items):
             return items[index.value]
         if isinstance(owner, Sizes):
@@ -154,6 +155,45 @@ def _refuse_size(ev: Evaluator, sizes: Sizes, dim: int, node: cst.CSTNode) -> No
         Refused(
             ev.place(node), ev.calls, function, None, {}, ("self",), operands, error, ev.function, undecided
         )
+    )
+
+
+def _certain_one(owner: TupleValue | ListValue, index: int) -> Value:
+    """One item of a list, of which any one is known: what it has in common with another one nobody knows."""
+    element = _element(owner)
+    if isinstance(element, Unknown):
+        # The same each time, and another one for each index.
+        name = f"<item {index}>"
+        if name not in element.attributes:
+            tensor = None if element.tensor is None else _another(element.tensor)
+            element.attributes[name] = Unknown(element.hint, tensor)
+        return element.attributes[name]
+    if not isinstance(element, TensorValue) or element.row is not None or _is_ragged(element):
+        return element
+    return _another(element)
+
+
+def _is_ragged(element: TensorValue) -> bool:
+    """Whether it is known of its sizes that they differ from item to item."""
+    sizes = element.layout.sizes if element.layout is not None else ()
+    return any(isinstance(symbol, Varying) for size in sizes for symbol in size.symbols)
+
+
+def _another(element: TensorValue) -> TensorValue:
+    """A tensor that is made as this one is, of other sizes where they are not known."""
+    layout = element.layout
+    if layout is not None:
+        sizes = [size if size.value is not None else Size.symbol(str(size)) for size in layout.sizes]
+        layout = contiguous(sizes) if is_contiguous(layout) else unknown_strides(sizes)
+    return TensorValue(
+        layout,
+        contiguous=element.contiguous,
+        dtype=element.dtype,
+        device=element.device,
+        storage=element.storage,
+        origin=element.origin,
+        certain=element.certain,
+        row=element.row,
     )
 
 

@@ -22,9 +22,7 @@ def whole(dtype: str | None) -> bool:
     return dtype is not None and not is_floating(dtype) and not is_complex(dtype)
 
 
-def class_ids(
-    scores: str | None, target: str | None, probabilities: bool | None, rank: int | None
-) -> None:
+def class_ids(scores: str | None, target: str | None, probabilities: bool | None, rank: int | None) -> None:
     """Cross entropy: class ids are int64, probabilities of classes floating.
 
     rank counts the dimensions of the scores: for up to two of them, class ids may be uint8 as well.

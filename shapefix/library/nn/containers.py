@@ -142,7 +142,7 @@ def child_at(call: Call) -> Value:
 
 @method(SEQUENTIAL, "__setitem__", "__delitem__")
 @method(LIST, "__setitem__", "__delitem__")
-@method(PARAMETERS, "__setitem__", "__delitem__")
+@method(PARAMETERS, "__setitem__")
 def change(call: Call) -> Value:
     """Another child stands there from here on, or none; with an unknown index all of them are forgotten."""
     fields, index = fields_of(call.receiver), call.value(0)

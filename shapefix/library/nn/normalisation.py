@@ -31,7 +31,7 @@ def _batch_norm_layer(rank: int | None, *kinds: str) -> None:
     ranks = (2, 3, 4, 5) if rank is None else (2, 3) if rank == 1 else (rank + 2,)
 
     @layer(*kinds, takes=f"num_features, {_BATCH}")
-    @layer(*(f"Lazy{kind}" for kind in kinds), takes=_BATCH)
+    @layer(*(f"Lazy{kind}" for kind in kinds if rank is not None), takes=_BATCH)
     def batch_norm(call: Call, given: Given) -> Value:
         tensor = given.tensor("input")
         layout = None
