@@ -119,6 +119,24 @@ RUNS = {
         nn.Sequential(nn.Linear(3, 4), nn.Linear(5, 6))(torch.randn(1, 3))
         nn.Linear = linear
     """,
+    "a module that is added under the name of another": """
+        net = nn.Sequential()
+        for width in (3, 8):
+            net.add_module("fc", nn.Linear(width, 2))
+        net(torch.randn(1, 8))
+    """,
+    "items of a list that come from elsewhere": """
+        class Pyramid(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.up = nn.ConvTranspose1d(4, 4, 4, 2, 1)
+
+            def forward(self, levels):
+                levels = [level.mean(-1) for level in levels]
+                return self.up(levels[0]) + levels[1]
+
+        Pyramid()([torch.randn(2, 4, 5, 3), torch.randn(2, 4, 10, 3)])
+    """,
     "a hook that changes what comes in": """
         net = Net()
         net.fc.register_forward_pre_hook(lambda layer, inputs: (inputs[0][..., :8],))

@@ -174,10 +174,17 @@ def grow(call: Call) -> Value:
     held = _children(call.receiver)
     added = call.value(0 if name in ("append", "extend") else 1, "module") or Unknown()
     children: Value | None = None
-    if held.items is not None and name in ("append", "add_module"):
+    if held.items is not None and name == "append":
         children = ListValue((*held.items, added))
+    elif held.items is not None and name == "add_module":
         label = call.value(0, "name")
-        if name == "add_module" and isinstance(label, Constant):
+        if isinstance(label, Constant):
+            before = fields.get(label.value)
+            if any(child is before for child in held.items):
+                # A module of the same name is put in the place of the one that was there.
+                children = ListValue(tuple(added if child is before else child for child in held.items))
+            else:
+                children = ListValue((*held.items, added))
             call.ev.journal.write(fields, label.value, added)
     elif held.items is not None and name == "extend":
         more = elements(iterate(call.ev, added, call.place.node))
