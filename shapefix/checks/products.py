@@ -30,6 +30,11 @@ _TAKES = {
 _ADDED = frozenset({"addmm", "baddbmm", "addbmm", "addmv"})
 _ATTENTION = "scaled_dot_product_attention"
 _OTHERS = frozenset({"matmul", "einsum", "linear", _ATTENTION})
+_LAYERS = frozenset(
+    f"torch.nn.{kind}"
+    for kind in "MultiheadAttention TransformerEncoderLayer TransformerDecoderLayer TransformerEncoder "
+    "TransformerDecoder Transformer".split()
+)
 _FUNCTIONS = frozenset({*_TAKES, *_ADDED, *_OTHERS})
 
 
@@ -42,7 +47,7 @@ _FUNCTIONS = frozenset({*_TAKES, *_ADDED, *_OTHERS})
     on=Refused,
 )
 def matrix_product(event: Refused, run: Run, this: Rule) -> Iterator[Diagnostic]:
-    if event.layer is not None or name_of(event) not in _FUNCTIONS or is_unlikely(event):
+    if not _is_product(event) or is_unlikely(event):
         return
     error, numbers = event.error, concerned(event)
     if isinstance(error, WrongDtype) or not event.operands:
@@ -55,8 +60,16 @@ def matrix_product(event: Refused, run: Run, this: Rule) -> Iterator[Diagnostic]
         event.place.span,
         f"`{code(event)}`: {told(event, run, numbers)}; {reason}",
         evidence=evidence(event, run, numbers, reason),
-        fixes=_fixes(event, error),
+        fixes=() if event.layer is not None else _fixes(event, error),
     )
+
+
+def _is_product(event: Refused) -> bool:
+    if event.layer is None:
+        return name_of(event) in _FUNCTIONS
+    error = event.error
+    # Other widths than those that the layer was made for are SF501's.
+    return event.function in _LAYERS and isinstance(error, SizeMismatch) and error.other is not None
 
 
 def _reason(event: Refused, error: ShapeError, run: Run) -> str:
@@ -72,6 +85,9 @@ def _reason(event: Refused, error: ShapeError, run: Run) -> str:
     if error.other is None:
         meant = "the mask" if name == _ATTENTION else "what is added"
         return f"size {have} of {meant} cannot be stretched to {want} in dimension {error.dim}"
+    if event.layer is not None:
+        one, other = subject(event, error.operand), subject(event, error.other)
+        return f"{have} in dimension {error.dim} of {one}, {want} in dimension {error.other_dim} of {other}"
     if _is_inner(event, error):
         if name == "linear":
             return f"last size {have}, but the weight takes {want}"

@@ -94,6 +94,7 @@ REFUSED = {
         "does not broadcast with previously seen size",
         "1D tensors expected",
         "must match the size of tensor b",
+        "The shape of the 2D attn_mask",
     ),
     "SF504": (
         "Sizes of tensors must match except in dimension",
