@@ -17,6 +17,7 @@ from shapefix.checks.run import Run
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
 from shapefix.interpreter.events import Refused, RefusedForLastBatch, Viewed
 from shapefix.interpreter.modules import Place
+from shapefix.interpreter.targets import PARTS
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import (
@@ -100,6 +101,8 @@ def _assignment(place: Place) -> cst.Assign | None:
 
 def _subject(event: Refused) -> str:
     """What the code calls the tensor; `x` where `x.shape` or `x.size()` is unpacked."""
+    if event.operands[0].name == PARTS:
+        return "each part"
     assigned = _assignment(event.place)
     if event.layer is not None and made_inside(event, 0):
         return f"the input of `{layer_code(event.layer)}`"
@@ -139,6 +142,8 @@ def _reason(event: Refused, error: ShapeError, run: Run) -> str | None:
         return f"and index {index} is out of range for dimension {error.dim} of size {size}"
     if isinstance(error, NoSuchDimension):
         return f"and has no dimension {error.dim}"
+    if isinstance(error, WrongRank) and event.operands[0].name == PARTS:
+        return f"and there are {error.have} of them for {error.want[0]} names"
     if isinstance(error, WrongRank) and event.function == UNPACKING:
         return f"and its {error.have} sizes go to {error.want[0]} names"
     if isinstance(error, WrongRank) and event.function.rpartition(".")[2] == "permute":

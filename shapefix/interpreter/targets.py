@@ -33,6 +33,11 @@ from shapefix.interpreter.values import (
 from shapefix.tensors.errors import WrongRank
 
 
+PARTS = "parts"
+"""What the operand of an unpacking is called where it is one of the tensors that another one was cut into."""
+_CUT = frozenset({"split", "unbound"})
+
+
 def bind(ev: Evaluator, target: cst.CSTNode, value: Value) -> None:
     """Assign value to target."""
     if isinstance(target, cst.Name):
@@ -66,7 +71,9 @@ def _unpack(ev: Evaluator, target: cst.Tuple | cst.List, value: Value) -> None:
             bind(ev, entry.value, resolved(ev, item))
         return
     if isinstance(value, Sizes) and not stars:
-        _refuse_unpacking(ev, target, value.tensor, len(value.items))
+        _refuse_unpacking(ev, target, "self", value.tensor, len(value.items))
+    elif items is not None and not stars and (part := _part(items)) is not None:
+        _refuse_unpacking(ev, target, PARTS, part, len(items))
     if items is not None and len(stars) == 1 and len(items) >= len(entries) - 1:
         star = stars[0]
         behind = len(entries) - star - 1
@@ -88,12 +95,23 @@ def _unpack(ev: Evaluator, target: cst.Tuple | cst.List, value: Value) -> None:
             bind(ev, entry.value, Unknown())
 
 
-def _refuse_unpacking(ev: Evaluator, target: cst.Tuple | cst.List, tensor: TensorValue, count: int) -> None:
-    """`B, T = x.shape` of a tensor of three dimensions."""
-    error = WrongRank(
-        f"{count} sizes are unpacked into {len(target.elements)} names", count, (len(target.elements),)
-    )
-    operand = Operand("self", tensor, tensor.layout)
+def _part(items: tuple[Value, ...]) -> TensorValue | None:
+    """The first of several tensors that one call cut out of one; None where they are something else."""
+    tensors = [item for item in items if isinstance(item, TensorValue) and item.origin is not None]
+    nodes = {tensor.origin.place.node for tensor in tensors if tensor.origin is not None}
+    if len(tensors) < len(items) or len(nodes) != 1 or not isinstance(nodes.pop(), cst.Call):
+        return None
+    verbs = {tensor.origin.verb for tensor in tensors if tensor.origin is not None}
+    # Of a tensor of unknown sizes there may be fewer parts than were asked for.
+    return tensors[0] if verbs <= _CUT and tensors[0].layout is not None else None
+
+
+def _refuse_unpacking(
+    ev: Evaluator, target: cst.Tuple | cst.List, name: str, tensor: TensorValue, count: int
+) -> None:
+    """`B, T = x.shape` of a tensor of three dimensions, `q, k, v = x.chunk(2)`."""
+    error = WrongRank(f"{count} into {len(target.elements)} names", count, (len(target.elements),))
+    operand = Operand(name, tensor, tensor.layout)
     ev.emit(
         Refused(
             ev.place(target),
@@ -101,7 +119,7 @@ def _refuse_unpacking(ev: Evaluator, target: cst.Tuple | cst.List, tensor: Tenso
             "unpacking",
             None,
             {},
-            ("self",),
+            (name,),
             (operand,),
             error,
             ev.function,
