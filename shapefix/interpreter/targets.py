@@ -32,7 +32,6 @@ from shapefix.interpreter.values import (
 )
 from shapefix.tensors.errors import WrongRank
 
-
 PARTS = "parts"
 """What the operand of an unpacking is called where it is one of the tensors that another one was cut into."""
 _CUT = frozenset({"split", "unbound"})
