@@ -13,7 +13,7 @@ from shapefix.probe.observations import Observations, span
 CONTEXT = 512 << 20
 """Bytes that CUDA itself and its libraries take of a GPU, outside of PyTorch's allocator; about."""
 
-_LARGEST, _RUNS = 1 << 16, 8
+_LARGEST, _RUNS, _SEGMENT = 1 << 16, 8, 20 << 20
 _STATE = "optimizer state"
 
 
@@ -114,52 +114,57 @@ def measured(observed: Observations) -> Measured | None:
 def search(measure: Callable[[int], Measured | None], first: Measured, budget: int) -> Fit:
     """The largest batch whose step reserves no more than the budget, by a few runs and lines between them.
 
-    measure runs the script with a batch; None where that failed.
+    measure runs the script with a batch; None where that failed. Ends where what fits and what does not are
+    near, or where no more than a segment of the allocator is left.
     """
     assert first.batch is not None
     tried = {first.batch: first}
     limit: int | None = None
+    sides: list[bool] = []
     for _ in range(_RUNS):
-        fitting = [size for size, each in tried.items() if each.reserved <= budget]
-        over = [size for size, each in tried.items() if each.reserved > budget]
-        low, high = max(fitting, default=0), min(over, default=limit + 1 if limit else _LARGEST)
-        step = _step(low)
-        if high - low <= step:
+        low, high = _between(tried, budget)
+        top = high or (limit + 1 if limit else _LARGEST)
+        step = max(low // 32, 1)
+        if top - low <= step or (low and high and budget - tried[low].reserved < _SEGMENT):
             break
-        guess = min(max(_guess(tried, budget), low + step), high - min(step, high - low - 1))
+        if high and len(sides) > 2 and sides[-1] == sides[-2] == sides[-3]:
+            guess = (low + high) // 2
+        else:
+            guess = min(max(_guess(tried, budget), low + step), top - min(step, top - low - 1))
         known = measure(guess)
         if known is None:
             break
         if known.batch is not None and known.batch < guess:
-            limit = known.batch
+            guess = limit = known.batch
             if limit in tried:
                 break
-            guess = limit
         tried[guess] = known
+        sides.append(known.reserved <= budget)
+    low, high = _between(tried, budget)
+    return Fit(dict(sorted(tried.items())), low or None, high, limit)
+
+
+def _between(tried: Mapping[int, Measured], budget: int) -> tuple[int, int | None]:
+    """The largest batch that fits, 0 where none does, and the smallest that does not."""
     fitting = [size for size, each in tried.items() if each.reserved <= budget]
     over = [size for size, each in tried.items() if each.reserved > budget]
-    return Fit(dict(sorted(tried.items())), max(fitting, default=None), min(over, default=None), limit)
-
-
-def _step(size: int) -> int:
-    """How far from a batch that fits the next to try is, and how near one that does not is near enough."""
-    return max(size // 32, 1)
+    return max(fitting, default=0), min(over, default=None)
 
 
 def _guess(tried: Mapping[int, Measured], budget: int) -> int:
     """The batch at which the budget is used up, by the line through the live bytes of two that were tried.
 
-    What lives grows in proportion, while what is reserved grows by whole segments: what it is more is taken
-    to stay the same.
+    These are the two around the budget, or the two nearest to it. What lives grows in proportion, while what
+    is reserved grows by whole segments: what it is more is taken to stay the same.
     """
-    near = sorted(tried, key=lambda size: abs(tried[size].reserved - budget))
-    best = near[0]
-    more = tried[best].reserved - tried[best].live
-    for other in near[1:]:
-        slope = (tried[best].live - tried[other].live) / (best - other)
+    low, high = _between(tried, budget)
+    near = [low, high] if low and high else sorted(tried, reverse=bool(low))[:2]
+    best = tried[near[0]]
+    if len(near) > 1:
+        slope = (tried[near[1]].live - best.live) / (near[1] - near[0])
         if slope > 0:
-            return int(best + (budget - more - tried[best].live) / slope)
-    return max(tried) * 4 if tried[max(tried)].reserved <= budget else max(min(tried) // 2, 1)
+            return int(near[0] + (budget - best.reserved) / slope)
+    return near[0] * 4 if low else max(near[0] // 2, 1)
 
 
 def accumulation(batch: int, largest: int) -> tuple[int, int]:

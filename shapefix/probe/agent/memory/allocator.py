@@ -41,7 +41,7 @@ class Allocator:
 
     Requests up to 1 MiB share segments of 2 MiB, those up to 10 MiB segments of 20 MiB, and greater ones get
     segments of their own. The smallest free block that is large enough is taken, and split where enough
-    remains; neighbours that are free become one block again. Nothing goes back to the driver.
+    remains; neighbours that are free become one block again.
     """
 
     def __init__(self) -> None:
@@ -83,6 +83,13 @@ class Allocator:
             _link(before, block.after)
         else:
             self._free[block.small].append(block)
+
+    def release(self) -> None:
+        """Segments of which nothing is taken go back to the driver, as by torch.cuda.empty_cache."""
+        for small, blocks in self._free.items():
+            whole = [block for block in blocks if block.before is None and block.after is None]
+            self.reserved -= sum(block.size for block in whole)
+            self._free[small] = [block for block in blocks if block.before or block.after]
 
     def reset_peaks(self) -> None:
         """The peaks are of what is there now."""

@@ -53,6 +53,10 @@ class Gpu(TorchDispatchMode):  # type: ignore[misc]
     assumed is set once a size had to be guessed: then the selection by a mask took everything.
     """
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # nothing is compiled here, and to be skipped, torch._dynamo would have to be imported
+
     def __init__(self, storages: Storages) -> None:
         super().__init__()
         self.storages = storages

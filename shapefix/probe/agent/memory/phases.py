@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
@@ -16,7 +17,7 @@ from .. import describe
 from ..session import Session
 from .storages import ACTIVATIONS, GRADIENTS, INPUTS, PARAMETERS, STATE, TEMPORARY, Storages
 
-_TOLD = 8
+_TOLD = 64
 
 
 class Phases:
@@ -36,7 +37,7 @@ class Phases:
         self._session, self._storages = session, storages
         self._prepare, self._around = prepare, around
         self._running = False
-        self._roots: list[Any] = []
+        self._roots: list[Any] = []  # weak references: a module need not have a hash
         self._inputs: Any = None
         self._calls = 0
         self._steps = 0
@@ -70,8 +71,8 @@ class Phases:
             with self._during("evaluation", TEMPORARY):
                 yield
             return
-        if all(module is not each for each in self._roots):
-            self._roots.append(module)
+        if all(module is not each() for each in self._roots):
+            self._roots.append(weakref.ref(module))
             self._prepare(module)
             self._known(module)
         if any(True for _ in module.parameters()):

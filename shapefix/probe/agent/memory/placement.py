@@ -118,6 +118,9 @@ def _tensors(gpu: Gpu) -> None:
         text: str = plain_format(self, how)
         return text
 
+    torch.Tensor.is_cuda = property(lambda self: self.device.type == "cuda")
+    torch.Tensor.is_cpu = property(lambda self: self.device.type == "cpu")
+    torch.Tensor.get_device = lambda self: 0 if isinstance(self, FakeTensor) else -1
     plain_format = torch.Tensor.__format__
     torch.Tensor.__format__ = __format__
     plain_numpy, plain_new = torch.Tensor.numpy, torch.Tensor.new_tensor

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+from collections import Counter
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -75,9 +76,9 @@ def _checkpointed(module: nn.Module) -> int:
 
 
 def _blocks(module: nn.Module) -> list[nn.Module]:
-    """The members of a list that are alike and made of several layers with parameters."""
+    """The members of a list that share their kind, and are made of several layers with parameters."""
     if not isinstance(module, (nn.ModuleList, nn.Sequential)):
         return []
-    kinds = {type(each) for each in module}
-    made = [sum(1 for inner in each.modules() if inner._parameters) for each in module]
-    return list(module) if len(module) > 1 and len(kinds) == 1 and min(made) > 1 else []
+    made = [each for each in module if sum(1 for inner in each.modules() if inner._parameters) > 1]
+    kinds = Counter(type(each) for each in made)
+    return [each for each in made if kinds[type(each)] > 1]

@@ -1,0 +1,191 @@
+"""`--device` and `--vram`: a script written for a GPU, where there is none."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from shapefix.probe.account import Run
+from shapefix.probe.run import probe
+
+ROOT = Path(__file__).resolve().parents[2]
+
+TRAINS = """\
+import argparse
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--batch_size", type=int, default=64)
+given = parser.parse_args()
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+blocks = [nn.Sequential(nn.Linear(512, 512), nn.GELU(), nn.Linear(512, 512)) for _ in range(6)]
+model = nn.Sequential(*blocks, nn.Linear(512, 10)).to(device)
+optimizer = torch.optim.AdamW(model.parameters())
+rows = TensorDataset(torch.zeros(200_000, 1).expand(-1, 512), torch.zeros(200_000).long())
+for x, y in DataLoader(rows, given.batch_size, pin_memory=True, num_workers=2):
+    x, y = x.to(device, non_blocking=True), y.to(device, non_blocking=True)
+    loss = nn.functional.cross_entropy(model(x), y)
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    print(f"{loss.item():.3f}")
+"""
+
+
+def ran(folder: Path, script: str, *options: str) -> Run:
+    path = folder / "train.py"
+    path.write_text(dedent(script), "utf-8")
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        return probe(sys.executable, "train.py", [], 2, 120.0, options)
+    finally:
+        os.chdir(before)
+
+
+def shapefix(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "shapefix", "probe", *arguments],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "100", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+
+def test_a_forecast(tmp_path: Path) -> None:
+    """The peak, the batch that fits, accumulation, the edit and what saves, for a step that is too large."""
+    (tmp_path / "train.py").write_text(TRAINS)
+    told = shapefix(tmp_path, "train.py", "--vram", "1222MiB", "--", "--batch_size", "32000")
+    assert (told.returncode, told.stderr) == (1, ""), told.stdout + told.stderr
+    assert told.stdout.startswith(
+        "memory of a training step, forecast for a GPU of 1.2 GiB from sizes alone\n"
+    )
+    assert re.search(r"batch 32000 +[\d.]+ GiB live, [\d.]+ GiB reserved, does not fit", told.stdout)
+    assert "in backward" in told.stdout
+    assert "at train.py:17" in told.stdout
+    largest = re.search(r"largest batch +(\d+): (\d+) MiB live, (\d+) MiB reserved \(from", told.stdout)
+    assert largest is not None
+    assert 650 < int(largest[2]) <= int(largest[3]) <= 1222 - 512
+    kept = re.search(r"keeps batch +32000: (\d+) times batch (\d+) for each step", told.stdout)
+    assert kept is not None
+    assert int(kept[1]) * int(kept[2]) == 32000
+    assert int(kept[2]) <= int(largest[1])
+    assert f"  `--batch_size 32000` -> `--batch_size {kept[2]}`\n" in told.stdout
+    assert re.search(r"gradient checkpointing +\d+ MiB live, .* less \(\d\d%\)", told.stdout)
+    assert re.search(r"autocast to bf16 +\d+ MiB live, .* less \(\d\d%\)", told.stdout)
+
+
+def test_tensors_on_the_gpu_have_no_values_and_those_on_the_cpu_do(tmp_path: Path) -> None:
+    run = ran(
+        tmp_path,
+        """
+        import copy, math
+        import torch
+        from torch import nn
+        from torch.nn import functional as F
+        from torch.utils.checkpoint import checkpoint
+
+        assert torch.cuda.is_available() and torch.cuda.device_count() == 1
+        assert torch.cuda.get_device_properties(0).total_memory == 4 * 2**30
+        real = torch.arange(6.0).reshape(2, 3)
+        there = real.cuda()
+        assert str(there.device) == "cuda:0" and there.is_cuda and not real.is_cuda
+        assert real.sum().item() == 15 and there.cpu().shape == (2, 3)
+        assert there.to("cuda") is there and there.cuda().device == torch.device("cuda", 0)
+        assert torch.zeros(3, device="cuda").device.type == "cuda"
+        assert torch.tensor([1, 2], device="cuda").sum().item() == 3  # small whole numbers are kept
+        assert there[torch.tensor([True, False]).cuda()].shape == (1, 3)
+        assert (torch.tensor([1, 1]).cuda() == 1).all()
+        assert there.argmax(1).cpu().numpy().shape == (2,)
+        f"{there.mean():.3f}", there.tolist()
+        for wrong, said in ((lambda: there + real, "same device"), (lambda: there.numpy(), "Tensor.cpu()")):
+            try:
+                wrong()
+            except (RuntimeError, TypeError) as error:
+                assert said in str(error), error
+            else:
+                raise AssertionError("two devices meet")
+
+        class Tied(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.words, self.head = nn.Embedding(50, 16), nn.Linear(16, 50, bias=False)
+                self.head.weight = self.words.weight
+                self.around = nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 2, batch_first=True), 2)
+                self.over, self.norm = nn.LSTM(16, 16, batch_first=True), nn.BatchNorm1d(16)
+                self.attend = nn.MultiheadAttention(16, 2, dropout=0.1, batch_first=True)
+
+            def forward(self, ids):
+                x = checkpoint(self.around, self.words(ids), use_reentrant=False)
+                x = self.over(x)[0] + self.attend(x, x, x, need_weights=False)[0]
+                q = x.unflatten(-1, (2, 8)).transpose(1, 2)
+                x = F.scaled_dot_product_attention(q, q, q, is_causal=True).transpose(1, 2).flatten(2)
+                return self.head(self.norm(x.transpose(1, 2)).transpose(1, 2))
+
+        model = Tied()
+        before = list(model.parameters())
+        optimizer = torch.optim.AdamW(model.parameters())
+        model.to("cuda")
+        assert all(a is b for a, b in zip(before, model.parameters(), strict=True))
+        assert model.head.weight is model.words.weight and model.head.weight.is_cuda
+        scaler = torch.amp.GradScaler("cuda")
+        for _ in range(2):
+            ids = torch.zeros(4, 8, dtype=torch.int64, device="cuda")
+            with torch.autocast("cuda", dtype=torch.float16):
+                scores = model(ids)
+                assert scores.dtype == torch.float16 and F.layer_norm(scores, (50,)).dtype == torch.float32
+                loss = F.cross_entropy(scores.flatten(0, 1), ids.flatten())
+            scaler.scale(loss).backward()
+            scaler.unscale_(optimizer)
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            assert all(each.grad.is_cuda for each in model.parameters())
+            scaler.step(optimizer)
+            scaler.update()
+            optimizer.zero_grad()
+        raise AssertionError("not stopped")
+        """,
+        "--device", "fake", "--vram", str(4 << 30),
+    )  # fmt: skip
+    assert run.observed.end is not None
+    assert run.observed.end["how"] == "stopped", run.ended.output
+    assert [line["step"] for line in run.observed.of("memory")] == [1, 2]
+    parts = run.observed.first("memory")["totals"]  # type: ignore[index]
+    assert parts["optimizer state"] >= 2 * parts["gradients"] > 0
+
+
+def test_no_forecast_for_a_script_without_a_gpu(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TRAINS.replace('"cuda" if', '"cpu" if'))
+    told = shapefix(tmp_path, "train.py", "--vram", "4G")
+    assert told.returncode == 2
+    assert "no forecast: the script trains, but keeps nothing on a GPU" in told.stderr
+
+
+def test_what_cannot_be_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TRAINS)
+    told = shapefix(tmp_path, "train.py", "--vram", "four")
+    assert (told.returncode, told.stdout) == (2, "")
+    assert "'four' is no size, like 4GiB or 800MiB" in told.stderr
+    told = shapefix(tmp_path, "train.py", "--vram", "4G", "--device", "cpu")
+    assert (told.returncode, told.stdout) == (2, "")
+    assert "--vram forecasts for a GPU that is not there" in told.stderr
+
+
+def test_a_gpu_that_is_asked_for_has_to_be_there(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    (tmp_path / "train.py").write_text(TRAINS)
+    told = shapefix(tmp_path, "train.py", "--device", "cuda")
+    assert told.returncode == 2
+    assert "torch finds no GPU here; it was asked for by --device" in told.stdout

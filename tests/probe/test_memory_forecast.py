@@ -1,0 +1,68 @@
+"""The forecast of memory against real allocations.
+
+The truth on the CPU is what torch's own allocator in C++ reports to the profiler while real kernels compute
+on real tensors: every byte that it gives out, the kernels' scratch included. It shares nothing with the
+forecast, which counts storages of tensors without memory, as Python sees them come and go.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PROGRAM = Path(__file__).with_name("memory_configurations.py")
+
+
+def start(how: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, str(PROGRAM), how],
+        env=os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+
+
+def told(program: subprocess.Popen[str]) -> dict[str, dict[str, Any]]:
+    out, _ = program.communicate(timeout=240)
+    assert program.returncode == 0
+    lines = (json.loads(line) for line in out.splitlines() if line.startswith("{"))
+    return {line.pop("name"): line for line in lines}
+
+
+def test_the_forecast_is_within_two_percent_of_what_the_cpu_gives_out() -> None:
+    programs = start("fake"), start("cpu")
+    forecasts, truths = map(told, programs)
+    assert len(forecasts) == 20
+    errors = {name: forecasts[name]["live"] / truths[name]["live"] - 1 for name in truths}
+    assert {name: error for name, error in errors.items() if abs(error) > 0.02} == {}
+    assert statistics.median(map(abs, errors.values())) < 0.005
+    for each in forecasts.values():
+        assert sum(each["parts"].values()) == each["live"] <= each["reserved"]
+
+
+@pytest.mark.gpu
+def test_the_forecast_is_within_five_percent_of_a_gpu() -> None:
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("there is no GPU")
+    forecasts, truths = map(told, (start("fake"), start("cuda")))
+    live = {
+        name: (forecasts[name]["live"] + each["workspace"]) / each["live"] - 1
+        for name, each in truths.items()
+    }
+    reserved = {
+        name: (forecasts[name]["reserved"] + each["workspace"]) / each["reserved"] - 1
+        for name, each in truths.items()
+    }
+    print(json.dumps({"live": live, "reserved": reserved}, indent=1))
+    assert len(live) >= 20
+    assert statistics.median(map(abs, live.values())) < 0.05, live
+    assert statistics.median(map(abs, reserved.values())) < 0.10, reserved
