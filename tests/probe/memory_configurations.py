@@ -237,6 +237,7 @@ def forecasts(names: list[str]) -> Iterator[dict[str, Any]]:
         for name in names:
             path.write_text("")
             torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats()
             trained(CONFIGURATIONS[name], "cuda", nullcontext)
             peak = measured(read(path))
             assert peak is not None

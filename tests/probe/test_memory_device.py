@@ -164,6 +164,18 @@ def test_tensors_on_the_gpu_have_no_values_and_those_on_the_cpu_do(tmp_path: Pat
     assert parts["optimizer state"] >= 2 * parts["gradients"] > 0
 
 
+def test_what_depends_on_values_ends_the_run_and_is_no_finding(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import torch\nscores = torch.randn(5, 2, 9, device='cuda').log_softmax(-1)\n"
+        "few = torch.ones(2, dtype=torch.long, device='cuda')\n"
+        "torch.nn.functional.ctc_loss(scores, torch.ones(2, 3).long().cuda(), 5 * few, 3 * few)\n"
+    )
+    told = shapefix(tmp_path, "train.py", "--device", "fake")
+    assert told.returncode == 2, told.stdout
+    assert "stopped by the probe, what aten._ctc_loss" in told.stdout
+    assert "error[" not in told.stdout
+
+
 def test_no_forecast_for_a_script_without_a_gpu(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAINS.replace('"cuda" if', '"cpu" if'))
     told = shapefix(tmp_path, "train.py", "--vram", "4G")

@@ -135,7 +135,7 @@ def test_the_first_step_alone_is_counted_with_the_state_of_the_others() -> None:
         }  # fmt: skip
 
     line = {
-        "kind": "memory", "step": 1, "totals": {"optimizer state": 50}, "allocated": 140, "reserved": 200,
+        "kind": "memory", "step": 1, "totals": {"optimizer state": 50}, "reserved": 200,
         "calls": 1, "input": {"args": [{"is": "tensor", "size": [4, 7]}], "kwargs": {}},
         "peaks": {
             "setup": phase("setup", 900), "backward": phase("backward", 120), "step": phase("step", 140)

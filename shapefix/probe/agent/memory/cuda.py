@@ -76,6 +76,7 @@ def install(storages: Storages, memory: int) -> None:
         "mem_get_info": lambda device=None: (max(memory - allocator.reserved, 0), memory),
         "memory_stats": stats,
         "empty_cache": allocator.release,
+        "reset_peak_memory_stats": lambda device=None: allocator.reset_peaks(),
         "memory_summary": lambda *args, **kwargs: "",
         "get_rng_state": lambda device=None: state(),
         "get_rng_state_all": lambda: [state()],
@@ -90,7 +91,7 @@ def install(storages: Storages, memory: int) -> None:
         setattr(torch.cuda, name, function)
     for name in (
         "_lazy_init", "init", "synchronize", "set_device", "manual_seed", "manual_seed_all",
-        "seed", "seed_all", "set_rng_state", "set_rng_state_all", "reset_peak_memory_stats", "ipc_collect",
+        "seed", "seed_all", "set_rng_state", "set_rng_state_all", "ipc_collect",
         "reset_max_memory_allocated", "reset_max_memory_cached", "set_per_process_memory_fraction",
         "reset_accumulated_memory_stats",
     ):  # fmt: skip

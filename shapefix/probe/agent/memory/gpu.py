@@ -7,14 +7,18 @@ to the kernels that compute sizes, it is on `cuda:0`.
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, NoReturn
 
 import torch
 from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
     DynamicOutputShapeException,
     FakeTensor,
     FakeTensorMode,
+    UnsupportedFakeTensorException,
 )
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
@@ -27,6 +31,7 @@ DEVICE = torch.device("cuda", 0)
 _CPU, _META = torch.device("cpu"), torch.device("meta")
 _aten = torch.ops.aten
 _WRAPPERS = (__file__, "torch/_compile.py", "_dynamo/eval_frame.py")
+_UNKNOWN = "what {} gives depends on values, which a GPU that is not there does not have"
 _DEVICE_OF = torch.ops.prim.device.default
 
 
@@ -50,19 +55,20 @@ def on_device(value: Any) -> bool:
 class Gpu(TorchDispatchMode):  # type: ignore[misc]
     """Runs each operation where its tensors are, and shows what is born on the GPU to storages.
 
-    assumed is set once a size had to be guessed: then the selection by a mask took everything.
+    A selection by a mask of unknown values takes everything. refuse is called, with what to say, where a size
+    depends on values in another way, and does not return.
     """
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         return False  # nothing is compiled here, and to be skipped, torch._dynamo would have to be imported
 
-    def __init__(self, storages: Storages) -> None:
+    def __init__(self, storages: Storages, refuse: Callable[[str], NoReturn]) -> None:
         super().__init__()
         self.storages = storages
+        self.refuse = refuse
         self.sizes = _Sizes(allow_non_fake_inputs=True)
         self.values = Values()
-        self.assumed = False
         self._born: Any = WeakTensorKeyDictionary()
 
     def install(self) -> None:
@@ -115,12 +121,13 @@ class Gpu(TorchDispatchMode):  # type: ignore[misc]
         """An operation without the GPU, unless C++ makes something beside what it takes for the CPU's."""
         if any(isinstance(each, torch.Tensor) for each in tree_leaves((args, kwargs))):
             return func(*args, **kwargs)
-        caller = _caller()
-        if caller[2] == "_engine_run_backward":
+        frame = _frame()
+        engine = frame.f_code.co_name == "_engine_run_backward"
+        if engine and any(isinstance(each, FakeTensor) for each in frame.f_locals.get("t_outputs", ())):
             return self.__torch_dispatch__(func, (), args, {**kwargs, "device": DEVICE})
         out = func(*args, **kwargs)
         if isinstance(out, torch.Tensor) and out.dim():
-            self._born[out] = caller
+            self._born[out] = _call(frame)
         return out
 
     def _computed(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -129,6 +136,8 @@ class Gpu(TorchDispatchMode):  # type: ignore[misc]
                 return func(*args, **kwargs)
         except DynamicOutputShapeException:
             return self._guessed(func, args, kwargs)
+        except (DataDependentOutputException, UnsupportedFakeTensorException):
+            self.refuse(_UNKNOWN.format(func))
         except RuntimeError as error:
             if type(error).__name__ != "FakeTensorDeviceMismatchError":
                 raise
@@ -140,7 +149,7 @@ class Gpu(TorchDispatchMode):  # type: ignore[misc]
 
     def _joined(self, args: Any, kwargs: Any) -> tuple[Any, Any, int]:
         """The arguments, with those on the GPU that the same call from Python has made on the CPU."""
-        caller, moved = _caller(), 0
+        caller, moved = _call(_frame()), 0
 
         def join(value: Any) -> Any:
             nonlocal moved
@@ -156,33 +165,38 @@ class Gpu(TorchDispatchMode):  # type: ignore[misc]
         with self.sizes:
             return torch.empty(size, dtype=dtype, device=DEVICE)
 
+    def _selected(self, mask: Any) -> int:
+        return selected(mask, self.values.of)
+
     def _guessed(self, func: Any, args: Any, kwargs: Any) -> Any:
         """The outcome of an operation whose size depends on values."""
-
-        def count(mask: Any) -> int:
-            self.assumed = self.assumed or self.values.of(mask) is None
-            return selected(mask, self.values.of)
-
         if func is _aten.nonzero.default:
-            return self._empty((count(args[0]), args[0].dim()), torch.int64)
+            return self._empty((self._selected(args[0]), args[0].dim()), torch.int64)
         if func is _aten.masked_select.default:
-            return self._empty((count(args[1]),), args[0].dtype)
-        if func is _aten.index.Tensor:
-            indices: list[Any] = []
-            for each in args[1]:
-                masks = each is not None and each.dtype in (torch.bool, torch.uint8)
-                indices += [self._empty((count(each),), torch.int64)] * each.dim() if masks else [each]
-            with self.sizes:
-                return func(args[0], indices)
-        raise DynamicOutputShapeException(func)
+            return self._empty((self._selected(args[1]),), args[0].dtype)
+        if func is not _aten.index.Tensor:
+            self.refuse(_UNKNOWN.format(func))
+        indices: list[Any] = []
+        for each in args[1]:
+            if each is None or each.dtype not in (torch.bool, torch.uint8):
+                indices.append(each)
+            else:
+                indices += [self._empty((self._selected(each),), torch.int64)] * each.dim()
+        with self.sizes:
+            return func(args[0], indices)
 
 
-def _caller() -> tuple[int, int, str]:
-    """Which call of which frame is running, outside of this module and of torch's own wrappers of it."""
+def _frame() -> FrameType:
+    """The frame that runs an operation, outside of this module and of torch's own wrappers of it."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.endswith(_WRAPPERS):
         frame = frame.f_back
-    return id(frame), frame.f_lasti, frame.f_code.co_name
+    return frame
+
+
+def _call(frame: FrameType) -> tuple[int, int]:
+    """Which call of a frame is running."""
+    return id(frame), frame.f_lasti
 
 
 def _for_cpp(args: Any) -> torch.device:

@@ -128,7 +128,6 @@ class Phases:
                 step=self._steps,
                 peaks={name: peak.told() for name, peak in storages.peaks.items()},
                 totals=storages.totals,
-                allocated=storages.allocator.peak_allocated,
                 reserved=storages.allocator.peak_reserved,
                 calls=self._calls,
                 input=self._inputs,

@@ -40,7 +40,7 @@ def install(session: Session, wanted: Wanted, running: Callable[[], str | None])
 
     session.sizes_only = True
     storages = Storages(on_device, running)
-    gpu = Gpu(storages)
+    gpu = Gpu(storages, session.stop)
     cuda.install(storages, wanted.vram or _MEMORY)
     placement.install(gpu)
     kernels.install(on_device)
@@ -55,7 +55,7 @@ def stop_in_time(session: Session) -> None:
 
     def stop(*_: object) -> None:
         if session.watches() and session.steps >= session.wanted_steps:
-            session.stop(f"{session.steps} training steps made")
+            session.stop(f"{session.steps} training step{'' if session.steps == 1 else 's'} made")
 
     register_optimizer_step_post_hook(stop)
 

@@ -103,7 +103,6 @@ class Storages:
     def reset_peaks(self) -> None:
         """Forget the peaks: a new step begins."""
         self.peaks.clear()
-        self.allocator.reset_peaks()
 
     def _see(self, tensor: torch.Tensor, operation: str) -> None:
         try:
