@@ -48,8 +48,8 @@ CONFIGURATIONS = {
     each.name: each
     for each in (
         C("mlp", 256), C("mlp", 2048, "momentum"), C("mlp", 2048, "adafactor"),
-        C("mlp", 4096, amp=True), C("mlp", 8192, "sgd", amp=True, checkpoints=True),
-        C("mlp", 1024, checkpoints=True), C("mlp", 1024, "loop"), C("mlp", 4096, half=True),
+        C("mlp", 2048, amp=True), C("cnn", 32, "sgd", amp=True, checkpoints=True),
+        C("mlp", 1024, checkpoints=True), C("mlp", 1024, "loop"), C("t5", 4, half=True),
         C("cnn", 16), C("cnn", 32, amp=True), C("cnn", 8, accumulate=2),
         C("encoder", 16), C("encoder", 16, "sgd", checkpoints=True), C("encoder", 32, half=True),
         C("gpt2", 4), C("gpt2", 8, checkpoints=True), C("gpt2", 4, half=True),
@@ -137,7 +137,7 @@ def _transformers(name: str) -> Any:
         return transformers.BertForSequenceClassification(made)
     made = transformers.T5Config(
         num_layers=2, d_model=128, d_ff=512, num_heads=4, d_kv=32, vocab_size=2000, dropout_rate=0.0,
-        decoder_start_token_id=0, **ids,
+        decoder_start_token_id=0, attn_implementation="eager", **ids,
     )  # fmt: skip
     return transformers.T5ForConditionalGeneration(made)
 
