@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from shapefix.probe import knobs
@@ -46,6 +46,8 @@ def forecast(
     source = _source(script.name)
     plain = Forecast(vram, peak, None, None, ())
     knob = None if peak.batch is None else knobs.batch(script.arguments, source, peak.batch)
+    if knob is not None and knob.unsaid and run.observed.first("trainer"):
+        knob = replace(knob, name="per_device_train_batch_size")
     fit: Fit | None = None
     if knob is not None:
 

@@ -35,6 +35,11 @@ class Knob:
     argument: int | None = None
     literals: tuple[Literal, ...] = ()
 
+    @property
+    def unsaid(self) -> bool:
+        """Whether neither the arguments nor the script say it."""
+        return self.argument is None and not self.literals
+
     def arguments(self, given: Sequence[str], new: int) -> list[str]:
         """The arguments of the script with another size."""
         changed = list(given)

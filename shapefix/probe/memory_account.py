@@ -98,5 +98,6 @@ def _edits(knob: Knob, new: int, script: str, arguments: Sequence[str]) -> Itera
         yield f"`{old}` -> `{' '.join(changed[first : knob.argument + 1])}`"
     for each in knob.literals:
         yield f"{script}:{each.row}: {each.name} {knob.value} -> {new}"
-    if knob.argument is None and not knob.literals:
-        yield f"the batch_size of the training DataLoader: {knob.value} -> {new}"
+    if knob.unsaid:
+        whose = " of the training DataLoader" if knob.name == "batch_size" else ""
+        yield f"{knob.name}{whose}: {knob.value} -> {new}"

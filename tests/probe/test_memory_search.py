@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from shapefix.probe import knobs
-from shapefix.probe.forecast import Measured, accumulation, measured, search
+from shapefix.probe.forecast import Fit, Forecast, Measured, accumulation, measured, search
+from shapefix.probe.memory_account import lines
 from shapefix.probe.observations import Observations
 
 MIB = 1 << 20
@@ -155,3 +156,23 @@ def test_the_first_step_alone_is_counted_with_the_state_of_the_others() -> None:
     assert second is not None
     assert (second.live, second.phase) == (140, "step")
     assert measured(Observations(())) is None
+
+
+def report(knob: knobs.Knob, largest: int, *arguments: str) -> list[str]:
+    """The rows of a forecast for a step of 8 rows and 2 GiB, on a GPU of 4.5 GiB, of which 4 are left."""
+    peaks = {size: peak(size, size * 256 * MIB) for size in (8, largest)}
+    fit = Fit(peaks, largest, largest + 1)
+    forecast = Forecast(4608 * MIB, peaks[8], knob, fit, ())
+    rows = lines(forecast, "train.py", arguments, lambda path: path)
+    return ["".join(text for text, _ in row) for row in rows]
+
+
+def test_the_edit_is_offered_as_text() -> None:
+    arguments = ("--lr", "1", "--batch_size", "8")
+    told = report(knobs.batch(arguments, "", 8), 16, *arguments)
+    assert told[-1] == "  edit           `--batch_size 8` -> `--batch_size 16`"
+    told = report(knobs.batch([], "\nBATCH_SIZE = 8", 8), 16)
+    assert told[-1] == "  edit           train.py:2: BATCH_SIZE 8 -> 16"
+    told = report(knobs.batch([], "", 8), 16)
+    assert told[-2] == "  largest batch  16: 4.0 GiB live, 4.0 GiB reserved (from 2 runs; 17 does not fit)"
+    assert told[-1] == "  edit           batch_size of the training DataLoader: 8 -> 16"
