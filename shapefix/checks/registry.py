@@ -66,11 +66,11 @@ def rule(
 
 def findings(run: Run, codes: frozenset[str], events: Iterable[Event] | None = None) -> Iterator[Diagnostic]:
     """What the rules of these codes find in the events of a run, or in some of them."""
-    wanted: dict[type[Event], list[Check]] = {}
+    checks = [(on, check) for code, on, check in CHECKS if code in codes]
+    wanted = {kind: [check for on, check in checks if issubclass(kind, on)] for kind in run.kinds}
+    if not any(wanted.values()):
+        return
     for event in run.events if events is None else events:
-        kind = type(event)
-        if kind not in wanted:
-            wanted[kind] = [check for code, on, check in CHECKS if code in codes and issubclass(kind, on)]
-        for check in wanted[kind]:
+        for check in wanted[type(event)]:
             for found in check(event, run):
                 yield under_defaults(event, found)

@@ -25,6 +25,11 @@ class Run:
     symbol_names: Mapping[Symbol, Size]
 
     @cached_property
+    def kinds(self) -> frozenset[type[Event]]:
+        """The types of the events."""
+        return frozenset(map(type, self.events))
+
+    @cached_property
     def written_views(self) -> frozenset[cst.CSTNode]:
         """The calls of `.view` whose result somebody wrote into."""
         return frozenset(

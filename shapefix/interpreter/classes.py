@@ -17,10 +17,15 @@ def lineage(cls: ClassValue) -> Iterator[Value]:
 
     A base that several others share comes after all of them, as in Python's own order.
     """
-    found = list(_with_bases(cls, ()))
-    for position, base in enumerate(found):
-        if not any(_is_same(base, later) for later in found[position + 1 :]):
-            yield base
+    if cls.ancestors is None:
+        found = list(_with_bases(cls, ()))
+        cls.ancestors = tuple(
+            base
+            for position, base in enumerate(found)
+            if position and not any(_is_same(base, later) for later in found[position + 1 :])
+        )
+    yield cls
+    yield from cls.ancestors
 
 
 def _with_bases(cls: Value, above: tuple[Value, ...]) -> Iterator[Value]:

@@ -198,7 +198,7 @@ class FunctionValue(Value):
 class ClassValue(Value):
     """A class of the project: its bases (references where they lie outside) and the names of its body."""
 
-    __slots__ = ("_bases", "_resolve", "fields", "module", "name", "node")
+    __slots__ = ("_bases", "_resolve", "ancestors", "fields", "module", "name", "node")
 
     def __init__(
         self,
@@ -215,6 +215,8 @@ class ClassValue(Value):
         self.fields = fields
         self._bases = bases
         self._resolve = resolve
+        self.ancestors: tuple[Value, ...] | None = None
+        """All its bases, nearest first, once they have been asked for."""
 
     @property
     def bases(self) -> tuple[Value, ...]:
