@@ -330,7 +330,7 @@ def attempt(fault):
     except Exception:
         pass
 
-x, ids = torch.randn(4, 6), torch.randint(0, 9, (4, 6))
+x, ids = torch.randn(4, 6), torch.arange(24).remainder(9).view(4, 6)
 embedding, conv, norm = nn.Embedding(5, 3), nn.Conv2d(3, 8, 3), nn.LayerNorm(7)
 attempt(lambda: embedding(ids + 5))
 attempt(lambda: conv(torch.randn(2, 1, 8, 8)))
