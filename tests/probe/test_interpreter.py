@@ -23,6 +23,8 @@ def environment(folder: Path) -> Path:
 def test_the_active_one_then_the_nearest_then_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     project, script = tmp_path / "project", tmp_path / "project" / "src" / "train.py"
     script.parent.mkdir(parents=True)
+    (project / "pyproject.toml").touch()
+    environment(tmp_path / "venv")  # not of the project
     monkeypatch.chdir(script.parent)
     assert interpreter(script, {}) == sys.executable
     above = environment(project / "venv")
