@@ -32,7 +32,7 @@ def _environments(script: Path, environ: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _project(folder: Path) -> list[Path]:
-    """A folder and those around it up to the top of its project; the folder alone where there is no project."""
+    """A folder and those around it up to the top of its project; the folder alone outside of one."""
     for place, parent in enumerate((folder, *folder.parents)):
         if any((parent / mark).exists() for mark in (".git", "pyproject.toml")):
             return [folder, *folder.parents][: place + 1]
