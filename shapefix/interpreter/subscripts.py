@@ -7,10 +7,11 @@ import libcst as cst
 from shapefix.interpreter.calls import Arguments, Call, call_library, call_method
 from shapefix.interpreter.containers import Contents, DictValue, ListValue, TupleValue
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.events import AskedForInteger, Operand, Refused
+from shapefix.interpreter.events import AskedForInteger
 from shapefix.interpreter.joins import without_length
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.names import resolved
+from shapefix.interpreter.refused_sizes import refuse_sizes
 from shapefix.interpreter.rows import Cut
 from shapefix.interpreter.tensor_values import Shape, Sizes, TensorValue, as_tensor
 from shapefix.interpreter.values import (
@@ -146,16 +147,7 @@ def _refuse_size(ev: Evaluator, sizes: Sizes, dim: int, node: cst.CSTNode) -> No
     """`x.shape[3]` of a tensor of three dimensions."""
     tensor, rank = sizes.tensor, len(sizes.items)
     error = NoSuchDimension(f"dimension {dim} of a tensor that has {rank}", dim, rank)
-    operands = (Operand("self", tensor, tensor.layout),)
-    function, undecided = (
-        "torch.Tensor.size",
-        ev.is_doubtful(None if tensor.origin is None else tensor.origin.function),
-    )
-    ev.emit(
-        Refused(
-            ev.place(node), ev.calls, function, None, {}, ("self",), operands, error, ev.function, undecided
-        )
-    )
+    refuse_sizes(ev, node, "torch.Tensor.size", "self", tensor, error)
 
 
 def _certain_one(owner: TupleValue | ListValue, index: int) -> Value:

@@ -8,12 +8,13 @@ from shapefix.interpreter.calls import Arguments, Call, call_library, call_metho
 from shapefix.interpreter.classes import member
 from shapefix.interpreter.containers import CONTENTS, Contents, DictValue, ListValue, elements
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.events import AttributeSet, Operand, Refused
+from shapefix.interpreter.events import AttributeSet
 from shapefix.interpreter.holders import note_mask
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.joins import join, join_contents, without_length
 from shapefix.interpreter.names import resolved, scope_of
 from shapefix.interpreter.refinement import name_size, refine_rank, target_name
+from shapefix.interpreter.refused_sizes import refuse_sizes
 from shapefix.interpreter.subscripts import evaluate_index
 from shapefix.interpreter.tensor_values import Shape, Sizes, TensorValue
 from shapefix.interpreter.token_rows import from_the_start, put_together
@@ -110,21 +111,7 @@ def _refuse_unpacking(
 ) -> None:
     """`B, T = x.shape` of a tensor of three dimensions, `q, k, v = x.chunk(2)`."""
     error = WrongRank(f"{count} into {len(target.elements)} names", count, (len(target.elements),))
-    operand = Operand(name, tensor, tensor.layout)
-    ev.emit(
-        Refused(
-            ev.place(target),
-            ev.calls,
-            "unpacking",
-            None,
-            {},
-            (name,),
-            (operand,),
-            error,
-            ev.function,
-            ev.is_doubtful(None if tensor.origin is None else tensor.origin.function),
-        )
-    )
+    refuse_sizes(ev, target, "unpacking", name, tensor, error)
 
 
 def _set_attribute(ev: Evaluator, owner: Value, name: str, value: Value, node: cst.CSTNode) -> None:

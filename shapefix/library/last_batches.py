@@ -41,18 +41,26 @@ def try_last_batch(
         if not any(_holds(value, batch.full) for value in given.values()):
             continue
         for fewer in _fewer(batch):
-            ev.muted += 1
-            try:
-                again({name: _with_size(value, {batch: fewer}) for name, value in given.items()})
-            except ShapeError as error:
-                ev.muted -= 1
+            error = _error_of(call, again, {k: _with_size(v, {batch: fewer}) for k, v in given.items()})
+            if error is not None:
                 refused = refusal(call, error, given, function=function, layer=layer, settings=settings)
                 if refused is not None:
                     ev.emit(RefusedForLastBatch(call.place, ev.calls, refused, batch))
                 return
-            except IndexError:
-                pass
-            ev.muted -= 1
+
+
+def _error_of(call: Call, again: Callable[[Values], object], given: Values) -> ShapeError | None:
+    """What the operation raises for these values; it tells the checks nothing meanwhile."""
+    call.ev.muted += 1
+    try:
+        again(given)
+    except ShapeError as error:
+        return error
+    except IndexError:
+        return None
+    finally:
+        call.ev.muted -= 1
+    return None
 
 
 def _batches(given: Values) -> list[BatchSize]:

@@ -104,18 +104,7 @@ def _method(handler: TensorHandler) -> Handler:
         if tensor is None:
             return TensorValue()
         call.arguments = _with_dim(call.arguments)
-        try:
-            made = trace(call, handler(call, tensor), tensor)
-            _try_last_batch(call, handler)
-            if not tensor.certain and isinstance(made, TensorValue):
-                made.certain = False
-            return made
-        except ShapeError as error:
-            refuse(call, error, by_position(call))
-        except IndexError:
-            pass
-        # torch would raise; what the result would be is nobody's concern.
-        return TensorValue()
+        return _applied(handler, call, tensor, call)
 
     return call_method
 
@@ -138,18 +127,25 @@ def _free(handler: TensorHandler) -> Handler:
         out = given.keywords.get("out")
         if isinstance(out, TensorValue):
             return _written_out(call, out)
-        try:
-            method_call = Call(call.ev, call.name, call.place, rest, subject)
-            made = trace(call, handler(method_call, tensor), tensor)
-            _try_last_batch(method_call, handler)
-            return made
-        except ShapeError as error:
-            refuse(call, error, by_position(call))
-        except IndexError:
-            pass
-        return TensorValue()
+        return _applied(handler, Call(call.ev, call.name, call.place, rest, subject), tensor, call)
 
     return call_function
+
+
+def _applied(handler: TensorHandler, call: Call, tensor: TensorValue, written: Call) -> Value:
+    """What an operation makes of a tensor; written is the call as the code has it, for what is refused."""
+    try:
+        made = trace(call, handler(call, tensor), tensor)
+        _try_last_batch(call, handler)
+        if not tensor.certain and isinstance(made, TensorValue):
+            made.certain = False
+        return made
+    except ShapeError as error:
+        refuse(written, error, by_position(written))
+    except IndexError:
+        pass
+    # torch would raise; what the result would be is nobody's concern.
+    return TensorValue()
 
 
 def _try_last_batch(call: Call, handler: TensorHandler) -> None:
