@@ -9,7 +9,7 @@ import libcst as cst
 from shapefix.checks import rewrites
 from shapefix.checks.evidence import calls
 from shapefix.checks.layout import short
-from shapefix.checks.operands import code_of, made_at, named, shown, way
+from shapefix.checks.operands import code_of, is_empty, made_at, named, shown, way
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.run import Run
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity
@@ -35,7 +35,7 @@ _FURTHEST = 12
     on=Broadcast,
 )
 def silent_broadcast(event: Broadcast, run: Run, this: Rule) -> Iterator[Diagnostic]:
-    if _is_meant(event) or any(_is_empty(operand.layout) for operand in event.operands):
+    if _is_meant(event) or any(is_empty(operand) for operand in event.operands):
         return
     if event.undecided:
         return
@@ -72,10 +72,6 @@ def silent_broadcast(event: Broadcast, run: Run, this: Rule) -> Iterator[Diagnos
         evidence=evidence,
         fixes=_fixes(event),
     )
-
-
-def _is_empty(layout: object) -> bool:
-    return any(size.value == 0 for size in getattr(layout, "sizes", ()))
 
 
 def _is_meant(event: Broadcast) -> bool:

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.checks import rewrites
-from shapefix.checks.evidence import calls
 from shapefix.checks.layer_numbers import fitting
 from shapefix.checks.layer_settings import (
     CHANNELS,
@@ -21,7 +20,7 @@ from shapefix.checks.layer_settings import (
     renamed_class,
     taken_by,
 )
-from shapefix.checks.operands import code_of, is_unlikely, layer_code, made_at, named, shown, way
+from shapefix.checks.operands import approach, code_of, is_unlikely, layer_code, named, shown
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.run import Run
 from shapefix.checks.sequences import neighbour
@@ -65,13 +64,10 @@ def channels(event: Refused, run: Run, this: Rule) -> Iterator[Diagnostic]:
     told = _told(event, run)
     if told is None:
         return
-    evidence = [*calls(event), *made_at(event.layer)]
-    if event.operands:
-        evidence += way(event.operands[0].tensor, run)
     yield this.diagnostic(
         event.place.span,
         told,
-        evidence=[*evidence, Evidence(event.place.span, _last_step(event, run))],
+        evidence=[*approach(event, run), Evidence(event.place.span, _last_step(event, run))],
         fixes=_fixes(event, int(found[3]), run) if found[3] else (),
     )
 

@@ -8,9 +8,8 @@ import libcst as cst
 
 from shapefix.checks import rewrites
 from shapefix.checks.channels import number_fixes
-from shapefix.checks.evidence import calls
 from shapefix.checks.layer_settings import NORMS, called, counted, renamed_class, taken_by
-from shapefix.checks.operands import code_of, is_unlikely, made_at, named, shown, way
+from shapefix.checks.operands import approach, code_of, is_unlikely, named, shown
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.run import Run
 from shapefix.checks.sequences import neighbour
@@ -51,13 +50,10 @@ def norm_features(event: Refused, run: Run, this: Rule) -> Iterator[Diagnostic]:
     told = _told(event, run)
     if told is None:
         return
-    evidence = [*calls(event), *made_at(event.layer)]
-    if event.operands:
-        evidence += way(event.operands[0].tensor, run)
     yield this.diagnostic(
         event.place.span,
         told,
-        evidence=[*evidence, Evidence(event.place.span, str(event.error))],
+        evidence=[*approach(event, run), Evidence(event.place.span, str(event.error))],
         fixes=_fixes(event, run),
     )
 

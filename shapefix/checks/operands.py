@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.checks.describe import SHORT
-from shapefix.checks.evidence import LONGEST
+from shapefix.checks.evidence import LONGEST, calls
 from shapefix.checks.layout import short
 from shapefix.checks.rewrites import argument
 from shapefix.checks.run import Run
@@ -25,11 +25,12 @@ def is_unlikely(event: Refused) -> bool:
     The tensor came in from outside, through this call; whether the branch is taken in this call nobody knows,
     and people do ask for sizes before they use them. What is empty was mostly never meant to come here.
     """
-    is_empty = any(_is_empty(operand) for operand in event.operands)
-    return event.undecided or is_empty or _asks_for_nothing(event.error)
+    found_empty = any(is_empty(operand) for operand in event.operands)
+    return event.undecided or found_empty or _asks_for_nothing(event.error)
 
 
-def _is_empty(operand: Operand) -> bool:
+def is_empty(operand: Operand) -> bool:
+    """Whether an operand is known to have no elements."""
     return operand.layout is not None and any(size.value == 0 for size in operand.layout.sizes)
 
 
@@ -114,6 +115,12 @@ def way(tensor: TensorValue, run: Run) -> list[Evidence]:
             found.append(Evidence(step.place.span, f"{step.verb}{maker} here: {run.shape(sizes)}"))
         before = sizes
     return found[-LONGEST:]
+
+
+def approach(event: Refused, run: Run) -> list[Evidence]:
+    """The calls that lead to a layer, where it is made, and how its input came to its sizes."""
+    came = way(event.operands[0].tensor, run) if event.operands else []
+    return [*calls(event), *made_at(event.layer), *came]
 
 
 def layer_code(layer: Value | None) -> str:
