@@ -213,7 +213,8 @@ def probe(**given: Any) -> int:
 
     Exits with 0 when nothing is found, 1 when something is, and 2 when the script could not be seen to work.
     """
-    from shapefix.probes import Asked, probe
+    from shapefix.probes.asked import Asked
+    from shapefix.probes.command import probe
 
     return probe(Asked(**given))
 

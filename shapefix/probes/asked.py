@@ -1,0 +1,36 @@
+"""What a command line of probe asks for, and what of it cannot be."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A command line of probe: python None is for the interpreter that fits.
+
+    timeout is in seconds, vram in bytes; None is for no forecast.
+    """
+
+    script: str
+    arguments: Sequence[str]
+    python: str | None
+    steps: int
+    timeout: float
+    device: str
+    vram: int | None
+    color: str
+    quiet: bool
+
+
+def unfit(script: str) -> str | None:
+    """Why a path cannot be run, None where it can."""
+    path = Path(script)
+    if path.is_dir():
+        return "is a folder; name the script in it that trains"
+    if not path.is_file():
+        return "there is no such file"
+    return None if os.access(path, os.R_OK) else "permission denied"

@@ -1,0 +1,43 @@
+"""What the command `probe` does."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from shapefix.probes.asked import Asked, unfit
+from shapefix.report.view import one_line
+from shapefix.terminal import say
+
+
+def probe(asked: Asked) -> int:
+    """Run a script for a training step, and report what happened; returns the exit code."""
+    from shapefix.probe.findings import findings
+    from shapefix.probe.interpreter import interpreter
+    from shapefix.probe.run import probe
+    from shapefix.probes import forecasts, shown
+    from shapefix.probes.codes import FAILED, code_of
+
+    problem = unfit(asked.script)
+    if problem is not None:
+        say(f"error: {one_line(asked.script)}: {problem}")
+        return FAILED
+    python = asked.python or interpreter(Path(asked.script))
+    found = shutil.which(python)
+    if found is None:
+        say(f"error: {one_line(python)}: there is no such interpreter; name the one to use with --python")
+        return FAILED
+    if asked.vram is not None and asked.device not in ("auto", "fake"):
+        say(f"error: --vram forecasts for a GPU that is not there, not for --device {asked.device}")
+        return FAILED
+    try:
+        if asked.vram is not None:
+            return forecasts.report(found, asked, asked.vram)
+        options = () if asked.device == "auto" else ("--device", asked.device)
+        run = probe(found, asked.script, asked.arguments, asked.steps, asked.timeout, options)
+    except OSError as error:
+        say(f"error: {one_line(python)}: cannot be started: {error.strerror or error}")
+        return FAILED
+    known = findings(run.observed, shown.rules())
+    shown.report(run, known, asked)
+    return code_of(run, known)
