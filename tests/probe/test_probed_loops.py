@@ -219,6 +219,30 @@ def test_batches_of_a_loader_with_workers_and_an_evaluation_after_the_epochs(tmp
     assert "Model without gradient, called at train.py:27" in text
 
 
+CLOSURE = """
+    import torch
+    from model import Model
+
+    model, ids, targets = Model(), torch.randint(0, 65, (4, 8)), torch.randint(0, 65, (4, 8))
+    optimizer = torch.optim.LBFGS(model.parameters(), max_iter=3)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = model(ids, targets)[1]
+        loss.backward()
+        return loss
+
+    for epoch in range(1000):
+        optimizer.step(closure)
+"""
+
+
+def test_a_step_that_computes_its_gradients_itself(tmp_path: Path) -> None:
+    ran = probed(tmp_path, CLOSURE, model=MODEL)
+    assert "gradients in 27 of 29 parameters (LBFGS)" in right(ran)
+    assert ran.run.observed.steps == 1
+
+
 def test_accelerate_with_accumulation(tmp_path: Path) -> None:
     text = right(probed(tmp_path, ACCELERATE, model=MODEL))
     assert "[0]  i64[4, 8]" in text

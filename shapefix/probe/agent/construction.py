@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import weakref
 from types import CodeType
@@ -17,25 +16,34 @@ class Births:
     """Remembers, for each living module, the place in the user's code that asked for it."""
 
     def __init__(self) -> None:
-        self._sites: weakref.WeakKeyDictionary[Any, tuple[CodeType, int, int]] = weakref.WeakKeyDictionary()
+        # By identity: a module's own `__hash__` and `__eq__` may be anything, and are not to be called.
+        self._sites: dict[int, tuple[weakref.ref[Any], CodeType, int, int]] = {}
 
     def install(self) -> None:
         """Watch the construction of modules from now on."""
-        original, sites = nn.Module.__init__, self._sites
+        original, births = nn.Module.__init__, self
 
         def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
             original(self, *args, **kwargs)
             born = frames.construction(sys._getframe(1), self)
             if born is not None:
-                with contextlib.suppress(TypeError):  # a class that compares by value has no hash
-                    sites[self] = born
+                births._remember(self, born)
 
         nn.Module.__init__ = __init__
 
     def of(self, module: object) -> frames.Place | None:
         """Where a module was constructed; None where that is not known, as of a copy."""
-        try:
-            born = self._sites.get(module)
-        except TypeError:
+        known = self._sites.get(id(module))
+        if known is None or known[0]() is not module:
             return None
-        return None if born is None else frames.place(*born)
+        return frames.place(*known[1:])
+
+    def _remember(self, module: object, born: tuple[CodeType, int, int]) -> None:
+        number, sites = id(module), self._sites
+
+        def forget(gone: weakref.ref[Any]) -> None:
+            known = sites.get(number)
+            if known is not None and known[0] is gone:
+                del sites[number]
+
+        sites[number] = (weakref.ref(module, forget), *born)

@@ -6,6 +6,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -19,23 +20,56 @@ from .session import Session
 class _Joined:
     """What `spawn` returns to somebody who wants to join later: there is nothing to wait for."""
 
+    processes: tuple[Any, ...] = ()
+
     def join(self, *args: Any, **kwargs: Any) -> bool:
         return True
 
+    def pids(self) -> list[int]:
+        return []
+
 
 def install(session: Session) -> None:
-    """Have torch.multiprocessing.spawn call its function here, and each process group be a group of one."""
+    """Have what torch.multiprocessing would spawn called here, and each process group be a group of one."""
 
-    def spawn(
+    def start(
         fn: Callable[..., Any], args: tuple[Any, ...] = (), nprocs: int = 1, *more: Any, **named: Any
     ) -> Any:
         session.observations.write("processes", asked=nprocs, called=frames.site(sys._getframe(1)))
         fn(0, *args)
         return _Joined()
 
-    torch.multiprocessing.spawn = spawn
+    torch.multiprocessing.spawn = start
+    torch.multiprocessing.start_processes = start
     if torch.distributed.is_available():
         torch.distributed.init_process_group = _alone(session, torch.distributed.init_process_group)
+
+
+LAUNCHERS = tuple(
+    f"{package}.launchers.subprocess_script"
+    for package in (
+        "lightning.fabric.strategies",
+        "lightning.pytorch.strategies",
+        "lightning_fabric.strategies",
+        "pytorch_lightning.strategies",
+    )
+)
+"""The modules of Lightning that start the script once more for each GPU but the first."""
+
+
+def launcher(session: Session, module: ModuleType) -> None:
+    """Let Lightning start no other process than this one."""
+    kind = module._SubprocessScriptLauncher
+    original = kind._call_children_scripts
+
+    def _call_children_scripts(self: Any) -> None:
+        session.observations.write(
+            "processes", asked=self.num_processes, called=frames.site(sys._getframe(1))
+        )
+        self.num_processes = 1
+        original(self)
+
+    kind._call_children_scripts = _call_children_scripts
 
 
 def _alone(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:

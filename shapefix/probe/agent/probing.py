@@ -83,6 +83,8 @@ def _installed(session: Session, asked: argparse.Namespace) -> Any:
         {
             "transformers.trainer": lambda module: trainers.trainer(session, module),
             "huggingface_hub.hf_api": lambda module: trainers.hub(session, module),
+            **dict.fromkeys(trainers.LIGHTNING, lambda module: trainers.lightning(session, module)),
+            **dict.fromkeys(distributed.LAUNCHERS, lambda module: distributed.launcher(session, module)),
         }
     )
     session.observations.write(

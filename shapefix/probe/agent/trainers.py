@@ -1,4 +1,7 @@
-"""transformers' Trainer ends by its own means after the training step, and nothing goes to the hub."""
+"""The Trainers of transformers and Lightning end by their own means after the training step.
+
+And nothing goes to the hub.
+"""
 
 from __future__ import annotations
 
@@ -34,6 +37,34 @@ def trainer(session: Session, module: ModuleType) -> None:
                 each.push_to_hub = False
         original(self, *args, **kwargs)
         self.add_callback(callback())
+
+    module.Trainer.__init__ = __init__
+
+
+LIGHTNING = ("lightning.pytorch.trainer.trainer", "pytorch_lightning.trainer.trainer")
+
+
+def lightning(session: Session, module: ModuleType) -> None:
+    """Have every Trainer of Lightning validate and end its fit after the wanted steps.
+
+    Its loop over a loader that ends early would leave out the validation, whose results other callbacks need.
+    """
+    original = module.Trainer.__init__
+
+    def on_train_batch_end(self: Any, trainer: Any, *args: Any) -> None:
+        session.go_on()
+        if session.steps >= session.wanted_steps:
+            session.cut("Lightning's training ended early", None)
+            trainer.check_val_every_n_epoch = 1
+            trainer.fit_loop.min_epochs = trainer.fit_loop.epoch_loop.min_steps = None
+            trainer.should_stop = True
+
+    callback = type("ProbeCallback", (module.Callback,), {"on_train_batch_end": on_train_batch_end})
+
+    @functools.wraps(original)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        self.callbacks.append(callback())
 
     module.Trainer.__init__ = __init__
 

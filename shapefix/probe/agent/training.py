@@ -81,7 +81,7 @@ class Training:
         # A loader that has yielded one batch ahead still makes a step with it, and then ends its loop.
         if made >= session.wanted_steps + (2 if session.active_passes else 0):
             session.stop(f"{_counted(made)} made")
-        if made == 0:
+        if made == 0 and not _closure(args, kwargs):
             session.observations.write("gradients", **self._gradients(optimizer))
 
     def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
@@ -89,12 +89,14 @@ class Training:
         if not session.watches():
             return
         session.steps += 1
+        if _closure(args, kwargs) and id(optimizer) not in self._steps:
+            session.observations.write("gradients", **self._gradients(optimizer))
         self._steps[id(optimizer)] = self._steps.get(id(optimizer), 0) + 1
         if session.steps <= _TOLD:
             session.observations.write("step", number=session.steps, optimizer=type(optimizer).__name__)
 
     def _gradients(self, optimizer: Any) -> dict[str, Any]:
-        """Which parameters of an optimizer have a gradient right before its first step."""
+        """Which parameters of an optimizer have a gradient at its first step."""
         names = {
             id(parameter): name for root in self._calls.roots for name, parameter in root.named_parameters()
         }
@@ -120,6 +122,11 @@ class Training:
             "missing": missing[:_NAMES],
             "not_finite": _not_finite(gradients)[:_NAMES],
         }
+
+
+def _closure(args: Any, kwargs: Any) -> bool:
+    """Whether a step computes its gradients itself, by calling a function."""
+    return callable(args[1] if len(args) > 1 else kwargs.get("closure"))  # the first is the optimizer
 
 
 def _not_finite(gradients: list[tuple[str, Any]]) -> list[str]:
