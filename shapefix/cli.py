@@ -191,6 +191,13 @@ def fix(**given: Any) -> int:
     callback=_size,
     help="Forecast the memory of a step on a GPU with so much, like 4GiB, and the batch that fits.",
 )
+@click.option(
+    "--output-format",
+    type=click.Choice(["full", "json", "github"]),
+    default="full",
+    show_default=True,
+    help="How to show what happened.",
+)
 @click.option("--quiet", "-q", is_flag=True, help="Only findings and errors.")
 @click.option(
     "--color",

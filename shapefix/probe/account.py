@@ -188,6 +188,15 @@ def _end(run: Run, show: Callable[[str], str]) -> Iterator[Line]:
             yield [(f"  {row}", "gutter")]
 
 
+def how(run: Run) -> str:
+    """How the run ended, in a word or two; where the agent has not lived to tell, how its process did."""
+    if run.observed.end is not None:
+        return str(run.observed.end["how"])
+    if run.ended.killed:
+        return "time limit"
+    return "signal" if run.ended.code < 0 else "silent"
+
+
 def ending(run: Run, show: Callable[[str], str]) -> str:
     """How the run ended, and how far it came, in a sentence."""
     observed, end = run.observed, run.observed.end

@@ -24,6 +24,7 @@ class Asked:
     vram: int | None
     color: str
     quiet: bool
+    output_format: str = "full"
 
 
 def unfit(script: str) -> str | None:

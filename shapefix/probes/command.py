@@ -39,5 +39,6 @@ def probe(asked: Asked) -> int:
         say(f"error: {one_line(python)}: cannot be started: {error.strerror or error}")
         return FAILED
     known = findings(run.observed, shown.rules())
-    shown.report(run, known, asked)
-    return code_of(run, known)
+    code = code_of(run, known)
+    shown.report(run, known, asked, code)
+    return code

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from shapefix.probe import memory_account
 from shapefix.probe.findings import findings
 from shapefix.probe.forecasting import Script, forecast
 from shapefix.probes import shown
 from shapefix.probes.asked import Asked
 from shapefix.probes.codes import CLEAN, FAILED, FOUND
-from shapefix.report.view import one_line
 from shapefix.terminal import say
 
 
@@ -25,19 +23,13 @@ def report(python: str, asked: Asked, vram: int) -> int:
     run, foretold = forecast(script, vram, told)
     known = findings(run.observed, shown.rules())
     if foretold is None:
-        shown.report(run, known, asked)
+        code = FOUND if known.diagnostics else FAILED
+        shown.report(run, known, asked, code)
         if run.trained:
             say("error: no forecast: the script trains, but keeps nothing on a GPU; does it ask for `cuda`?")
         else:
             say("error: no forecast: the script came to no training step")
-        return FOUND if known.diagnostics else FAILED
-    view = shown.view_of(asked)
-    rows = memory_account.lines(
-        foretold, asked.script, asked.arguments, lambda path: one_line(view.relative(path))
-    )
-    sys.stdout.write(shown.painter(view)(list(rows)) + "\n")
-    if known.diagnostics:
-        from shapefix.report import full
-
-        sys.stdout.writelines(full.render(known.diagnostics, (), view))
-    return FOUND if known.diagnostics or not foretold.fits else CLEAN
+        return code
+    code = FOUND if known.diagnostics or not foretold.fits else CLEAN
+    shown.report(run, known, asked, code, foretold)
+    return code

@@ -7,9 +7,12 @@ import sys
 from collections.abc import Callable
 from functools import cache
 
+from shapefix.diagnostics import Failure as Failed
 from shapefix.diagnostics import Severity
-from shapefix.probe.account import Run, lines
+from shapefix.probe import memory_account
+from shapefix.probe.account import Run, ending, lines
 from shapefix.probe.findings import Found
+from shapefix.probe.forecast import Forecast
 from shapefix.probe.observations import Failure
 from shapefix.probes.asked import Asked
 from shapefix.report.view import View, one_line, visible
@@ -37,20 +40,44 @@ def painter(view: View) -> Callable[[list[list[tuple[str, str]]]], str]:
     return lambda rows: paint([[(visible(text), style) for text, style in row] for row in rows])
 
 
-def report(run: Run, found: Found, asked: Asked) -> None:
-    """Print the account of a run, and what was found."""
+def report(run: Run, found: Found, asked: Asked, code: int, foretold: Forecast | None = None) -> None:
+    """Print a run that ends with an exit code, with what was found and foretold, as it was asked for."""
+    view = view_of(asked)
+    if asked.output_format == "json":
+        from shapefix.probes.document import document, text
+
+        sys.stdout.write(text(document(run, asked.arguments, found, code, view, foretold)))
+    elif asked.output_format == "github":
+        from shapefix.report import github
+
+        failures = () if found.diagnostics or run.complete else (_failed(run, view),)
+        sys.stdout.writelines(github.render(found.diagnostics, failures, view))
+    else:
+        _full(run, found, asked, view, foretold)
+
+
+def _full(run: Run, found: Found, asked: Asked, view: View, foretold: Forecast | None) -> None:
     from shapefix.report import full
 
-    view = view_of(asked)
-    if not asked.quiet:
-        account = lines(run, lambda path: one_line(view.relative(path)), view.width)
+    def show(path: str) -> str:
+        return one_line(view.relative(path))
+
+    if foretold is not None:
+        account = memory_account.lines(foretold, asked.script, asked.arguments, show)
         sys.stdout.write(painter(view)(list(account)) + "\n")
-    if not found.diagnostics and run.complete:
+    elif not asked.quiet:
+        sys.stdout.write(painter(view)(list(lines(run, show, view.width))) + "\n")
+    if not found.diagnostics and run.complete and foretold is None:
         sys.stdout.write("Nothing found.\n")
     if found.diagnostics:
         sys.stdout.writelines(full.render(found.diagnostics, (), view))
-    if found.aftermath is not None and not asked.quiet:
+    if found.aftermath is not None and not asked.quiet and foretold is None:
         sys.stdout.write(_aftermath(found.aftermath, view) + "\n")
+
+
+def _failed(run: Run, view: View) -> Failed:
+    """What a run that shows nothing says of its script."""
+    return Failed(run.script, f"the probe could not see it work: {ending(run, view.relative)}")
 
 
 def _aftermath(failure: Failure, view: View) -> str:

@@ -15,15 +15,18 @@ def render(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: Vi
     Filenames are absolute; rows and columns count from 1, columns in code points, the end exclusive.
     """
     separator = "[\n"
-    for entry in (*(_finding(each, view) for each in findings), *(_failure(each, view) for each in failures)):
+    for entry in (
+        *(finding_entry(each, view) for each in findings),
+        *(_failure(each, view) for each in failures),
+    ):
         text = json.dumps(entry, indent=2, ensure_ascii=False)
-        # A lone surrogate, as in the name of a file that is not UTF-8, cannot be written as it is.
-        yield separator + (text if text.isascii() or _encodable(text) else json.dumps(entry, indent=2))
+        yield separator + (text if encodable(text) else json.dumps(entry, indent=2))
         separator = ",\n"
     yield "[]\n" if separator == "[\n" else "\n]\n"
 
 
-def _encodable(text: str) -> bool:
+def encodable(text: str) -> bool:
+    """Whether a text can be written: a lone surrogate, as in the name of a file that is not UTF-8, cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -31,18 +34,15 @@ def _encodable(text: str) -> bool:
     return True
 
 
-def _finding(finding: Diagnostic, view: View) -> dict[str, object]:
+def finding_entry(finding: Diagnostic, view: View) -> dict[str, object]:
+    """The object for a finding."""
     return {
         "code": finding.code,
         "name": finding.name,
         "message": finding.message,
         "severity": finding.severity.value,
-        "filename": view.absolute(finding.span.path),
-        **_places(finding.span),
-        "evidence": [
-            {"filename": view.absolute(step.span.path), **_places(step.span), "message": step.message}
-            for step in finding.evidence
-        ],
+        **place(finding.span, view),
+        "evidence": [{**place(step.span, view), "message": step.message} for step in finding.evidence],
         "condition": finding.condition,
         "fix": _fix(finding.fix),
     }
@@ -72,6 +72,11 @@ def _failure(failure: Failure, view: View) -> dict[str, object]:
         "condition": None,
         "fix": None,
     }
+
+
+def place(span: Span, view: View) -> dict[str, object]:
+    """A place: the absolute name of its file, where it begins and where it ends."""
+    return {"filename": view.absolute(span.path), **_places(span)}
 
 
 def _places(span: Span) -> dict[str, object]:
