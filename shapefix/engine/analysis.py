@@ -18,7 +18,7 @@ from shapefix.engine.listing import in_words
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Revealed
 from shapefix.interpreter.modules import Module, ModuleCache
-from shapefix.interpreter.program import run_program
+from shapefix.interpreter.program import parsed, run_program
 from shapefix.library.tables import Tables
 from shapefix.sources.project import Probes, Project
 from shapefix.sources.text import SourceText, Unreadable, read_source
@@ -121,7 +121,7 @@ class Analyst:
 
     def _module(self, source: SourceText) -> Module:
         name = self._project.module_name(source.path)
-        return Module(source.path, name, source.text, cst.parse_module(source.text))
+        return parsed(source.path, name, source.text)
 
     def analyse(self, path: str, source: SourceText) -> Analysis:
         """What the rules find in a run of the file at path (absolute). Never raises: that is a Failure."""

@@ -6,19 +6,16 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-FILES = 200
-"""After so many files the collector comes by."""
+GROWTH = 500_000
+"""By so many objects the memory may grow before the collector comes by: less than 100 MB."""
 
 
 class Collection:
-    """Counts files, and collects garbage only now and then."""
-
-    def __init__(self) -> None:
-        self._files = 0
+    """Collects garbage where much may have come together, and else lets it lie."""
 
     def after_a_file(self) -> None:
-        self._files += 1
-        if self._files % FILES == 0:
+        # The first count is that of the objects made and not freed since the last collection.
+        if gc.get_count()[0] > GROWTH:
             gc.collect()
 
 

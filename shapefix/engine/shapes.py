@@ -27,7 +27,7 @@ from shapefix.interpreter.evaluator import Evaluator, Frame
 from shapefix.interpreter.functions import run_function
 from shapefix.interpreter.modules import Module, ModuleCache
 from shapefix.interpreter.names import module_name, scope_of
-from shapefix.interpreter.program import run_program
+from shapefix.interpreter.program import parsed, run_program
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     ClassValue,
@@ -116,7 +116,7 @@ class _Showing:
 
     def _parsed(self, source: SourceText) -> Module:
         name = self._project.module_name(source.path)
-        return Module(source.path, name, source.text, cst.parse_module(source.text))
+        return parsed(source.path, name, source.text)
 
     def _files(self) -> ProjectFiles:
         files = ProjectFiles(self._project, self._cache, READING)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import libcst as cst
-
 from shapefix.interpreter import blocks, expressions, loops, statements
 from shapefix.interpreter.classes import loosen, member
 from shapefix.interpreter.evaluator import Evaluator, Frame
@@ -13,6 +11,7 @@ from shapefix.interpreter.functions import run_unasked
 from shapefix.interpreter.modules import Module
 from shapefix.interpreter.names import scope_of
 from shapefix.interpreter.records import fields_of_record
+from shapefix.interpreter.trees import tree_of
 from shapefix.interpreter.values import ClassValue, Constant, FunctionValue, InstanceValue, Unknown
 
 UNCALLED_READING = 20_000
@@ -80,4 +79,4 @@ def _uncalled_methods(ev: Evaluator, cls: ClassValue) -> Iterator[tuple[Function
 
 def parsed(path: str, name: str, text: str) -> Module:
     """A module from its text. Raises libcst.ParserSyntaxError, and RecursionError for what nests too deep."""
-    return Module(path, name, text, cst.parse_module(text))
+    return Module(path, name, text, tree_of(text))
