@@ -28,6 +28,7 @@ from shapefix.checks import (
     products,
     shape_operations,
     stacking,
+    swallowed,
     trainer_columns,
     writes,
 )
@@ -61,6 +62,7 @@ MODULES = (
     products,
     shape_operations,
     stacking,
+    swallowed,
     trainer_columns,
     writes,
 )

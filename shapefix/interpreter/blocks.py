@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
+from shapefix.interpreter.attempts import Act, Handler, Tried
 from shapefix.interpreter.containers import elements
 from shapefix.interpreter.evaluator import Evaluator, Flow, statement
+from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import children
 from shapefix.interpreter.scopes import UNCHANGED, Changes
 from shapefix.interpreter.targets import bind
@@ -59,28 +61,40 @@ def _otherwise(ev: Evaluator, orelse: cst.If | cst.Else | None) -> int:
 
 @statement(cst.Try, cst.TryStar)
 def try_(ev: Evaluator, node: cst.Try | cst.TryStar) -> int:
-    handled = _handled(ev, node)
-    expected = not handled.isdisjoint(_REFUSALS) and _is_one_line(node.body)
-    ev.muted += expected
-    ev.handled.append(handled)
+    tried: Sequence[cst.ExceptHandler | cst.ExceptStarHandler] = node.handlers
+    caught = [_caught(ev, handler) for handler in tried]
+    named = frozenset(name for names in caught for name in names or ())
+    expected = not named.isdisjoint(_REFUSALS) and _is_one_line(node.body)
+    # What is expected is nothing to report; a handler that swallows it may be.
+    reported = ev.events
+    if expected:
+        ev.events = []
+    start = len(ev.events)
+    ev.handled.append(named)
+    ev.attempts.append([])
     ev.journal.begin()
     body, stages = _attempt(ev, node.body)
     ev.handled.pop()
-    ev.muted -= expected
+    acts, hidden = ev.attempts.pop(), tuple(ev.events[start:])
+    ev.events = reported
     if body == Flow.FALLS_THROUGH and node.orelse is not None:
         body = ev.run(node.orelse.body)
     after = ev.journal.undo()
     paths = [after] if body == Flow.FALLS_THROUGH else []
-    for handler in node.handlers:
+    handlers: list[Handler] = []
+    for handler, catches in zip(tried, caught, strict=True):
         ev.journal.begin()
+        ev.attempts.append([])
         # The exception may have come at any point of the body.
         ev.journal.apply([UNCHANGED, *stages])
         if handler.name is not None:
             bind(ev, handler.name.name, Unknown("exception"))
         end = ev.run(handler.body)
+        handlers.append(Handler(handler, catches, tuple(ev.attempts.pop())))
         state = ev.journal.undo()
         if end == Flow.FALLS_THROUGH:
             paths.append(state)
+    _note_tried(ev, node, acts, handlers, hidden)
     if paths:
         ev.journal.apply(paths)
         return ev.run(node.finalbody.body) if node.finalbody is not None else Flow.FALLS_THROUGH
@@ -90,6 +104,27 @@ def try_(ev: Evaluator, node: cst.Try | cst.TryStar) -> int:
         ev.run(node.finalbody.body)
         ev.journal.undo()
     return Flow.LEAVES
+
+
+def _note_tried(
+    ev: Evaluator,
+    node: cst.Try | cst.TryStar,
+    acts: list[Act],
+    handlers: list[Handler],
+    hidden: tuple[Event, ...],
+) -> None:
+    """Tell the checks of a try statement that holds steps of a training, and the one around it, too."""
+    if not acts:
+        return
+    loops = tuple(loop.around for loop in ev.frame.loops)
+    repeated = any(frame.loops for frame in ev.frames[:-1])
+    ev.emit(
+        Tried(
+            ev.place(node), ev.calls, ev.frame.function, tuple(acts), tuple(handlers), loops, repeated, hidden
+        )
+    )
+    if ev.attempts and not any(handler.catches_all for handler in handlers):
+        ev.attempts[-1] += acts
 
 
 def _attempt(ev: Evaluator, block: cst.BaseSuite) -> tuple[int, list[Changes]]:
@@ -106,11 +141,12 @@ def _attempt(ev: Evaluator, block: cst.BaseSuite) -> tuple[int, list[Changes]]:
     return Flow.FALLS_THROUGH, stages
 
 
-def _handled(ev: Evaluator, node: cst.Try | cst.TryStar) -> frozenset[str]:
-    """The exceptions that the handlers name."""
-    kinds = [ev.evaluate(handler.type) for handler in node.handlers if handler.type is not None]
-    several = [kind for given in kinds for kind in elements(given) or (given,)]
-    return frozenset(kind.name for kind in several if isinstance(kind, Reference))
+def _caught(ev: Evaluator, handler: cst.ExceptHandler | cst.ExceptStarHandler) -> frozenset[str] | None:
+    """The exceptions that a handler names, None where it catches all of them."""
+    if handler.type is None:
+        return None
+    given = ev.evaluate(handler.type)
+    return frozenset(kind.name for kind in elements(given) or (given,) if isinstance(kind, Reference))
 
 
 def _is_one_line(block: cst.BaseSuite) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import libcst as cst
 
+from shapefix.interpreter.attempts import Act, Around, Kind
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Module, Place
 from shapefix.interpreter.scopes import Changes, Journal, Scope
@@ -87,6 +88,7 @@ class Loop:
     """A loop being run: the journal's depth at its start, and the state at each break and continue."""
 
     depth: int
+    around: Around
     breaks: list[Changes] = field(default_factory=list)
     continues: list[Changes] = field(default_factory=list)
 
@@ -187,6 +189,10 @@ class Evaluator:
         """The values, by their ids, of which the code asks what they are, without a known answer."""
         self.handled: list[frozenset[str]] = []
         """The exceptions that the handlers of the open try statements name, outermost first."""
+        self.attempts: list[list[Act]] = []
+        """What the bodies and handlers of the open try statements have done so far, outermost first."""
+        self.loaders = 0
+        """How often a loader was asked for its batches."""
         self.without_gradients = 0
         """How many contexts are open in which torch records no gradients."""
         self.default_dtype: str | None = "float32"
@@ -244,6 +250,12 @@ class Evaluator:
     def emit(self, event: Event) -> None:
         if not self.muted:
             self.events.append(event)
+
+    def note(self, kind: Kind, node: cst.CSTNode) -> None:
+        """Take note of a step of a training or an evaluation that stands at node."""
+        self.loaders += kind is Kind.LOADER
+        if self.attempts:
+            self.attempts[-1].append(Act(kind, self.place(node), len(self.calls)))
 
     def evaluate(self, node: cst.BaseExpression) -> Value:
         """The value of an expression; Unknown for what nobody can tell."""

@@ -6,35 +6,54 @@ from collections.abc import Callable
 
 import libcst as cst
 
+from shapefix.interpreter.attempts import Around
 from shapefix.interpreter.axes import axes_of, now
 from shapefix.interpreter.carried import Carried, may_break
-from shapefix.interpreter.containers import Axis
+from shapefix.interpreter.containers import Axis, elements
 from shapefix.interpreter.evaluator import Evaluator, Flow, Loop, statement
 from shapefix.interpreter.iteration import each, iterate, unrolled
 from shapefix.interpreter.scopes import UNCHANGED, Changes
 from shapefix.interpreter.targets import bind
 from shapefix.interpreter.truth import truth
-from shapefix.interpreter.values import NONE, Value
+from shapefix.interpreter.values import NONE, Constant, Value, is_text
 
 
 @statement(cst.For)
 def for_loop(ev: Evaluator, node: cst.For) -> int:
+    asked = ev.loaders
     iterable = iterate(ev, ev.evaluate(node.iter), node.iter)
+    around = Around(node, ev.loaders > asked, _are_settings(iterable))
     items = unrolled(ev, iterable)
     if items is not None:
-        return _unrolled(ev, node, items)
+        return _unrolled(ev, node, items, around)
 
     def run() -> int:
         bind(ev, node.target, each(ev, iterable))
         return ev.run(node.body)
 
-    return _repeat(ev, node, run, axes_of(iterable))
+    return _repeat(ev, around, run, axes_of(iterable))
 
 
-def _unrolled(ev: Evaluator, node: cst.For, items: tuple[Value, ...]) -> int:
+def _are_settings(iterable: Value) -> bool:
+    """Whether the items are stated numbers, texts, or what has a text for its name; to count is no such."""
+    items = elements(iterable)
+    if not items:
+        return False
+    numbers = [item.value for item in items if isinstance(item, Constant)]
+    return numbers != [*range(len(items))] and all(map(_is_setting, items))
+
+
+def _is_setting(item: Value) -> bool:
+    parts = elements(item)
+    if parts is None:
+        return isinstance(item, Constant)
+    return bool(parts) and (is_text(parts[0]) or all(map(_is_setting, parts)))
+
+
+def _unrolled(ev: Evaluator, node: cst.For, items: tuple[Value, ...], around: Around) -> int:
     depth = ev.journal.depth
     ev.journal.begin()
-    loop = Loop(depth)
+    loop = Loop(depth, around)
     ev.frame.loops.append(loop)
     stopped = False
     for item in items:
@@ -77,8 +96,9 @@ def while_loop(ev: Evaluator, node: cst.While) -> int:
         return ev.run(node.orelse.body) if node.orelse is not None else Flow.FALLS_THROUGH
     # `while i < n` may hold now and not later.
     endless = known is True and isinstance(node.test, (cst.Name, cst.Integer)) and _is_literal(node.test)
+    around = Around(node, over_batches=False, of_settings=False)
     return _repeat(
-        ev, node, lambda: ev.run(node.body), axes_of(NONE), at_least_once=known is True, endless=endless
+        ev, around, lambda: ev.run(node.body), axes_of(NONE), at_least_once=known is True, endless=endless
     )
 
 
@@ -88,7 +108,7 @@ def _is_literal(test: cst.Name | cst.Integer) -> bool:
 
 def _repeat(
     ev: Evaluator,
-    node: cst.For | cst.While,
+    around: Around,
     run: Callable[[], int],
     axes: frozenset[Axis],
     at_least_once: bool = False,
@@ -99,10 +119,11 @@ def _repeat(
     What the first iteration does does happen, so what is found in it holds. Later iterations start from what
     earlier ones changed: everything that depends on that is forgotten when the loop is over.
     """
+    node = around.node
     depth = ev.journal.depth
     since = now()
     ev.journal.begin()
-    loop = Loop(depth)
+    loop = Loop(depth, around)
     ev.frame.loops.append(loop)
     end = run()
     ev.frame.loops.pop()

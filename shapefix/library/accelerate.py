@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shapefix.interpreter.attempts import Kind
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, TupleValue
 from shapefix.interpreter.tensor_values import TensorValue
@@ -42,6 +43,12 @@ def gathered(call: Call) -> Value:
     return TensorValue(dtype=given.dtype) if isinstance(given, TensorValue) else Unknown()
 
 
-@method(ACCELERATOR, "backward", "wait_for_everyone", "log", "print", "end_training")
+@method(ACCELERATOR, "backward")
+def backward(call: Call) -> Value:
+    call.ev.note(Kind.BACKWARD, call.place.node)
+    return NONE
+
+
+@method(ACCELERATOR, "wait_for_everyone", "log", "print", "end_training")
 def nothing(call: Call) -> Value:
     return NONE

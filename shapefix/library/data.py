@@ -8,6 +8,7 @@ from typing import TypeGuard
 
 import libcst as cst
 
+from shapefix.interpreter.attempts import Kind
 from shapefix.interpreter.axes import now
 from shapefix.interpreter.batch_events import Collated
 from shapefix.interpreter.calls import Arguments, Call, call_method
@@ -187,6 +188,7 @@ def initialize_loader(call: Call) -> Value:
 @method(LOADER, "__iter__")
 def batches(call: Call) -> Value:
     loader = call.receiver
+    call.ev.note(Kind.LOADER, call.place.node)
     made = _batch(call, loader) if isinstance(loader, (LibraryObject, InstanceValue)) else None
     return ListValue(None, made.batch if made is not None else Unknown(), axes=frozenset({Axis()}))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
+from shapefix.interpreter.attempts import Kind
 from shapefix.interpreter.batch_events import ModelCalled, Signature
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.classes import assigned_late, is_closed, member, outside_bases
@@ -27,6 +28,8 @@ def note_call(call: Call, model: Value | None) -> None:
     Who catches the TypeError that a wrong argument raises expects it.
     """
     ev, given = call.ev, call.arguments
+    if model is not None:
+        ev.note(Kind.MODEL, call.place.node)
     note_rows_missing(call, model, call.value(0, "input_ids"))
     if model is None or not isinstance(call.place.node, cst.Call) or ev.expects("TypeError"):
         return

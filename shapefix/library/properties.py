@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shapefix.interpreter.attempts import Kind
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import Shape, Sizes, TensorValue
 from shapefix.interpreter.values import FALSE, NONE, TRUE, Constant, Reference, Unknown, Value, integer
@@ -83,6 +84,12 @@ def out_of_torch(call: Call, tensor: TensorValue) -> Value:
     return Unknown()
 
 
-@tensor_method("backward", "register_hook", "set_")
+@tensor_method("backward")
+def backward(call: Call, tensor: TensorValue) -> Value:
+    call.ev.note(Kind.BACKWARD, call.place.node)
+    return NONE
+
+
+@tensor_method("register_hook", "set_")
 def nothing(call: Call, tensor: TensorValue) -> Value:
     return NONE

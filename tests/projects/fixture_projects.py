@@ -7,8 +7,9 @@ in, where that is not the line of a finding.
 
 Under [after], `repaired` lists the lines of before that the repair replaces, or in front of which it inserts,
 where those are not the lines of the findings. `unsafe` says that the repair takes --unsafe-fixes, `by_hand`
-that a person has made it, as shapefix only suggests something; `half` is the message of a project that is
-repaired in part only, where that is another one.
+that a person has made it, as shapefix only suggests something; `honest` lists lines that take --unsafe-fixes
+among others that do not: without them the project trains, and hides the next exception. `half` is the
+exception, with its message, of a project that is repaired in part only, where that is another one.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class Project:
     """One folder of fixtures/: the same small project before and after its repair.
 
     death is None for a project that does not crash. One with nothing wrong has no findings either, and is
-    only there as after. repaired has a place twice where it is repaired twice.
+    only there as after. repaired has a place twice where it is repaired twice, and none of those in honest.
     """
 
     folder: Path
@@ -66,6 +67,7 @@ class Project:
     prints: str
     unsafe: bool
     by_hand: bool
+    honest: tuple[Place, ...]
     half: str | None
 
     @property
@@ -96,6 +98,7 @@ def load(folder: Path) -> Project:
         prints=after["prints"],
         unsafe=after.get("unsafe", False),
         by_hand=after.get("by_hand", False),
+        honest=tuple(Place(**place) for place in after.get("honest", ())),
         half=after.get("half"),
     )
 

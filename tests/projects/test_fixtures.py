@@ -16,7 +16,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -86,7 +86,12 @@ def repairs_of(project: Project) -> list[Repair]:
     return repairs(project, TOKEN if in_layouts(project) else LINE)
 
 
-EVERY_REPAIR = [(project, death, repair) for project, death in BROKEN for repair in repairs_of(project)]
+EVERY_REPAIR = [
+    (project, death, repair)
+    for project, death in BROKEN
+    for repair in repairs_of(project)
+    if repair.place not in project.honest
+]
 
 
 def shapefix(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -172,7 +177,7 @@ def test_what_goes_wrong_without_a_crash_learns_less(project: Project) -> None:
 @every_wrong
 def test_after_differs_from_before_only_at_the_places_stated(project: Project) -> None:
     repaired = repairs_of(project)
-    assert Counter(repair.place for repair in repaired) == Counter(project.repaired)
+    assert Counter(repair.place for repair in repaired) == Counter(project.repaired + project.honest)
     if in_layouts(project):
         assert {(repair.was, repair.becomes) for repair in repaired} == {("view", "reshape")}
 
@@ -195,8 +200,8 @@ def test_every_repair_is_needed(project: Project, death: Death, repair: Repair, 
         assert f"{death.exception}: {death.message}" in run.stderr
         assert f'{repair.place.file}", line {repair.place.line}' in run.stderr
     else:  # one half of a repair leaves a name without its import
-        half = f"{death.exception}: {project.half or death.message}"
-        assert last_line.startswith((f"{death.exception}: {death.message}", half, "NameError: name "))
+        whole = f"{death.exception}: {death.message}"
+        assert last_line.startswith((whole, project.half or whole, "NameError: name "))
 
 
 @every_wrong
@@ -212,10 +217,36 @@ def test_check_is_silent_about_a_project_with_nothing_wrong(project: Project) ->
 @some(project for project in WRONG if not project.by_hand)
 def test_fix_gives_after_byte_for_byte(project: Project, tmp_path: Path) -> None:
     copy = copied(project.before, tmp_path / "project")
-    unsafe = ["--unsafe-fixes"] if project.unsafe else []
+    unsafe = ["--unsafe-fixes"] if project.unsafe or project.honest else []
     answer = shapefix("fix", "--apply", *unsafe, "--no-cache", copy)
     assert answer.returncode in (0, 1), answer.stderr
     assert sources(copy) == sources(project.after)
+
+
+@some(project for project in WRONG if project.honest)
+def test_fix_without_unsafe_fixes_trains_and_is_not_honest_yet(project: Project, tmp_path: Path) -> None:
+    copy = copied(project.before, tmp_path / "project")
+    answer = shapefix("fix", "--apply", "--no-cache", copy)
+    assert answer.returncode == 1, answer.stderr
+    half = replace(project, folder=tmp_path)
+    shutil.copytree(project.before, half.before)
+    shutil.copytree(copy, half.after)
+    assert {repair.place for repair in repairs_of(half)} == set(project.repaired)
+    assert train(project.command, copy).returncode == 0
+
+
+@some(project for project in WRONG if project.honest)
+def test_what_is_hidden_comes_to_light_where_nothing_else_is_repaired(
+    project: Project, tmp_path: Path
+) -> None:
+    """With the honest lines alone, the project dies where the other findings are."""
+    copy = copied(project.before, tmp_path / "project")
+    answer = shapefix("fix", "--apply", "--unsafe-fixes", "--select", "SF801", "--no-cache", copy)
+    assert answer.returncode == 0, answer.stderr
+    run = train(project.command, copy)
+    assert run.returncode != 0
+    frames = re.findall(r"line (\d+), in", run.stderr)
+    assert any(str(finding.line) in frames for finding in project.findings if finding.code != "SF801")
 
 
 @some(project for project in WRONG if project.unsafe or project.by_hand)

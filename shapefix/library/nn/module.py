@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from shapefix.interpreter.attempts import Kind
 from shapefix.interpreter.calls import Call, call_method
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
 from shapefix.interpreter.tensor_values import Step, TensorValue
@@ -84,7 +85,13 @@ def _convert(call: Call, receiver: Value, dtype: str | None) -> None:
             call.ev.journal.write(module.fields, dtypes.DTYPE, dtypes.converted(call, dtype))
 
 
-@method(MODULE, "compile", "zero_grad", "__init__")
+@method(MODULE, "__init__")
+def made(call: Call) -> Value:
+    call.ev.note(Kind.MADE, call.place.node)
+    return NONE
+
+
+@method(MODULE, "compile", "zero_grad")
 def nothing(call: Call) -> Value:
     return NONE
 

@@ -1,0 +1,176 @@
+"""What handlers do with an exception: whether they swallow it, and whether they mean memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from enum import Flag, auto
+
+import libcst as cst
+
+from shapefix.interpreter.modules import Module, children, dotted_name, target_names
+
+ExceptHandler = cst.ExceptHandler | cst.ExceptStarHandler
+
+_TELLING = frozenset(
+    "print pprint debug info warning warn error exception critical log print_exc print_exception print_stack "
+    "format_exc secho echo".split()
+)
+"""Functions and methods that only tell somebody."""
+_TIDYING = frozenset(
+    "empty_cache collect ipc_collect zero_grad synchronize reset_peak_memory_stats flush sleep set_postfix "
+    "set_description type str repr len round join format get memory_allocated memory_reserved "
+    "memory_summary".split()
+)
+"""Functions and methods that tidy up, or make the text that is told."""
+_STREAMS = ("tqdm.write", "sys.stderr.write", "sys.stdout.write")
+_MEMORY = re.compile(r"memory|\boom\b|\bvram\b", re.IGNORECASE)
+_DEEPEST = 2
+
+
+class Ends(Flag):
+    """How the paths through a block end."""
+
+    FALLS = auto()
+    """Behind the block, having told of the exception at most."""
+    SWALLOWS = auto()
+    """By a `continue`, or by a bare `return`."""
+    DEALS = auto()
+    """With something that answers to the exception: it is raised, counted, stored or replaced."""
+
+
+def is_swallowing(module: Module, handler: ExceptHandler) -> bool:
+    """Whether a handler does no more with an exception than to tell of it, and goes on.
+
+    Where it asks what the exception is, the answer "something else" counts.
+    """
+    return not ends(module, handler, handler.body.body) & Ends.DEALS
+
+
+def ends(module: Module, handler: ExceptHandler, block: Sequence[cst.CSTNode], depth: int = 0) -> Ends:
+    """How the paths through the statements of a block end, which belongs to a handler."""
+    found = Ends(0)
+    for node in block:
+        if isinstance(node, cst.SimpleStatementLine):
+            for small in node.body:
+                if isinstance(small, cst.Continue) or (isinstance(small, cst.Return) and depth):
+                    return found | Ends.SWALLOWS
+                if not _is_harmless(module, handler, small, depth):
+                    return found | Ends.DEALS
+        elif isinstance(node, cst.If):
+            several = _branches(module, handler, node, depth)
+            found |= several & ~Ends.FALLS
+            if not several & Ends.FALLS:
+                return found
+        else:
+            return found | Ends.DEALS
+    return found | Ends.FALLS
+
+
+def _branches(module: Module, handler: ExceptHandler, node: cst.If, depth: int) -> Ends:
+    other = Ends.FALLS
+    if isinstance(node.orelse, cst.If):
+        other = _branches(module, handler, node.orelse, depth)
+    elif node.orelse is not None:
+        other = ends(module, handler, node.orelse.body.body, depth)
+    if asks_what(handler, node.test):
+        return other
+    return other | ends(module, handler, node.body.body, depth)
+
+
+def asks_what(handler: ExceptHandler, test: cst.BaseExpression) -> bool:
+    """Whether a condition looks at the exception: `"out of memory" in str(e)`."""
+    name = bound_name(handler)
+    return bool(name) and name in set(_names(test))
+
+
+def bound_name(handler: ExceptHandler) -> str:
+    """`e` of `except RuntimeError as e`, empty where the exception gets no name."""
+    node = handler.name.name if handler.name is not None else None
+    return node.value if isinstance(node, cst.Name) else ""
+
+
+def _is_harmless(module: Module, handler: ExceptHandler, node: cst.CSTNode, depth: int) -> bool:
+    if isinstance(node, (cst.Pass, cst.Del, cst.Import, cst.ImportFrom)):
+        return True
+    if isinstance(node, cst.Expr):
+        return _only_tells(module, handler, node.value, depth)
+    if isinstance(node, cst.Assign):
+        names = {name for target in node.targets for name in target_names(target.target)}
+        plain = all(isinstance(target.target, cst.Name) for target in node.targets)
+        outside = _names_outside(module, handler)
+        return plain and names.isdisjoint(outside) and _only_tells(module, handler, node.value, depth)
+    if isinstance(node, cst.AugAssign) and isinstance(node.target, cst.Name):
+        # A count that nobody ever looks at.
+        return node.target.value not in module.once(module.tree, _read_names)
+    return False
+
+
+def _only_tells(module: Module, handler: ExceptHandler, node: cst.CSTNode, depth: int) -> bool:
+    """Whether nothing is called in an expression but what tells somebody, or tidies up."""
+    if isinstance(node, (cst.Await, cst.Yield, cst.NamedExpr)):
+        return False
+    if isinstance(node, cst.Call) and not _is_known(module, handler, node, depth):
+        return False
+    return all(_only_tells(module, handler, child, depth) for child in children(node))
+
+
+def _is_known(module: Module, handler: ExceptHandler, call: cst.Call, depth: int) -> bool:
+    dotted = dotted_name(call.func)
+    last = call.func.attr.value if isinstance(call.func, cst.Attribute) else dotted
+    if last in _TELLING or last in _TIDYING or dotted in _STREAMS:
+        return True
+    if last.startswith(("print_", "log_")):
+        return True
+    if isinstance(call.func, cst.Name) and depth < _DEEPEST:
+        own = module.bindings.get(last, ())
+        return len(own) == 1 and _tidies(module, handler, own[0], depth)
+    return False
+
+
+def _tidies(module: Module, handler: ExceptHandler, own: cst.CSTNode, depth: int) -> bool:
+    """Whether a function of the file does no more than that either: `def clear_memory(): …`."""
+    if not isinstance(own, cst.FunctionDef):
+        return False
+    return not ends(module, handler, own.body.body, depth + 1) & Ends.DEALS
+
+
+def means_memory(module: Module, handler: ExceptHandler) -> bool:
+    """Whether a handler frees memory, or speaks of it."""
+    return any(
+        (isinstance(node, cst.Attribute) and node.attr.value == "empty_cache")
+        or (isinstance(node, (cst.SimpleString, cst.FormattedStringText)) and _MEMORY.search(node.value))
+        for node in _all_below(handler.body)
+    )
+
+
+def _names_outside(module: Module, handler: ExceptHandler) -> frozenset[str]:
+    """The names that are read anywhere in the file but in the handler."""
+    inside = set(_all_below(handler))
+    return frozenset(
+        node.value for node in _all_below(module.tree) if isinstance(node, cst.Name) and node not in inside
+    )
+
+
+def _read_names(tree: cst.CSTNode) -> frozenset[str]:
+    """The names that stand anywhere but as the target of an assignment."""
+    targets = {
+        target
+        for node in _all_below(tree)
+        if isinstance(node, (cst.AugAssign, cst.AssignTarget))
+        for target in (node.target,)
+        if isinstance(target, cst.Name)
+    }
+    return frozenset(
+        node.value for node in _all_below(tree) if isinstance(node, cst.Name) and node not in targets
+    )
+
+
+def _names(node: cst.CSTNode) -> Iterator[str]:
+    return (each.value for each in _all_below(node) if isinstance(each, cst.Name))
+
+
+def _all_below(root: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    yield root
+    for child in children(root):
+        yield from _all_below(child)

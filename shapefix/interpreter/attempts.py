@@ -1,0 +1,75 @@
+"""What a `try` statement holds: the steps of a training or an evaluation, and what goes wrong in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import libcst as cst
+
+from shapefix.interpreter.events import Event
+from shapefix.interpreter.modules import Place
+
+_ALL = frozenset({"builtins.Exception", "builtins.BaseException", "builtins.RuntimeError"})
+
+
+class Kind(StrEnum):
+    """What a step is, in words."""
+
+    MODEL = "a call of the model"
+    LOSS = "the loss"
+    BACKWARD = "the backward pass"
+    LOADER = "the loader"
+    MADE = "the making of a module"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Act:
+    """A step of a training or an evaluation, and how many calls led there."""
+
+    kind: Kind
+    place: Place
+    depth: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Around:
+    """A loop that is being run; over_batches tells that it asks a loader for them.
+
+    of_settings tells that it goes through numbers, texts or pairs of them that the code states one by one.
+    """
+
+    node: cst.For | cst.While
+    over_batches: bool
+    of_settings: bool
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Handler:
+    """A handler, the qualified names of what it catches (None for everything), and the steps in its body."""
+
+    node: cst.ExceptHandler | cst.ExceptStarHandler
+    catches: frozenset[str] | None
+    acts: tuple[Act, ...]
+
+    @property
+    def catches_all(self) -> bool:
+        """Whether it catches what torch raises, whatever that is."""
+        return self.catches is None or not self.catches.isdisjoint(_ALL)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Tried(Event):
+    """A try statement whose body holds steps of a training or an evaluation.
+
+    place is the statement, function the one that it stands in, None at the top level of a file. loops are
+    those around it in that function, outermost first; repeated tells that a caller of the function loops.
+    hidden is what happened in the body, and in what it called.
+    """
+
+    function: cst.CSTNode | None
+    acts: tuple[Act, ...]
+    handlers: tuple[Handler, ...]
+    loops: tuple[Around, ...]
+    repeated: bool
+    hidden: tuple[Event, ...]
