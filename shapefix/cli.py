@@ -198,6 +198,12 @@ def fix(**given: Any) -> int:
     show_default=True,
     help="How to show what happened.",
 )
+@click.option(
+    "--repair",
+    is_flag=True,
+    help="Repair a copy, run it again, until it trains; show the diff, and what proves it.",
+)
+@click.option("--apply", is_flag=True, help="Write what --repair has proved.")
 @click.option("--quiet", "-q", is_flag=True, help="Only findings and errors.")
 @click.option(
     "--color",
@@ -217,6 +223,9 @@ def probe(**given: Any) -> int:
 
     With --vram, runs it several times on a GPU that is not there, and forecasts its memory; exits with 1,
     too, when a step does not fit.
+
+    With --repair, runs it again with repairs in it, and keeps those that a run proves; nothing is written
+    without --apply, nor without a run that passed. Exits with 0 when the repaired script trains.
 
     Exits with 0 when nothing is found, 1 when something is, and 2 when the script could not be seen to work.
     """

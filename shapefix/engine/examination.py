@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from shapefix.diagnostics import Diagnostic, Failure
@@ -51,7 +51,8 @@ class Tally:
 class Examination:
     """Files with what their runs found; the paths in findings are absolute, those it returns the user's.
 
-    Making one does all the work. Raises ConfigurationError.
+    Making one does all the work. laid_over has what files, by their absolute paths, are taken to hold instead
+    of what is on disk. Raises ConfigurationError.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Examination:
         settings: Settings,
         standard_input: StandardInput | None = None,
         progress: Progress | None = None,
+        laid_over: Mapping[str, bytes] | None = None,
     ) -> None:
         self._settings = settings
         self._texts = Texts()
@@ -70,6 +72,8 @@ class Examination:
             (path,) = self._names
             self._names[path] = standard_input.filename or "-"
             self._texts.lay_over(path, standard_input.data)
+        for path, data in (laid_over or {}).items():
+            self._texts.lay_over(path, data)
         self._written = Written(self._names)
         folders = [os.path.realpath(path) for path in paths if os.path.isdir(path)]
         self._run = Run(settings, self._texts, folders)

@@ -25,6 +25,8 @@ class Asked:
     color: str
     quiet: bool
     output_format: str = "full"
+    repair: bool = False
+    apply: bool = False
 
 
 def unfit(script: str) -> str | None:
@@ -35,3 +37,16 @@ def unfit(script: str) -> str | None:
     if not path.is_file():
         return "there is no such file"
     return None if os.access(path, os.R_OK) else "permission denied"
+
+
+def contradiction(asked: Asked) -> str | None:
+    """What of a command line cannot be asked for together, None where all can."""
+    if asked.vram is not None and asked.device not in ("auto", "fake"):
+        return f"--vram forecasts for a GPU that is not there, not for --device {asked.device}"
+    if asked.apply and not asked.repair:
+        return "--apply writes what --repair has proved; give both"
+    if asked.repair and asked.vram is not None:
+        return "--vram forecasts the memory of a step, and --repair makes one work; ask for one of them"
+    if asked.repair and asked.output_format != "full":
+        return f"--repair shows a diff with its proof, and has no --output-format {asked.output_format}"
+    return None

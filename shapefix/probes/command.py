@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from shapefix.probes.asked import Asked, unfit
+from shapefix.probes.asked import Asked, contradiction, unfit
 from shapefix.report.view import one_line
 from shapefix.terminal import say
 
@@ -22,15 +22,20 @@ def probe(asked: Asked) -> int:
     if problem is not None:
         say(f"error: {one_line(asked.script)}: {problem}")
         return FAILED
+    wrong = contradiction(asked)
+    if wrong is not None:
+        say(f"error: {wrong}")
+        return FAILED
     python = asked.python or interpreter(Path(asked.script))
     found = shutil.which(python)
     if found is None:
         say(f"error: {one_line(python)}: there is no such interpreter; name the one to use with --python")
         return FAILED
-    if asked.vram is not None and asked.device not in ("auto", "fake"):
-        say(f"error: --vram forecasts for a GPU that is not there, not for --device {asked.device}")
-        return FAILED
     try:
+        if asked.repair:
+            from shapefix.probes import repairs
+
+            return repairs.repair(found, asked)
         if asked.vram is not None:
             return forecasts.report(found, asked, asked.vram)
         options = () if asked.device == "auto" else ("--device", asked.device)

@@ -20,10 +20,13 @@ _NAME = "__shapefix_caught__"
 _TELLING = ("print", "print_exc", "write", "warn", "warning", "error", "exception", "info", "debug", "log")
 
 
-def install(caught: Callable[[BaseException, frames.Place, bool], None]) -> None:
+def install(
+    caught: Callable[[BaseException, frames.Place, bool], None], loaded: Callable[[str], None]
+) -> None:
     """Have the user's modules compiled so that caught is called by each handler.
 
-    It gets the exception, the place of the `except`, and whether the handler makes up for nothing.
+    It gets the exception, the place of the `except`, and whether the handler makes up for nothing. loaded is
+    told the path of each module.
     """
 
     def call(silent: bool) -> None:
@@ -32,7 +35,7 @@ def install(caught: Callable[[BaseException, frames.Place, bool], None]) -> None
             caught(error, frames.place(frame.f_code, frame.f_lasti, frame.f_lineno), silent)
 
     setattr(builtins, _NAME, call)
-    sys.meta_path.insert(0, _Finder())
+    sys.meta_path.insert(0, _Finder(loaded))
 
 
 def compiled(source: bytes, path: str) -> CodeType:
@@ -82,6 +85,9 @@ def _name(call: ast.Call) -> str:
 class _Finder(importlib.abc.MetaPathFinder):
     """Finds the modules that are files of the user's, and leaves all others to the finders behind it."""
 
+    def __init__(self, loaded: Callable[[str], None]) -> None:
+        self._loaded = loaded
+
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
@@ -94,13 +100,18 @@ class _Finder(importlib.abc.MetaPathFinder):
             return None
         if not frames.is_users(spec.origin):
             return None
-        spec.loader = _Loader(fullname, spec.origin)
+        spec.loader = _Loader(fullname, spec.origin, self._loaded)
         return spec
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
     """Compiles from the source, whatever byte code there is."""
 
+    def __init__(self, fullname: str, path: str, loaded: Callable[[str], None]) -> None:
+        super().__init__(fullname, path)
+        self._loaded = loaded
+
     def get_code(self, fullname: str) -> Any:
         path = self.get_filename(fullname)
+        self._loaded(path)
         return compiled(self.get_data(path), path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import io
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
@@ -37,7 +38,7 @@ def handler(names: list[str], places: list[Place]) -> Place | None:
 @lru_cache(maxsize=64)
 def _parsed(file: str) -> ast.Module | None:
     try:
-        with open(file, "rb") as source:  # noqa: PTH123
+        with io.open_code(file) as source:
             return ast.parse(source.read())
     except (OSError, SyntaxError, ValueError, RecursionError):
         return None

@@ -6,6 +6,7 @@ import argparse
 import atexit
 import contextlib
 import importlib.machinery
+import io
 import os
 import sys
 import threading
@@ -30,9 +31,14 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--checkpointing", action="store_true")
     parser.add_argument("--bf16", action="store_true")
     parser.add_argument("--rewrite", action="append", default=[])
+    parser.add_argument("--overlay")
     parser.add_argument("script")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     asked = parser.parse_args(arguments)
+    if asked.overlay is not None:
+        from . import overlay
+
+        overlay.install(overlay.read(asked.overlay))
     session = Session(Observations(asked.observations), asked.steps)
     failures = _installed(session, asked)
     code = _ran(session, failures, asked.script, asked.arguments, asked.rewrite)
@@ -66,7 +72,7 @@ def _installed(session: Session, asked: argparse.Namespace) -> Any:
         session.end("no device", message=lacking)
         leave(1)
     failures = Failures(session)
-    caught.install(failures.caught)
+    caught.install(failures.caught, lambda path: session.observations.write("source", file=path))
     births = Births()
     births.install()
     calls = Calls(session, failures, births)
@@ -119,6 +125,7 @@ def _ran(session: Session, failures: Any, script: str, arguments: list[str], edi
     from . import frames
 
     error: BaseException | None = None
+    session.observations.write("source", file=os.path.abspath(script))  # noqa: PTH100
     try:
         _run(script, arguments, edits)
     except BaseException as raised:
@@ -157,7 +164,7 @@ def _run(script: str, arguments: list[str], edits: list[str]) -> None:
     module.__loader__ = importlib.machinery.SourceFileLoader("__main__", path)
     module.__dict__.update({"__builtins__": __builtins__, "__cached__": None, "__annotations__": {}})
     sys.modules["__main__"] = module
-    with open(path, "rb") as file:  # noqa: PTH123
+    with io.open_code(path) as file:
         source = rewritten(file.read(), edits)
     exec(compiled(source, path), module.__dict__)
 

@@ -1,0 +1,84 @@
+"""Other texts in the place of source files, for this run only: Python reads them from elsewhere.
+
+It uses the standard library alone and imports nothing of the agent, so that a new interpreter, as
+multiprocessing starts one, can be given its text.
+"""
+
+from __future__ import annotations
+
+import _io
+import importlib.machinery
+import io
+import json
+import linecache
+import os
+import pathlib
+import sys
+import traceback
+from typing import Any
+
+
+def read(path: str) -> dict[str, str]:
+    """The texts of an overlay: a JSON object with the real path of each source file, and that of its text."""
+    with open(path, encoding="utf-8") as file:  # noqa: PTH123
+        texts: dict[str, str] = json.load(file)
+    return texts
+
+
+def install(texts: dict[str, str]) -> None:
+    """From now on, let each file that is named in texts be imported, run and quoted as its text is."""
+    original = _io.open_code
+
+    def open_code(path: str) -> Any:
+        return original(texts.get(os.path.realpath(path), path))
+
+    _io.open_code = io.open_code = open_code
+    loader = importlib.machinery.SourceFileLoader
+    original_stats = loader.path_stats
+
+    def path_stats(self: Any, path: Any) -> Any:
+        if os.path.realpath(path) in texts:
+            # Python then takes no byte code, and keeps none.
+            raise OSError(f"{path} has another text in this run")
+        return original_stats(self, path)
+
+    loader.path_stats = path_stats  # type: ignore[method-assign]
+    original_update = linecache.updatecache
+
+    def updatecache(filename: str, module_globals: Any = None) -> list[str]:
+        text = texts.get(os.path.realpath(filename))
+        if text is None:
+            return original_update(filename, module_globals)
+        lines = original_update(text)
+        linecache.cache[filename] = (sum(map(len, lines)), None, lines, filename)
+        return lines
+
+    linecache.updatecache = updatecache
+    if sys.excepthook is sys.__excepthook__:
+        # Python's own opens the files by itself, in C.
+        sys.excepthook = traceback.print_exception
+    _follow(texts)
+
+
+def _follow(texts: dict[str, str]) -> None:
+    """Let the interpreters that multiprocessing starts do the same, before they import anything."""
+    from multiprocessing import spawn
+
+    original = spawn.get_preparation_data
+    code = pathlib.Path(__file__).read_text("utf-8") + f"\ninstall({texts!r})\n"
+
+    def get_preparation_data(name: str) -> dict[str, Any]:
+        return {**original(name), "shapefix": _Told(code, __file__)}
+
+    spawn.get_preparation_data = get_preparation_data
+
+
+class _Told:
+    """Something that is unpickled by running code."""
+
+    def __init__(self, code: str, file: str) -> None:
+        self.code = code
+        self.file = file
+
+    def __reduce__(self) -> Any:
+        return exec, (self.code, {"__name__": "shapefix_overlay", "__file__": self.file})

@@ -1,0 +1,53 @@
+"""What reading a copy finds, without a run: the findings of `check` in the files that a run has executed."""
+
+# Paths are plain strings here, as in sources.
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from shapefix.diagnostics import Applicability, Diagnostic, Severity
+from shapefix.engine.examination import Examination
+from shapefix.engine.runs import root_of
+from shapefix.engine.settings import Options, Settings
+from shapefix.proof.draft import Draft
+
+_ORDER = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
+
+
+class Reader:
+    """Reads copies of the files of one project: those below its root, or below the current folder."""
+
+    def __init__(self, script: str) -> None:
+        """Raises ConfigurationError."""
+        # What a run confirms needs nobody's wish to look for it.
+        self._settings = Settings(Options(extend_select=("ALL",), unsafe_fixes=True, use_cache=False))
+        self._wanted = Settings(Options())
+        path = os.path.realpath(script)
+        self._wanted.reported(path)
+        self._roots = (root_of(path, ()), os.path.realpath(os.curdir))
+
+    def findings(self, draft: Draft, files: Iterable[str]) -> tuple[Diagnostic, ...]:
+        """What is found in files: errors first, then what has a safe fix.
+
+        Raises Unreadable.
+        """
+        own = [path for path in map(os.path.realpath, files) if self._is_own(path)]
+        if not own:
+            return ()
+        laid_over = {new.path: new.encode() for _, new in draft.changes()}
+        found = Examination(own, self._settings, laid_over=laid_over).findings()
+        return tuple(sorted((each for each in found if not each.is_answer), key=_rank))
+
+    def wanted(self, finding: Diagnostic) -> bool:
+        """Whether `check` would report a finding, as the project is configured."""
+        return finding.code in self._wanted.reported(finding.span.path)
+
+    def _is_own(self, path: str) -> bool:
+        return any(os.path.commonpath((root, path)) == root for root in self._roots)
+
+
+def _rank(finding: Diagnostic) -> tuple[int, bool]:
+    safe = finding.fix is not None and finding.fix.applicability is Applicability.SAFE
+    return _ORDER[finding.severity], not safe

@@ -1,0 +1,220 @@
+"""Run, diagnose, repair a copy, run again: until the copy trains, or nothing more is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from shapefix.diagnostics import Diagnostic, Severity
+from shapefix.proof.candidates import Candidate, candidates, usable
+from shapefix.proof.draft import Draft, Originals, Step
+from shapefix.proof.reading import Reader
+from shapefix.proof.trials import OutOfRuns, Runner, Trial
+from shapefix.proof.verdicts import Verdict, judged, passed
+from shapefix.repair.edits import Unfit
+from shapefix.sources.text import Unreadable
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A repair in the copy: made for a finding of a run, or, with failing None, for one of reading alone."""
+
+    candidate: Candidate
+    failing: Diagnostic | None
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class TakenBack:
+    """A repair that was tried, and why it is not in the copy."""
+
+    candidate: Candidate
+    reason: str
+
+
+@dataclass(frozen=True)
+class State:
+    """A copy that was run, and the repairs in it, in their order."""
+
+    trial: Trial
+    kept: tuple[Kept, ...] = ()
+
+
+@dataclass
+class Outcome:
+    """What became of a script: its run as it is, the best copy, and what was tried in vain.
+
+    bounded says that there was more to try than runs to make.
+    """
+
+    first: Trial
+    best: State
+    passed: bool = False
+    taken_back: list[TakenBack] = field(default_factory=list)
+    bounded: bool = False
+
+
+def search(runner: Runner, reader: Reader) -> Outcome:
+    """Run a script, and repair it as far as runs prove it. Raises what Runner.run and Reader.findings do."""
+    first = runner.run(Draft(Originals(), {}), "as it is")
+    outcome = Outcome(first, State(first))
+    found = _Search(runner, reader, outcome)
+    try:
+        outcome.passed = found.crashes(State(first))
+        if outcome.passed:
+            found.silent()
+    except OutOfRuns:
+        outcome.bounded = True
+    return outcome
+
+
+class _Search:
+    """One search; the outcome is always that of what was proved so far."""
+
+    def __init__(self, runner: Runner, reader: Reader, outcome: Outcome) -> None:
+        self._runner = runner
+        self._reader = reader
+        self._outcome = outcome
+
+    def crashes(self, state: State) -> bool:
+        """Repair what keeps a copy from training; whether that came to its end."""
+        outcome = self._outcome
+        if passed(state.trial, outcome.first):
+            outcome.best, outcome.passed = state, True
+            return True
+        if len(state.kept) >= len(outcome.best.kept):
+            outcome.best = state
+        if not state.trial.found.diagnostics:
+            return False
+        for failing, candidate in self._crash_candidates(state.trial):
+            after = self._tried(state, candidate)
+            if after is None:
+                continue
+            trial, step = after
+            verdict = judged(state.trial, failing, trial, step, outcome.first)
+            if not verdict.kept:
+                self._take_back(candidate, verdict.value)
+                continue
+            if self.crashes(State(trial, (*state.kept, Kept(candidate, failing, verdict)))):
+                return True
+            if verdict is Verdict.FARTHER:
+                return False
+            self._take_back(candidate, verdict.value)
+        return False
+
+    def _crash_candidates(self, trial: Trial) -> Iterator[tuple[Diagnostic, Candidate]]:
+        """What to try on a copy that fails: for the first failure that the run met, then for the next."""
+        read = self._reader.findings(trial.draft, trial.files)
+        for failing in sorted(trial.blocking, key=trial.reach):
+            for candidate in candidates(trial, failing, read):
+                finding = candidate.finding
+                if finding.code == failing.code or finding is failing or self._reader.wanted(finding):
+                    yield failing, candidate
+
+    def silent(self) -> None:
+        """Repair what did not keep the copy from training: all at once, or one by one where that fails."""
+        gathered = self._gathered(self._outcome.best)
+        if not gathered:
+            return
+        draft, repairs = gathered[-1][0], [candidate for _, candidate in gathered]
+        best = self._outcome.best
+        trial = self._runner.run(draft, f"with {_counted(len(repairs), 'repair')} more")
+        if self._as_good(trial):
+            more = tuple(self._kept(candidate, best.trial, trial) for candidate in repairs)
+            self._outcome.best = State(trial, (*best.kept, *more))
+        elif len(repairs) == 1:
+            self._take_back(repairs[0], Verdict.WORSE.value)
+        else:
+            self._one_by_one()
+
+    def _one_by_one(self) -> None:
+        refused: set[str] = set()
+        while True:
+            best = self._outcome.best
+            candidate = next(
+                (each for each in self._silent_candidates(best.trial) if _key(each) not in refused), None
+            )
+            if candidate is None:
+                return
+            after = self._tried(best, candidate)
+            refused.add(_key(candidate))
+            if after is None:
+                continue
+            trial, _ = after
+            if self._as_good(trial):
+                kept = self._kept(candidate, best.trial, trial)
+                self._outcome.best = State(trial, (*best.kept, kept))
+            else:
+                self._take_back(candidate, Verdict.WORSE.value)
+
+    def _gathered(self, state: State) -> list[tuple[Draft, Candidate]]:
+        """The copies that repairing one finding of reading after the other leads to, without a run."""
+        made: list[tuple[Draft, Candidate]] = []
+        draft, refused = state.trial.draft, set[str]()
+        while True:
+            for candidate in self._silent_candidates(state.trial, draft):
+                if _key(candidate) in refused:
+                    continue
+                refused.add(_key(candidate))
+                try:
+                    after, step = draft.repaired(candidate.fixes)
+                    left = self._reader.findings(after, state.trial.files)
+                except (Unfit, Unreadable):
+                    continue
+                finding = candidate.finding
+                rows = step.rows(finding.span)
+                if any(each.code == finding.code and each.span.row in rows for each in left):
+                    continue
+                made.append((after, candidate))
+                draft = after
+                break
+            else:
+                return made
+
+    def _silent_candidates(self, trial: Trial, draft: Draft | None = None) -> list[Candidate]:
+        read = self._reader.findings(draft or trial.draft, trial.files)
+        return [
+            Candidate(((finding, usable(finding)[0]),))
+            for finding in read
+            if usable(finding) and finding.severity is not Severity.INFO and self._reader.wanted(finding)
+        ]
+
+    def _as_good(self, trial: Trial) -> bool:
+        """Whether a run is no worse than the best one: it trains where that did, and has no new finding."""
+        best = self._outcome.best.trial
+        known = {(each.code, each.name) for each in best.found.diagnostics}
+        new = [each for each in trial.found.diagnostics if (each.code, each.name) not in known]
+        return passed(trial, self._outcome.first) and not new and trial.run.trained >= best.run.trained
+
+    def _kept(self, candidate: Candidate, before: Trial, after: Trial) -> Kept:
+        """A repair of a copy that trained before: for a finding of the run, where that is gone now."""
+        code = candidate.finding.code
+        gone = [each for each in before.found.diagnostics if each.code == code]
+        left = any(each.code == code for each in after.found.diagnostics)
+        return Kept(candidate, gone[0] if gone and not left else None, Verdict.PASSED)
+
+    def _tried(self, state: State, candidate: Candidate) -> tuple[Trial, Step] | None:
+        """The run of a copy with one repair more; None where it cannot be made."""
+        try:
+            draft, step = state.trial.draft.repaired(candidate.fixes)
+            if draft.key == state.trial.draft.key:
+                return None
+            finding = candidate.finding
+            trial = self._runner.run(draft, f"with a repair of {finding.code} at row {finding.span.row}")
+        except (Unfit, Unreadable) as reason:
+            self._take_back(candidate, str(reason))
+            return None
+        return trial, step
+
+    def _take_back(self, candidate: Candidate, reason: str) -> None:
+        self._outcome.taken_back.append(TakenBack(candidate, reason))
+
+
+def _key(candidate: Candidate) -> str:
+    """What tells a finding of reading from others, also where its row has moved."""
+    finding = candidate.finding
+    return f"{finding.span.path}:{finding.code}:{finding.message}:{finding.span.column}"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -1,0 +1,44 @@
+"""Writes the files of a proved copy: all of them, or none."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+
+from shapefix.repair import writes
+from shapefix.sources.text import SourceText
+
+Write = Callable[[str, bytes, bytes], None]
+
+
+class NotWritten(Exception):
+    """A file could not be written; those before it have been put back. The message is for a person."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(reason)
+        self.path = path
+
+
+def write_all(changes: Sequence[tuple[SourceText, SourceText]], write: Write = writes.write) -> None:
+    """Give each file its new text, if it still holds the old one.
+
+    Where that fails, or is interrupted, the files already written get their old texts back. Raises
+    NotWritten.
+    """
+    done: list[tuple[str, bytes, bytes]] = []
+    try:
+        for old, new in changes:
+            before, after = old.encode(), new.encode()
+            done.append((old.path, before, after))
+            try:
+                write(old.path, after, before)
+            except (OSError, writes.ChangedOnDisk) as error:
+                done.pop()
+                text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+                raise NotWritten(old.path, text) from error
+    except BaseException:
+        for path, before, after in reversed(done):
+            # One that the interruption came before still holds its old text.
+            with contextlib.suppress(OSError, writes.ChangedOnDisk):
+                write(path, before, after)
+        raise

@@ -1,0 +1,110 @@
+"""`shapefix probe --repair` as a program: what it writes, shows, and ends with."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+HEAD = """\
+import torch
+from torch import nn
+
+"""
+TRAIN = """\
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for _ in range(3):
+    loss = model(torch.ones(4, 3, 8, 8)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+BROKEN = HEAD + "model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Flatten(), nn.Linear(64, 10))\n" + TRAIN
+RIGHT = BROKEN.replace("64", "288")
+
+
+def repair(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {
+        "COLUMNS": "100", "NO_COLOR": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT),
+        "VIRTUAL_ENV": sys.prefix,
+    }  # fmt: skip
+    return subprocess.run(
+        [sys.executable, "-m", "shapefix", "probe", *arguments],
+        cwd=folder,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=240,
+        check=False,
+    )
+
+
+def test_the_example_of_the_readme_is_real() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    shown = re.search(
+        r"\(`shapefix (probe [^`]+ --repair)`\):\n\n```text\n(.*?)^```$", readme, re.DOTALL | re.MULTILINE
+    )
+    assert shown is not None
+    ran = repair(ROOT, *shown[1].split()[1:])
+    assert ran.stdout == shown[2]
+    assert re.fullmatch(r"Would repair 2 findings in 1 file with --apply\. \(3 runs, \d+ s\)\n", ran.stderr)
+    assert ran.returncode == 0
+
+
+def test_without_apply_nothing_is_written(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(BROKEN)
+    ran = repair(tmp_path, "train.py", "--repair")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "+model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Flatten(), nn.Linear(288, 10))\n" in ran.stdout
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("train.py", BROKEN)]
+
+
+def test_a_script_that_works_has_nothing_to_repair(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(RIGHT)
+    ran = repair(tmp_path, "train.py", "--repair", "--apply")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert ran.stdout.startswith("before  1 training step, loss ")
+    assert ran.stderr.startswith("The script trains: nothing to repair. (1 run, ")
+    assert (tmp_path / "train.py").read_text() == RIGHT
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "said"),
+    [
+        (
+            HEAD + "model = nn.Linear(3, 3)\nmodel(torch.ones(2, 3))\nraise KeyError('lr')\n",
+            1,
+            "No repair is known",
+        ),
+        ("import sys\nsys.exit('usage: train.py DATA')\n", 2, "error: nothing to repair is known"),
+    ],
+    ids=["unknown", "without-arguments"],
+)
+def test_where_nothing_is_known_nothing_is_written(tmp_path: Path, script: str, code: int, said: str) -> None:
+    (tmp_path / "train.py").write_text(script)
+    ran = repair(tmp_path, "train.py", "--repair", "--apply")
+    assert ran.returncode == code, ran.stdout + ran.stderr
+    assert ran.stderr.startswith(said)
+    assert (tmp_path / "train.py").read_text() == script
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--apply"], "error: --apply writes what --repair has proved; give both\n"),
+        (["--repair", "--vram", "4GiB"], "error: --vram forecasts the memory of a step, and --repair "),
+    ],
+    ids=["apply-alone", "forecast"],
+)
+def test_options_that_make_no_sense(tmp_path: Path, options: list[str], said: str) -> None:
+    (tmp_path / "train.py").write_text(RIGHT)
+    ran = repair(tmp_path, "train.py", *options)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr.startswith(said)
