@@ -63,6 +63,22 @@ def after_statement(place: Place, code: str) -> Edit | None:
     return Edit(end, f"\n{indent}{code}")
 
 
+def before_statement(place: Place, code: str) -> Edit | None:
+    """The edit that puts a line of code in front of the simple statement that place stands in."""
+    around = enclosing(place.module, place.node)
+    line = next((node for node in reversed(around) if isinstance(node, cst.SimpleStatementLine)), None)
+    if line is None:
+        return None
+    span = place.module.span(line)
+    first = place.module.text.split("\n")[span.row - 1]
+    indent = first[: len(first) - len(first.lstrip())]
+    if len(indent) != span.column - 1:
+        # It shares its line with what opens its block: `if norm: clip(...)`.
+        return None
+    start = Span(span.path, span.row, span.column, span.row, span.column)
+    return Edit(start, f"{code}\n{indent}")
+
+
 def renamed(module: Module, function: cst.BaseExpression, name: str) -> Edit:
     """The edit that calls another function of the same namespace."""
     last = function.attr if isinstance(function, cst.Attribute) else function

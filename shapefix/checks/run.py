@@ -10,6 +10,7 @@ import libcst as cst
 
 from shapefix.interpreter.events import Event, InPlaceWrite, Viewed
 from shapefix.interpreter.tensor_values import Step, TensorValue
+from shapefix.interpreter.training_events import TrainingEvent
 from shapefix.tensors.bounds import at_least
 from shapefix.tensors.layout import Layout, has_unknown_strides, is_contiguous
 from shapefix.tensors.polynomials import ONE, Size
@@ -28,6 +29,11 @@ class Run:
     def kinds(self) -> frozenset[type[Event]]:
         """The types of the events."""
         return frozenset(map(type, self.events))
+
+    @cached_property
+    def training(self) -> list[TrainingEvent]:
+        """The events of training loops."""
+        return [event for event in self.events if isinstance(event, TrainingEvent)]
 
     @cached_property
     def written_views(self) -> frozenset[cst.CSTNode]:

@@ -144,8 +144,20 @@ def call_value(ev: Evaluator, function: Value, arguments: Arguments, node: cst.C
                 # What the object did in turn was called at the same place.
                 ev.called = (node, name, function)
             return value
+    ev.unfollowed += _may_do_anything(ev, arguments, node)
     forget(ev, arguments.everything)
     return Unknown()
+
+
+def _may_do_anything(ev: Evaluator, arguments: Arguments, node: cst.CSTNode) -> bool:
+    """Whether a call that nobody can follow may be one that works on the objects that the code has.
+
+    One for which the arguments are all that matters, or that tensors have as well, is not.
+    """
+    function = node.func if isinstance(node, cst.Call) else None
+    if not isinstance(function, cst.Attribute):
+        return True
+    return not arguments.everything and ev.library.method("torch.Tensor", function.attr.value) is None
 
 
 def _decorated(ev: Evaluator, function: FunctionValue, arguments: Arguments, node: cst.CSTNode) -> Value:
@@ -155,6 +167,7 @@ def _decorated(ev: Evaluator, function: FunctionValue, arguments: Arguments, nod
     """
     if not arguments.everything:
         run_function(ev, function, [], {}, arguments.open, node)
+    ev.unfollowed += 1
     forget(ev, arguments.everything)
     return Unknown()
 

@@ -85,10 +85,17 @@ class Flow:
 
 @dataclass(eq=False, slots=True)
 class Loop:
-    """A loop being run: the journal's depth at its start, and the state at each break and continue."""
+    """A loop being run: the journal's depth at its start, and the state at each break and continue.
+
+    tests and exits count the open conditions and the returns of its function at its start; unfollowed are the
+    calls that nobody could follow, before its start and up to its end.
+    """
 
     depth: int
     around: Around
+    tests: int
+    exits: int
+    unfollowed: tuple[int, int]
     breaks: list[Changes] = field(default_factory=list)
     continues: list[Changes] = field(default_factory=list)
 
@@ -182,6 +189,10 @@ class Evaluator:
         """Steps after which calls are no longer followed."""
         self.bounded = 0
         """How many calls were not followed because a bound was hit."""
+        self.unfollowed = 0
+        """How many calls may have done anything to objects that somebody else knows."""
+        self.training: dict[Any, Any] = {}
+        """What the library remembers of gradients and modes, by what it is about; written to the journal."""
         self.muted = 0
         self.batch_sizes = False
         """Whether the size of a loader's batches, of which the last one is smaller, is one of the symbols."""
@@ -239,6 +250,18 @@ class Evaluator:
                 return handed_on < 2 or any(outer.function is made_in for outer in self.frames)
         return False
 
+    def open_loop(self, around: Around, depth: int) -> Loop:
+        """Take note that a loop begins, the journal's depth being depth."""
+        frame = self.frames[-1]
+        loop = Loop(depth, around, len(frame.tests), len(frame.exits), (self.unfollowed, self.unfollowed))
+        frame.loops.append(loop)
+        return loop
+
+    def close_loop(self) -> None:
+        """Take note that the body of the innermost loop has been run."""
+        loop = self.frames[-1].loops.pop()
+        loop.unfollowed = (loop.unfollowed[0], self.unfollowed)
+
     def asked_about(self, value: Value) -> None:
         """Take note that the code asks what a value is, and that it is not known what the answer is."""
         self.asked[id(value)] = value
@@ -284,6 +307,7 @@ class Evaluator:
         """Let go of everything, so that memory is free at once, without the garbage collector."""
         self.events.clear()
         self.asked.clear()
+        self.training.clear()
         self.journal.doubtful.clear()
         for contents in self.cycles:
             contents.clear()

@@ -12,10 +12,21 @@ from shapefix.interpreter.evaluator import Evaluator, Flow, Frame
 from shapefix.interpreter.joins import join, without_length
 from shapefix.interpreter.names import glance, resolved
 from shapefix.interpreter.scopes import Scope
-from shapefix.interpreter.values import NONE, NUMBER, FunctionValue, LibraryObject, Unknown, Value
+from shapefix.interpreter.values import (
+    NONE,
+    NUMBER,
+    BoundMethod,
+    FunctionValue,
+    InstanceValue,
+    LibraryObject,
+    Unknown,
+    Value,
+)
 
 DEEPEST = 12
 """Calls inside calls are followed this far."""
+_WITH_METHODS = (InstanceValue, LibraryObject, BoundMethod, FunctionValue)
+"""What unknown code can make do something of its own."""
 
 
 def run_function(
@@ -32,10 +43,12 @@ def run_function(
     Recursion is not followed, nor are calls beyond the bounds: their result is Unknown.
     """
     if function.node in ev.running:
+        ev.unfollowed += 1
         forget(ev, (*positional, *keywords.values()))
         return Unknown()
     if len(ev.calls) >= DEEPEST or ev.steps > ev.allowance:
         ev.bounded += 1
+        ev.unfollowed += 1
         forget(ev, (*positional, *keywords.values()))
         return Unknown()
     place = ev.place(node)
@@ -189,6 +202,11 @@ def forget(ev: Evaluator, arguments: Iterable[Value]) -> None:
     objects the fields that are meant to be changed.
     """
     for value in arguments:
+        if isinstance(value, _WITH_METHODS):
+            ev.unfollowed += 1
+            if isinstance(value, (InstanceValue, LibraryObject)):
+                # It may have been switched to training, or to evaluation.
+                ev.journal.write(ev.training, value, Unknown())
         if isinstance(value, ListValue) and value.length is not None:
             ev.journal.write(value.fields, CONTENTS, without_length(value.contents))
         elif isinstance(value, LibraryObject):

@@ -14,6 +14,7 @@ from shapefix.interpreter.values import (
     Integer,
     LibraryObject,
     Number,
+    Parameter,
     Reference,
     Unknown,
     Value,
@@ -158,6 +159,8 @@ def _join_values(left: Value, right: Value, depth: int = 0) -> Value:
         return _join_objects(left, right, depth + 1) if left.kind in DATASETS else Unknown()
     if isinstance(left, Reference) and isinstance(right, Reference) and left.name == right.name:
         return left
+    if isinstance(left, Parameter) and isinstance(right, Parameter):
+        return Parameter(left.modules | right.modules)
     return Unknown()
 
 

@@ -10,7 +10,7 @@ from shapefix.interpreter.attempts import Around
 from shapefix.interpreter.axes import axes_of, now
 from shapefix.interpreter.carried import Carried, may_break
 from shapefix.interpreter.containers import Axis, elements
-from shapefix.interpreter.evaluator import Evaluator, Flow, Loop, statement
+from shapefix.interpreter.evaluator import Evaluator, Flow, statement
 from shapefix.interpreter.iteration import each, iterate, unrolled
 from shapefix.interpreter.scopes import UNCHANGED, Changes
 from shapefix.interpreter.targets import bind
@@ -53,8 +53,7 @@ def _is_setting(item: Value) -> bool:
 def _unrolled(ev: Evaluator, node: cst.For, items: tuple[Value, ...], around: Around) -> int:
     depth = ev.journal.depth
     ev.journal.begin()
-    loop = Loop(depth, around)
-    ev.frame.loops.append(loop)
+    loop = ev.open_loop(around, depth)
     stopped = False
     for item in items:
         bind(ev, node.target, item)
@@ -68,7 +67,7 @@ def _unrolled(ev: Evaluator, node: cst.For, items: tuple[Value, ...], around: Ar
         elif end == Flow.LEAVES:
             stopped = True
             break
-    ev.frame.loops.pop()
+    ev.close_loop()
     paths = loop.breaks
     if not stopped and (node.orelse is None or ev.run(node.orelse.body) == Flow.FALLS_THROUGH):
         if not paths:
@@ -123,10 +122,9 @@ def _repeat(
     depth = ev.journal.depth
     since = now()
     ev.journal.begin()
-    loop = Loop(depth, around)
-    ev.frame.loops.append(loop)
+    loop = ev.open_loop(around, depth)
     end = run()
-    ev.frame.loops.pop()
+    ev.close_loop()
     state = ev.journal.undo()
     iterated = [*loop.continues, state] if end == Flow.FALLS_THROUGH else loop.continues
     paths = iterated if at_least_once else [UNCHANGED, *iterated]

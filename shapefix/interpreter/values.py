@@ -68,6 +68,16 @@ class Unknown(Value):
         return self._size
 
 
+class Parameter(Unknown):
+    """Any parameter of these modules."""
+
+    __slots__ = ("modules",)
+
+    def __init__(self, modules: frozenset[Value]) -> None:
+        super().__init__("parameter")
+        self.modules = modules
+
+
 class Constant(Value):
     """A str, bytes, bool, int, float, complex, None or Ellipsis that the code states."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from shapefix.interpreter.attempts import Kind
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, TupleValue
 from shapefix.interpreter.tensor_values import TensorValue
@@ -41,12 +40,6 @@ def gathered(call: Call) -> Value:
     """On one process the tensor itself, on several the batches of all."""
     given = call.value(0)
     return TensorValue(dtype=given.dtype) if isinstance(given, TensorValue) else Unknown()
-
-
-@method(ACCELERATOR, "backward")
-def backward(call: Call) -> Value:
-    call.ev.note(Kind.BACKWARD, call.place.node)
-    return NONE
 
 
 @method(ACCELERATOR, "wait_for_everyone", "log", "print", "end_training")

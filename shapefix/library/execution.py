@@ -8,8 +8,6 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import FALSE, TRUE, Unknown, Value
 from shapefix.library.python import PLAIN
 from shapefix.library.registry import function
-from shapefix.library.tensors import as_result
-from shapefix.tensors.layout import Layout
 
 
 @function("torch.jit.is_scripting")
@@ -47,8 +45,3 @@ def checkpointed(call: Call) -> Value:
     keywords = {name: value for name, value in given.keywords.items() if name not in own}
     arguments = Arguments(given.positional[1:], keywords, given.open, given.starred)
     return call_value(call.ev, given.positional[0], arguments, call.place.node)
-
-
-@function("torch.nn.utils.clip_grad_norm_")
-def total_norm(call: Call) -> Value:
-    return as_result(call, Layout((), ()), "reduced")

@@ -10,7 +10,7 @@ from typing import Any
 from shapefix.interpreter.axes import longest, total, varying
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, elements
-from shapefix.interpreter.joins import without_length
+from shapefix.interpreter.joins import join_contents, without_length
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.truth import truth
 from shapefix.interpreter.values import (
@@ -154,7 +154,13 @@ def chain_from(call: Call) -> Value:
 def chain(call: Call) -> Value:
     if call.arguments.starred is not None and not call.arguments.positional:
         return _joined_lists(call.arguments.starred)
-    return ListValue(None)
+    lists = [given for given in call.arguments.positional if isinstance(given, ListValue)]
+    if not lists or call.arguments.open or len(lists) < len(call.arguments.positional):
+        return ListValue(None)
+    joined = lists[0].contents
+    for other in lists[1:]:
+        joined = join_contents(joined, other.contents)
+    return ListValue.of(without_length(joined))
 
 
 def _joined_lists(given: Value | None) -> Value:

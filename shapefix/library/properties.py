@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from shapefix.interpreter.attempts import Kind
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import Shape, Sizes, TensorValue
 from shapefix.interpreter.values import FALSE, NONE, TRUE, Constant, Reference, Unknown, Value, integer
@@ -82,12 +81,6 @@ def data(call: Call, tensor: TensorValue) -> Value:
 @tensor_method("item", "tolist", "numpy", "data_ptr", "element_size", "nelement", "get_device")
 def out_of_torch(call: Call, tensor: TensorValue) -> Value:
     return Unknown()
-
-
-@tensor_method("backward")
-def backward(call: Call, tensor: TensorValue) -> Value:
-    call.ev.note(Kind.BACKWARD, call.place.node)
-    return NONE
 
 
 @tensor_method("register_hook", "set_")

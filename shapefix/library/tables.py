@@ -57,6 +57,7 @@ from shapefix.library.nn import (
     recurrent,
     reshaping,
 )
+from shapefix.library.optim import gradients, modes, optimizers, parameters, scalers, schedulers
 from shapefix.library.registry import BASES, FUNCTIONS, Handler, derives, lookup_method
 from shapefix.library.tokenizers import CHANGEABLE, TOKENIZER, unknown_tokenizer
 from shapefix.library.torchvision import datasets as torchvision_datasets
@@ -122,6 +123,12 @@ MODULES = (
     mapping,
     reading,
     splits,
+    gradients,
+    modes,
+    optimizers,
+    parameters,
+    scalers,
+    schedulers,
 )
 """Importing these fills the tables."""
 

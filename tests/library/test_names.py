@@ -18,6 +18,8 @@ from shapefix.library.tables import MODULES
 
 ELSEWHERE = ("device", "dtype", "tensor_layout", "layout")
 """Constructor parameters that no layout depends on."""
+GONE = {"transformers.AdamW", "transformers.optimization.AdamW"}
+"""What transformers had before version 5, and training scripts still import."""
 
 
 def test_every_module_of_the_library_is_in_the_tables() -> None:
@@ -77,7 +79,7 @@ def test_every_torch_class_exists() -> None:
 
 def test_every_class_of_transformers_and_accelerate_exists() -> None:
     names = [name for name in (*FUNCTIONS, *BASES) if name.startswith(("transformers.", "accelerate."))]
-    assert misspelt(names) == []
+    assert set(misspelt(names)) == GONE
 
 
 def python_value(value: Value | None) -> Any:

@@ -55,8 +55,6 @@ def call_module(call: Call) -> Value:
     "cpu",
     "xpu",
     "ipu",
-    "eval",
-    "train",
     "to_empty",
     "requires_grad_",
     "apply",
@@ -91,7 +89,7 @@ def made(call: Call) -> Value:
     return NONE
 
 
-@method(MODULE, "compile", "zero_grad")
+@method(MODULE, "compile")
 def nothing(call: Call) -> Value:
     return NONE
 
@@ -157,18 +155,12 @@ def register(call: Call) -> Value:
     return NONE
 
 
-@method(
-    MODULE,
-    "parameters",
-    "modules",
-    "children",
-    "buffers",
-)
+@method(MODULE, "modules", "children", "buffers")
 def several(call: Call) -> Value:
     return ListValue(None)
 
 
-@method(MODULE, "named_parameters", "named_modules", "named_children", "named_buffers")
+@method(MODULE, "named_modules", "named_children", "named_buffers")
 def named(call: Call) -> Value:
     return ListValue(None, TupleValue((Unknown("name"), Unknown("value"))))
 

@@ -1,0 +1,165 @@
+"""What a training loop does in its order: forward, backward, clipping, steps, and what it all stands in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from shapefix.interpreter.events import Event
+from shapefix.interpreter.values import Value
+
+if TYPE_CHECKING:
+    from shapefix.interpreter.evaluator import Evaluator, Loop
+    from shapefix.interpreter.modules import Place
+
+
+ENABLED, SCALES = "enabled", "has scaled"
+"""The fields of a GradScaler: whether it does anything at all, and whether any call of `scale` was seen."""
+OWNERS = "owners of the parameters"
+"""The field of an optimizer that holds the modules whose parameters it was given, None for unknown ones."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Within:
+    """A loop that an event stands in; certain tells whether each pass of the loop gets there."""
+
+    loop: Loop
+    certain: bool
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class TrainingEvent(Event):
+    """An event in the order of a training; loops are all that are open, outermost first.
+
+    unfollowed counts the calls before it of which nobody knows what they do.
+    """
+
+    loops: tuple[Within, ...]
+    unfollowed: int
+
+
+class Gradients(Value):
+    """What is known of the gradients since the last backward, on all paths that lead here.
+
+    scaled is the GradScaler that had scaled the loss, None where nobody had, and Unknown where that is not
+    known. place is where backward was called, calls lead there. The others are what was done since:
+    unscaled and zeroed by whom, and stepped which optimizers.
+    """
+
+    __slots__ = ("calls", "place", "scaled", "stepped", "unfollowed", "unscaled", "zeroed")
+
+    def __init__(self, place: Place, calls: tuple[Place, ...], scaled: Value | None, unfollowed: int) -> None:
+        self.place = place
+        self.calls = calls
+        self.scaled = scaled
+        self.unfollowed = unfollowed
+        self.unscaled = False
+        self.zeroed: Zeroed | None = None
+        self.stepped: tuple[Value, ...] = ()
+
+    def after(
+        self, *, unscaled: bool = False, zeroed: Zeroed | None = None, stepped: Value | None = None
+    ) -> Gradients:
+        """The same after one more thing was done."""
+        later = Gradients(self.place, self.calls, self.scaled, self.unfollowed)
+        later.unscaled = self.unscaled or unscaled
+        later.zeroed = self.zeroed or zeroed
+        later.stepped = self.stepped if stepped is None else (*self.stepped, stepped)
+        return later
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Backward(TrainingEvent):
+    """`loss.backward()`; loss is None where something else than a tensor is asked."""
+
+    loss: Value | None
+    gradients: Gradients
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Clipped(TrainingEvent):
+    """Gradients are clipped: those of parameters, of which gradients tells what is known."""
+
+    parameters: Value | None
+    gradients: Gradients | None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Zeroed(TrainingEvent):
+    """`zero_grad()` of an optimizer or a module."""
+
+    owner: Value
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Unscaled(TrainingEvent):
+    """`scaler.unscale_(optimizer)`."""
+
+    scaler: Value
+    optimizer: Value | None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Stepped(TrainingEvent):
+    """`optimizer.step()`, or `scaler.step(optimizer)`; gradients are what is known of them before.
+
+    closure tells whether a function was handed over that computes the gradients.
+    """
+
+    optimizer: Value | None
+    scaler: Value | None
+    gradients: Gradients | None
+    closure: bool
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Updated(TrainingEvent):
+    """`scaler.update()`."""
+
+    scaler: Value
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Scheduled(TrainingEvent):
+    """`scheduler.step()`; optimizer is the one whose learning rate it sets."""
+
+    scheduler: Value
+    optimizer: Value | None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Switched(TrainingEvent):
+    """`module.train()` or `module.eval()`; training is None where the mode is not known."""
+
+    module: Value
+    training: bool | None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Forwarded(TrainingEvent):
+    """A module is called from outside of any forward.
+
+    training is its mode, None where that is not known; recording tells whether gradients are recorded.
+    given are the arguments, result is what it returned.
+    """
+
+    module: Value
+    training: bool | None
+    recording: bool
+    given: tuple[Value, ...]
+    result: Value
+
+
+def surroundings(ev: Evaluator) -> tuple[Within, ...]:
+    """The loops that are open in all functions being run, outermost first."""
+    found: list[Within] = []
+    certain = True
+    for frame in reversed(ev.frames):
+        tests, exits = len(frame.tests), len(frame.exits)
+        for loop in reversed(frame.loops):
+            jumps = loop.continues or loop.breaks or exits > loop.exits
+            certain = certain and tests == loop.tests and not jumps
+            found.append(Within(loop, certain))
+            tests, exits = loop.tests, loop.exits
+        certain = certain and not tests and not exits
+    return tuple(reversed(found))

@@ -1,0 +1,128 @@
+"""Gradients from backward to step: who computed, scaled, clipped and threw them away."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from shapefix.interpreter.attempts import Kind
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.modules import Place
+from shapefix.interpreter.tensor_values import TensorValue, as_tensor
+from shapefix.interpreter.training_events import Backward, Clipped, Gradients, Within, Zeroed, surroundings
+from shapefix.interpreter.values import NONE, LibraryObject, Unknown, Value
+from shapefix.library.accelerate import ACCELERATOR
+from shapefix.library.nn.module import MODULE
+from shapefix.library.registry import function, method, tensor_method
+from shapefix.library.tensors import as_result
+from shapefix.tensors.layout import Layout
+
+SCALED = "scaled"
+"""The verb of the step in which a GradScaler, its maker, multiplied a loss."""
+_GRADIENTS = "gradients"
+_FARTHEST = 12
+
+
+class Where(NamedTuple):
+    """The fields that all events of a training begin with."""
+
+    place: Place
+    calls: tuple[Place, ...]
+    loops: tuple[Within, ...]
+    unfollowed: int
+
+
+def where(call: Call) -> Where:
+    """Where a call stands: its place, the calls that lead there, the loops around it."""
+    ev = call.ev
+    return Where(call.place, ev.calls, surroundings(ev), ev.unfollowed)
+
+
+def known_gradients(call: Call) -> Gradients | None:
+    """What is known of the gradients at this moment; None where nothing is known on all paths."""
+    found = call.ev.training.get(_GRADIENTS)
+    return found if isinstance(found, Gradients) else None
+
+
+def remember(call: Call, gradients: Value) -> None:
+    """Keep in mind what became of the gradients."""
+    training = call.ev.training
+    # What is there before any branch is what a path without a backward ends with.
+    training.setdefault(_GRADIENTS, NONE)
+    call.ev.journal.write(training, _GRADIENTS, gradients)
+
+
+def _scaled_by(tensor: TensorValue | None) -> Value | None:
+    """The GradScaler that multiplied a loss; None where none did, Unknown where that is not known."""
+    step = tensor.origin if tensor is not None else None
+    if step is None:
+        return Unknown("scaler")
+    if step.verb == SCALED:
+        return step.maker
+    for _ in range(_FARTHEST):
+        if step is None:
+            return None
+        if step.verb == SCALED:
+            return Unknown("scaler")
+        step = step.source
+    return Unknown("scaler")
+
+
+@tensor_method("backward")
+def backward(call: Call, tensor: TensorValue) -> Value:
+    return _computed(call, tensor, _scaled_by(tensor))
+
+
+@method(ACCELERATOR, "backward")
+@function("torch.autograd.backward")
+def backward_of(call: Call) -> Value:
+    """Gradients of the tensor that is handed over; accelerate scales by itself."""
+    own = call.receiver is None
+    tensor = as_tensor(call.value(0, "tensors"))
+    return _computed(call, tensor, _scaled_by(tensor) if own else Unknown("scaler"))
+
+
+def _computed(call: Call, tensor: TensorValue | None, scaled: Value | None) -> Value:
+    call.ev.note(Kind.BACKWARD, call.place.node)
+    at = where(call)
+    gradients = Gradients(at.place, at.calls, scaled, at.unfollowed)
+    remember(call, gradients)
+    call.ev.emit(Backward(*at, tensor, gradients))
+    return NONE
+
+
+@method(MODULE, "zero_grad")
+def zeroed(call: Call) -> Value:
+    """The gradients are thrown away."""
+    owner = call.receiver
+    if owner is None:
+        return NONE
+    event = Zeroed(*where(call), owner)
+    gradients = known_gradients(call)
+    if gradients is not None:
+        remember(call, gradients.after(zeroed=event))
+    call.ev.emit(event)
+    return NONE
+
+
+_CLIPS = "clip_grad_norm_", "clip_grad_value_", "clip_grad_norm"
+
+
+@function(*(f"torch.nn.utils.{inner}{name}" for inner in ("", "clip_grad.") for name in _CLIPS))
+def clipped(call: Call) -> Value:
+    """Clips gradients in place; the norm is that of all of them before."""
+    call.ev.emit(Clipped(*where(call), call.value(0, "parameters"), known_gradients(call)))
+    return as_result(call, Layout((), ()), "reduced") if "norm" in call.name else NONE
+
+
+@method(ACCELERATOR, "clip_grad_norm_", "clip_grad_value_", "unscale_gradients")
+def clipped_by_accelerate(call: Call) -> Value:
+    """accelerate unscales first."""
+    gradients = known_gradients(call)
+    if gradients is not None:
+        remember(call, gradients.after(unscaled=True))
+    return as_result(call, Layout((), ()), "reduced")
+
+
+def is_of(value: Value | None, kind: str) -> bool:
+    """Whether a value is a library object of exactly this class."""
+    return isinstance(value, LibraryObject) and value.kind == kind

@@ -1,0 +1,82 @@
+"""Optimizers: which modules' parameters they were given, and their steps."""
+
+from __future__ import annotations
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.training_events import OWNERS, Gradients, Stepped
+from shapefix.interpreter.values import NONE, Constant, LibraryObject, Unknown, Value
+from shapefix.library.optim.gradients import known_gradients, remember, where, zeroed
+from shapefix.library.optim.parameters import owners_of
+from shapefix.library.registry import declare, function, method
+
+OPTIMIZER = "torch.optim.Optimizer"
+
+_TORCH = (
+    "Adafactor Adadelta Adagrad Adam Adamax AdamW ASGD LBFGS Muon NAdam RAdam RMSprop Rprop SGD SparseAdam"
+).split()
+_BITSANDBYTES = (
+    "Adam Adam8bit Adam32bit PagedAdam PagedAdam8bit PagedAdam32bit AdamW AdamW8bit AdamW32bit PagedAdamW "
+    "PagedAdamW8bit PagedAdamW32bit SGD SGD8bit SGD32bit Lion Lion8bit Lion32bit PagedLion PagedLion8bit "
+    "RMSprop RMSprop8bit Adagrad Adagrad8bit LAMB LAMB8bit LARS LARS8bit"
+).split()
+_TRANSFORMERS = ("Adafactor", "AdamW")
+"""The second one until version 5."""
+_KINDS = (
+    *(f"torch.optim.{name}" for name in _TORCH),
+    *(f"bitsandbytes.optim.{name}" for name in _BITSANDBYTES),
+    *(f"transformers.{inner}{name}" for name in _TRANSFORMERS for inner in ("", "optimization.")),
+    "torch.optim.Optimizer",
+)
+
+declare(OPTIMIZER, "builtins.object")
+for _kind in _KINDS:
+    if _kind != OPTIMIZER:
+        declare(_kind, OPTIMIZER)
+
+
+@function(*_KINDS)
+def optimizer(call: Call) -> Value:
+    """An optimizer of the parameters that it is handed."""
+    given = call.value(0, "params")
+    fields = {OWNERS: None if call.arguments.open else owners_of(given)}
+    return LibraryObject(call.name, dict(call.arguments.keywords), call.place, fields)
+
+
+@method(OPTIMIZER, "__init__")
+def initialise(call: Call) -> Value:
+    return NONE
+
+
+@method(OPTIMIZER, "add_param_group")
+def add_group(call: Call) -> Value:
+    if isinstance(call.receiver, LibraryObject):
+        before, more = call.receiver.fields.get(OWNERS), owners_of(call.value(0, "param_group"))
+        together = None if before is None or more is None else before | more
+        call.ev.journal.write(call.receiver.fields, OWNERS, together)
+    return NONE
+
+
+@method(OPTIMIZER, "zero_grad")
+def zero(call: Call) -> Value:
+    return zeroed(call)
+
+
+@method(OPTIMIZER, "step")
+def step(call: Call) -> Value:
+    """Moves the weights; what a closure returns, if there is one."""
+    closure = call.value(0, "closure")
+    has_closure = call.arguments.open or not (
+        closure is None or (isinstance(closure, Constant) and closure.value is None)
+    )
+    note_step(call, call.receiver, None, has_closure)
+    return Unknown("loss") if has_closure else NONE
+
+
+def note_step(call: Call, stepped: Value | None, scaler: Value | None, closure: bool = False) -> None:
+    """Tell the checks of an optimizer's step, and keep it in mind."""
+    gradients = known_gradients(call)
+    call.ev.emit(Stepped(*where(call), stepped, scaler, gradients, closure))
+    if closure:
+        remember(call, Unknown())
+    elif isinstance(gradients, Gradients) and stepped is not None:
+        remember(call, gradients.after(stepped=stepped))

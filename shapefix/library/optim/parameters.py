@@ -1,0 +1,58 @@
+"""The parameters of modules, on their way into an optimizer: filtered, joined, in groups."""
+
+from __future__ import annotations
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
+from shapefix.interpreter.iteration import each, iterate
+from shapefix.interpreter.values import TEXT, InstanceValue, LibraryObject, Parameter, Unknown, Value
+from shapefix.library.nn.module import MODULE
+from shapefix.library.registry import function, method
+
+
+def _parameter(call: Call) -> Value:
+    owner = call.receiver
+    is_known = isinstance(owner, (InstanceValue, LibraryObject))
+    return Parameter(frozenset({owner})) if is_known and owner is not None else Unknown("parameter")
+
+
+@method(MODULE, "parameters")
+def parameters(call: Call) -> Value:
+    return ListValue(None, _parameter(call))
+
+
+@method(MODULE, "named_parameters")
+def named_parameters(call: Call) -> Value:
+    return ListValue(None, TupleValue((TEXT, _parameter(call))))
+
+
+@function("builtins.filter")
+def filtered(call: Call) -> Value:
+    """Some of the items, nobody knows which."""
+    given = call.value(1)
+    if given is None:
+        return ListValue(None)
+    return ListValue(None, each(call.ev, iterate(call.ev, given, call.place.node)))
+
+
+def owners_of(value: Value | None) -> frozenset[Value] | None:
+    """The modules whose parameters, or some of them, these are; None where there may be others.
+
+    value is what an optimizer is handed: parameters, or groups of them.
+    """
+    if isinstance(value, Parameter):
+        return value.modules
+    if isinstance(value, DictValue):
+        # A model's parameters by their names have no "params" among them.
+        return owners_of(value.fields.get("params")) if value.closed else None
+    if isinstance(value, ListValue) and value.items is None:
+        return owners_of(value.element)
+    if not isinstance(value, (TupleValue, ListValue)):
+        return None
+    found: frozenset[Value] = frozenset()
+    for item in value.items or ():
+        owners = owners_of(item)
+        if owners is None:
+            return None
+        found |= owners
+    return found

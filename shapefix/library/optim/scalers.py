@@ -1,0 +1,79 @@
+"""Gradient scalers of mixed precision: the loss is multiplied, the gradients divided before the step."""
+
+from __future__ import annotations
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.tensor_values import as_tensor
+from shapefix.interpreter.training_events import ENABLED, SCALES, Unscaled, Updated
+from shapefix.interpreter.values import NONE, TRUE, LibraryObject, Unknown, Value
+from shapefix.library.optim.gradients import SCALED, known_gradients, remember, where
+from shapefix.library.optim.optimizers import note_step
+from shapefix.library.registry import declare, function, method
+from shapefix.library.tensors import copied
+
+SCALER = "torch.amp.GradScaler"
+_OLD = ("torch.cuda.amp.GradScaler", "torch.cuda.amp.grad_scaler.GradScaler", "torch.cpu.amp.GradScaler")
+_NEW = (SCALER, "torch.amp.grad_scaler.GradScaler", "torch.GradScaler")
+
+declare(SCALER, "builtins.object")
+
+
+@function(*_NEW)
+def scaler(call: Call) -> Value:
+    return _made(call, 5)
+
+
+@function(*_OLD)
+def scaler_of_device(call: Call) -> Value:
+    return _made(call, 4)
+
+
+def _made(call: Call, position: int) -> Value:
+    given = call.value(position, "enabled")
+    enabled = given or (Unknown() if call.arguments.open else TRUE)
+    return LibraryObject(SCALER, {}, call.place, {ENABLED: enabled})
+
+
+@method(SCALER, "scale")
+def scale(call: Call) -> Value:
+    """The loss, multiplied."""
+    if isinstance(call.receiver, LibraryObject):
+        # Whatever branch it stands in: somebody scales.
+        call.receiver.fields[SCALES] = TRUE
+    tensor = as_tensor(call.value(0, "outputs"))
+    if tensor is None:
+        return Unknown()
+    result = copied(call, tensor, SCALED)
+    if result.origin is not None:
+        result.origin.maker = call.receiver
+    return result
+
+
+@method(SCALER, "unscale_")
+def unscale(call: Call) -> Value:
+    """The gradients of the optimizer, divided."""
+    gradients = known_gradients(call)
+    if gradients is not None:
+        remember(call, gradients.after(unscaled=True))
+    if call.receiver is not None:
+        call.ev.emit(Unscaled(*where(call), call.receiver, call.value(0, "optimizer")))
+    return NONE
+
+
+@method(SCALER, "step")
+def step(call: Call) -> Value:
+    """The optimizer's step, with divided gradients; none where they are not finite."""
+    note_step(call, call.value(0, "optimizer"), call.receiver)
+    return Unknown("stepped")
+
+
+@method(SCALER, "update")
+def update(call: Call) -> Value:
+    if call.receiver is not None:
+        call.ev.emit(Updated(*where(call), call.receiver))
+    return NONE
+
+
+@method(SCALER, "is_enabled")
+def is_enabled(call: Call) -> Value:
+    return call.receiver.fields[ENABLED] if isinstance(call.receiver, LibraryObject) else Unknown()
