@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from shapefix.diagnostics import Diagnostic, Evidence, Severity, Span
+from shapefix.probe.detectors import Rules, seen
 from shapefix.probe.explanation import steps
 from shapefix.probe.explanations import explanation
 from shapefix.probe.observations import Failure, Observations
-
-Rules = Mapping[str, tuple[str, Severity]]
-"""The name and severity of each rule that there is, by code."""
 
 CRASH = "crash"
 """What stands in the place of a code where no rule is known for an exception."""
@@ -25,10 +23,14 @@ _AFTERMATH = (
 
 @dataclass(frozen=True)
 class Found:
-    """The findings, and an exception that may come of the probe's own doing, None where there was none."""
+    """The findings, and an exception that may come of the probe's own doing, None where there was none.
+
+    notes are of what may well be meant: no findings, but worth a line.
+    """
 
     diagnostics: tuple[Diagnostic, ...]
     aftermath: Failure | None
+    notes: tuple[Diagnostic, ...] = ()
 
 
 def findings(observed: Observations, rules: Rules) -> Found:
@@ -43,7 +45,10 @@ def findings(observed: Observations, rules: Rules) -> Found:
         found = diagnostic(failure, observed, rules)
         if found is not None:
             told.setdefault((found.code, found.span, failure.type), found)
-    return Found(tuple(told.values()), aftermath)
+    silent = list(seen(observed, rules))
+    told |= {(each.code, each.span, each.name): each for each in silent if each.severity is not Severity.INFO}
+    notes = tuple(each for each in silent if each.severity is Severity.INFO)
+    return Found(tuple(told.values()), aftermath, notes)
 
 
 def is_aftermath(failure: Failure) -> bool:

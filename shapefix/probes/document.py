@@ -100,6 +100,7 @@ class _Writer:
             "uploads": [{"function": each["function"], "to": each["to"]} for each in self._of("upload")],
             "exceptions": [self._exception(failure) for failure in self._observed.failures],
             "findings": [finding_entry(each, self._view) for each in found.diagnostics],
+            "notes": [finding_entry(each, self._view) for each in found.notes],
             "aftermath": None if found.aftermath is None else found.aftermath.number,
         }
 

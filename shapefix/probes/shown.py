@@ -7,8 +7,8 @@ import sys
 from collections.abc import Callable
 from functools import cache
 
+from shapefix.diagnostics import Diagnostic, Severity
 from shapefix.diagnostics import Failure as Failed
-from shapefix.diagnostics import Severity
 from shapefix.probe import memory_account
 from shapefix.probe.account import Run, ending, lines
 from shapefix.probe.findings import Found
@@ -71,6 +71,8 @@ def _full(run: Run, found: Found, asked: Asked, view: View, foretold: Forecast |
         sys.stdout.write("Nothing found.\n")
     if found.diagnostics:
         sys.stdout.writelines(full.render(found.diagnostics, (), view))
+    if not asked.quiet and foretold is None:
+        sys.stdout.writelines(_note(each, view) + "\n" for each in found.notes)
     if found.aftermath is not None and not asked.quiet and foretold is None:
         sys.stdout.write(_aftermath(found.aftermath, view) + "\n")
 
@@ -78,6 +80,11 @@ def _full(run: Run, found: Found, asked: Asked, view: View, foretold: Forecast |
 def _failed(run: Run, view: View) -> Failed:
     """What a run that shows nothing says of its script."""
     return Failed(run.script, f"the probe could not see it work: {ending(run, view.relative)}")
+
+
+def _note(note: Diagnostic, view: View) -> str:
+    """What is said of what may well be meant."""
+    return one_line(f"note: {view.relative(note.span.path)}:{note.span.row}: {note.message}")
 
 
 def _aftermath(failure: Failure, view: View) -> str:

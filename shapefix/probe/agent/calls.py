@@ -16,6 +16,7 @@ from .answers import Answers
 from .construction import Births
 from .failures import Failures
 from .session import Session
+from .silent.finite import Sums
 
 _AT_MOST = 3000
 
@@ -35,6 +36,7 @@ class Calls:
         self._recording = False
         self._names: dict[int, str] = {}
         self.roots: list[Any] = []
+        self.sums = Sums()
 
     def install(self) -> None:
         """Watch the calls of all modules from now on."""
@@ -113,6 +115,7 @@ class Calls:
             self._session.observations.write(
                 "leave", id=number, seconds=round(seconds, 6), out=describe.describe(out)
             )
+            self._sum(module, "out", out)
         return out
 
     def _enter(self, module: Any, args: Any, kwargs: Any, caller: FrameType) -> int:
@@ -132,8 +135,15 @@ class Calls:
             called=frames.site(caller) if outermost else None,
             input=describe.call(args, kwargs),
         )
+        if outermost:
+            self._sum(module, "input", [*args, *kwargs.values()])
         self._parents.append(self._number)
         return self._number
+
+    def _sum(self, module: Any, what: str, value: Any) -> None:
+        if torch.is_grad_enabled() and not self._session.sizes_only:
+            whose = {"name": self.name(module), "type": type(module).__name__, "what": what}
+            self.sums.see({**whose, "born": self._births.of(module)}, value)
 
     def _about(self, module: Any, args: Any, kwargs: Any, caller: FrameType) -> dict[str, Any]:
         """What is to be known of a module that has raised: who it is, what it holds, what it was given."""

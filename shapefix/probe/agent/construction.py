@@ -18,6 +18,8 @@ class Births:
     def __init__(self) -> None:
         # By identity: a module's own `__hash__` and `__eq__` may be anything, and are not to be called.
         self._sites: dict[int, tuple[weakref.ref[Any], CodeType, int, int]] = {}
+        self._numbers: dict[int, int] = {}
+        self.count = 0
 
     def install(self) -> None:
         """Watch the construction of modules from now on."""
@@ -25,6 +27,7 @@ class Births:
 
         def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
             original(self, *args, **kwargs)
+            births.count += 1
             born = frames.construction(sys._getframe(1), self)
             if born is not None:
                 births._remember(self, born)
@@ -38,12 +41,18 @@ class Births:
             return None
         return frames.place(*known[1:])
 
+    def number(self, module: object) -> int | None:
+        """How many modules had been constructed with this one; None where that is not known."""
+        known = self._sites.get(id(module))
+        return None if known is None or known[0]() is not module else self._numbers[id(module)]
+
     def _remember(self, module: object, born: tuple[CodeType, int, int]) -> None:
-        number, sites = id(module), self._sites
+        number, sites, numbers = id(module), self._sites, self._numbers
 
         def forget(gone: weakref.ref[Any]) -> None:
             known = sites.get(number)
             if known is not None and known[0] is gone:
-                del sites[number]
+                del sites[number], numbers[number]
 
+        numbers[number] = self.count
         sites[number] = (weakref.ref(module, forget), *born)

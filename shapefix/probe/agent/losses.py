@@ -7,11 +7,13 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch.nn import functional
 
 from . import describe, frames
 from .failures import Failures
 from .session import Session
+from .silent import targets
 
 NAMES = (
     "binary_cross_entropy",
@@ -35,12 +37,12 @@ NAMES = (
     "soft_margin_loss",
     "triplet_margin_loss",
 )
-_AT_MOST = 8
+_AT_MOST, _EACH = 32, 2
 
 
 def install(session: Session, failures: Failures) -> None:
     """Watch the loss functions from now on."""
-    seen = [0]
+    seen: dict[Any, int] = {}
     for name in NAMES:
         original = getattr(functional, name, None)
         if original is not None:
@@ -48,7 +50,7 @@ def install(session: Session, failures: Failures) -> None:
 
 
 def _watched(
-    original: Callable[..., Any], name: str, session: Session, failures: Failures, seen: list[int]
+    original: Callable[..., Any], name: str, session: Session, failures: Failures, seen: dict[Any, int]
 ) -> Callable[..., Any]:
     @functools.wraps(original)
     def loss(*args: Any, **kwargs: Any) -> Any:
@@ -58,10 +60,16 @@ def _watched(
             session.go_on()
             failures.flush()
         caller = sys._getframe(1)
-        if seen[0] < _AT_MOST:
-            seen[0] += 1
+        key = _kind(name, args, kwargs)
+        if seen.get(key, 0) < _EACH and (key in seen or len(seen) < _AT_MOST):
+            seen[key] = seen.get(key, 0) + 1
             session.observations.write(
-                "loss", name=name, called=frames.site(caller), input=describe.call(args, kwargs)
+                "loss",
+                name=name,
+                called=frames.site(caller),
+                gradient=torch.is_grad_enabled(),
+                input=describe.call(args, kwargs),
+                targets=None if session.sizes_only else targets.known(name, args, kwargs),
             )
         session.depth += 1
         try:
@@ -74,6 +82,13 @@ def _watched(
         return out
 
     return loss
+
+
+def _kind(name: str, args: Any, kwargs: Any) -> Any:
+    """What calls of a loss have in common: what they are given, and whether a backward may follow."""
+    given = (*args[:2], kwargs.get("input"), kwargs.get("target"))
+    sizes = tuple((each.shape, each.dtype) for each in given if isinstance(each, torch.Tensor))
+    return name, torch.is_grad_enabled(), sizes
 
 
 def _given(args: Any, kwargs: Any) -> dict[str, Any]:

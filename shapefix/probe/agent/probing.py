@@ -64,6 +64,7 @@ def _installed(session: Session, asked: argparse.Namespace) -> Any:
     from .failures import Failures
     from .loaders import Loaders
     from .memory import setting
+    from .silent.held import Held
     from .training import Training
 
     wanted = setting.Wanted(asked.device, asked.vram, asked.batch, asked.checkpointing, asked.bf16)
@@ -81,7 +82,9 @@ def _installed(session: Session, asked: argparse.Namespace) -> Any:
     Loaders(session, failures).install()
     losses.install(session, failures)
     distributed.install(session)
-    Training(session, failures, calls).install()
+    held = Held(births)
+    held.install()
+    Training(session, failures, calls, held).install()
     mapped = disk.Disk(session, asked.saves)
     disk_calls.install(mapped)
     saving.install(mapped)

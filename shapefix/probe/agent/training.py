@@ -13,17 +13,20 @@ from . import describe, frames
 from .calls import Calls
 from .failures import Failures
 from .session import Session
+from .silent import finite
+from .silent.held import Held
 
-_BACKWARDS, _NAMES, _TOLD = 256, 50, 8
+_BACKWARDS, _NAMES, _TOLD, _WAY = 256, 50, 8, 8
 
 
 class Training:
     """Watches backward and the steps of all optimizers of one session."""
 
-    def __init__(self, session: Session, failures: Failures, calls: Calls) -> None:
+    def __init__(self, session: Session, failures: Failures, calls: Calls, held: Held) -> None:
         self._session = session
         self._failures = failures
         self._calls = calls
+        self._held = held
         self._steps: dict[int, int] = {}
 
     def install(self) -> None:
@@ -38,6 +41,7 @@ class Training:
             failures.flush()
             loss = args[0] if args else kwargs.get("tensors")
             self._backward(loss, frames.site(caller))
+            self._calls.sums.clear()
             session.depth += 1
             try:
                 out = original(*args, **kwargs)
@@ -68,8 +72,17 @@ class Training:
             text=None if value is None else repr(value),
             loss=describe.describe(loss),
             connected=loss.requires_grad,
+            made=_made_of(loss),
             called=site,
         )
+        if value is not None and not math.isfinite(value):
+            session.observations.write(
+                "not finite",
+                value=repr(value),
+                module=self._calls.sums.first(),
+                operation=finite.operation(loss),
+                called=site,
+            )
 
     def _before(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         session = self._session
@@ -82,18 +95,28 @@ class Training:
         if made >= session.wanted_steps + (2 if session.active_passes else 0):
             session.stop(f"{_counted(made)} made")
         if made == 0 and not _closure(args, kwargs):
-            session.observations.write("gradients", **self._gradients(optimizer))
+            self._tell(optimizer)
 
     def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         session = self._session
         if not session.watches():
             return
+        if self._steps.get(id(optimizer), 0) == 0 and _closure(args, kwargs):
+            self._tell(optimizer)  # the gradients came with the closure
         session.steps += 1
-        if _closure(args, kwargs) and id(optimizer) not in self._steps:
-            session.observations.write("gradients", **self._gradients(optimizer))
         self._steps[id(optimizer)] = self._steps.get(id(optimizer), 0) + 1
         if session.steps <= _TOLD:
             session.observations.write("step", number=session.steps, optimizer=type(optimizer).__name__)
+
+    def _tell(self, optimizer: Any) -> None:
+        """Write what is known of the gradients at the first step of an optimizer."""
+        observations = self._session.observations
+        observations.write("gradients", **self._gradients(optimizer))
+        if self._session.backwards:
+            missed = self._held.missed(self._calls.roots)
+            orphans = self._held.orphans(optimizer)
+            if missed is not None or orphans is not None:
+                observations.write("held", missed=missed, orphans=orphans, made=self._held.made(optimizer))
 
     def _gradients(self, optimizer: Any) -> dict[str, Any]:
         """Which parameters of an optimizer have a gradient at its first step."""
@@ -114,14 +137,31 @@ class Training:
                 else:
                     given += 1
                     gradients.append((name, parameter.grad))
+        zero = given > 0 and not self._session.sizes_only and _all_zero(gradients)
         return {
             "optimizer": type(optimizer).__name__,
+            "made": self._held.made(optimizer),
+            "called": frames.site(sys._getframe(1)),
+            "backwards": self._session.backwards,
             "given": given,
             "without": without,
             "frozen": frozen,
             "missing": missing[:_NAMES],
             "not_finite": _not_finite(gradients)[:_NAMES],
+            "zero": zero,
+            "elsewhere": (zero or not given) and self._elsewhere(optimizer),
         }
+
+    def _elsewhere(self, optimizer: Any) -> bool:
+        """Whether a parameter got a gradient that is not zero, and is not this optimizer's."""
+        own = {id(each) for group in optimizer.param_groups for each in group["params"]}
+        others = {id(each): each for root in self._calls.roots for each in root.parameters()}
+        others |= {id(each): each for each in self._held.parameters()}
+        return any(
+            each.grad is not None and (self._session.sizes_only or bool(each.grad.any()))
+            for key, each in others.items()
+            if key not in own
+        )
 
 
 def _closure(args: Any, kwargs: Any) -> bool:
@@ -135,6 +175,21 @@ def _not_finite(gradients: list[tuple[str, Any]]) -> list[str]:
     # One number for each is read first: a sum is finite where all of it is, but for what overflows.
     suspects = [(name, each) for name, each in dense if not math.isfinite(float(each.sum()))]
     return [name for name, each in suspects if not bool(torch.isfinite(each).all())]
+
+
+def _all_zero(gradients: list[tuple[str, Any]]) -> bool:
+    return all(not each.is_sparse and not bool(each.detach().any()) for _, each in gradients)
+
+
+def _made_of(loss: torch.Tensor) -> list[str]:
+    """The operations that a loss was made by, from its own backwards, as long as there is one way only."""
+    names: list[str] = []
+    node = loss.grad_fn
+    while node is not None and len(names) < _WAY:
+        names.append(node.name().rstrip("0123456789").removesuffix("Backward"))
+        ways = [each for each, _ in node.next_functions if each is not None]
+        node = ways[0] if len(ways) == 1 else None
+    return names
 
 
 def _counted(steps: int) -> str:

@@ -1,0 +1,1 @@
+"""Watches for what goes wrong without an exception."""

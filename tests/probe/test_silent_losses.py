@@ -1,0 +1,130 @@
+"""Losses and gradients that raise nothing, and train nothing or something else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from probing import probed, row
+
+HEAD = """
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+x, y = torch.randn(16, 8), torch.randn(16)
+model = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 1))
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+"""
+
+FAULTS = {
+    "silent-broadcast": """
+for _ in range(9):
+    loss = nn.MSELoss()(model(x), y)  # fault
+    loss.backward()
+    optimizer.step()
+""",
+    "silent-float64": """
+import numpy as np
+
+y = torch.from_numpy(np.random.rand(16, 1))
+for _ in range(9):
+    loss = F.mse_loss(model(x), y)  # fault
+    loss.backward()
+    optimizer.step()
+""",
+    "one-class": """
+for _ in range(9):
+    loss = F.cross_entropy(model(x), torch.zeros(16).long())  # fault
+    loss.backward()
+    optimizer.step()
+""",
+    "ignored-targets": """
+tagger = nn.Linear(8, 5)
+optimizer = torch.optim.SGD(tagger.parameters(), 0.1)
+for _ in range(9):
+    loss = F.cross_entropy(tagger(x), torch.full((16,), -100))  # fault
+    loss.backward()
+    optimizer.step()
+""",
+    "target-range": """
+y = torch.arange(16.0).remainder(5).unsqueeze(1)
+for _ in range(9):
+    loss = nn.BCEWithLogitsLoss()(model(x), y)  # fault
+    loss.backward()
+    optimizer.step()
+""",
+    "loss-not-finite": """
+class Scale(nn.Module):
+    def forward(self, x):
+        return torch.log(x - x.max())
+
+model = nn.Sequential(model, Scale())
+for _ in range(9):
+    loss = model(x).mean()
+    loss.backward()  # fault
+    optimizer.step()
+""",
+    "gradient-not-finite": """
+for _ in range(9):
+    loss = (model(x) * 0).abs().sqrt().mean()
+    loss.backward()
+    optimizer.step()  # fault
+""",
+    "fresh-loss": """
+for _ in range(9):
+    loss = F.mse_loss(model(x).squeeze(1), y)
+    loss = torch.tensor(loss.item(), requires_grad=True)
+    loss.backward()  # fault
+    optimizer.step()
+""",
+    "unconnected-loss": """
+for _ in range(9):
+    loss = F.mse_loss(model(x).squeeze(1), y)
+    loss.backward()  # fault
+    optimizer.zero_grad()
+    optimizer.step()
+""",
+    "clamped-loss": """
+for _ in range(9):
+    loss = F.mse_loss(model(x).squeeze(1), y + 99).clamp(max=10.0)
+    loss.backward()  # fault
+    optimizer.step()
+""",
+    "zero-gradient": """
+for _ in range(9):
+    loss = F.mse_loss(model(x).squeeze(1).round(), y)
+    loss.backward()  # fault
+    optimizer.step()
+""",
+}
+
+SAID = {
+    "silent-broadcast": "`mse_loss` compares f32[16, 1] with f32[16]: both are broadcast to (16, 16)",
+    "silent-float64": "the target of `mse_loss` is f64[16, 1]: the loss is computed in float64",
+    "one-class": "`cross_entropy` of one class is 0, whatever the prediction: it is given f32[16, 1]",
+    "ignored-targets": "all 16 targets of `cross_entropy` are -100",
+    "target-range": "the targets of `binary_cross_entropy_with_logits` are from 0 to 4",
+    "loss-not-finite": "the loss is nan: the first that gives numbers that are not finite is `1` (Scale); "
+    "there is a logarithm of numbers from",
+    "gradient-not-finite": "gradients are not finite where the loss is: those of `0.weight`, `0.bias`, ",
+    "fresh-loss": "the loss is a new tensor, which nothing was computed from: no parameter gets a gradient",
+    "unconnected-loss": "backward was called, and none of the 4 parameters has a gradient when SGD makes",
+    "clamped-loss": "the loss went through `clamp`, which has no slope outside of its bounds: the gradients",
+    "zero-gradient": "the gradients of all 4 parameters are exactly 0: the step changes nothing",
+}
+
+CODES = {"silent-broadcast": "SF509"}
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_each_fault_is_found_at_its_line(kind: str, tmp_path: Path) -> None:
+    script = HEAD + FAULTS[kind]
+    ran = probed(tmp_path, script)
+    found = {each.name: each for each in ran.found}
+    assert kind in found, ran.text + ran.run.ended.output
+    assert found[kind].span.row == row(script, "fault")
+    assert SAID[kind] in found[kind].message
+    assert found[kind].code == CODES.get(kind, "probe")
+    others = {"one-class": {"zero-gradient"}, "ignored-targets": set()}.get(kind, set())
+    assert set(found) - {kind} == others
