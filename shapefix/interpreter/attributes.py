@@ -32,6 +32,8 @@ NUMBER_OR_NONE = "builtins.int"
 """The class under which the methods of numbers and of None are looked up: those that they lack."""
 MOVES = frozenset({"to", "cuda"})
 """The methods that send a tensor to a device."""
+_FREEZING = ("requires_grad_", "freeze")
+"""What the methods begin with that take parameters out of training."""
 _SAME_FOR_ARRAYS = frozenset({"shape", "ndim", "T"})
 
 
@@ -86,7 +88,11 @@ def of_library(ev: Evaluator, kind: str, owner: Value, name: str, node: cst.CSTN
     """A property or a bound method of a library class; None where the library does not know the name."""
     prop = ev.library.method(kind, f"@{name}")
     if prop is not None:
-        return prop(Call(ev, f"{kind}.{name}", ev.place(node), Arguments(), owner))
+        call = Call(ev, f"{kind}.{name}", ev.place(node), Arguments(), owner)
+        value = prop(call)
+        if kind == TENSOR:
+            ev.library.note_graph(call, value)
+        return value
     if ev.library.method(kind, name) is not None:
         return BoundMethod(owner, Reference(f"{kind}.{name}"))
     return None
@@ -167,6 +173,8 @@ def _of_module(ev: Evaluator, owner: ModuleValue, name: str) -> Value:
 def _of_unknown(ev: Evaluator, owner: Unknown, name: str, node: cst.CSTNode) -> Value:
     if name in owner.attributes:
         return owner.attributes[name]
+    if name.startswith(_FREEZING):
+        ev.frozen = True
     used_as_tensor = name in _SAME_FOR_ARRAYS or ev.library.mostly_of_tensors(name)
     tensor = as_tensor(owner) if used_as_tensor else owner.tensor
     if tensor is not None and ev.library.only_of_tensors(name):

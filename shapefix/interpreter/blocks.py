@@ -157,21 +157,21 @@ def _is_one_line(block: cst.BaseSuite) -> bool:
 @statement(cst.With)
 def with_(ev: Evaluator, node: cst.With) -> int:
     failing = False
-    without_gradients = casting = 0
+    casting = 0
+    gradients = ev.gradients
     for entry in node.items:
         value = ev.evaluate(entry.item)
         failing = failing or ev.library.expects_failure(value) or _asserts_raises(entry.item)
-        without_gradients += ev.library.disables_gradients(value)
+        ev.gradients = ev.library.records_gradients(value, ev.gradients)
         casting += ev.library.may_cast(value)
         if entry.asname is not None:
             entered = value if isinstance(value, LibraryObject) else Unknown()
             bind(ev, entry.asname.name, entered)
     ev.muted += failing
-    ev.without_gradients += without_gradients
     ev.casting += casting
     end = ev.run(node.body)
     ev.muted -= failing
-    ev.without_gradients -= without_gradients
+    ev.gradients = gradients
     ev.casting -= casting
     # What raises as expected does not leave the block.
     return Flow.FALLS_THROUGH if failing else end

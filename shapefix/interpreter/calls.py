@@ -187,7 +187,9 @@ def call_library(
         return Unknown()
     arguments.positional[:] = [settled(ev, value) for value in arguments.positional]
     arguments.keywords.update((key, settled(ev, value)) for key, value in arguments.keywords.items())
-    value = function(Call(ev, name, ev.place(node), arguments, receiver))
+    call = Call(ev, name, ev.place(node), arguments, receiver)
+    value = function(call)
+    ev.library.note_graph(call, value)
     if isinstance(node, cst.Call):
         ev.called = (node, name, receiver or (arguments.positional[0] if arguments.positional else NONE))
     return value

@@ -70,7 +70,7 @@ class Carried:
             if not isinstance(container, Names):
                 self._forget_content(ev, container, key)
         assignments = self._module.once(self._loop, _assignments)
-        containers = {container for container, _ in changed}
+        containers = {container for container, key in changed if key != "graph"}
         names = {name for entry in assignments for name in entry.reads}
         if isinstance(self._loop, cst.For):
             # Each iteration binds these anew before it reads them.
@@ -99,7 +99,8 @@ class Carried:
         value = content(container, key)
         if isinstance(container, TensorValue):
             ev.journal.write(container, key, None)
-            container.unsettle()
+            if key == "layout":
+                container.unsettle()
         elif isinstance(value, Contents):
             # What the iterations put there ranges over what the loop does.
             element = without_length(value).element

@@ -52,8 +52,14 @@ class Library(Protocol):
     def is_transparent(self, decorator: str) -> bool:
         """Whether a function decorated with this still takes and returns the same."""
 
-    def disables_gradients(self, value: Value) -> bool:
-        """Whether the body of `with value:`, or a function decorated with it, runs without gradients."""
+    def records_gradients(self, value: Value, before: bool | None) -> bool | None:
+        """Whether torch records gradients in the body of `with value:`, or in a function decorated with it.
+
+        before tells whether it did until then; None stands for what is not known.
+        """
+
+    def note_graph(self, call: Call, made: Value) -> None:
+        """Take note in what a function made of whether it carries a graph."""
 
     def may_cast(self, value: Value) -> bool:
         """Whether torch may cast by itself in the body of `with value:` or a function decorated with it."""
@@ -204,8 +210,10 @@ class Evaluator:
         """What the bodies and handlers of the open try statements have done so far, outermost first."""
         self.loaders = 0
         """How often a loader was asked for its batches."""
-        self.without_gradients = 0
-        """How many contexts are open in which torch records no gradients."""
+        self.gradients: bool | None = True
+        """Whether torch records gradients, None where that is not known."""
+        self.frozen = False
+        """Whether the code may have taken parameters out of training, nobody knows which."""
         self.default_dtype: str | None = "float32"
         """What torch makes of floats; None where somebody changed that."""
         self.casting = 0
@@ -228,6 +236,11 @@ class Evaluator:
     @property
     def frame(self) -> Frame:
         return self.frames[-1]
+
+    @property
+    def without_gradients(self) -> bool:
+        """Whether it is certain that torch records no gradients here."""
+        return self.gradients is False
 
     @property
     def function(self) -> cst.CSTNode | None:

@@ -74,13 +74,15 @@ def run_unasked(ev: Evaluator, function: FunctionValue, receiver: Value | None) 
     ev.frames.append(frame)
     ev.running.append(function.node)
     calls, ev.calls = ev.calls, ()
-    root = ev.root
+    root, gradients = ev.root, ev.gradients
     ev.root = ev.roots = ev.roots + 1
+    # Whoever calls it may do so under no_grad.
+    ev.gradients = None
     try:
         bind_unknown(ev, function.node.params, receiver)
         return run_body(ev, function, frame)
     finally:
-        ev.root = root
+        ev.root, ev.gradients = root, gradients
         ev.calls = calls
         ev.running.pop()
         ev.frames.pop()
@@ -92,12 +94,15 @@ def run_body(ev: Evaluator, function: FunctionValue, frame: Frame) -> Value:
     ev.visited.add(id(function.node))
     if isinstance(function.node, cst.Lambda):
         return ev.evaluate(function.node.body)
-    ev.without_gradients += function.without_gradients
+    gradients = ev.gradients
+    if function.gradients is not None:
+        ev.gradients = ev.library.records_gradients(function.gradients, gradients)
     ev.casting += function.casting
     frame.depth = ev.journal.depth
     ev.journal.begin()
     end = ev.run(function.node.body)
-    ev.without_gradients -= function.without_gradients
+    if function.gradients is not None:
+        ev.gradients = gradients
     ev.casting -= function.casting
     if not frame.exits:
         ev.journal.keep(frame.scope.names)

@@ -6,6 +6,7 @@ from typing import Any
 
 from shapefix.interpreter.axes import surely_varies
 from shapefix.interpreter.containers import Contents, DictValue, ListValue, TupleValue
+from shapefix.interpreter.gradients import requires_grad
 from shapefix.interpreter.tensor_values import TensorValue, join_rows, tensor_row
 from shapefix.interpreter.values import (
     NUMBER,
@@ -194,7 +195,7 @@ def _is_number(value: Value) -> bool:
 
 def _join_tensors(left: TensorValue, right: TensorValue) -> TensorValue:
     same = left.layout == right.layout
-    return TensorValue(
+    joined = TensorValue(
         left.layout if same else join_layouts(left.layout, right.layout),
         dtype=left.dtype if left.dtype == right.dtype else None,
         device=left.device if left.device == right.device else None,
@@ -204,6 +205,8 @@ def _join_tensors(left: TensorValue, right: TensorValue) -> TensorValue:
         certain=left.certain and right.certain,
         row=join_rows(tensor_row(left), tensor_row(right)),
     )
+    joined.graph = requires_grad(left) if requires_grad(left) is requires_grad(right) else None
+    return joined
 
 
 def join_layouts(left: Layout | None, right: Layout | None) -> Layout | None:

@@ -53,12 +53,12 @@ def content(container: Container, key: Any) -> Any:
     """What stands at container[key], MISSING where nothing does."""
     if isinstance(container, dict):
         return container.get(key, MISSING)
-    return container.layout
+    return getattr(container, key)
 
 
 def _put(container: Container, key: Any, value: Any) -> None:
     if isinstance(container, TensorValue):
-        container.layout = value
+        setattr(container, key, value)
     elif value is MISSING:
         container.pop(key, None)
     else:
@@ -82,7 +82,7 @@ class Journal:
         return len(self._logs)
 
     def write(self, container: Container, key: Any, value: Any) -> None:
-        """Set container[key]; a tensor's only key is "layout"."""
+        """Set container[key]; the keys of a tensor are "layout" and "graph"."""
         if self._logs:
             log = self._logs[-1]
             location = (id(container), key)

@@ -256,13 +256,18 @@ def decorate(ev: Evaluator, function: FunctionValue, decorators: Sequence[cst.De
             function.binding = "property"
         elif name in ("builtins.staticmethod", "builtins.classmethod"):
             function.binding = name.rpartition(".")[2]
-        elif ev.library.disables_gradients(value):
-            function.without_gradients = True
+        elif name and _sets_gradients(ev, value):
+            function.gradients = value
         elif name and ev.library.is_transparent(name):
             function.casting = function.casting or ev.library.may_cast(value)
         else:
             function.binding = "unknown"
             return
+
+
+def _sets_gradients(ev: Evaluator, value: Value) -> bool:
+    """Whether a decorator decides whether torch records gradients in the body."""
+    return any(ev.library.records_gradients(value, before) is not before for before in (True, False))
 
 
 @statement(cst.ClassDef)

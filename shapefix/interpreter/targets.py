@@ -121,7 +121,12 @@ def _set_attribute(ev: Evaluator, owner: Value, name: str, value: Value, node: c
             if declared.setter is not None:
                 call_value(ev, declared.setter, Arguments([owner, value]), node)
             return
+    if name == "requires_grad":
+        ev.frozen = True
     if isinstance(owner, TensorValue):
+        if name == "requires_grad":
+            known = value.value if isinstance(value, Constant) else None
+            ev.journal.write(owner, "graph", known if isinstance(known, bool) else None)
         if name == "data":
             ev.journal.write(owner, "layout", value.layout if isinstance(value, TensorValue) else None)
             owner.unsettle()

@@ -85,14 +85,16 @@ class Extremes:
 class Storage:
     """The memory that a tensor and all its views share, and what was written into it.
 
-    mask tells where -100 was, overwritten whether anything else was: on some path is enough.
+    mask tells where -100 was, overwritten whether anything else was: on some path is enough. grafted tells
+    whether something that may carry a graph was written there.
     """
 
-    __slots__ = ("mask", "overwritten")
+    __slots__ = ("grafted", "mask", "overwritten")
 
     def __init__(self) -> None:
         self.mask: Mask | None = None
         self.overwritten = False
+        self.grafted = False
 
 
 class TensorValue(Value):
@@ -103,6 +105,8 @@ class TensorValue(Value):
     views are the calls of `.view` and its like that this tensor has come through since its storage was made.
     row is what the last dimension was made to hold, before anything was written to the storage; extremes are
     the smallest and largest element, before that, too, None where they are not known.
+    graph tells whether the tensor requires a gradient, None where that is not known; sources are the tensors
+    that it was computed from, in a way that gradients flow back (see gradients.py).
     """
 
     __slots__ = (
@@ -112,9 +116,11 @@ class TensorValue(Value):
         "device",
         "dtype",
         "extremes",
+        "graph",
         "layout",
         "origin",
         "row",
+        "sources",
         "storage",
         "views",
     )
@@ -142,6 +148,8 @@ class TensorValue(Value):
         self.row = row
         self.contiguous = contiguous
         self.extremes: Extremes | None = None
+        self.graph: bool | None = None
+        self.sources: tuple[TensorValue, ...] = ()
         self._sizes: dict[int, Size] | None = None
 
     def size(self, dim: int, name: str = "") -> Size:

@@ -167,7 +167,8 @@ class FunctionValue(Value):
 
     binding is "property", "staticmethod" or "classmethod" where a decorator makes it one, "unknown" where a
     decorator may replace it by something else. defaults are those that had to be evaluated where the function
-    is defined; setter is what a property is assigned through.
+    is defined; setter is what a property is assigned through. gradients is the decorator that tells whether
+    torch records gradients in the body, None where there is none.
     """
 
     __slots__ = (
@@ -175,12 +176,12 @@ class FunctionValue(Value):
         "casting",
         "closure",
         "defaults",
+        "gradients",
         "module",
         "name",
         "node",
         "owner",
         "setter",
-        "without_gradients",
     )
 
     def __init__(
@@ -197,7 +198,7 @@ class FunctionValue(Value):
         self.binding = binding
         self.defaults = defaults or {}
         self.setter: FunctionValue | None = None
-        self.without_gradients = False
+        self.gradients: Value | None = None
         self.casting = False
         self.node = node
         self.module = module

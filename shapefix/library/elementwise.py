@@ -203,7 +203,9 @@ def change_in_place(call: Call, tensor: TensorValue) -> Value:
         sizes = sizes_from(call)
         call.ev.journal.write(tensor, "layout", None if sizes is None else contiguous(sizes))
         tensor.unsettle()
-    elif name != "detach":
+    elif name == "detach":
+        call.ev.journal.write(tensor, "graph", False)
+    else:
         seen = METHODS[TENSOR][name](call) if name in METHODS[TENSOR] else None
         call.ev.journal.write(tensor, "layout", seen.layout if isinstance(seen, TensorValue) else None)
         tensor.unsettle()

@@ -8,6 +8,7 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import FALSE, TRUE, Unknown, Value
 from shapefix.library.python import PLAIN
 from shapefix.library.registry import function
+from shapefix.library.tensors import seen_again
 
 
 @function("torch.jit.is_scripting")
@@ -26,7 +27,13 @@ def is_tensor(call: Call) -> Value:
 
 @function("torch.autograd.Variable")
 def variable(call: Call) -> Value:
-    return call.value(0, "data") or Unknown()
+    given = call.value(0, "data") or Unknown()
+    asked = call.constant(1, "requires_grad", False)
+    if asked is False or not isinstance(given, TensorValue):
+        return given
+    made = seen_again(given)
+    made.graph = True if asked is True else None
+    return made
 
 
 @function("torch.Size")

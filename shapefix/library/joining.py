@@ -267,4 +267,7 @@ def counted(call: Call, tensor: TensorValue) -> Value:
         return Unknown()
     if call.name.endswith("nonzero") and call.arguments.keywords:
         return Unknown()
-    return TensorValue(dtype="int64" if not call.name.endswith(("unique", "histc")) else None)
+    name = call.name.rpartition(".")[2]
+    if name in ("unique", "unique_consecutive"):
+        return TensorValue(dtype=tensor.dtype)
+    return TensorValue(dtype="int64" if name != "histc" else None)

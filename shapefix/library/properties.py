@@ -7,7 +7,7 @@ from shapefix.interpreter.tensor_values import Shape, Sizes, TensorValue
 from shapefix.interpreter.values import FALSE, NONE, TRUE, Constant, Reference, Unknown, Value, integer
 from shapefix.library.refusals import by_position, refuse
 from shapefix.library.registry import operation, tensor_method
-from shapefix.library.tensors import number, size_name
+from shapefix.library.tensors import number, seen_again, size_name
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import dimension, is_contiguous
 
@@ -75,7 +75,7 @@ def unknown_property(call: Call, tensor: TensorValue) -> Value:
 
 @tensor_method("@data")
 def data(call: Call, tensor: TensorValue) -> Value:
-    return tensor
+    return seen_again(tensor)
 
 
 @tensor_method("item", "tolist", "numpy", "data_ptr", "element_size", "nelement", "get_device")

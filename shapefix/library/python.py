@@ -11,6 +11,7 @@ from shapefix.interpreter.classes import is_closed, lineage
 from shapefix.interpreter.containers import Contents, DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.events import Revealed
 from shapefix.interpreter.functions import forget
+from shapefix.interpreter.gradients import requires_grad
 from shapefix.interpreter.iteration import each, is_complete, iterate
 from shapefix.interpreter.joins import join
 from shapefix.interpreter.subscripts import note_integer
@@ -56,7 +57,9 @@ def _as_known_now(value: Value) -> Value:
     if isinstance(value, Unknown) and value.tensor is not None and value.tensor.layout is not None:
         value = value.tensor
     if isinstance(value, TensorValue):
-        return TensorValue(value.layout, dtype=value.dtype, device=value.device, contiguous=value.contiguous)
+        known = TensorValue(value.layout, dtype=value.dtype, device=value.device, contiguous=value.contiguous)
+        known.graph = requires_grad(value)
+        return known
     if isinstance(value, TupleValue):
         return TupleValue(tuple(_as_known_now(item) for item in value.items), value.names)
     return value

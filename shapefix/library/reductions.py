@@ -82,6 +82,8 @@ def extreme(call: Call, tensor: TensorValue) -> Value:
         return result_of(call, [tensor, given], name)
     if given is None and not call.arguments.keywords and name in ("max", "min", "median"):
         return as_result(call, Layout((), ()), "reduced", dtype=tensor.dtype, device=tensor.device)
+    if name == "aminmax":
+        return TupleValue((TensorValue(dtype=tensor.dtype), TensorValue(dtype=tensor.dtype)), ("min", "max"))
     if name not in ("max", "min", "median"):
         return TupleValue(
             (TensorValue(dtype=tensor.dtype), TensorValue(dtype="int64")), ("values", "indices")

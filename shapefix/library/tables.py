@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import NUMBER, TEXT, LibraryObject, Value
 from shapefix.library import (
@@ -17,6 +18,7 @@ from shapefix.library import (
     einops,
     elementwise,
     execution,
+    graphs,
     initialisation,
     joining,
     lightning,
@@ -100,6 +102,7 @@ MODULES = (
     accelerate,
     complex_numbers,
     execution,
+    graphs,
     initialisation,
     lightning,
     linear_algebra,
@@ -157,8 +160,7 @@ _TRANSPARENT = frozenset(
     "transformers.utils.auto_docstring accelerate.utils.find_executable_batch_size".split()
 )
 _FAILURES = frozenset({"pytest.raises", "contextlib.suppress"})
-_WITHOUT_GRADIENTS = frozenset({"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad"})
-_CONTEXTS = _FAILURES | _WITHOUT_GRADIENTS
+_CONTEXTS = _FAILURES | graphs.NO_GRAD
 _WITHOUT_CASTS = frozenset({"torch.enable_grad", "torch.set_grad_enabled", "builtins.open", "tqdm.tqdm"})
 
 
@@ -218,10 +220,11 @@ class Tables:
     def is_transparent(self, decorator: str) -> bool:
         return decorator in _TRANSPARENT
 
-    def disables_gradients(self, value: Value) -> bool:
-        # `torch.no_grad()` in a with statement, `torch.no_grad` as a decorator.
-        name = getattr(value, "kind", None) or getattr(value, "name", None)
-        return name in _WITHOUT_GRADIENTS
+    def records_gradients(self, value: Value, before: bool | None) -> bool | None:
+        return graphs.records_gradients(value, before)
+
+    def note_graph(self, call: Call, made: Value) -> None:
+        graphs.note_graph(call, made)
 
     def may_cast(self, value: Value) -> bool:
         # Anybody's own context may be autocast.

@@ -50,6 +50,24 @@ def as_view(call: Call, tensor: TensorValue, layout: Layout | None, verb: str) -
     )
 
 
+def seen_again(tensor: TensorValue) -> TensorValue:
+    """The same memory in the same layout, as another tensor."""
+    again = TensorValue(
+        tensor.layout,
+        contiguous=tensor.contiguous,
+        dtype=tensor.dtype,
+        device=tensor.device,
+        storage=tensor.storage,
+        origin=tensor.origin,
+        views=tensor.views,
+        certain=tensor.certain,
+        row=tensor.row,
+    )
+    again.extremes = tensor.extremes
+    again.settle_as(tensor)
+    return again
+
+
 def as_result(
     call: Call,
     layout: Layout | None,

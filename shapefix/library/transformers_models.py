@@ -32,8 +32,10 @@ from shapefix.interpreter.values import (
 from shapefix.library.added_tokens import CHECKPOINT, RESIZED
 from shapefix.library.architectures import CLASS, configuration_of
 from shapefix.library.configuration_sizes import sizes_of
+from shapefix.library.graphs import note_graph
 from shapefix.library.nn.layers import fields_of
 from shapefix.library.nn.module import MODULE
+from shapefix.library.nn.training import TRAINED, is_trained, made_here
 from shapefix.library.registry import declare, function, method
 from shapefix.library.tensors import as_result
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
@@ -129,10 +131,19 @@ def _made(call: Call, config: Value) -> LibraryObject:
     name = call.name
     for constructor in (".from_pretrained", "._from_config", ".from_config"):
         name = name.removesuffix(constructor)
-    fields = {"config": config, CLASS: Constant(name)}
+    fields = {"config": config, CLASS: Constant(name), TRAINED: _trained(call)}
     if call.name.endswith(".from_pretrained"):
         fields[CHECKPOINT] = call.value(0, "pretrained_model_name_or_path") or Unknown(CHECKPOINT)
     return LibraryObject(kind_of(name) or BASE, {}, call.place, fields)
+
+
+_QUANTIZED = frozenset({"quantization_config", "load_in_8bit", "load_in_4bit"})
+
+
+def _trained(call: Call) -> Value:
+    """Weights that are quantized are trained no more, most of them."""
+    is_whole = not call.arguments.open and _QUANTIZED.isdisjoint(call.arguments.keywords)
+    return made_here(call) if is_whole else Unknown()
 
 
 @function(*(f"{kind}.from_pretrained" for kind in MODELS))
@@ -236,6 +247,9 @@ def _output(call: Call, fields: dict[str, Layout | None]) -> Value:
         order = ["loss", *fields]
     for name, layout in fields.items():
         values[name] = as_result(call, layout, "returned by the model")
+    trained = is_trained(call, fields_of(call.receiver))
+    for value in values.values():
+        note_graph(call, value, trained)
     return LibraryObject(OUTPUT, {}, call.place, {**values, "_order": order})
 
 
@@ -340,5 +354,6 @@ def forward_to_states(call: Call) -> Value:
 
 @function("peft.get_peft_model", "peft.prepare_model_for_kbit_training")
 def wrapped(call: Call) -> Value:
-    """The model, which still takes and returns the same."""
+    """The model, which still takes and returns the same; most of it is not trained."""
+    call.ev.frozen = True
     return call.value(0, "model") or Unknown()

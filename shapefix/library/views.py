@@ -374,7 +374,15 @@ def make_contiguous(call: Call, tensor: TensorValue) -> Value:
     return result
 
 
-@tensor_method("detach", "requires_grad_", "share_memory_", "pin_memory", "retain_grad")
+@tensor_method("requires_grad_")
+def requires_grad(call: Call, tensor: TensorValue) -> Value:
+    """The tensor itself, from here on a leaf that gradients are kept for, or no longer."""
+    asked = call.constant(0, "requires_grad", True)
+    call.ev.journal.write(tensor, "graph", asked if isinstance(asked, bool) else None)
+    return tensor
+
+
+@tensor_method("detach", "share_memory_", "pin_memory", "retain_grad")
 def same_layout(call: Call, tensor: TensorValue) -> Value:
     result = as_view(call, tensor, tensor.layout, "detached")
     result.origin = tensor.origin

@@ -14,6 +14,7 @@ from shapefix.interpreter.events import InPlaceWrite
 from shapefix.interpreter.holders import note_mask
 from shapefix.interpreter.tensor_values import TensorValue, as_tensor
 from shapefix.interpreter.values import NONE, Constant, Integer, Value
+from shapefix.library.graphs import note_graph_write
 from shapefix.library.held_rows import note_index_write, note_write
 from shapefix.library.refusals import by_position, refuse, refuse_beyond_one
 from shapefix.library.registry import expanded_dim, function, operation, tensor_function, tensor_method
@@ -52,6 +53,7 @@ def emit_write(
 ) -> None:
     """Tell the checks that the memory of tensor is written to, and keep in mind that value stands there."""
     note_write(call, tensor, value)
+    note_graph_write(call, tensor, [each for each in call.arguments.everything if each is not tensor])
     note_mask(call.ev, tensor, value, call.place.node, subject)
     call.ev.emit(InPlaceWrite(call.place, call.ev.calls, tensor, tensor.layout, subject, shared, refused))
 
@@ -159,6 +161,7 @@ def setitem(call: Call) -> Value:
     shared, refused = _index_write(tensor, index)
     _check_part(call, tensor, index)
     note_index_write(call, tensor, index, call.value(2))
+    note_graph_write(call, tensor, [call.value(2) or NONE])
     note_mask(call.ev, tensor, call.value(2), call.place.node, subject_of(call))
     event = InPlaceWrite(call.place, call.ev.calls, tensor, tensor.layout, subject_of(call), shared, refused)
     call.ev.emit(event)

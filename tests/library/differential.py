@@ -11,6 +11,7 @@ import torch
 from shapefix.interpreter.containers import DictValue, elements
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Event, Revealed
+from shapefix.interpreter.gradients import carries_graph
 from shapefix.interpreter.modules import Module
 from shapefix.interpreter.program import parsed, run_program
 from shapefix.interpreter.tensor_values import TensorValue
@@ -126,6 +127,8 @@ def _compare_tensors(
     ours: TensorValue, real: torch.Tensor, require_sizes: bool, require_strides: bool
 ) -> None:
     shown = f"interpreter {ours.layout or '?'}, torch {tuple(real.shape)} strides {real.stride()}"
+    graph = carries_graph(ours)
+    assert graph in (None, real.requires_grad), f"requires_grad {graph}, torch has {real.requires_grad}"
     if ours.dtype is not None:
         assert f"torch.{ours.dtype}" == str(real.dtype), f"dtype {ours.dtype}, torch has {real.dtype}"
     if ours.layout is None:

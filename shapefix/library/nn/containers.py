@@ -5,7 +5,7 @@ The children stand in the field `_modules`, as in torch: a list, or for the dict
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from shapefix.interpreter.calls import Arguments, Call, call_value
@@ -18,6 +18,7 @@ from shapefix.interpreter.values import NONE, Constant, LibraryObject, Slice, Un
 from shapefix.library.nn.layers import fields_of
 from shapefix.library.nn.module import MODULE
 from shapefix.library.registry import declare, function, method
+from shapefix.library.tensors import seen_again
 from shapefix.tensors.polynomials import Size
 
 SEQUENTIAL, LIST, DICT = "torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict"
@@ -45,6 +46,8 @@ def _children(owner: Value | None) -> ListValue:
 def _filled(call: Call, kind: str) -> dict[str, Value]:
     """The fields of a container made with these arguments."""
     given = call.arguments.positional
+    if kind in (PARAMETERS, PARAMETER_DICT):
+        _make_parameters(given)
     if kind in (DICT, PARAMETER_DICT):
         held = given[0] if given else call.arguments.keywords.get("modules")
         if isinstance(held, DictValue):
@@ -146,6 +149,8 @@ def child_at(call: Call) -> Value:
 def change(call: Call) -> Value:
     """Another child stands there from here on, or none; with an unknown index all of them are forgotten."""
     fields, index = fields_of(call.receiver), call.value(0)
+    if call.name.startswith(PARAMETERS):
+        _make_parameters(call.arguments.positional)
     items = _children(call.receiver).items
     at = index.value if isinstance(index, Constant) and type(index.value) is int else None
     if items is None or at is None or not -len(items) <= at < len(items):
@@ -172,6 +177,8 @@ def grow(call: Call) -> Value:
     """The container itself, its children more by what is added."""
     fields, name = fields_of(call.receiver), call.name.rpartition(".")[2]
     held = _children(call.receiver)
+    if call.name.startswith(PARAMETERS):
+        _make_parameters(call.arguments.positional)
     added = call.value(0 if name in ("append", "extend") else 1, "module") or Unknown()
     children: Value | None = None
     if held.items is not None and name == "append":
@@ -213,7 +220,21 @@ def _entries(owner: Value | None) -> DictValue:
         for name, value in fields.items()
         if name not in held.fields and name != "_modules" and isinstance(value, (LibraryObject, TensorValue))
     }
+    if isinstance(owner, LibraryObject) and owner.kind == PARAMETER_DICT:
+        _make_parameters(written.values())
     return DictValue({**held.fields, **written}, held.closed)
+
+
+def _make_parameters(values: Iterable[Value]) -> None:
+    """Take note that plain tensors are turned into parameters, which require a gradient, where they are put.
+
+    What is known of them is left; whether they do, which the code's own names for them do not, is not.
+    """
+    for value in values:
+        inner = value.fields.values() if isinstance(value, DictValue) else elements(value) or (value,)
+        for tensor in inner:
+            if isinstance(tensor, TensorValue) and tensor.graph is False:
+                tensor.graph = None
 
 
 @method(DICT, "__getitem__")
@@ -252,6 +273,9 @@ def named_children(call: Call) -> Value:
     "torch.nn.parameter.Buffer",
 )
 def parameter(call: Call) -> Value:
-    """The tensor that it is given, seen as a parameter."""
+    """The tensor that it is given, seen as a parameter, which is trained, or as a buffer, which is not."""
     data = call.value(0, "data")
-    return data if isinstance(data, TensorValue) else TensorValue()
+    made = seen_again(data) if isinstance(data, TensorValue) else TensorValue()
+    asked = call.constant(1, "requires_grad", call.name.endswith("Parameter"))
+    made.graph = asked if isinstance(asked, bool) else None
+    return made

@@ -9,6 +9,7 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import FALSE, Value
 from shapefix.library.nn.layers import computed_dtype, fields_of, functional, layer, result, weights
 from shapefix.library.nn.module import WEIGHT_IS_CHANNELS_LAST
+from shapefix.library.nn.training import is_trained
 from shapefix.library.refusals import operand_number
 from shapefix.library.registry import method
 from shapefix.library.signatures import Given
@@ -127,7 +128,9 @@ def _register(rank: int, *, transposed: bool) -> None:
     def weight(call: Call) -> Value:
         given = Given(fields_of(call.receiver))
         layout = _weight_layout(given, rank, transposed=transposed)
-        return TensorValue() if layout is None else as_result(call, layout, "created")
+        made = TensorValue() if layout is None else as_result(call, layout, "created")
+        made.graph = is_trained(call, fields_of(call.receiver))
+        return made
 
     method(f"torch.nn.{kind}", "@weight")(weight)
     weights((kind, f"Lazy{kind}"), bias=lambda given: (given.size("out_channels"),))

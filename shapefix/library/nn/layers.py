@@ -11,10 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import NONE, InstanceValue, LibraryObject, Unknown, Value
+from shapefix.library.graphs import note_graph
 from shapefix.library.last_batches import try_last_batch
 from shapefix.library.nn.compared import check_loss
 from shapefix.library.nn.dtypes import DTYPE, check_dtypes, note_dtype, of_weights
 from shapefix.library.nn.module import MODULE
+from shapefix.library.nn.training import TRAINED, is_trained, made_here, takes_part
 from shapefix.library.refusals import refuse, trace
 from shapefix.library.registry import FUNCTIONS, METHODS, declare, expanded_dim, method
 from shapefix.library.signatures import Given, bound
@@ -141,7 +143,7 @@ def _constructor(
         _check(call, name, settings, fits)
         fields = {key: value for key, value in settings.items() if f"@{key}" not in METHODS[name]}
         kept = {f"_{key}": value for key, value in settings.items() if key not in fields}
-        own = {DTYPE: of_weights(call)}
+        own = {DTYPE: of_weights(call), TRAINED: made_here(call)}
         return LibraryObject(name, settings, call.place, {**fields, **kept, **initial, **own})
 
     return make
@@ -158,6 +160,7 @@ def _initializer(
             field = f"_{key}" if f"@{key}" in METHODS.get(kind, {}) else key
             call.ev.journal.write(fields_of(call.receiver), field, value)
         call.ev.journal.write(fields_of(call.receiver), DTYPE, of_weights(call))
+        call.ev.journal.write(fields_of(call.receiver), TRAINED, made_here(call))
         return NONE
 
     return init
@@ -214,6 +217,8 @@ def _run(
             settings=values,
         )
     note_dtype(call, name, made, values)
+    if layer is not None:
+        note_graph(call, made, takes_part(call, name, settings))
     return trace(call, made, next(iter(given.values()), None), layer)
 
 
@@ -228,6 +233,7 @@ def _parameter(name: str, switch: str, compute: WeightSizes) -> Callable[[Call],
             made = TensorValue()
         else:
             made = as_result(call, contiguous([s for s in sizes if s is not None]), "created")
+        made.graph = is_trained(call, fields) if not name.startswith("running_") else False
         fields[name] = made
         return made
 

@@ -21,6 +21,7 @@ from shapefix.interpreter.values import (
 )
 from shapefix.library.model_calls import note_call
 from shapefix.library.nn import dtypes
+from shapefix.library.nn.training import set_trained
 from shapefix.library.registry import declare, function, lookup_method, method
 from shapefix.library.tensors import dtype_of, is_no_dtype
 
@@ -56,12 +57,21 @@ def call_module(call: Call) -> Value:
     "xpu",
     "ipu",
     "to_empty",
-    "requires_grad_",
     "apply",
     "share_memory",
 )
 def itself(call: Call) -> Value:
     return call.receiver or Unknown()
+
+
+@method(MODULE, "requires_grad_")
+def requires_grad(call: Call) -> Value:
+    """The module itself; its parameters, and those below it, are trained from here on, or are no longer."""
+    receiver = call.receiver or Unknown()
+    asked = call.constant(0, "requires_grad", True)
+    for module in modules_in(receiver):
+        set_trained(call, module.fields, asked if isinstance(asked, bool) else None)
+    return receiver
 
 
 _CASTS = {"half": "float16", "float": "float32", "double": "float64", "bfloat16": "bfloat16"}

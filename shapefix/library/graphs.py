@@ -1,0 +1,221 @@
+"""Which results carry the graph that autograd walks back through.
+
+What flows on and what does not was executed with torch 2.13: every operation of the tables whose result
+never requires a gradient stands here by its name, and tests ask torch for all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import ListValue, TupleValue, elements
+from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.gradients import requires_grad
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import (
+    Constant,
+    InstanceValue,
+    Integer,
+    LibraryObject,
+    Number,
+    Reference,
+    Slice,
+    Text,
+    Unknown,
+    Value,
+)
+from shapefix.library.registry import function
+from shapefix.library.tensors import dtype_of, is_no_dtype
+
+NO_GRAD = frozenset({"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad"})
+ENABLE_GRAD, SET_GRAD_ENABLED = "torch.enable_grad", "torch.set_grad_enabled"
+
+_SPACES = ("torch.", "operator.", "einops.", "transformers.", "builtins.sum")
+_ELSEWHERE = ("torch.utils.", "torch.jit.", "torch.compile", "torch.load", "torch.hub.", "torch.autograd.")
+"""Functions of torch that compute nothing themselves."""
+_CUT = frozenset(
+    "detach data tensor from_numpy item numpy tolist zeros_like ones_like empty_like full_like rand_like "
+    "randn_like randint_like new_zeros new_ones new_empty new_full new_tensor argmax argmin argsort bincount "
+    "bucketize searchsorted count_nonzero nonzero one_hot multinomial eq ne lt le gt ge isnan isinf isfinite "
+    "isclose histc greater less greater_equal less_equal not_equal logical_and logical_or logical_not "
+    "logical_xor all any long int short char byte bool is_nonzero equal allclose numel".split()
+)
+"""What comes out of these never requires a gradient."""
+_OF_ONE = frozenset(
+    "getitem expand_as view_as reshape_as type_as to index_select gather masked_select repeat_interleave "
+    "take_along_dim".split()
+)
+"""What comes out of these carries a graph where the first operand does."""
+_CONVERSIONS = frozenset({"to", "type", "type_as"})
+_PLAIN = (Constant, Integer, Number, Text, Reference, Slice)
+_DEEPEST = 3
+
+
+def note_graph(call: Call, made: Value, trained: bool | None = False) -> None:
+    """Take note in what a function of torch made of whether it carries a graph, and where that comes from.
+
+    trained tells whether parameters that are trained take part in it, besides the operands. What is known
+    already of a tensor, or is an operand itself, is left as it is.
+    """
+    if isinstance(made, TensorValue):
+        # Nearly all results are single tensors, and many are known already.
+        if made.graph is not None or made.sources:
+            return
+        results: Iterable[TensorValue] = (made,)
+    else:
+        parts = _flat((made,)) if isinstance(made, (TupleValue, ListValue)) else ()
+        results = [
+            part
+            for part in parts
+            if isinstance(part, TensorValue) and part.graph is None and not part.sources
+        ]
+    if not results or not _is_of_torch(call.name):
+        return
+    last = call.name.rpartition(".")[2]
+    tensors, others = _operands(call, last)
+    results = [part for part in results if not any(part is tensor for tensor in tensors)]
+    known = False if last in _CUT else _carried(call, tensors, others, trained)
+    for part in results:
+        _note(call.ev, part, known, tensors)
+
+
+def _is_of_torch(name: str) -> bool:
+    return name.startswith(_SPACES) and not name.startswith(_ELSEWHERE)
+
+
+def _note(ev: Evaluator, part: TensorValue, known: bool | None, tensors: list[TensorValue]) -> None:
+    if known is not False and ev.gradients is False:
+        # What may be an operand itself, or a view of it, still requires what that does.
+        same = part.origin is None or any(
+            part.origin is tensor.origin or part.storage is tensor.storage for tensor in tensors
+        )
+        known = None if same else False
+    elif known and ev.gradients is None:
+        known = None
+    part.graph = known
+    if known is not False and ev.gradients is not False:
+        part.sources = tuple(tensors)
+
+
+def _carried(call: Call, tensors: list[TensorValue], others: bool, trained: bool | None) -> bool | None:
+    """Whether a result carries a graph where torch records gradients."""
+    if _may_convert(call):
+        return None
+    asked = call.arguments.keywords.get("requires_grad")
+    if asked is not None:
+        return asked.value if isinstance(asked, Constant) and isinstance(asked.value, bool) else None
+    known = [trained, *map(requires_grad, tensors)]
+    if True in known:
+        return True
+    return None if others or None in known else False
+
+
+def _may_convert(call: Call) -> bool:
+    """Whether a conversion may be one to whole numbers, which carry nothing."""
+    last = call.name.rpartition(".")[2]
+    if last == "view":
+        return dtype_of(call.value(0, "dtype")) is not None
+    if last not in _CONVERSIONS:
+        return False
+    for value in (*call.arguments.positional, *call.arguments.keywords.values()):
+        other = value.dtype if isinstance(value, TensorValue) else dtype_of(value)
+        if other is None and (isinstance(value, TensorValue) or not is_no_dtype(value)):
+            return True
+    return call.arguments.open
+
+
+def _operands(call: Call, last: str) -> tuple[list[TensorValue], bool]:
+    """The tensors that gradients may flow back to, and whether there may be others."""
+    given = call.arguments
+    values = [*given.positional, *given.keywords.values()]
+    if call.receiver is not None and not isinstance(call.receiver, (InstanceValue, LibraryObject)):
+        values.insert(0, call.receiver)
+    if last in _OF_ONE:
+        values = values[:1]
+    tensors: list[TensorValue] = []
+    others = given.open and last not in _OF_ONE
+    for value in _flat(values):
+        tensor = value.tensor if isinstance(value, Unknown) else value
+        if isinstance(tensor, TensorValue):
+            tensors.append(tensor)
+        elif not isinstance(tensor, _PLAIN):
+            others = True
+    return tensors, others
+
+
+def _flat(values: Iterable[Value], depth: int = 0) -> Iterator[Value]:
+    """The values, and in place of lists and tuples what is in them; None for what nobody knows."""
+    for value in values:
+        items = elements(value) if depth < _DEEPEST else None
+        if items is not None:
+            yield from _flat(items, depth + 1)
+        elif isinstance(value, ListValue) and value.element is not None:
+            yield value.element
+        elif isinstance(value, (TupleValue, ListValue)):
+            yield Unknown()
+        else:
+            yield value
+
+
+def note_graph_write(call: Call, tensor: TensorValue, values: Iterable[Value]) -> None:
+    """Take note that values were written into the memory of a tensor, or added to what is there."""
+    if call.ev.gradients is False or call.name.startswith("torch.nn.init."):
+        return
+    given = [value.tensor if isinstance(value, Unknown) else value for value in _flat(values)]
+    known = [
+        requires_grad(part) if isinstance(part, TensorValue) else None
+        for part in given
+        if not isinstance(part, _PLAIN)
+    ]
+    if not any(each is not False for each in known):
+        if tensor.graph and call.name != "operator.iadd":
+            call.ev.journal.write(tensor, "graph", None)
+        return
+    if call.name.rpartition(".")[2].removesuffix("_") in _CUT:
+        call.ev.journal.write(tensor, "graph", None)
+        return
+    tensor.storage.grafted = True
+    if True in known and call.ev.gradients:
+        call.ev.journal.write(tensor, "graph", True)
+    elif tensor.graph is False:
+        call.ev.journal.write(tensor, "graph", None)
+
+
+def records_gradients(value: Value, before: bool | None) -> bool | None:
+    """Whether torch records gradients in the body of `with value:`, where it did as told by before."""
+    name = getattr(value, "kind", None) or getattr(value, "name", None)
+    if name == ENABLE_GRAD:
+        return True
+    if name == SET_GRAD_ENABLED or name in NO_GRAD:
+        mode = getattr(value, "arguments", {}).get("mode")
+        if mode is None:
+            return None if name == SET_GRAD_ENABLED else False
+        asked = mode.value if isinstance(mode, Constant) else None
+        if name == SET_GRAD_ENABLED:
+            return bool(asked) if isinstance(mode, Constant) else None
+        return False if asked is True else before if asked is False else None
+    return None if isinstance(value, Unknown) else before
+
+
+@function("torch.inference_mode", "torch.autograd.inference_mode")
+def inference_mode(call: Call) -> Value:
+    """A context, or a decorator, with what it was asked for."""
+    mode = call.value(0, "mode")
+    return LibraryObject("torch.inference_mode", {} if mode is None else {"mode": mode}, call.place)
+
+
+@function(ENABLE_GRAD, "torch.autograd.enable_grad")
+def enable_grad(call: Call) -> Value:
+    return LibraryObject(ENABLE_GRAD, {}, call.place)
+
+
+@function(SET_GRAD_ENABLED, "torch.autograd.set_grad_enabled")
+def set_grad_enabled(call: Call) -> Value:
+    """It counts from here on; where it is a context, until its block ends."""
+    mode = call.value(0, "mode") or Unknown()
+    made = LibraryObject(SET_GRAD_ENABLED, {"mode": mode}, call.place)
+    after = records_gradients(made, call.ev.gradients)
+    unsure = call.ev.frame.undecided and after is not call.ev.gradients
+    call.ev.gradients = None if unsure else after
+    return made

@@ -1,0 +1,60 @@
+"""Which layers have parameters that are trained, as far as everything that happens to them can be seen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.values import FALSE, Constant, Unknown, Value
+from shapefix.library.signatures import Given
+
+TRAINED = "<trained>"
+"""The field of a module that tells in which run of the code it was made, with parameters that are trained."""
+
+_WEIGHTED = frozenset(
+    "Linear LazyLinear Bilinear modules.linear.NonDynamicallyQuantizableLinear Conv1d Conv2d Conv3d "
+    "ConvTranspose1d ConvTranspose2d ConvTranspose3d LazyConv1d LazyConv2d LazyConv3d LazyConvTranspose1d "
+    "LazyConvTranspose2d LazyConvTranspose3d RNN LSTM GRU RNNCell LSTMCell GRUCell MultiheadAttention "
+    "TransformerEncoderLayer TransformerDecoderLayer Transformer PReLU Embedding EmbeddingBag "
+    "AdaptiveLogSoftmaxWithLoss".split()
+)
+_SWITCHED = {
+    **dict.fromkeys(
+        "BatchNorm1d BatchNorm2d BatchNorm3d LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d SyncBatchNorm "
+        "GroupNorm InstanceNorm1d InstanceNorm2d InstanceNorm3d LazyInstanceNorm1d LazyInstanceNorm2d "
+        "LazyInstanceNorm3d".split(),
+        "affine",
+    ),
+    **dict.fromkeys(("LayerNorm", "RMSNorm"), "elementwise_affine"),
+}
+"""Layers that have parameters if this setting says so."""
+
+
+def made_here(call: Call) -> Value:
+    """The field of a module that is made by this call."""
+    return Constant(call.ev.root)
+
+
+def set_trained(call: Call, fields: dict[str, Value], trained: bool | None) -> None:
+    """Take note that somebody said whether the parameters of a module are trained."""
+    value = made_here(call) if trained else FALSE if trained is False else Unknown()
+    call.ev.journal.write(fields, TRAINED, value)
+
+
+def is_trained(call: Call, fields: Mapping[str, Value]) -> bool | None:
+    """Whether the parameters of a module are trained; None where somebody may have frozen them."""
+    field = fields.get(TRAINED)
+    if field is FALSE:
+        return False
+    known = isinstance(field, Constant) and field.value == call.ev.root and not call.ev.frozen
+    return True if known else None
+
+
+def takes_part(call: Call, name: str, fields: Mapping[str, Value]) -> bool | None:
+    """Whether parameters that are trained take part in what a layer of this qualified name computes."""
+    kind = name.removeprefix("torch.nn.")
+    switch = _SWITCHED.get(kind)
+    if switch is not None:
+        has_weights = Given(fields).flag(switch)
+        return is_trained(call, fields) if has_weights else has_weights
+    return is_trained(call, fields) if kind in _WEIGHTED else False
