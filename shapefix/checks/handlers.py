@@ -24,7 +24,7 @@ _TIDYING = frozenset(
 )
 """Functions and methods that tidy up, or make the text that is told."""
 _STREAMS = ("tqdm.write", "sys.stderr.write", "sys.stdout.write")
-_MEMORY = re.compile(r"memory|\boom\b|\bvram\b", re.IGNORECASE)
+_MEMORY = re.compile(r"(?:out of|gpu|cuda|enough|insufficient) memory|\boom\b|\bvram\b", re.IGNORECASE)
 _DEEPEST = 2
 
 
@@ -45,6 +45,14 @@ def is_swallowing(module: Module, handler: ExceptHandler) -> bool:
     Where it asks what the exception is, the answer "something else" counts.
     """
     return not ends(module, handler, handler.body.body) & Ends.DEALS
+
+
+def tells_only(module: Module, handler: ExceptHandler) -> bool:
+    """Whether a handler does no more than to tell of an exception before its last statement."""
+    *before, last = handler.body.body
+    if isinstance(last, cst.SimpleStatementLine) and len(last.body) > 1:
+        return False
+    return ends(module, handler, before) == Ends.FALLS
 
 
 def ends(module: Module, handler: ExceptHandler, block: Sequence[cst.CSTNode], depth: int = 0) -> Ends:
@@ -140,15 +148,15 @@ def means_memory(module: Module, handler: ExceptHandler) -> bool:
     return any(
         (isinstance(node, cst.Attribute) and node.attr.value == "empty_cache")
         or (isinstance(node, (cst.SimpleString, cst.FormattedStringText)) and _MEMORY.search(node.value))
-        for node in _all_below(handler.body)
+        for node in all_below(handler.body)
     )
 
 
 def _names_outside(module: Module, handler: ExceptHandler) -> frozenset[str]:
     """The names that are read anywhere in the file but in the handler."""
-    inside = set(_all_below(handler))
+    inside = set(all_below(handler))
     return frozenset(
-        node.value for node in _all_below(module.tree) if isinstance(node, cst.Name) and node not in inside
+        node.value for node in all_below(module.tree) if isinstance(node, cst.Name) and node not in inside
     )
 
 
@@ -156,21 +164,22 @@ def _read_names(tree: cst.CSTNode) -> frozenset[str]:
     """The names that stand anywhere but as the target of an assignment."""
     targets = {
         target
-        for node in _all_below(tree)
+        for node in all_below(tree)
         if isinstance(node, (cst.AugAssign, cst.AssignTarget))
         for target in (node.target,)
         if isinstance(target, cst.Name)
     }
     return frozenset(
-        node.value for node in _all_below(tree) if isinstance(node, cst.Name) and node not in targets
+        node.value for node in all_below(tree) if isinstance(node, cst.Name) and node not in targets
     )
 
 
 def _names(node: cst.CSTNode) -> Iterator[str]:
-    return (each.value for each in _all_below(node) if isinstance(each, cst.Name))
+    return (each.value for each in all_below(node) if isinstance(each, cst.Name))
 
 
-def _all_below(root: cst.CSTNode) -> Iterator[cst.CSTNode]:
+def all_below(root: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """The node itself and all that stand below it, in their order."""
     yield root
     for child in children(root):
-        yield from _all_below(child)
+        yield from all_below(child)

@@ -1,4 +1,4 @@
-"""What a `try` statement holds: the steps of a training or an evaluation, and what goes wrong in them."""
+"""What a loop may not tell: the steps of a training in a `try` statement, and numbers that are cut off."""
 
 from __future__ import annotations
 
@@ -73,3 +73,11 @@ class Tried(Event):
     loops: tuple[Around, ...]
     repeated: bool
     hidden: tuple[Event, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Capped(Event):
+    """An exponential, which was computed at exponential, is replaced by bound where it is larger."""
+
+    exponential: Place
+    bound: float

@@ -214,6 +214,8 @@ class Evaluator:
         """Whether torch records gradients, None where that is not known."""
         self.frozen = False
         """Whether the code may have taken parameters out of training, nobody knows which."""
+        self.exponentials: dict[int, tuple[Value, Place]] = {}
+        """The numbers, by their ids, that are exponentials, and where they were computed."""
         self.default_dtype: str | None = "float32"
         """What torch makes of floats; None where somebody changed that."""
         self.casting = 0
@@ -321,6 +323,7 @@ class Evaluator:
         self.events.clear()
         self.asked.clear()
         self.training.clear()
+        self.exponentials.clear()
         self.journal.doubtful.clear()
         for contents in self.cycles:
             contents.clear()

@@ -25,6 +25,7 @@ from shapefix.interpreter.values import (
     as_size,
     integer,
 )
+from shapefix.library.capped import exponential, note_least, same_number
 from shapefix.library.elementwise import result_of
 from shapefix.library.registry import function
 from shapefix.tensors.polynomials import Size, product
@@ -70,9 +71,12 @@ def root(call: Call) -> Value:
     return Unknown() if call.name != "math.sqrt" and size is None else NUMBER
 
 
-@function("builtins.float", "math.log", "math.log2", "math.exp", "math.pow", "math.cos", "time.time")
+function("math.exp", "numpy.exp")(exponential)
+
+
+@function("builtins.float", "math.log", "math.log2", "math.pow", "math.cos", "time.time")
 def real(call: Call) -> Value:
-    return NUMBER
+    return same_number(call) if call.name == "builtins.float" else NUMBER
 
 
 @function("builtins.abs", "builtins.pow")
@@ -94,6 +98,8 @@ def extreme(call: Call) -> Value:
         return _longest(call.value(0))
     if not items or call.arguments.keywords:
         return Unknown()
+    if call.name.endswith("min"):
+        note_least(call)
     choose = minimum if call.name.endswith("min") else maximum
     if not all(isinstance(item, (Constant, Integer)) for item in items):
         return Unknown()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import Shape, Sizes, TensorValue
 from shapefix.interpreter.values import FALSE, NONE, TRUE, Constant, Reference, Unknown, Value, integer
+from shapefix.library.capped import note_item
 from shapefix.library.refusals import by_position, refuse
 from shapefix.library.registry import operation, tensor_method
 from shapefix.library.tensors import number, seen_again, size_name
@@ -78,7 +79,12 @@ def data(call: Call, tensor: TensorValue) -> Value:
     return seen_again(tensor)
 
 
-@tensor_method("item", "tolist", "numpy", "data_ptr", "element_size", "nelement", "get_device")
+@tensor_method("item")
+def item(call: Call, tensor: TensorValue) -> Value:
+    return note_item(call, tensor, Unknown())
+
+
+@tensor_method("tolist", "numpy", "data_ptr", "element_size", "nelement", "get_device")
 def out_of_torch(call: Call, tensor: TensorValue) -> Value:
     return Unknown()
 

@@ -1,0 +1,105 @@
+"""Exponentials that are cut off at a number: what is larger looks the same from there on."""
+
+from __future__ import annotations
+
+import math
+
+import libcst as cst
+
+from shapefix.interpreter.attempts import Capped
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.modules import Place
+from shapefix.interpreter.tensor_values import Step, TensorValue
+from shapefix.interpreter.values import NUMBER, Constant, Number, Unknown, Value
+
+_EXPONENTIALS = ("exp",)
+
+
+def exponential(call: Call) -> Value:
+    """What `math.exp(x)` gives: a number of which it is known that it is one; numpy's may be an array."""
+    made = Number() if call.name == "math.exp" else Unknown()
+    call.ev.exponentials[id(made)] = made, call.place
+    node = call.place.node
+    if isinstance(node, cst.Call) and node.args:
+        bound = _bound_of_least(call, node.args[0].value)
+        if bound is not None:
+            _note(call, call.place, bound)
+    return made
+
+
+def same_number(call: Call) -> Value:
+    """What `float(x)` gives."""
+    place = exponent_of(call, call.value(0))
+    if place is None:
+        return NUMBER
+    made = Number()
+    call.ev.exponentials[id(made)] = made, place
+    return made
+
+
+def _bound_of_least(call: Call, node: cst.BaseExpression) -> float | None:
+    """What `exp(min(x, 10))` is at most."""
+    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Name) or node.func.value != "min":
+        return None
+    if len(node.args) != 2:
+        return None
+    for given in node.args:
+        bound = _number(call.ev.evaluate(given.value))
+        if bound is not None:
+            return math.exp(min(bound, 700))
+    return None
+
+
+def note_least(call: Call) -> None:
+    """Tell the checks of `min(ppl, 10000)`, where ppl is an exponential."""
+    given = call.arguments.positional
+    if len(given) != 2:
+        return
+    for value, other in (given, given[::-1]):
+        bound = _number(other)
+        place = exponent_of(call, value)
+        if bound is not None and place is not None:
+            _note(call, place, bound)
+
+
+def note_clamped(call: Call, tensor: TensorValue) -> None:
+    """Tell the checks of `ppl.clamp(max=10000)`, where ppl is an exponential."""
+    keyword = "max"
+    position = 0 if call.name.endswith("clamp_max") else 1
+    bound = _number(call.value(position, keyword))
+    place = exponent_of(call, tensor)
+    if bound is not None and place is not None:
+        _note(call, place, bound)
+
+
+def note_item(call: Call, tensor: TensorValue, made: Value) -> Value:
+    """Take note that the number in a tensor is an exponential, where the tensor is one; gives it back."""
+    place = exponent_of(call, tensor)
+    if place is not None:
+        call.ev.exponentials[id(made)] = made, place
+    return made
+
+
+def exponent_of(call: Call, value: Value | None) -> Place | None:
+    """Where an exponential was computed; None for anything else."""
+    if isinstance(value, TensorValue):
+        return _computed_at(value.origin)
+    found = call.ev.exponentials.get(id(value))
+    return found[1] if found is not None else None
+
+
+def _computed_at(step: Step | None) -> Place | None:
+    if step is None or not isinstance(step.place.node, cst.Call):
+        return None
+    function = step.place.node.func
+    last = function.attr.value if isinstance(function, cst.Attribute) else ""
+    return step.place if step.verb in _EXPONENTIALS and last in _EXPONENTIALS else None
+
+
+def _note(call: Call, exponential: Place, bound: float) -> None:
+    call.ev.emit(Capped(call.place, call.ev.calls, exponential, bound))
+
+
+def _number(value: Value | None) -> float | None:
+    is_number = isinstance(value, Constant) and type(value.value) in (int, float)
+    return float(value.value) if is_number and isinstance(value, Constant) else None
