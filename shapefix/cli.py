@@ -204,6 +204,9 @@ def fix(**given: Any) -> int:
     help="Repair a copy, run it again, until it trains; show the diff, and what proves it.",
 )
 @click.option("--apply", is_flag=True, help="Write what --repair has proved.")
+@click.option(
+    "--report", type=click.Path(), metavar="FILE", help="Write a page that shows it, like report.html."
+)
 @click.option("--quiet", "-q", is_flag=True, help="Only findings and errors.")
 @click.option(
     "--color",

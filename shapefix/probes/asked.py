@@ -27,6 +27,7 @@ class Asked:
     output_format: str = "full"
     repair: bool = False
     apply: bool = False
+    report: str | None = None
 
 
 def unfit(script: str) -> str | None:
@@ -49,4 +50,6 @@ def contradiction(asked: Asked) -> str | None:
         return "--vram forecasts the memory of a step, and --repair makes one work; ask for one of them"
     if asked.repair and asked.output_format != "full":
         return f"--repair shows a diff with its proof, and has no --output-format {asked.output_format}"
+    if asked.repair and asked.report is not None:
+        return "--repair shows a diff with its proof, and writes no --report; ask for one of them"
     return None

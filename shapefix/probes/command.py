@@ -17,6 +17,7 @@ def probe(asked: Asked) -> int:
     from shapefix.probe.run import probe
     from shapefix.probes import forecasts, shown
     from shapefix.probes.codes import FAILED, code_of
+    from shapefix.probes.reports import unwritable
 
     problem = unfit(asked.script)
     if problem is not None:
@@ -31,6 +32,10 @@ def probe(asked: Asked) -> int:
     if found is None:
         say(f"error: {one_line(python)}: there is no such interpreter; name the one to use with --python")
         return FAILED
+    problem = None if asked.report is None else unwritable(asked.report)
+    if asked.report is not None and problem is not None:
+        say(f"error: --report {one_line(asked.report)}: {problem}")
+        return FAILED
     try:
         if asked.repair:
             from shapefix.probes import repairs
@@ -44,6 +49,4 @@ def probe(asked: Asked) -> int:
         say(f"error: {one_line(python)}: cannot be started: {error.strerror or error}")
         return FAILED
     known = findings(run.observed, shown.rules())
-    code = code_of(run, known)
-    shown.report(run, known, asked, code)
-    return code
+    return shown.report(run, known, asked, code_of(run, known))

@@ -169,6 +169,10 @@ class _Writer:
             "peak_cuda": end.get("peak_cuda"),
             "reserved_cuda": end.get("reserved_cuda"),
             "steps": [self._step(line) for line in self._of("memory")],
+            "timeline": [
+                {"of": line["of"], "phase": line["phase"], "samples": line["samples"]}
+                for line in self._of("timeline")
+            ],
         }
 
     def _step(self, line: Mapping[str, Any]) -> Document:

@@ -24,12 +24,11 @@ def report(python: str, asked: Asked, vram: int) -> int:
     known = findings(run.observed, shown.rules())
     if foretold is None:
         code = FOUND if known.diagnostics else FAILED
-        shown.report(run, known, asked, code)
+        code = shown.report(run, known, asked, code)
         if run.trained:
             say("error: no forecast: the script trains, but keeps nothing on a GPU; does it ask for `cuda`?")
         else:
             say("error: no forecast: the script came to no training step")
         return code
     code = FOUND if known.diagnostics or not foretold.fits else CLEAN
-    shown.report(run, known, asked, code, foretold)
-    return code
+    return shown.report(run, known, asked, code, foretold)

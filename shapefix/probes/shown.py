@@ -15,8 +15,9 @@ from shapefix.probe.findings import Found
 from shapefix.probe.forecast import Forecast
 from shapefix.probe.observations import Failure
 from shapefix.probes.asked import Asked
+from shapefix.probes.codes import FAILED
 from shapefix.report.view import View, one_line, visible
-from shapefix.terminal import colour_wanted, width
+from shapefix.terminal import colour_wanted, say, width
 
 
 def rules() -> dict[str, tuple[str, Severity]]:
@@ -40,8 +41,11 @@ def painter(view: View) -> Callable[[list[list[tuple[str, str]]]], str]:
     return lambda rows: paint([[(visible(text), style) for text, style in row] for row in rows])
 
 
-def report(run: Run, found: Found, asked: Asked, code: int, foretold: Forecast | None = None) -> None:
-    """Print a run that ends with an exit code, with what was found and foretold, as it was asked for."""
+def report(run: Run, found: Found, asked: Asked, code: int, foretold: Forecast | None = None) -> int:
+    """Show a run that ends with an exit code, with what was found and foretold, as it was asked for.
+
+    Returns the exit code: another one where the page that was asked for could not be written.
+    """
     view = view_of(asked)
     if asked.output_format == "json":
         from shapefix.probes.document import document, text
@@ -54,6 +58,19 @@ def report(run: Run, found: Found, asked: Asked, code: int, foretold: Forecast |
         sys.stdout.writelines(github.render(found.diagnostics, failures, view))
     else:
         _full(run, found, asked, view, foretold)
+    if asked.report is None:
+        return code
+    from shapefix.probe.pages.page import page
+    from shapefix.probes import reports
+
+    try:
+        reports.write(asked.report, page(run, asked.arguments, found, view, foretold))
+    except OSError as error:
+        say(f"error: {one_line(asked.report)}: cannot be written: {error.strerror or error}")
+        return FAILED
+    if not asked.quiet:
+        say(f"The page is in {one_line(asked.report)}.")
+    return code
 
 
 def _full(run: Run, found: Found, asked: Asked, view: View, foretold: Forecast | None) -> None:

@@ -79,11 +79,15 @@ class Calls:
             if known is not None and known.answered:
                 return known.answer()
         outer, self._recording = self._recording, first
+        if training:
+            self._session.phase("forward")
         start = time.perf_counter()
         try:
             out = self._inner(original, module, args, kwargs, caller)
         finally:
             self._recording = outer
+            if training:
+                self._session.phase("loop")
         if known is not None:
             known.learn(out, time.perf_counter() - start)
         return out

@@ -65,6 +65,7 @@ def _installed(session: Session, asked: argparse.Namespace) -> Any:
     from .loaders import Loaders
     from .memory import setting
     from .silent.held import Held
+    from .timeline import Timeline
     from .training import Training
 
     wanted = setting.Wanted(asked.device, asked.vram, asked.batch, asked.checkpointing, asked.bf16)
@@ -77,7 +78,7 @@ def _installed(session: Session, asked: argparse.Namespace) -> Any:
     births = Births()
     births.install()
     calls = Calls(session, failures, births)
-    setting.install(session, wanted, calls.running)
+    session.phase = Timeline(session, setting.install(session, wanted, calls.running)).begin
     calls.install()
     Loaders(session, failures).install()
     losses.install(session, failures)

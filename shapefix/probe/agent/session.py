@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import IO, Any, NoReturn
 
@@ -47,7 +48,8 @@ class Session:
 
     depth counts the watched calls (modules, loaders, losses, backward, steps) that are running; shortened
     says that a loop of the script was ended early, so that what fails later may come of that; sizes_only
-    says that what is on the GPU has no values.
+    says that what is on the GPU has no values. phase is told when a part of a training step begins: forward,
+    loop, backward or step, and None when the step is made.
     """
 
     observations: Observations
@@ -66,6 +68,7 @@ class Session:
     pending: list[Any] = field(default_factory=list)
     thread: int = field(default_factory=threading.get_ident)
     process: int = field(default_factory=os.getpid)
+    phase: Callable[[str | None], None] = lambda phase: None
     _ignored: int = 0
 
     def watches(self) -> bool:
@@ -103,6 +106,7 @@ class Session:
         """Write how it ended, once."""
         if not self.ended:
             self.ended = True
+            self.phase(None)
             self.observations.write("end", how=how, **memory(), **fields)
 
 

@@ -43,6 +43,7 @@ class Training:
             self._backward(loss, frames.site(caller))
             self._calls.sums.clear()
             session.depth += 1
+            session.phase("backward")
             try:
                 out = original(*args, **kwargs)
             except BaseException as error:
@@ -50,6 +51,7 @@ class Training:
                 failures.note(error, "backward", caller, given=lambda: describe.call((loss,), {}))
                 raise
             session.depth -= 1
+            session.phase("loop")
             return out
 
         torch.autograd.backward = backward
@@ -96,11 +98,13 @@ class Training:
             session.stop(f"{_counted(made)} made")
         if made == 0 and not _closure(args, kwargs):
             self._tell(optimizer)
+        session.phase("step")
 
     def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         session = self._session
         if not session.watches():
             return
+        session.phase(None)
         if self._steps.get(id(optimizer), 0) == 0 and _closure(args, kwargs):
             self._tell(optimizer)  # the gradients came with the closure
         session.steps += 1

@@ -24,14 +24,17 @@ class Wanted:
     bf16: bool = False
 
 
-def install(session: Session, wanted: Wanted, running: Callable[[], str | None]) -> None:
-    """Set the device; a GPU that is not there has its memory counted, step by step."""
+def install(session: Session, wanted: Wanted, running: Callable[[], str | None]) -> Callable[[], int] | None:
+    """Set the device; a GPU that is not there has its memory counted, step by step.
+
+    Returns what tells how many bytes live on it; None for any other device.
+    """
     from .trials import Trials, batches
 
     if wanted.batch is not None:
         batches(*wanted.batch)
     if wanted.device != "fake":
-        return
+        return None
     from . import cuda, kernels, placement
     from .autocast import Casts
     from .gpu import Gpu, on_device
@@ -48,6 +51,7 @@ def install(session: Session, wanted: Wanted, running: Callable[[], str | None])
     gpu.install()
     trials = Trials(session, wanted.checkpointing, wanted.bf16)
     Phases(session, storages, trials.prepare, trials.around).install()
+    return lambda: storages.live
 
 
 def stop_in_time(session: Session) -> None:
