@@ -34,6 +34,28 @@ class _Commands(click.Group):
         return super().resolve_command(ctx, args)
 
 
+class _Probe(click.Command):
+    """The command probe, and what to say to somebody who names a launcher or the script's own options."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        from shapefix.probes.launchers import instead
+
+        given = list(args)
+        meant = instead(given)
+        if meant is not None:
+            raise click.UsageError(f"name the script itself; did you mean `{meant}`?", ctx)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            place = next((n for n, word in enumerate(given) if word.startswith(error.option_name)), 0)
+            if not any(os.path.exists(word) for word in given[:place]):  # noqa: PTH110
+                raise
+            meant = " ".join(["shapefix", "probe", *given[:place], "--", *given[place:]])
+            raise click.UsageError(
+                f"{error.message}; what is the script's own goes behind `--`; did you mean `{meant}`?", ctx
+            ) from None
+
+
 def _listed(ctx: click.Context, option: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
 
@@ -159,7 +181,8 @@ def fix(**given: Any) -> int:
     return fix(request(given))
 
 
-@cli.command(short_help="Run a script for one training step, and report what happened.")
+@cli.command(cls=_Probe, short_help="Run a script for one training step, and report what happened.")
+@click.option("-m", "module", metavar="MODULE", help="Run a module, as `python -m` does; SCRIPT is left out.")
 @click.option(
     "--python", metavar="PYTHON", help="The interpreter to run it with; else that of its environment."
 )
@@ -216,13 +239,14 @@ def fix(**given: Any) -> int:
     default="auto",
     help="Whether to use colours.",
 )
-@click.argument("script")
+@click.argument("script", required=False)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARGUMENTS]...")
 def probe(**given: Any) -> int:
     """Run a script, unchanged, in its own interpreter for one training step and one pass of evaluation.
 
-    Reports the first batch, the sizes in every module, loss, gradients and memory, and what is wrong. The
-    script is executed, with the arguments after it. What it saves goes to a temporary folder.
+    SCRIPT is a file, a notebook, or a folder with a `__main__.py`. It is executed, with the arguments behind
+    `--`. What it saves goes to a temporary folder. Reports the first batch, the sizes in every module, loss,
+    gradients and memory, and what is wrong.
 
     With --vram, runs it several times on a GPU that is not there, and forecasts its memory; exits with 1,
     too, when a step does not fit.
@@ -235,7 +259,13 @@ def probe(**given: Any) -> int:
     from shapefix.probes.asked import Asked
     from shapefix.probes.command import probe
 
-    return probe(Asked(**given))
+    module, script, arguments = given.pop("module"), given.pop("script"), given.pop("arguments")
+    if module is not None:
+        named = () if script is None else (script,)
+        return probe(Asked(script=module, arguments=(*named, *arguments), module=True, **given))
+    if script is None:
+        raise click.UsageError("missing argument 'SCRIPT'")
+    return probe(Asked(script=script, arguments=arguments, **given))
 
 
 @cli.command()

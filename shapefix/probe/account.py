@@ -44,7 +44,7 @@ class Run:
     def complete(self) -> bool:
         """Whether the script was seen to work: it made a training step, or came to its end after a model."""
         end = self.observed.end
-        if end is None or end["how"] in ("no torch", "no device"):
+        if end is None or end["how"] in ("missing", "no torch", "no device"):
             return False
         well = end["how"] in ("finished", "stopped") or (end["how"] == "exit" and end["code"] == 0)
         return well and (self.trained or bool(self.observed.modules))
@@ -55,7 +55,7 @@ def lines(run: Run, show: Callable[[str], str], width: int) -> Iterator[Line]:
     observed = run.observed
     yield _head(run)
     yield []
-    for section in (_batches, _modules, _training, _disk):
+    for section in (_left_out, _batches, _modules, _training, _disk):
         rows = list(section(observed, show, width))
         if rows:
             yield from rows
@@ -81,6 +81,14 @@ def _head(run: Run) -> Line:
 def _at(place: Mapping[str, Any] | None, show: Callable[[str], str]) -> str:
     where: Span | None = span(place)
     return "" if where is None else f"{show(where.path)}:{where.row}"
+
+
+def _left_out(observed: Observations, show: Callable[[str], str], width: int) -> Iterator[Line]:
+    """What IPython would have handed on, and the probe has not."""
+    said = [f"`{line['text']}` ({show(line['file']).rpartition(':')[2]})" for line in observed.of("left out")]
+    if said:
+        more = f" and {len(said) - _NAMES} more" if len(said) > _NAMES else ""
+        yield [("not executed", "name"), (f" {', '.join(said[:_NAMES])}{more}", "warning")]
 
 
 def _batches(observed: Observations, show: Callable[[str], str], width: int) -> Iterator[Line]:
@@ -211,6 +219,8 @@ def ending(run: Run, show: Callable[[str], str]) -> str:
     place = f" at {at}" if at else ""
     if how == "no torch":
         return f"{end['python']} has no torch ({end['message']}); name another interpreter with --python"
+    if how == "missing":
+        return str(end["message"])
     if how == "no device":
         return f"{end['message']}; it was asked for by --device"
     if how == "time limit":

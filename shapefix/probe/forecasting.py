@@ -17,17 +17,21 @@ _STEPS = 2
 
 @dataclass(frozen=True)
 class Script:
-    """What is run: the interpreter, the script with its arguments, the time for each run in seconds."""
+    """What is run: the interpreter, the script with its arguments, the time for each run in seconds.
+
+    options are more of the agent's own, for each run.
+    """
 
     python: str
     name: str
     arguments: Sequence[str]
     timeout: float
+    options: Sequence[str] = ()
 
     def run(self, vram: int, options: Sequence[str] = (), arguments: Sequence[str] | None = None) -> Run:
         """One run, for two steps: the second is the first with the optimizer's state. Raises OSError."""
         given = self.arguments if arguments is None else arguments
-        every = ["--device", "fake", "--vram", str(vram), *options]
+        every = ["--device", "fake", "--vram", str(vram), *self.options, *options]
         return probe(self.python, self.name, given, _STEPS, self.timeout, every)
 
 
@@ -43,7 +47,8 @@ def forecast(
     peak = measured(run.observed)
     if peak is None:
         return run, None
-    source = _source(script.name)
+    ran = run.observed.first("script")
+    source = _source(ran["file"] if ran else script.name)
     plain = Forecast(vram, peak, None, None, ())
     knob = None if peak.batch is None else knobs.batch(script.arguments, source, peak.batch)
     if knob is not None and knob.unsaid and run.observed.first("trainer"):
@@ -85,6 +90,9 @@ def _savings(
 
 
 def _source(name: str) -> str:
+    """The text of the script in which numbers may be replaced; empty for a notebook."""
+    if name.endswith(".ipynb"):
+        return ""
     try:
         return Path(name).read_text("utf-8")
     except (OSError, UnicodeDecodeError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import signal
 import tempfile
 import threading
@@ -11,6 +12,8 @@ from pathlib import Path
 
 from shapefix.probe import child, observations
 from shapefix.probe.account import Run
+from shapefix.sources.notebooks import cells, path_of
+from shapefix.sources.text import read_bytes
 
 
 def probe(
@@ -23,18 +26,37 @@ def probe(
 ) -> Run:
     """Run a script with its arguments in the current folder, for so many training steps.
 
-    timeout is in seconds; options are more of the agent's own. Raises OSError where the interpreter cannot
-    be started. When it returns, or is interrupted, nothing runs any more, and what the script has saved is
-    gone.
+    script is a file, a folder with a `__main__.py` or a notebook; with `--module` among the options, the name
+    of a module. timeout is in seconds; options are more of the agent's own. When it returns, or is
+    interrupted, nothing runs any more, and what the script has saved is gone. Raises OSError where the
+    interpreter cannot be started, and Unreadable for what is no notebook with Python.
     """
     with (
         _terminated_as_interrupted(),
         tempfile.TemporaryDirectory(prefix="shapefix-probe-", ignore_cleanup_errors=True) as name,
     ):
         folder = Path(name)
-        ended = child.run(python, script, arguments, folder, steps, timeout, options)
+        named = (*options, *_cells(script, folder))
+        ended = child.run(python, script, arguments, folder, steps, timeout, named)
         observed = observations.read(folder / "observations.jsonl")
     return Run(script, observed, ended, timeout)
+
+
+def _cells(script: str, folder: Path) -> Sequence[str]:
+    """The option that tells the agent of the cells of a notebook, which are written into folder."""
+    if not script.endswith(".ipynb"):
+        return ()
+    file, path = folder / "cells.json", str(Path(script).absolute())
+    made = [
+        {
+            "path": path_of(path, cell.number),
+            "text": cell.text,
+            "left_out": [(each.row, each.text) for each in cell.left_out],
+        }
+        for cell in cells(read_bytes(script))
+    ]
+    file.write_text(json.dumps(made), "utf-8")
+    return "--cells", str(file)
 
 
 @contextlib.contextmanager

@@ -28,13 +28,25 @@ class Asked:
     repair: bool = False
     apply: bool = False
     report: str | None = None
+    module: bool = False
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The agent's options that say what script names."""
+        return ("--module",) if self.module else ()
 
 
-def unfit(script: str) -> str | None:
-    """Why a path cannot be run, None where it can."""
-    path = Path(script)
+def unfit(asked: Asked) -> str | None:
+    """Why what was named cannot be run, None where it can."""
+    path = Path(asked.script)
+    if asked.module:
+        if path.is_file():
+            return f"is a file, and -m takes a module; did you mean `shapefix probe {asked.script}`?"
+        return None
     if path.is_dir():
-        return "is a folder; name the script in it that trains"
+        if (path / "__main__.py").is_file():
+            return None
+        return "is a folder without `__main__.py`; name the script in it that trains"
     if not path.is_file():
         return "there is no such file"
     return None if os.access(path, os.R_OK) else "permission denied"
@@ -48,6 +60,9 @@ def contradiction(asked: Asked) -> str | None:
         return "--apply writes what --repair has proved; give both"
     if asked.repair and asked.vram is not None:
         return "--vram forecasts the memory of a step, and --repair makes one work; ask for one of them"
+    script = not (asked.module or asked.script.endswith(".ipynb") or Path(asked.script).is_dir())
+    if asked.repair and not script:
+        return "--repair takes the file of a script; name the one that trains"
     if asked.repair and asked.output_format != "full":
         return f"--repair shows a diff with its proof, and has no --output-format {asked.output_format}"
     if asked.repair and asked.report is not None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from shapefix.probes.asked import Asked, contradiction, unfit
 from shapefix.report.view import one_line
+from shapefix.sources.text import Unreadable
 from shapefix.terminal import say
 
 
@@ -19,7 +20,7 @@ def probe(asked: Asked) -> int:
     from shapefix.probes.codes import FAILED, code_of
     from shapefix.probes.reports import unwritable
 
-    problem = unfit(asked.script)
+    problem = unfit(asked)
     if problem is not None:
         say(f"error: {one_line(asked.script)}: {problem}")
         return FAILED
@@ -43,10 +44,15 @@ def probe(asked: Asked) -> int:
             return repairs.repair(found, asked)
         if asked.vram is not None:
             return forecasts.report(found, asked, asked.vram)
-        options = () if asked.device == "auto" else ("--device", asked.device)
-        run = probe(found, asked.script, asked.arguments, asked.steps, asked.timeout, options)
+        device = () if asked.device == "auto" else ("--device", asked.device)
+        run = probe(
+            found, asked.script, asked.arguments, asked.steps, asked.timeout, (*device, *asked.options)
+        )
     except OSError as error:
         say(f"error: {one_line(python)}: cannot be started: {error.strerror or error}")
+        return FAILED
+    except Unreadable as error:
+        say(f"error: {one_line(asked.script)}: {error.message}")
         return FAILED
     known = findings(run.observed, shown.rules())
     return shown.report(run, known, asked, code_of(run, known))

@@ -19,7 +19,7 @@ def report(python: str, asked: Asked, vram: int) -> int:
         if sys.stderr.isatty() and not asked.quiet:
             say(f"running {asked.script}: {what}")
 
-    script = Script(python, asked.script, asked.arguments, asked.timeout)
+    script = Script(python, asked.script, asked.arguments, asked.timeout, asked.options)
     run, foretold = forecast(script, vram, told)
     known = findings(run.observed, shown.rules())
     if foretold is None:

@@ -114,9 +114,13 @@ def _aftermath(failure: Failure, view: View) -> str:
 
 @cache
 def _source(path: str) -> str | None:
-    from shapefix.sources.text import Unreadable, read_source
+    from shapefix.sources.notebooks import cell_of, cells
+    from shapefix.sources.text import Unreadable, read_bytes, read_source
 
+    cell = cell_of(path)
     try:
+        if cell is not None:
+            return next((each.text for each in cells(read_bytes(cell[0])) if each.number == cell[1]), None)
         return read_source(path).text
     except Unreadable:
         return None

@@ -53,12 +53,14 @@ def probed(folder: Path, script: str, *arguments: str, timeout: float = 120.0, *
     return probed_file(folder, "train.py", *arguments, timeout=timeout)
 
 
-def probed_file(folder: Path, script: str, *arguments: str, timeout: float = 120.0) -> Probed:
-    """Run a script that is there under the probe."""
+def probed_file(
+    folder: Path, script: str, *arguments: str, timeout: float = 120.0, options: tuple[str, ...] = ()
+) -> Probed:
+    """Run a script that is there under the probe; options are the agent's own."""
     before = Path.cwd()
     os.chdir(folder)
     try:
-        return Probed(probe(sys.executable, script, arguments, 1, timeout), folder)
+        return Probed(probe(sys.executable, script, arguments, 1, timeout, options), folder)
     finally:
         os.chdir(before)
 

@@ -66,7 +66,7 @@ def test_nothing_found(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (["nowhere.py"], "error: nowhere.py: there is no such file\n"),
-        (["."], "error: .: is a folder; name the script in it that trains\n"),
+        (["."], "error: .: is a folder without `__main__.py`; name the script in it that trains\n"),
         (["--python", "no-python", "train.py"], "error: no-python: there is no such interpreter; "),
         ([], "error: missing argument 'SCRIPT'"),
     ],

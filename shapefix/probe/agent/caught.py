@@ -38,16 +38,16 @@ def install(
     sys.meta_path.insert(0, _Finder(loaded))
 
 
-def compiled(source: bytes, path: str) -> CodeType:
-    """The code of a file of the user's. Raises SyntaxError and ValueError as compile does."""
+def compiled(source: bytes, path: str, flags: int = 0) -> CodeType:
+    """The code of a file of the user's; flags as for compile. Raises what compile does of a wrong source."""
     try:
-        tree = ast.parse(source, path)
+        tree = compile(source, path, "exec", ast.PyCF_ONLY_AST | flags, dont_inherit=True)
         for node in ast.walk(tree):
             if isinstance(node, ast.ExceptHandler) and not isinstance(node.body[-1], ast.Raise):
                 node.body.insert(0, _call(node))
-        code: CodeType = compile(tree, path, "exec", dont_inherit=True)
+        code: CodeType = compile(tree, path, "exec", flags, dont_inherit=True)
     except (RecursionError, MemoryError):
-        code = compile(source, path, "exec", dont_inherit=True)
+        code = compile(source, path, "exec", flags, dont_inherit=True)
     return code
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-import io
+import linecache
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
@@ -38,9 +38,8 @@ def handler(names: list[str], places: list[Place]) -> Place | None:
 @lru_cache(maxsize=64)
 def _parsed(file: str) -> ast.Module | None:
     try:
-        with io.open_code(file) as source:
-            return ast.parse(source.read())
-    except (OSError, SyntaxError, ValueError, RecursionError):
+        return ast.parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError, RecursionError):
         return None
 
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 import argparse
 import atexit
 import contextlib
-import importlib.machinery
-import io
 import os
 import sys
 import threading
-import types
 from typing import Any
 
 from .session import Observations, Session, StopProbe, leave
@@ -32,6 +29,8 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--bf16", action="store_true")
     parser.add_argument("--rewrite", action="append", default=[])
     parser.add_argument("--overlay")
+    parser.add_argument("--module", action="store_true")
+    parser.add_argument("--cells")
     parser.add_argument("script")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     asked = parser.parse_args(arguments)
@@ -41,7 +40,7 @@ def main(arguments: list[str]) -> None:
         overlay.install(overlay.read(asked.overlay))
     session = Session(Observations(asked.observations), asked.steps)
     failures = _installed(session, asked)
-    code = _ran(session, failures, asked.script, asked.arguments, asked.rewrite)
+    code = _ran(session, failures, asked)
     _leave_in_time(code)
 
 
@@ -124,14 +123,17 @@ def _watch_exit(session: Session) -> None:
     os._exit = _exit  # type: ignore[assignment]
 
 
-def _ran(session: Session, failures: Any, script: str, arguments: list[str], edits: list[str]) -> int:
+def _ran(session: Session, failures: Any, asked: argparse.Namespace) -> int:
     """Run the script to its end, and write what that was; returns the exit code."""
-    from . import frames
+    from . import frames, launching
 
     error: BaseException | None = None
-    session.observations.write("source", file=os.path.abspath(script))  # noqa: PTH100
+    launch = launching.Launch(asked.script, asked.arguments, asked.module, asked.cells, asked.rewrite)
     try:
-        _run(script, arguments, edits)
+        launching.run(launch, session)
+    except launching.Missing as missing:
+        session.end("missing", message=str(missing))
+        return 1
     except BaseException as raised:
         error = raised
     if not session.watches_process():
@@ -153,24 +155,6 @@ def _ran(session: Session, failures: Any, script: str, arguments: list[str], edi
     session.end("uncaught", failures=failures.uncaught(error))
     _print(error)
     return 1
-
-
-def _run(script: str, arguments: list[str], edits: list[str]) -> None:
-    """Run a file as `python script arguments…` does, with the edits made in its source."""
-    from .caught import compiled
-    from .memory.rewriting import rewritten
-
-    path = os.path.abspath(script)  # noqa: PTH100
-    sys.argv = [script, *arguments]
-    sys.path.insert(0, os.path.dirname(os.path.realpath(script)))  # noqa: PTH120
-    module = types.ModuleType("__main__")
-    module.__file__ = path
-    module.__loader__ = importlib.machinery.SourceFileLoader("__main__", path)
-    module.__dict__.update({"__builtins__": __builtins__, "__cached__": None, "__annotations__": {}})
-    sys.modules["__main__"] = module
-    with io.open_code(path) as file:
-        source = rewritten(file.read(), edits)
-    exec(compiled(source, path), module.__dict__)
 
 
 def _code(error: BaseException | None) -> int:

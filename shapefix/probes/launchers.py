@@ -1,0 +1,53 @@
+"""Command lines that start a script otherwise, and what to ask the probe instead."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+_LAUNCHER = re.compile(
+    r"(python[\d.]*|torchrun|accelerate|deepspeed|lightning|poetry|uv|srun|mpirun)(\.exe)?\Z"
+)
+_PROCESSES = re.compile(r"--?(?:nproc[-_]per[-_]node|num[-_]processes|num[-_]gpus|n|np)(?:=(.*))?\Z")
+_SEVERAL = ("torchrun", "torch.distributed.run", "torch.distributed.launch")
+
+
+def instead(words: Sequence[str]) -> str | None:
+    """The command line of shapefix that does what words were to do, begun by a launcher.
+
+    None where the first word that names something names no launcher, but a file.
+    """
+    place = next((n for n, word in enumerate(words) if not word.startswith("-")), None)
+    if place is None or not _launches(words[place]):
+        return None
+    if place and words[place - 1] == "--python":
+        return None
+    return _instead(words[place:])
+
+
+def _instead(words: Sequence[str]) -> str:
+    for place, word in enumerate(words[1:], 1):
+        module = words[place - 1] in ("-m", "--module") and word not in _SEVERAL
+        if module or word.endswith((".py", ".ipynb")):
+            processes = _processes(words[:place])
+            line = ["shapefix", "probe", *(["--nproc", processes] if processes else [])]
+            line += ["-m", word] if module else [word]
+            line += ["--", *words[place + 1 :]] if words[place + 1 :] else []
+            return shlex.join(line)
+    return "shapefix probe train.py -- --epochs 3"
+
+
+def _processes(words: Sequence[str]) -> str | None:
+    """How many processes a launcher is asked for; 2 where it says only that it may be several."""
+    for place, word in enumerate(words):
+        found = _PROCESSES.match(word)
+        if found is not None:
+            said = found[1] or (words[place + 1] if place + 1 < len(words) else "")
+            return said if said.isdigit() else "2"
+    return None
+
+
+def _launches(word: str) -> bool:
+    return _LAUNCHER.match(Path(word).name) is not None and not word.endswith(".py")

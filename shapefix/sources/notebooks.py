@@ -1,0 +1,199 @@
+"""Jupyter notebooks: the code of their cells as Python, row by row, without what only IPython knows."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from shapefix.sources.text import Unreadable
+
+_CELL = re.compile(r"(?P<path>.+\.ipynb):cell (?P<number>\d+)\Z", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A row of a cell that IPython would hand to somebody else: a magic or a command of the shell."""
+
+    row: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell with code: its number among all cells, from 1, and its text, which is Python.
+
+    Rows and columns of what is Python are those of the notebook.
+    """
+
+    number: int
+    text: str
+    left_out: tuple[LeftOut, ...] = ()
+
+
+def cells(data: bytes) -> tuple[Cell, ...]:
+    """The cells with Python of a notebook, of which these are the bytes. Raises Unreadable."""
+    try:
+        notebook = json.loads(data)
+        found = notebook["cells"]
+        language = _language(notebook)
+    except (ValueError, RecursionError):
+        raise Unreadable("is no notebook: it is not JSON") from None
+    except (KeyError, TypeError, AttributeError):
+        old = isinstance(notebook, dict) and "worksheets" in notebook
+        how = "is a notebook of nbformat 3; open it in Jupyter and save it" if old else "is no notebook"
+        raise Unreadable(f"{how}: it has no cells") from None
+    if language not in (None, "python"):
+        raise Unreadable(f"is a notebook in {language}, not in Python")
+    return tuple(
+        _cell(number, _text(cell)) for number, cell in enumerate(found, 1) if _is_python(cell)
+    )  # fmt: skip
+
+
+def path_of(notebook: str, number: int) -> str:
+    """What a cell of a notebook is called where a path is asked for."""
+    return f"{notebook}:cell {number}"
+
+
+def cell_of(path: str) -> tuple[str, int] | None:
+    """The notebook and the number of the cell that path_of has named; None for any other path."""
+    found = _CELL.match(path)
+    return (found["path"], int(found["number"])) if found else None
+
+
+def _language(notebook: dict[str, Any]) -> str | None:
+    about = notebook.get("metadata") or {}
+    info, kernel = about.get("language_info") or {}, about.get("kernelspec") or {}
+    name = info.get("name") or kernel.get("language")
+    return name.lower() if isinstance(name, str) else None
+
+
+def _is_python(cell: Any) -> bool:
+    if not isinstance(cell, dict) or cell.get("cell_type") != "code":
+        return False
+    about = cell.get("metadata") or {}
+    return (about.get("vscode") or {}).get("languageId") in (None, "python")
+
+
+def _text(cell: dict[str, Any]) -> str:
+    source = cell.get("source", "")
+    return source if isinstance(source, str) else "".join(map(str, source))
+
+
+# Whose cell or row is Python behind the name; what they measure or keep is nothing to us.
+_AROUND_CODE = ("capture", "prun", "time", "timeit")
+# What changes only how things look, or how a session of IPython goes on.
+_HARMLESS = (
+    "autoreload", "colors", "config", "history", "html", "latex", "load_ext", "markdown", "matplotlib", "pdb",
+    "precision", "pylab", "reload_ext", "svg", "who", "whos", "xmode",
+)  # fmt: skip
+
+_CELL_MAGIC = re.compile(r"\s*%%(\w+)")
+_LINE_MAGIC = re.compile(r"(\s*)%(\w+)((?:\s+-\w+(?:\s+\d+)?)*\s*)(.*)", re.DOTALL)
+_SHELL = re.compile(r"\s*(?:!|(?:pip3?|conda|mamba)\s+(?:install|uninstall|list|show)\b)")
+_ASSIGNED = re.compile(r"(\s*[^=!%'\"#()]+=\s*)[!%](?=[\w/.])")
+_HELP = re.compile(r"\s*(?:\?{1,2}\s*[\w.*%]+|[\w.*%]+\?{1,2})\s*(?:#.*)?\Z")
+
+
+def _cell(number: int, text: str) -> Cell:
+    rows = re.split(r"(?<=\n)|(?<=\r)(?!\n)", text)
+    first = next((n for n, row in enumerate(rows) if row.strip()), 0)
+    magic = _CELL_MAGIC.match(rows[first])
+    if magic is not None:
+        if magic[1] not in _AROUND_CODE:
+            said = () if magic[1] in _HARMLESS else (LeftOut(first + 1, rows[first].strip()),)
+            return Cell(number, "", said)
+        rows[first] = _end_of(rows[first])
+    left_out: list[LeftOut] = []
+    made = "".join(_python(rows, left_out))
+    return Cell(number, made, tuple(left_out))
+
+
+def _python(rows: list[str], left_out: list[LeftOut]) -> Iterator[str]:
+    """The rows with what is not Python replaced; it is added to left_out unless it is harmless."""
+    state, foreign = _State(), False
+    for number, row in enumerate(rows, 1):
+        if foreign:  # the row before goes on in this one
+            foreign = row.rstrip().endswith("\\")
+            yield _end_of(row)
+            continue
+        made = _replaced(row) if state.begins else None
+        if made is None:
+            state.read(row)
+            yield row
+            continue
+        python, harmless = made
+        foreign = row.rstrip().endswith("\\")
+        if not harmless:
+            left_out.append(LeftOut(number, row.strip()))
+        state.read(python)
+        yield python + _end_of(row)
+
+
+def _replaced(row: str) -> tuple[str, bool] | None:
+    """The Python in the place of a row that begins a statement, and whether nothing of it is missed.
+
+    None for a row that is Python.
+    """
+    bare = row.rstrip("\r\n")
+    indent = bare[: len(bare) - len(bare.lstrip())]
+    magic = _LINE_MAGIC.match(bare)
+    if magic is not None:
+        if magic[2] in _AROUND_CODE and magic[4]:
+            # As wide as what was there, so that columns stay what they are.
+            return f"{indent}{'if 1':<{len(magic[2]) + len(magic[3])}}:{magic[4]}", True
+        return f"{indent}pass", magic[2] in _HARMLESS or magic[2] in _AROUND_CODE
+    if _SHELL.match(bare):
+        return f"{indent}pass", False
+    assigned = _ASSIGNED.match(bare)
+    if assigned is not None:
+        return f"{assigned[1]}[]", False
+    return (f"{indent}pass", True) if _HELP.match(bare) else None
+
+
+def _end_of(row: str) -> str:
+    return row[len(row.rstrip("\r\n")) :]
+
+
+class _State:
+    """Whether the rows read so far leave a bracket, a text or a row open."""
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._quote = ""
+        self._continued = False
+
+    @property
+    def begins(self) -> bool:
+        """Whether the next row begins a statement."""
+        return not (self._depth or self._quote or self._continued)
+
+    def read(self, row: str) -> None:
+        """Take in one row."""
+        place, bare = 0, row.rstrip("\r\n")
+        while place < len(bare):
+            if bare[place] == "\\":
+                place += 2
+                continue
+            if self._quote:
+                if bare.startswith(self._quote, place):
+                    place += len(self._quote)
+                    self._quote = ""
+                else:
+                    place += 1
+                continue
+            if bare[place] == "#":
+                break
+            if bare[place] in "\"'":
+                triple = bare[place] * 3
+                self._quote = triple if bare.startswith(triple, place) else bare[place]
+                place += len(self._quote)
+                continue
+            self._depth += (bare[place] in "([{") - (bare[place] in ")]}")
+            place += 1
+        self._depth = max(self._depth, 0)
+        self._continued = bare.endswith("\\") and not self._quote
+        if len(self._quote) == 1 and not bare.endswith("\\"):
+            self._quote = ""
