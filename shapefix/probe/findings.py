@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shapefix.diagnostics import Diagnostic, Evidence, Severity, Span
+from shapefix.probe.constructors import Read, fixes, on_disk
 from shapefix.probe.detectors import Rules, seen
 from shapefix.probe.explanation import steps
 from shapefix.probe.explanations import explanation
@@ -33,8 +34,8 @@ class Found:
     notes: tuple[Diagnostic, ...] = ()
 
 
-def findings(observed: Observations, rules: Rules) -> Found:
-    """What an observed run has shown to be wrong, each fault once."""
+def findings(observed: Observations, rules: Rules, read: Read = on_disk) -> Found:
+    """What an observed run has shown to be wrong, each fault once; read gives the texts that were run."""
     failures = list(_counting(observed))
     shortened = observed.first("shortened") is not None
     aftermath = next((each for each in failures if shortened and is_aftermath(each)), None)
@@ -44,7 +45,9 @@ def findings(observed: Observations, rules: Rules) -> Found:
             continue
         found = diagnostic(failure, observed, rules)
         if found is not None:
-            told.setdefault((found.code, found.span, failure.type), found)
+            key = (found.code, found.span, failure.type)
+            if key not in told:
+                told[key] = replace(found, fixes=fixes(failure, read))
     silent = list(seen(observed, rules))
     told |= {(each.code, each.span, each.name): each for each in silent if each.severity is not Severity.INFO}
     notes = tuple(each for each in silent if each.severity is Severity.INFO)

@@ -47,7 +47,7 @@ def repair(python: str, asked: Asked) -> int:
         shown.report(best.run, best.found, asked, FAILED)
         say("error: nothing to repair is known: the script could not be seen to work")
         return FAILED
-    view = replace(shown.view_of(asked), sources=lambda path: _text(outcome, path))
+    view = replace(shown.view_of(asked), sources=best.draft.read)
     changes = list(best.draft.changes())
     for old, new in changes:
         write_diff(view, old.path, old.text, new.text)
@@ -89,7 +89,8 @@ def _conclusion(outcome: Outcome, apply: bool) -> str:
     if not outcome.passed and repairs:
         return "The script comes farther with these repairs, but no run passed: nothing is written."
     if not outcome.passed:
-        return "No repair is known that makes the script train."
+        trains = outcome.best.trial.run.trained
+        return f"No repair is known {'for what is found' if trains else 'that makes the script train'}."
     if not repairs and outcome.best.trial.found.diagnostics:
         return "The script trains, and no repair is known for what is found."
     if not repairs:
@@ -102,13 +103,6 @@ def _bound(outcome: Outcome, runner: Runner) -> str:
     """How many runs it took, and whether there was more to try."""
     took = f"{_counted(runner.runs, 'run')}, {runner.seconds:.0f} s"
     return f"({took}; there was more to try, but no more runs are made)" if outcome.bounded else f"({took})"
-
-
-def _text(outcome: Outcome, path: str) -> str | None:
-    try:
-        return outcome.best.trial.draft.text(path)
-    except Unreadable:
-        return None
 
 
 def _counted(number: int, what: str) -> str:

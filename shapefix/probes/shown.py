@@ -30,7 +30,7 @@ def rules() -> dict[str, tuple[str, Severity]]:
 def view_of(asked: Asked) -> View:
     """How findings are shown."""
     colour = colour_wanted(asked.color, sys.stdout)
-    return View(os.getcwd(), width(sys.stdout), colour, False, _source)  # noqa: PTH109
+    return View(os.getcwd(), width(sys.stdout), colour, False, _source, proves=True)  # noqa: PTH109
 
 
 def painter(view: View) -> Callable[[list[list[tuple[str, str]]]], str]:

@@ -77,7 +77,7 @@ def _kept(kept: Kept, show: Callable[[str], str]) -> tuple[str, str, str]:
     """A repair in the copy: what it is, what it does, and what proves it."""
     proof = kept.verdict.value
     if kept.failing is None:
-        proof = "the run did not meet it; the script trains with the repair as it did without"
+        proof = "a run does not show it; the script trains with the repair as it did without"
     return _named(kept.candidate, show), _fixes(kept.candidate), proof
 
 

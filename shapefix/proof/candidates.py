@@ -26,22 +26,32 @@ class Candidate:
 
 
 def candidates(trial: Trial, failing: Diagnostic, read: Sequence[Diagnostic]) -> Iterator[Candidate]:
-    """What might repair a finding of a run, the likeliest first; read are the findings of the same texts.
+    """What is likely to repair a finding of a run, the likeliest first; read are the findings of its texts.
 
     A finding of the same rule at one of the places of the failure is confirmed by it. What the run has
-    measured comes next, then the same rule elsewhere, then all other findings, nearer ones first.
+    measured comes next, then the same rule elsewhere, then other rules on the way to the failure.
     """
-    passed, spoken = places(trial, failing), _rows(failing)
     same = [each for each in read if each.code == failing.code]
-    here = [each for each in same if passed & _rows(each)]
-    others = [each for each in read if each.code != failing.code]
-    near = [each for each in others if spoken & _rows(each) or _rows(each, whole=False) & passed]
+    here = [each for each in same if places(trial, failing) & _rows(each)]
     yield from _singly(here)
     yield from _singly([failing])
     yield from _together(here)
     yield from _singly(each for each in same if each not in here)
-    yield from _singly(near)
-    yield from _singly(each for each in others if each not in near)
+    yield from _singly(each for each in read if each not in same and _is_near(trial, failing, each))
+
+
+def others(trial: Trial, failing: Diagnostic, read: Sequence[Diagnostic]) -> list[Candidate]:
+    """What may repair it all the same: the other findings of reading, each with its preferred fix."""
+    return [
+        Candidate(((each, usable(each)[0]),))
+        for each in read
+        if each.code != failing.code and usable(each) and not _is_near(trial, failing, each)
+    ]
+
+
+def _is_near(trial: Trial, failing: Diagnostic, found: Diagnostic) -> bool:
+    """Whether a finding of reading speaks of what the failure speaks of, or lies on its stack."""
+    return bool(_rows(failing) & _rows(found) or places(trial, failing) & _rows(found, whole=False))
 
 
 def places(trial: Trial, found: Diagnostic) -> frozenset[tuple[str, int]]:

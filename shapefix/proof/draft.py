@@ -12,7 +12,7 @@ from pathlib import Path
 
 from shapefix.diagnostics import Fix, Span
 from shapefix.repair.edits import Plan, Rows, Unfit, plan
-from shapefix.sources.text import SourceText, read_source
+from shapefix.sources.text import SourceText, Unreadable, read_source
 
 
 class Originals:
@@ -64,6 +64,13 @@ class Draft:
         key = os.path.realpath(path)
         changed = self.texts.get(key)
         return self.originals.source(key).text if changed is None else changed
+
+    def read(self, path: str) -> str | None:
+        """The same, None where it cannot be had."""
+        try:
+            return self.text(path)
+        except Unreadable:
+            return None
 
     def repaired(self, fixes: Sequence[Fix]) -> tuple[Draft, Step]:
         """The copy with the edits of fixes made, all of them or none.

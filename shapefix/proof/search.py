@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from shapefix.diagnostics import Diagnostic, Severity
-from shapefix.proof.candidates import Candidate, candidates, usable
+from shapefix.proof.candidates import Candidate, candidates, others, usable
 from shapefix.proof.draft import Draft, Originals, Step
 from shapefix.proof.reading import Reader
 from shapefix.proof.trials import OutOfRuns, Runner, Trial
-from shapefix.proof.verdicts import Verdict, judged, passed
+from shapefix.proof.verdicts import Verdict, judged, passed, still
 from shapefix.repair.edits import Unfit
 from shapefix.sources.text import Unreadable
 
@@ -105,11 +105,26 @@ class _Search:
     def _crash_candidates(self, trial: Trial) -> Iterator[tuple[Diagnostic, Candidate]]:
         """What to try on a copy that fails: for the first failure that the run met, then for the next."""
         read = self._reader.findings(trial.draft, trial.files)
-        for failing in sorted(trial.blocking, key=trial.reach):
+        blocking = sorted(trial.blocking, key=trial.reach)
+        for failing in blocking:
             for candidate in candidates(trial, failing, read):
                 finding = candidate.finding
                 if finding.code == failing.code or finding is failing or self._reader.wanted(finding):
                     yield failing, candidate
+        for failing in blocking[:1]:
+            rest = others(trial, failing, [each for each in read if self._reader.wanted(each)])
+            if len(rest) < 2 or self._helps(trial, failing, rest):
+                yield from ((failing, each) for each in rest)
+
+    def _helps(self, trial: Trial, failing: Diagnostic, rest: list[Candidate]) -> bool:
+        """Whether the failure is another one with many repairs at once: else none of them needs a run."""
+        together = Candidate(tuple(repair for each in rest for repair in each.repairs))
+        try:
+            draft, step = trial.draft.repaired(together.fixes)
+            after = self._runner.run(draft, f"with {_counted(len(rest), 'other repair')}")
+        except (Unfit, Unreadable):
+            return True
+        return not still(failing, after, step)
 
     def silent(self) -> None:
         """Repair what did not keep the copy from training: all at once, or one by one where that fails."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
 from shapefix.diagnostics import Diagnostic, Severity
 from shapefix.probe.account import Run
-from shapefix.probe.findings import Found, Rules, diagnostic, findings
+from shapefix.probe.detectors import Rules
+from shapefix.probe.findings import Found, diagnostic, findings
 from shapefix.probe.observations import Failure
 from shapefix.probe.run import probe
 from shapefix.proof.draft import Draft
@@ -46,10 +47,10 @@ class Trial:
 
     @property
     def blocking(self) -> tuple[Diagnostic, ...]:
-        """What keeps it from training, in the order of the run; nothing where it trains."""
-        if self.whole and self.run.trained:
-            return tuple(each for each in self.found.diagnostics if each.severity is Severity.ERROR)
-        return self.found.diagnostics
+        """The failures that keep it from training, or will: where it trains, those that no loop swallows."""
+        trains = self.whole and self.run.trained
+        failed = (each for each in self.found.diagnostics if self.failure(each) is not None)
+        return tuple(each for each in failed if not trains or each.severity is Severity.ERROR)
 
     @property
     def with_gradient(self) -> bool:
@@ -58,14 +59,14 @@ class Trial:
 
     def failure(self, found: Diagnostic) -> Failure | None:
         """The exception that a finding of this run tells of; None for what was found without one."""
-        return self._failures.get(found)
+        return self._failures.get(replace(found, fixes=()))
 
     def reach(self, found: Diagnostic) -> tuple[int, ...]:
         """How far the run had come at a finding: steps, backwards, calls that returned, batches, loaders.
 
         For what was found without an exception, how far the run came.
         """
-        failure = self._failures.get(found)
+        failure = self.failure(found)
         counts = dict.fromkeys(_MILESTONES, 0)
         for line in self.run.observed.lines:
             if failure is not None and line["kind"] == "failure" and line["id"] == failure.number:
@@ -134,6 +135,6 @@ class Runner:
             run = probe(
                 command.python, command.script, command.arguments, command.steps, command.timeout, options
             )
-        trial = Trial(draft, run, findings(run.observed, self._rules), self._rules)
+        trial = Trial(draft, run, findings(run.observed, self._rules, draft.read), self._rules)
         self._known[draft.key] = trial
         return trial

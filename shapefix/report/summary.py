@@ -28,7 +28,9 @@ def summary(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: V
         sentences.append(f"{_count(answers, 'value')} revealed.")
     applicable = Counter(finding.fix.applicability for finding in findings if finding.fix is not None)
     safe, unsafe = applicable[Applicability.SAFE], applicable[Applicability.UNSAFE]
-    if unsafe and (view.unsafe_fixes or not safe):
+    if view.proves and safe + unsafe:
+        sentences.append("Try `shapefix probe --repair`.")
+    elif unsafe and (view.unsafe_fixes or not safe):
         sentences.append(f"{safe + unsafe} fixable with `shapefix fix --unsafe-fixes`.")
     elif safe:
         more = f" ({unsafe} more with --unsafe-fixes)" if unsafe else ""

@@ -22,7 +22,7 @@ class View:
 
     folder is the one that shown paths are relative to; width counts terminal cells; sources gives the text of
     a path as it was analysed, None when there is none; unsafe_fixes says whether the user asked for these
-    too.
+    too, and proves whether it is `shapefix probe` that makes the fixes, and runs the script to prove them.
     """
 
     folder: str
@@ -30,6 +30,7 @@ class View:
     colour: bool = False
     unsafe_fixes: bool = False
     sources: Callable[[str], str | None] = _no_source
+    proves: bool = False
 
     def relative(self, path: str) -> str:
         """path as a person reads it: relative inside the folder, absolute outside it."""

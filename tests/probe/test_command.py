@@ -49,7 +49,8 @@ def test_a_finding(tmp_path: Path) -> None:
     assert ran.returncode == 1, ran.stderr
     assert "error[SF501] in-features: `1` (Linear) takes in_features=64, and gets f32[4, 192]" in ran.stdout
     assert "--> train.py:3:49" in ran.stdout
-    assert ran.stdout.endswith("Found 1 error.\n")
+    assert "= fix (unsafe): make the layer with in_features=192, as measured\n" in ran.stdout
+    assert ran.stdout.endswith("Found 1 error. Try `shapefix probe --repair`.\n")
     assert ran.stderr == ""
 
 
