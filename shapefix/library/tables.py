@@ -136,12 +136,12 @@ MODULES = (
 """Importing these fills the tables."""
 
 _ONLY_TENSORS = frozenset(
-    "masked_fill log_softmax masked_fill_ scatter_ is_cuda requires_grad_ new_zeros new_ones new_tensor "
-    "index_select topk bmm logsumexp backward bfloat16 masked_select".split()
+    "masked_fill log_softmax masked_fill_ scatter_ is_cuda new_zeros new_ones new_tensor index_select topk "
+    "bmm logsumexp masked_select".split()
 )
 _MOSTLY_TENSORS = _ONLY_TENSORS | frozenset(
-    "size unsqueeze permute contiguous expand expand_as view view_as detach chunk unbind narrow softmax "
-    "unsqueeze_ gather".split()
+    "backward size unsqueeze permute contiguous expand expand_as view view_as detach chunk unbind narrow "
+    "softmax unsqueeze_ gather".split()
 )
 _TENSOR_TYPES = frozenset(
     "torch.Tensor torch.FloatTensor torch.LongTensor torch.BoolTensor torch.types.Tensor jaxtyping.Tensor "

@@ -1,0 +1,68 @@
+"""Runs examples of the rule book with real torch and a GPU that is not there: torch's own checks of devices.
+
+As a program it reads a list of (text, run) as JSON, and writes what came of each: the messages of the
+exceptions by line, of the text and of the run block.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import subprocess
+import sys
+from typing import NoReturn
+
+from execution import Ran, execute
+
+
+def install() -> None:
+    """Give this process a GPU whose tensors have sizes and a device, and no values."""
+    from shapefix.probe.agent.memory import cuda, kernels, placement
+    from shapefix.probe.agent.memory.gpu import Gpu, on_device
+    from shapefix.probe.agent.memory.storages import Storages
+
+    def refuse(reason: str) -> NoReturn:
+        raise RuntimeError(reason)
+
+    storages = Storages(on_device, lambda: None)
+    gpu = Gpu(storages, refuse)
+    cuda.install(storages, 80 << 30)
+    placement.install(gpu)
+    kernels.install(on_device)
+    gpu.install()
+
+
+Texts = tuple[tuple[str, str], ...]
+
+
+@functools.cache
+def outcomes(texts: Texts) -> dict[tuple[str, str], Ran]:
+    """What comes of each example with its run block, where there is a GPU."""
+    ran = subprocess.run(
+        [sys.executable, __file__], input=json.dumps(texts), capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    return {
+        text: Ran(
+            {},
+            {int(line): [RuntimeError(message) for message in messages] for line, messages in errors.items()},
+            {int(line): RuntimeError(message) for line, message in run_errors.items()},
+        )
+        for text, (errors, run_errors) in zip(texts, json.loads(ran.stdout), strict=True)
+    }
+
+
+def _told(text: str, run: str) -> tuple[dict[int, list[str]], dict[int, str]]:
+    ran = execute(text, run)
+    errors = {line: [_message(error) for error in found] for line, found in ran.errors.items()}
+    return errors, {line: _message(error) for line, error in ran.run_errors.items()}
+
+
+def _message(error: BaseException) -> str:
+    return str(error) or type(error).__name__
+
+
+if __name__ == "__main__":
+    install()
+    answers = [_told(*each) for each in json.load(sys.stdin)]
+    print(json.dumps(answers))
