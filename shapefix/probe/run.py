@@ -32,7 +32,7 @@ def probe(
     interpreter cannot be started, and Unreadable for what is no notebook with Python.
     """
     with (
-        _terminated_as_interrupted(),
+        terminated_as_interrupted(),
         tempfile.TemporaryDirectory(prefix="shapefix-probe-", ignore_cleanup_errors=True) as name,
     ):
         folder = Path(name)
@@ -60,7 +60,7 @@ def _cells(script: str, folder: Path) -> Sequence[str]:
 
 
 @contextlib.contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
+def terminated_as_interrupted() -> Iterator[None]:
     """Let SIGTERM, as a CI sends it that gives up, clean up as Ctrl-C does, and exit with 143."""
 
     def end(number: int, frame: object) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from shapefix.diagnostics import Diagnostic
 from shapefix.output import write_diff
+from shapefix.probe.run import terminated_as_interrupted
 from shapefix.probes import shown
 from shapefix.probes.asked import Asked
 from shapefix.probes.codes import CLEAN, FAILED, FOUND, code_of
@@ -38,7 +39,8 @@ def repair(python: str, asked: Asked) -> int:
     reader = Reader(asked.script)
     runner = Runner(command, shown.rules(), MOST_RUNS, told)
     try:
-        outcome = search(runner, reader)
+        with terminated_as_interrupted():
+            outcome = search(runner, reader)
     except Unreadable as error:
         say(f"error: {one_line(asked.script)}: {one_line(error.message)}")
         return FAILED
@@ -63,7 +65,8 @@ def repair(python: str, asked: Asked) -> int:
         sys.stdout.writelines(full.render(left, (), view))
     if outcome.passed and asked.apply:
         try:
-            write_all(changes)
+            with terminated_as_interrupted():
+                write_all(changes)
         except NotWritten as error:
             say(f"error: {one_line(view.relative(error.path))}: cannot be written: {one_line(str(error))}")
             return FAILED

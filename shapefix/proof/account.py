@@ -78,17 +78,17 @@ def _kept(kept: Kept, show: Callable[[str], str]) -> tuple[str, str, str]:
     proof = kept.verdict.value
     if kept.failing is None:
         proof = "a run does not show it; the script trains with the repair as it did without"
-    return _named(kept.candidate, show), _fixes(kept.candidate), proof
+    return _named(kept.candidate, kept.place, show), _fixes(kept.candidate), proof
 
 
 def _back(each: TakenBack, show: Callable[[str], str]) -> tuple[str, str, str]:
-    return _named(each.candidate, show), _fixes(each.candidate), one_line(each.reason)
+    return _named(each.candidate, each.place, show), _fixes(each.candidate), one_line(each.reason)
 
 
-def _named(candidate: Candidate, show: Callable[[str], str]) -> str:
+def _named(candidate: Candidate, place: Span, show: Callable[[str], str]) -> str:
     finding = candidate.finding
     unsafe = any(fix.applicability is Applicability.UNSAFE for fix in candidate.fixes)
-    return f"{finding.code} {finding.name} at {at(finding.span, show)} ({'unsafe' if unsafe else 'safe'})"
+    return f"{finding.code} {finding.name} at {at(place, show)} ({'unsafe' if unsafe else 'safe'})"
 
 
 def _fixes(candidate: Candidate) -> str:

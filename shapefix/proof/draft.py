@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 from pathlib import Path
 
 from shapefix.diagnostics import Fix, Span
@@ -88,6 +89,21 @@ class Draft:
             raise Unfit("the repairs overlap each other")
         texts = {**self.texts, **{key: each.splice(self.text(key)) for key, each in plans.items()}}
         return Draft(self.originals, texts), Step(self, plans)
+
+    def origin(self, span: Span) -> Span:
+        """Where a place of this copy is in the file as it was: the row is the user's own.
+
+        A place that only the copy has is that of the row before it.
+        """
+        old, new = self.originals.source(span.path).text, self.text(span.path)
+        if old == new:
+            return span
+        match = SequenceMatcher(None, old.splitlines(), new.splitlines(), autojunk=False)
+        for _, first, last, begin, end in match.get_opcodes():
+            if begin <= span.row - 1 < end:
+                row = min(first + span.row - 1 - begin, max(last - 1, 0)) + 1
+                return replace(span, row=row, end_row=row + span.end_row - span.row)
+        return span
 
     def changes(self) -> Iterator[tuple[SourceText, SourceText]]:
         """Each file that is another one now, as it was and as it is, by path."""

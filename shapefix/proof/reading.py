@@ -24,6 +24,7 @@ class Reader:
         # What a run confirms needs nobody's wish to look for it.
         self._settings = Settings(Options(extend_select=("ALL",), unsafe_fixes=True, use_cache=False))
         self._wanted = Settings(Options())
+        self._known: dict[object, tuple[Diagnostic, ...]] = {}
         path = os.path.realpath(script)
         self._wanted.reported(path)
         self._roots = (root_of(path, ()), os.path.realpath(os.curdir))
@@ -33,12 +34,13 @@ class Reader:
 
         Raises Unreadable.
         """
-        own = [path for path in map(os.path.realpath, files) if self._is_own(path)]
-        if not own:
-            return ()
-        laid_over = {new.path: new.encode() for _, new in draft.changes()}
-        found = Examination(own, self._settings, laid_over=laid_over).findings()
-        return tuple(sorted((each for each in found if not each.is_answer), key=_rank))
+        own = tuple(path for path in map(os.path.realpath, files) if self._is_own(path))
+        key = (own, draft.key)
+        if own and key not in self._known:
+            laid_over = {new.path: new.encode() for _, new in draft.changes()}
+            found = Examination(own, self._settings, laid_over=laid_over).findings()
+            self._known[key] = tuple(sorted((each for each in found if not each.is_answer), key=_rank))
+        return self._known[key] if own else ()
 
     def wanted(self, finding: Diagnostic) -> bool:
         """Whether `check` would report a finding, as the project is configured."""

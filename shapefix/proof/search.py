@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from shapefix.diagnostics import Diagnostic, Severity
+from shapefix.diagnostics import Diagnostic, Severity, Span
 from shapefix.proof.candidates import Candidate, candidates, others, usable
 from shapefix.proof.draft import Draft, Originals, Step
 from shapefix.proof.reading import Reader
@@ -17,18 +17,23 @@ from shapefix.sources.text import Unreadable
 
 @dataclass(frozen=True)
 class Kept:
-    """A repair in the copy: made for a finding of a run, or, with failing None, for one of reading alone."""
+    """A repair in the copy: made for a finding of a run, or, with failing None, for one of reading alone.
+
+    place is that of its finding in the user's own file.
+    """
 
     candidate: Candidate
+    place: Span
     failing: Diagnostic | None
     verdict: Verdict
 
 
 @dataclass(frozen=True)
 class TakenBack:
-    """A repair that was tried, and why it is not in the copy."""
+    """A repair that was tried, and why it is not in the copy; place is as for Kept."""
 
     candidate: Candidate
+    place: Span
     reason: str
 
 
@@ -75,10 +80,12 @@ class _Search:
         self._runner = runner
         self._reader = reader
         self._outcome = outcome
+        self._seen: set[object] = set()
 
     def crashes(self, state: State) -> bool:
         """Repair what keeps a copy from training; whether that came to its end."""
         outcome = self._outcome
+        self._seen.add(state.trial.draft.key)
         if passed(state.trial, outcome.first):
             outcome.best, outcome.passed = state, True
             return True
@@ -92,14 +99,15 @@ class _Search:
                 continue
             trial, step = after
             verdict = judged(state.trial, failing, trial, step, outcome.first)
-            if not verdict.kept:
-                self._take_back(candidate, verdict.value)
+            if not verdict.kept or trial.draft.key in self._seen:
+                self._take_back(state, candidate, verdict.value)
                 continue
-            if self.crashes(State(trial, (*state.kept, Kept(candidate, failing, verdict)))):
+            kept = Kept(candidate, _place(state, candidate), failing, verdict)
+            if self.crashes(State(trial, (*state.kept, kept))):
                 return True
             if verdict is Verdict.FARTHER:
                 return False
-            self._take_back(candidate, verdict.value)
+            self._take_back(state, candidate, verdict.value)
         return False
 
     def _crash_candidates(self, trial: Trial) -> Iterator[tuple[Diagnostic, Candidate]]:
@@ -128,17 +136,16 @@ class _Search:
 
     def silent(self) -> None:
         """Repair what did not keep the copy from training: all at once, or one by one where that fails."""
-        gathered = self._gathered(self._outcome.best)
+        draft, gathered = self._gathered(self._outcome.best)
         if not gathered:
             return
-        draft, repairs = gathered[-1][0], [candidate for _, candidate in gathered]
         best = self._outcome.best
-        trial = self._runner.run(draft, f"with {_counted(len(repairs), 'repair')} more")
+        trial = self._runner.run(draft, f"with {_counted(len(gathered), 'repair')} more")
         if self._as_good(trial):
-            more = tuple(self._kept(candidate, best.trial, trial) for candidate in repairs)
+            more = tuple(self._kept(each, candidate, trial) for each, candidate in gathered)
             self._outcome.best = State(trial, (*best.kept, *more))
-        elif len(repairs) == 1:
-            self._take_back(repairs[0], Verdict.WORSE.value)
+        elif len(gathered) == 1:
+            self._take_back(best, gathered[0][1], Verdict.WORSE.value)
         else:
             self._one_by_one()
 
@@ -157,13 +164,13 @@ class _Search:
                 continue
             trial, _ = after
             if self._as_good(trial):
-                kept = self._kept(candidate, best.trial, trial)
+                kept = self._kept(best.trial.draft, candidate, trial)
                 self._outcome.best = State(trial, (*best.kept, kept))
             else:
-                self._take_back(candidate, Verdict.WORSE.value)
+                self._take_back(best, candidate, Verdict.WORSE.value)
 
-    def _gathered(self, state: State) -> list[tuple[Draft, Candidate]]:
-        """The copies that repairing one finding of reading after the other leads to, without a run."""
+    def _gathered(self, state: State) -> tuple[Draft, list[tuple[Draft, Candidate]]]:
+        """The copy with one finding of reading after the other repaired, each with the copy before it."""
         made: list[tuple[Draft, Candidate]] = []
         draft, refused = state.trial.draft, set[str]()
         while True:
@@ -180,11 +187,11 @@ class _Search:
                 rows = step.rows(finding.span)
                 if any(each.code == finding.code and each.span.row in rows for each in left):
                     continue
-                made.append((after, candidate))
+                made.append((draft, candidate))
                 draft = after
                 break
             else:
-                return made
+                return draft, made
 
     def _silent_candidates(self, trial: Trial, draft: Draft | None = None) -> list[Candidate]:
         read = self._reader.findings(draft or trial.draft, trial.files)
@@ -201,12 +208,13 @@ class _Search:
         new = [each for each in trial.found.diagnostics if (each.code, each.name) not in known]
         return passed(trial, self._outcome.first) and not new and trial.run.trained >= best.run.trained
 
-    def _kept(self, candidate: Candidate, before: Trial, after: Trial) -> Kept:
-        """A repair of a copy that trained before: for a finding of the run, where that is gone now."""
+    def _kept(self, draft: Draft, candidate: Candidate, after: Trial) -> Kept:
+        """A repair in a copy that trained before: for a finding of the run, where that is gone now."""
         code = candidate.finding.code
-        gone = [each for each in before.found.diagnostics if each.code == code]
+        gone = [each for each in self._outcome.best.trial.found.diagnostics if each.code == code]
         left = any(each.code == code for each in after.found.diagnostics)
-        return Kept(candidate, gone[0] if gone and not left else None, Verdict.PASSED)
+        place = draft.origin(candidate.finding.span)
+        return Kept(candidate, place, gone[0] if gone and not left else None, Verdict.PASSED)
 
     def _tried(self, state: State, candidate: Candidate) -> tuple[Trial, Step] | None:
         """The run of a copy with one repair more; None where it cannot be made."""
@@ -217,12 +225,16 @@ class _Search:
             finding = candidate.finding
             trial = self._runner.run(draft, f"with a repair of {finding.code} at row {finding.span.row}")
         except (Unfit, Unreadable) as reason:
-            self._take_back(candidate, str(reason))
+            self._take_back(state, candidate, str(reason))
             return None
         return trial, step
 
-    def _take_back(self, candidate: Candidate, reason: str) -> None:
-        self._outcome.taken_back.append(TakenBack(candidate, reason))
+    def _take_back(self, state: State, candidate: Candidate, reason: str) -> None:
+        self._outcome.taken_back.append(TakenBack(candidate, _place(state, candidate), reason))
+
+
+def _place(state: State, candidate: Candidate) -> Span:
+    return state.trial.draft.origin(candidate.finding.span)
 
 
 def _key(candidate: Candidate) -> str:

@@ -13,10 +13,10 @@ from shapefix.proof.trials import Trial
 class Verdict(Enum):
     """What a repair has led to; the value says it to a person."""
 
-    PASSED = "the failure is gone, and the script trains"
-    FARTHER = "the failure is gone, and the script comes farther"
-    OTHER = "the failure is gone, and the next one stands right behind it"
-    SAME = "the failure is still there"
+    PASSED = "it is gone, and the script trains"
+    FARTHER = "it is gone, and the script comes farther"
+    OTHER = "it is gone, and the next failure stands right behind it"
+    SAME = "it is still there"
     EARLIER = "another failure came before it"
     WORSE = "the script no longer trains"
 

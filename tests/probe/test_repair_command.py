@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -29,15 +31,20 @@ BROKEN = HEAD + "model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Flatten(), nn.Line
 RIGHT = BROKEN.replace("64", "288")
 
 
+ENVIRONMENT = {
+    "COLUMNS": "100",
+    "NO_COLOR": "1",
+    "OMP_NUM_THREADS": "1",
+    "PYTHONPATH": str(ROOT),
+    "VIRTUAL_ENV": sys.prefix,
+}
+
+
 def repair(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {
-        "COLUMNS": "100", "NO_COLOR": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT),
-        "VIRTUAL_ENV": sys.prefix,
-    }  # fmt: skip
     return subprocess.run(
         [sys.executable, "-m", "shapefix", "probe", *arguments],
         cwd=folder,
-        env=os.environ | environment,
+        env=os.environ | ENVIRONMENT,
         capture_output=True,
         text=True,
         encoding="utf-8",
@@ -108,3 +115,55 @@ def test_options_that_make_no_sense(tmp_path: Path, options: list[str], said: st
     ran = repair(tmp_path, "train.py", *options)
     assert (ran.returncode, ran.stdout) == (2, "")
     assert ran.stderr.startswith(said)
+
+
+def test_where_only_a_person_can_choose_the_repair_it_is_said(tmp_path: Path) -> None:
+    before = ROOT / "fixtures" / "unet-skips" / "before"
+    for path in before.glob("*.py"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    ran = repair(tmp_path, "train.py", "--repair", "--apply")
+    assert ran.returncode == 1, ran.stdout + ran.stderr
+    assert "error[SF504]" in ran.stdout
+    assert "= fix (by hand): crop `skip2` to (24, 24)" in ran.stdout
+    assert ran.stderr.startswith("No repair is known that makes the script train. (1 run, ")
+    assert (tmp_path / "unet.py").read_bytes() == (before / "unet.py").read_bytes()
+
+
+def test_apply_writes_what_was_proved(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(BROKEN)
+    ran = repair(tmp_path, "train.py", "--repair", "--apply", "--quiet")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert (tmp_path / "train.py").read_text() == RIGHT
+    assert ran.stdout.startswith("--- train.py\n+++ train.py\n")
+    assert ran.stderr == ""
+
+
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="the note must be where the probe maps nothing")
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interruption_leaves_nothing_behind(tmp_path: Path, sent: signal.Signals, code: int) -> None:
+    """It comes in the second run, that of the repaired copy."""
+    (tmp_path / "temporary").mkdir()
+    wait = "print(file=open(os.environ['NOTE'], 'w')); time.sleep(99)"
+    script = "import os, time\n" + BROKEN.replace("loss.backward()", f"loss.backward(); {wait}")
+    (tmp_path / "train.py").write_text(script)
+    note = Path("/dev/shm") / f"shapefix-repair-{os.getpid()}-{code}"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "shapefix", "probe", "train.py", "--repair", "--apply"],
+        cwd=tmp_path,
+        env=os.environ | ENVIRONMENT | {"NOTE": str(note), "TMPDIR": str(tmp_path / "temporary")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        deadline = time.monotonic() + 100
+        while not note.exists() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        process.send_signal(sent)
+        output = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        note.unlink(missing_ok=True)
+    assert (process.returncode, output) == (code, (b"", b""))
+    assert (tmp_path / "train.py").read_text() == script
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["temporary", "train.py"]
+    assert list((tmp_path / "temporary").iterdir()) == []

@@ -1,0 +1,27 @@
+"""Searches for the repair of a script, as `probe --repair` does."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from shapefix.checks.rules import RULES
+from shapefix.proof.reading import Reader
+from shapefix.proof.search import Outcome, search
+from shapefix.proof.trials import Command, Runner
+
+# Small models are slower with several threads, the more so where other tests run.
+os.environ["OMP_NUM_THREADS"] = "1"
+
+
+def searched(folder: Path, script: str, most: int = 8) -> Outcome:
+    """The outcome for a script of a folder that is the current one, after so many runs at most."""
+    rules = {code: (rule.name, rule.severity) for code, rule in RULES.items()}
+    command = Command(sys.executable, script, (), 1, 120.0)
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        return search(Runner(command, rules, most), Reader(script))
+    finally:
+        os.chdir(before)
