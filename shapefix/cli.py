@@ -230,6 +230,14 @@ def fix(**given: Any) -> int:
 @click.option(
     "--report", type=click.Path(), metavar="FILE", help="Write a page that shows it, like report.html."
 )
+@click.option(
+    "--nproc",
+    "processes",
+    type=click.IntRange(1, 16),
+    default=1,
+    metavar="N",
+    help="Run it as so many ranks, under torchrun with gloo, and compare them.",
+)
 @click.option("--quiet", "-q", is_flag=True, help="Only findings and errors.")
 @click.option(
     "--color",

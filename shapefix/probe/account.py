@@ -24,12 +24,16 @@ _LAST_WORDS = 12
 
 @dataclass(frozen=True)
 class Run:
-    """What there is to tell of: the script as it was named, what was observed, and how the process ended."""
+    """What there is to tell of: the script as it was named, what was observed, and how the process ended.
+
+    ranks has the observations of each rank where there were several; observed are those of the first.
+    """
 
     script: str
     observed: Observations
     ended: Ended
     timeout: float
+    ranks: tuple[Observations, ...] = ()
 
     @property
     def trained(self) -> bool:
@@ -42,12 +46,20 @@ class Run:
 
     @property
     def complete(self) -> bool:
-        """Whether the script was seen to work: it made a training step, or came to its end after a model."""
-        end = self.observed.end
-        if end is None or end["how"] in ("missing", "no torch", "no device"):
-            return False
-        well = end["how"] in ("finished", "stopped") or (end["how"] == "exit" and end["code"] == 0)
-        return well and (self.trained or bool(self.observed.modules))
+        """Whether the script was seen to work: it made a training step, or came to its end after a model.
+
+        Of several ranks, one has, and the others have, too, or wait for it.
+        """
+        done = [(_complete(each), each.waiting) for each in self.ranks or (self.observed,)]
+        return any(well for well, _ in done) and all(well or waits is not None for well, waits in done)
+
+
+def _complete(observed: Observations) -> bool:
+    end = observed.end
+    if end is None or end["how"] in ("missing", "no torch", "no device"):
+        return False
+    well = end["how"] in ("finished", "stopped") or (end["how"] == "exit" and end["code"] == 0)
+    return well and (observed.steps > 0 or bool(observed.modules))
 
 
 def lines(run: Run, show: Callable[[str], str], width: int) -> Iterator[Line]:
@@ -189,7 +201,7 @@ def _top(path: str) -> str:
 def _end(run: Run, show: Callable[[str], str]) -> Iterator[Line]:
     yield [("ended", "name"), (f" after {duration(run.ended.seconds)}: {ending(run, show)}", "code")]
     end = run.observed.end
-    quiet = run.complete or (end is not None and end["how"] == "uncaught")
+    quiet = run.complete or (end is not None and end["how"] in ("uncaught", "stuck"))
     if not quiet and run.ended.output.strip():
         yield [("its last words", "name")]
         for row in run.ended.output.strip().splitlines()[-_LAST_WORDS:]:
@@ -223,6 +235,8 @@ def ending(run: Run, show: Callable[[str], str]) -> str:
         return str(end["message"])
     if how == "no device":
         return f"{end['message']}; it was asked for by --device"
+    if how == "stuck":
+        return f"stopped{place}, where the ranks wait for each other at different collectives"
     if how == "time limit":
         return f"stopped at the time limit of {end['seconds']:g} s{place}, {far}"
     if how == "stopped":

@@ -66,10 +66,12 @@ def run(
     steps: int,
     timeout: float,
     options: Sequence[str] = (),
+    processes: int = 1,
 ) -> Ended:
     """Run a script under the agent, with the current folder as it is, and wait for its end.
 
-    options are more of the agent's own, like `--device fake`.
+    options are more of the agent's own, like `--device fake`. Several processes are started by torchrun, and
+    each writes its observations into a file with its rank behind the name.
 
     folder takes the observations (observations.jsonl) and all that the script saves; timeout is in seconds.
     At the return, or when KeyboardInterrupt is raised, neither the child nor what it has started is running.
@@ -78,14 +80,21 @@ def run(
     (folder / "tmp").mkdir(parents=True, exist_ok=True)
     (folder / "wandb" / "cache").mkdir(parents=True, exist_ok=True)
     token = secrets.token_hex(8)
+    environment = _environment(os.environ, folder) | {_TOKEN: token}
+    launch: tuple[str, ...] = (python,)
+    if processes > 1:
+        torchrun = ("-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1")
+        launch = (python, *torchrun, "--nproc-per-node", str(processes))
+        options = (*options, "--ranks", str(time.time()))
+        environment.setdefault("OMP_NUM_THREADS", "1")  # else torchrun says at length that it sets it
     command = [
-        *(python, str(_AGENT), "--observations", str(folder / "observations.jsonl"), "--saves", str(folder)),
+        *(*launch, str(_AGENT), "--observations", str(folder / "observations.jsonl"), "--saves", str(folder)),
         *("--steps", str(steps), "--timeout", str(timeout), *options, script, *arguments),
     ]
     start = time.monotonic()
     child = subprocess.Popen(
         command,
-        env=_environment(os.environ, folder) | {_TOKEN: token},
+        env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -96,7 +105,7 @@ def run(
     killed = False
     try:
         try:
-            child.wait(timeout + _GRACE)
+            child.wait(timeout + _GRACE * processes)
         except subprocess.TimeoutExpired:
             killed = True
     finally:

@@ -86,6 +86,13 @@ class Observations:
         return max((line["number"] for line in self.of("step")), default=0)
 
     @cached_property
+    def waiting(self) -> Value | None:
+        """The collective that this rank has called last, where it has not returned from it."""
+        met = {line["number"] for line in self.of("met")}
+        last = max(self.of("collective"), key=lambda line: int(line["number"]), default=None)
+        return None if last is None or last["number"] in met else last
+
+    @cached_property
     def loaders(self) -> Mapping[int, Mapping[str, Any]]:
         """The loaders by number."""
         return {line["id"]: line for line in self.of("loader")}

@@ -23,11 +23,13 @@ def probe(
     steps: int,
     timeout: float,
     options: Sequence[str] = (),
+    processes: int = 1,
 ) -> Run:
     """Run a script with its arguments in the current folder, for so many training steps.
 
     script is a file, a folder with a `__main__.py` or a notebook; with `--module` among the options, the name
-    of a module. timeout is in seconds; options are more of the agent's own. When it returns, or is
+    of a module. timeout is in seconds; options are more of the agent's own. Several processes are ranks that
+    torchrun starts. When it returns, or is
     interrupted, nothing runs any more, and what the script has saved is gone. Raises OSError where the
     interpreter cannot be started, and Unreadable for what is no notebook with Python.
     """
@@ -37,7 +39,11 @@ def probe(
     ):
         folder = Path(name)
         named = (*options, *_cells(script, folder))
-        ended = child.run(python, script, arguments, folder, steps, timeout, named)
+        ended = child.run(python, script, arguments, folder, steps, timeout, named, processes)
+        if processes > 1:
+            files = [folder / f"observations.jsonl.{rank}" for rank in range(processes)]
+            ranks = tuple(map(observations.read, files))
+            return Run(script, ranks[0], ended, timeout, ranks)
         observed = observations.read(folder / "observations.jsonl")
     return Run(script, observed, ended, timeout)
 

@@ -29,6 +29,7 @@ class Asked:
     apply: bool = False
     report: str | None = None
     module: bool = False
+    processes: int = 1
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -63,6 +64,10 @@ def contradiction(asked: Asked) -> str | None:
     script = not (asked.module or asked.script.endswith(".ipynb") or Path(asked.script).is_dir())
     if asked.repair and not script:
         return "--repair takes the file of a script; name the one that trains"
+    if asked.processes > 1 and (asked.repair or asked.vram is not None or asked.device == "fake"):
+        return "--nproc compares the ranks of one run; it goes without --repair, --vram and --device fake"
+    if asked.processes > 1 and asked.script.endswith(".ipynb"):
+        return "a notebook is one process; --nproc takes a script or a module"
     if asked.repair and asked.output_format != "full":
         return f"--repair shows a diff with its proof, and has no --output-format {asked.output_format}"
     if asked.repair and asked.report is not None:

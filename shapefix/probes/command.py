@@ -13,6 +13,7 @@ from shapefix.terminal import say
 
 def probe(asked: Asked) -> int:
     """Run a script for a training step, and report what happened; returns the exit code."""
+    from shapefix.probe import ranks
     from shapefix.probe.findings import findings
     from shapefix.probe.interpreter import interpreter
     from shapefix.probe.run import probe
@@ -46,7 +47,13 @@ def probe(asked: Asked) -> int:
             return forecasts.report(found, asked, asked.vram)
         device = () if asked.device == "auto" else ("--device", asked.device)
         run = probe(
-            found, asked.script, asked.arguments, asked.steps, asked.timeout, (*device, *asked.options)
+            found,
+            asked.script,
+            asked.arguments,
+            asked.steps,
+            asked.timeout,
+            (*device, *asked.options),
+            asked.processes,
         )
     except OSError as error:
         say(f"error: {one_line(python)}: cannot be started: {error.strerror or error}")
@@ -54,5 +61,5 @@ def probe(asked: Asked) -> int:
     except Unreadable as error:
         say(f"error: {one_line(asked.script)}: {error.message}")
         return FAILED
-    known = findings(run.observed, shown.rules())
+    known = ranks.found(run, shown.rules()) if run.ranks else findings(run.observed, shown.rules())
     return shown.report(run, known, asked, code_of(run, known))

@@ -9,7 +9,7 @@ from functools import cache
 
 from shapefix.diagnostics import Diagnostic, Severity
 from shapefix.diagnostics import Failure as Failed
-from shapefix.probe import memory_account
+from shapefix.probe import memory_account, ranks
 from shapefix.probe.account import Run, ending, lines
 from shapefix.probe.findings import Found
 from shapefix.probe.forecast import Forecast
@@ -83,7 +83,8 @@ def _full(run: Run, found: Found, asked: Asked, view: View, foretold: Forecast |
         account = memory_account.lines(foretold, asked.script, asked.arguments, show)
         sys.stdout.write(painter(view)(list(account)) + "\n")
     elif not asked.quiet:
-        sys.stdout.write(painter(view)(list(lines(run, show, view.width))) + "\n")
+        compared = [[], *ranks.lines(run, show)] if run.ranks else []
+        sys.stdout.write(painter(view)([*lines(run, show, view.width), *compared]) + "\n")
     if not found.diagnostics and run.complete and foretold is None:
         sys.stdout.write("Nothing found.\n")
     if found.diagnostics:

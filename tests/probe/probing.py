@@ -10,6 +10,7 @@ from textwrap import dedent
 
 from shapefix.checks.rules import RULES
 from shapefix.diagnostics import Diagnostic
+from shapefix.probe import ranks
 from shapefix.probe.account import Run, ending, lines
 from shapefix.probe.findings import findings
 from shapefix.probe.run import probe
@@ -28,7 +29,8 @@ class Probed:
     @property
     def found(self) -> list[Diagnostic]:
         rules = {code: (rule.name, rule.severity) for code, rule in RULES.items()}
-        return list(findings(self.run.observed, rules).diagnostics)
+        known = ranks.found(self.run, rules) if self.run.ranks else findings(self.run.observed, rules)
+        return list(known.diagnostics)
 
     @property
     def places(self) -> list[tuple[str, str, int]]:
@@ -54,13 +56,18 @@ def probed(folder: Path, script: str, *arguments: str, timeout: float = 120.0, *
 
 
 def probed_file(
-    folder: Path, script: str, *arguments: str, timeout: float = 120.0, options: tuple[str, ...] = ()
+    folder: Path,
+    script: str,
+    *arguments: str,
+    timeout: float = 120.0,
+    options: tuple[str, ...] = (),
+    processes: int = 1,
 ) -> Probed:
     """Run a script that is there under the probe; options are the agent's own."""
     before = Path.cwd()
     os.chdir(folder)
     try:
-        return Probed(probe(sys.executable, script, arguments, 1, timeout, options), folder)
+        return Probed(probe(sys.executable, script, arguments, 1, timeout, options, processes), folder)
     finally:
         os.chdir(before)
 

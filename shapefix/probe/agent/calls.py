@@ -81,14 +81,14 @@ class Calls:
         outer, self._recording = self._recording, first
         if training:
             self._session.phase("forward")
-        start = time.perf_counter()
+        start, met = time.perf_counter(), self._session.collectives
         try:
             out = self._inner(original, module, args, kwargs, caller)
         finally:
             self._recording = outer
             if training:
                 self._session.phase("loop")
-        if known is not None:
+        if known is not None and met == self._session.collectives:  # the other ranks would wait
             known.learn(out, time.perf_counter() - start)
         return out
 

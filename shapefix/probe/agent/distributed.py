@@ -17,7 +17,7 @@ from . import frames
 from .session import Session
 
 
-class _Joined:
+class Joined:
     """What `spawn` returns to somebody who wants to join later: there is nothing to wait for."""
 
     processes: tuple[Any, ...] = ()
@@ -37,7 +37,7 @@ def install(session: Session) -> None:
     ) -> Any:
         session.observations.write("processes", asked=nprocs, called=frames.site(sys._getframe(1)))
         fn(0, *args)
-        return _Joined()
+        return Joined()
 
     torch.multiprocessing.spawn = start
     torch.multiprocessing.start_processes = start

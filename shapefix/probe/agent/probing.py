@@ -8,6 +8,7 @@ import contextlib
 import os
 import sys
 import threading
+import time
 from typing import Any
 
 from .session import Observations, Session, StopProbe, leave
@@ -29,6 +30,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--bf16", action="store_true")
     parser.add_argument("--rewrite", action="append", default=[])
     parser.add_argument("--overlay")
+    parser.add_argument("--ranks", type=float)
     parser.add_argument("--module", action="store_true")
     parser.add_argument("--cells")
     parser.add_argument("script")
@@ -38,6 +40,8 @@ def main(arguments: list[str]) -> None:
         from . import overlay
 
         overlay.install(overlay.read(asked.overlay))
+    if asked.ranks is not None:
+        asked.observations += f".{os.environ['RANK']}"
     session = Session(Observations(asked.observations), asked.steps)
     failures = _installed(session, asked)
     code = _ran(session, failures, asked)
@@ -48,7 +52,7 @@ def _installed(session: Session, asked: argparse.Namespace) -> Any:
     """Set all hooks. Ends the process where there is no torch, or no such device."""
     from . import watchdog
 
-    watchdog.start(session, asked.timeout)
+    watchdog.start(session, asked.timeout, 0.0 if asked.ranks is None else time.time() - asked.ranks)
     if asked.device == "cpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
     try:
@@ -81,10 +85,15 @@ def _installed(session: Session, asked: argparse.Namespace) -> Any:
     calls.install()
     Loaders(session, failures).install()
     losses.install(session, failures)
-    distributed.install(session)
+    if asked.ranks is None:
+        distributed.install(session)
     held = Held(births)
     held.install()
     Training(session, failures, calls, held).install()
+    if asked.ranks is not None:
+        from . import ranks
+
+        ranks.install(session, asked.observations.rpartition(".")[0])
     mapped = disk.Disk(session, asked.saves)
     disk_calls.install(mapped)
     saving.install(mapped)

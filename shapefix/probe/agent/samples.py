@@ -32,9 +32,11 @@ def examine(loader: Any) -> tuple[dict[str, Any], BaseException | None] | None:
     may never bring two such rows together. The state of random numbers is as before.
     """
     dataset, batches = loader.dataset, loader.batch_sampler
+    # What accelerate gives each process is a part of the batches of another sampler.
+    batches = getattr(batches, "batch_sampler", batches)
     if isinstance(dataset, IterableDataset) or not isinstance(batches, BatchSampler):
         return None
-    if batches.batch_size < 2 or type(batches.sampler).__name__ not in _SAMPLERS:
+    if batches.batch_size < 2 or type(getattr(batches, "sampler", None)).__name__ not in _SAMPLERS:
         return None
     try:
         total = len(dataset)

@@ -48,7 +48,8 @@ class Session:
 
     depth counts the watched calls (modules, loaders, losses, backward, steps) that are running; shortened
     says that a loop of the script was ended early, so that what fails later may come of that; sizes_only
-    says that what is on the GPU has no values. phase is told when a part of a training step begins: forward,
+    says that what is on the GPU has no values. stuck is asked whether this process waits for
+    what will not come. phase is told when a part of a training step begins: forward,
     loop, backward or step, and None when the step is made.
     """
 
@@ -58,6 +59,7 @@ class Session:
     steps: int = 0
     backwards: int = 0
     model_calls: int = 0
+    collectives: int = 0
     active_passes: int = 0
     evaluated: bool = False
     shortened: bool = False
@@ -68,6 +70,7 @@ class Session:
     pending: list[Any] = field(default_factory=list)
     thread: int = field(default_factory=threading.get_ident)
     process: int = field(default_factory=os.getpid)
+    stuck: Callable[[], bool] = lambda: False
     phase: Callable[[str | None], None] = lambda phase: None
     _ignored: int = 0
 

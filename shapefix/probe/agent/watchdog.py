@@ -12,12 +12,13 @@ from .session import Session, leave
 
 _GRACE = 10.0
 _INTERVAL = 0.2
+_FAREWELL = 4.0  # until other processes have seen the same, and not that this one is gone
 
 
-def start(session: Session, limit: float) -> None:
-    """Watch this process from a thread of its own; limit is in seconds."""
+def start(session: Session, limit: float, gone: float = 0.0) -> None:
+    """Watch this process from a thread of its own; limit is in seconds, of which some are gone."""
     parent = os.getppid()
-    until = time.monotonic() + limit
+    until = time.monotonic() + limit - gone
 
     def watch() -> None:
         while True:
@@ -30,6 +31,11 @@ def start(session: Session, limit: float) -> None:
             if now > until:
                 running = sys._current_frames().get(session.thread)
                 session.end("time limit", site=frames.site(running), seconds=limit)
+                leave(0)
+            if session.stuck():
+                running = sys._current_frames().get(session.thread)
+                session.end("stuck", site=frames.site(running))
+                time.sleep(_FAREWELL)
                 leave(0)
             if session.stopped is not None and now > session.stopped_at + _GRACE:
                 session.end("stopped", forced=True)

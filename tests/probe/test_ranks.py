@@ -1,0 +1,195 @@
+"""Scripts as several ranks under torchrun: what differs between them, and who waits for whom."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+from probing import Probed, probed_file, row, runs
+
+from shapefix.probe import ranks
+
+TRAINING = """
+    import os
+    import sys
+    import torch
+    import torch.distributed as dist
+    import torch.nn.functional as F
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    dist.init_process_group("nccl")
+    rank = dist.get_rank()
+    print("process", os.getpid(), flush=True)
+    rows = TensorDataset(torch.randn(400, 8), torch.randint(0, 3, (400,)))
+    loader = DataLoader(rows, batch_size=4 + rank, sampler=DistributedSampler(rows))
+    model = DistributedDataParallel(torch.nn.Linear(8, 3))
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
+    for epoch in range(3):
+        for x, y in loader:
+            loss = F.cross_entropy(model(x), y)
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        total = torch.ones(1)
+        #
+        dist.all_reduce(total)  # reduced
+    if rank == 0:
+        torch.save(model.state_dict(), "model.pt")
+    dist.barrier()
+    print("total", rank, total.item(), flush=True)
+    dist.destroy_process_group()
+"""
+
+
+def ranked(folder: Path, script: str, timeout: float = 100.0, processes: int = 2) -> Probed:
+    (folder / "train.py").write_text(dedent(script))
+    return probed_file(folder, "train.py", timeout=timeout, processes=processes)
+
+
+def compared(ran: Probed) -> str:
+    rows = ranks.lines(ran.run, lambda path: Path(path).name)
+    return "".join("".join(text for text, _ in each) + "\n" for each in rows)
+
+
+def right(ran: Probed) -> str:
+    assert ran.found == [], ran.run.ended.output
+    assert ran.run.complete, (ran.ending, ran.run.ended.output)
+    return compared(ran)
+
+
+def test_ranks_that_meet_are_shown_with_what_differs(tmp_path: Path) -> None:
+    ran = ranked(tmp_path, TRAINING)
+    text = right(ran)
+    assert "total 0 2.0" in ran.run.ended.output
+    assert "total 1 2.0" in ran.run.ended.output
+    assert [each.steps for each in ran.run.ranks] == [1, 1]
+    assert "differs  [0]: f32[4, 8] on rank 0, f32[5, 8] on rank 1" in text
+    names = [line["name"] for line in ran.run.ranks[1].of("collective")]
+    assert names[:3] == ["init_process_group", "DistributedDataParallel", "backward"]
+    assert names[3:] == ["all_reduce"] * 3 + ["barrier"]
+    assert [each.name for each in tmp_path.iterdir()] == ["train.py"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "said", "marks"),
+    [
+        (
+            "if rank: total = torch.ones(2)",
+            "rank 0 calls `all_reduce` of f32[1] where rank 1 calls `all_reduce` of f32[2]: they do not meet",
+            ["reduced", "reduced"],
+        ),
+        (
+            "if rank: dist.barrier()  # alone",
+            "rank 0 calls `all_reduce` of f32[1] where rank 1 calls `barrier`: they do not meet",
+            ["reduced", "alone"],
+        ),
+        (
+            "if rank: sys.exit()  # ends",
+            "rank 0 waits at `all_reduce` of f32[1] for rank 1, which has come to its end",
+            ["reduced", "ends"],
+        ),
+        (
+            "dist.broadcast(total, src=rank)  # sent",
+            "rank 0 calls `broadcast` of f32[1] with root 0 where rank 1 calls `broadcast` of f32[1] "
+            "with root 1: they do not meet",
+            ["sent", "sent"],
+        ),
+    ],
+    ids=["size", "name", "end", "root"],
+)
+def test_ranks_that_do_not_meet(tmp_path: Path, fault: str, said: str, marks: list[str]) -> None:
+    script = TRAINING.replace("        #\n", f"        {fault}\n")
+    ran = ranked(tmp_path, script)
+    (found,) = ran.found
+    assert (found.code, found.message) == ("collective", said)
+    assert [step.span.row for step in found.evidence] == [row(script, mark) for mark in marks]
+    assert ran.run.ended.seconds < 90
+
+
+def test_a_rank_that_raises_is_the_finding_and_not_those_that_wait(tmp_path: Path) -> None:
+    fault = "if rank: model.module.weight.view(5, 5)  # raised"
+    script = TRAINING.replace("        #\n", f"        {fault}\n")
+    ran = ranked(tmp_path, script)
+    assert ran.places == [("SF507", "train.py", row(script, "raised"))]
+    assert ran.found[0].message.endswith(" (on rank 1 only)")
+    assert "waits at `all_reduce` of f32[1] at train.py" in compared(ran)
+
+
+def test_a_rank_that_is_elsewhere_at_the_time_limit(tmp_path: Path) -> None:
+    script = TRAINING.replace("        #\n", "        while rank: pass  # elsewhere\n")
+    ran = ranked(tmp_path, script, timeout=30.0)
+    (found,) = ran.found
+    assert found.message == (
+        "rank 0 waits at `all_reduce` of f32[1] for rank 1, which is elsewhere at the time limit"
+    )
+    assert [step.span.row for step in found.evidence] == [row(script, "reduced"), row(script, "elsewhere")]
+    assert ran.ending.startswith("stopped at the time limit of 30 s at train.py:")
+    processes = [int(line.split()[1]) for line in ran.run.ended.output.splitlines() if "process " in line]
+    assert len(processes) == 2
+    until = time.monotonic() + 10
+    while any(map(runs, processes)) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not any(map(runs, processes))
+
+
+def test_what_differs_in_the_model_is_told_as_torch_words_it(tmp_path: Path) -> None:
+    script = TRAINING.replace("torch.nn.Linear(8, 3))", "torch.nn.Linear(8, 3, bias=rank == 0))  # made")
+    ran = ranked(tmp_path, script)
+    assert {line for _, _, line in ran.places} == {row(script, "made")}
+    assert "params" in ran.found[0].message
+
+
+def test_what_spawns_its_processes_is_one_of_the_ranks(tmp_path: Path) -> None:
+    script = """
+    import os
+    import torch
+    import torch.distributed as dist
+    import torch.multiprocessing as mp
+
+    def work(rank, size):
+        os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = "localhost", "12355"
+        dist.init_process_group("nccl", rank=rank, world_size=size)
+        layer = torch.nn.Linear(4, 2)
+        optimizer = torch.optim.SGD(layer.parameters(), 0.1)
+        while True:
+            layer(torch.ones(2, 4)).sum().backward()
+            for each in layer.parameters():
+                dist.all_reduce(each.grad)
+            optimizer.step()
+            print("rank", rank, dist.get_world_size(), layer.weight.grad[0, 0].item(), flush=True)
+
+    if __name__ == "__main__":
+        mp.spawn(work, args=(2,), nprocs=2)
+    """
+    ran = ranked(tmp_path, script)
+    right(ran)
+    assert "rank 0 2 4.0" in ran.run.ended.output
+    assert "rank 1 2 4.0" in ran.run.ended.output
+
+
+def test_transformers_trainer_and_accelerate_run_as_ranks(tmp_path: Path) -> None:
+    script = """
+    import torch
+    from accelerate import Accelerator
+    from datasets import Dataset
+    from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
+
+    ids = torch.randint(0, 50, (64, 12)).tolist()
+    rows = Dataset.from_dict({"input_ids": ids, "labels": ids})
+    model = GPT2LMHeadModel(GPT2Config(vocab_size=50, n_positions=16, n_embd=16, n_layer=2, n_head=2))
+    arguments = TrainingArguments(
+        "out", num_train_epochs=50, per_device_train_batch_size=4, eval_strategy="epoch",
+        report_to="none", use_cpu=True, disable_tqdm=True,
+    )
+    trainer = Trainer(model, arguments, train_dataset=rows, eval_dataset=rows)
+    trainer.train()
+    accelerator = Accelerator(cpu=True)
+    print("gathered", accelerator.gather(torch.ones(1)).sum().item(), flush=True)
+    """
+    ran = ranked(tmp_path, script)
+    right(ran)
+    assert ran.run.ended.output.count("gathered 2.0") == 2
+    assert [each.name for each in tmp_path.iterdir()] == ["train.py"]
