@@ -1,6 +1,7 @@
 """All rules: importing this module fills the table."""
 
 from shapefix.checks import (
+    accumulated,
     broadcasts,
     channels,
     chunks,
@@ -37,6 +38,7 @@ from shapefix.checks import (
 from shapefix.checks.registry import RULES, Rule, findings
 
 MODULES = (
+    accumulated,
     broadcasts,
     channels,
     chunks,

@@ -20,6 +20,7 @@ from shapefix.interpreter.records import FIELDS, stated_fields
 from shapefix.interpreter.scopes import Scope
 from shapefix.interpreter.targets import bind, delete
 from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.training_events import note_accumulated
 from shapefix.interpreter.truth import truth
 from shapefix.interpreter.values import (
     NONE,
@@ -60,9 +61,41 @@ def _variable(ev: Evaluator, call: cst.Call) -> str | None:
 @statement(cst.Assign)
 def assign(ev: Evaluator, node: cst.Assign) -> int:
     value = ev.evaluate(node.value)
+    if type(node.value) is cst.BinaryOperation and ev.frame.loops:
+        _note_sum(ev, node, node.value, value)
     for target in node.targets:
         bind(ev, target.target, value)
     return Flow.FALLS_THROUGH
+
+
+def _scaled(ev: Evaluator, node: cst.BaseExpression, value: Value) -> Value:
+    """What is multiplied or divided in node, whose value is not known: of `loss * n` what `loss` holds."""
+    while isinstance(value, Unknown) and value.tensor is None and type(node) is cst.BinaryOperation:
+        if type(node.operator) not in (cst.Multiply, cst.Divide):
+            break
+        node = node.left
+        if dotted_name(node):
+            return glance(ev, node)
+    return value
+
+
+def _note_sum(ev: Evaluator, node: cst.Assign, made: cst.BinaryOperation, total: Value) -> None:
+    """Tell the checks of `total = total + x`."""
+    name = dotted_name(node.targets[0].target)
+    if not name or type(made.operator) is not cst.Add:
+        return
+    for before, added in ((made.left, made.right), (made.right, made.left)):
+        if dotted_name(before) != name:
+            continue
+        if dotted_name(added):
+            value = glance(ev, added)
+        else:
+            # Anything but a name would be run a second time.
+            held = glance(ev, before)
+            sources = total.sources if isinstance(total, TensorValue) else ()
+            value = next((source for source in sources if source is not held), NONE)
+        note_accumulated(ev, node, before, added, value, total)
+        return
 
 
 @statement(cst.AnnAssign)
@@ -107,6 +140,8 @@ def augmented_assign(ev: Evaluator, node: cst.AugAssign) -> int:
             bind(ev, node.target, before)
         else:
             call_library(ev, "operator.iadd", Arguments([before, operand]), node)
+        if kind is cst.Add:
+            note_accumulated(ev, node, node.target, node.value, operand, before)
         return Flow.FALLS_THROUGH
     if isinstance(before, ListValue) and kind is cst.Add:
         joined = arithmetic.operate(ev, cst.Add, before, operand, node)
@@ -114,6 +149,8 @@ def augmented_assign(ev: Evaluator, node: cst.AugAssign) -> int:
         ev.journal.write(before.fields, CONTENTS, contents)
         return Flow.FALLS_THROUGH
     value = arithmetic.operate(ev, kind, before, operand, node) if kind is not None else Unknown()
+    if kind is cst.Add and ev.frame.loops:
+        note_accumulated(ev, node, node.target, node.value, _scaled(ev, node.value, operand), value)
     bind(ev, node.target, value)
     return Flow.FALLS_THROUGH
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import libcst as cst
+
 from shapefix.interpreter.events import Event
-from shapefix.interpreter.values import Value
+from shapefix.interpreter.gradients import requires_grad
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import Unknown, Value
 
 if TYPE_CHECKING:
     from shapefix.interpreter.evaluator import Evaluator, Loop
@@ -74,6 +78,21 @@ class Backward(TrainingEvent):
 
     loss: Value | None
     gradients: Gradients
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Accumulated(TrainingEvent):
+    """A loop adds a value to what it had before: `total += loss`, `total = total + loss`, `all.append(loss)`.
+
+    holder is the code of what grows, added that of the value; own counts the loops of the function that the
+    statement stands in. total is what comes out of the sum, None for a list.
+    """
+
+    holder: cst.BaseExpression
+    added: cst.BaseExpression
+    value: TensorValue | Unknown
+    total: Value | None
+    own: int
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -163,3 +182,22 @@ def surroundings(ev: Evaluator) -> tuple[Within, ...]:
             tests, exits = loop.tests, loop.exits
         certain = certain and not tests and not exits
     return tuple(reversed(found))
+
+
+def note_accumulated(
+    ev: Evaluator,
+    node: cst.CSTNode,
+    holder: cst.BaseExpression,
+    added: cst.BaseExpression,
+    value: Value,
+    total: Value | None,
+) -> None:
+    """Tell the checks that the statement at node adds value to what holder holds, in each pass of a loop."""
+    loops = ev.frame.loops
+    if not loops or not isinstance(value, (TensorValue, Unknown)):
+        return
+    tensor = value.tensor if isinstance(value, Unknown) else value
+    if ev.gradients is False or (tensor is not None and requires_grad(tensor) is False):
+        return
+    where = (ev.place(node), ev.calls, surroundings(ev), ev.unfollowed)
+    ev.emit(Accumulated(*where, holder, added, value, total, len(loops)))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import libcst as cst
+
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import CONTENTS, Contents, DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.iteration import Entries, certain_keys, each, is_complete, iterate
 from shapefix.interpreter.joins import join, join_contents, without_length
 from shapefix.interpreter.tensor_values import Shape
 from shapefix.interpreter.token_rows import put_together
+from shapefix.interpreter.training_events import note_accumulated
 from shapefix.interpreter.values import NONE, TEXT, Constant, Integer, Text, Unknown, Value
 from shapefix.library.registry import function
 from shapefix.tensors.polynomials import Size
@@ -72,6 +75,8 @@ def grow(call: Call) -> Value:
     name = call.name.rpartition(".")[2]
     added = call.value(1 if name == "insert" else 0) or Unknown()
     items = owner.items
+    if name == "append":
+        _note_kept(call, added)
     if name == "append" and items is not None:
         call.ev.journal.write(owner.fields, CONTENTS, Contents((*items, added)))
         return NONE
@@ -89,6 +94,12 @@ def grow(call: Call) -> Value:
     contents = put_together(Contents(None, both.element, length, before.axes | other.axes), call.place)
     call.ev.journal.write(owner.fields, CONTENTS, contents)
     return NONE
+
+
+def _note_kept(call: Call, added: Value) -> None:
+    node = call.place.node
+    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.args:
+        note_accumulated(call.ev, node, node.func.value, node.args[0].value, added, None)
 
 
 @function(

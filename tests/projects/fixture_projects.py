@@ -10,6 +10,9 @@ where those are not the lines of the findings. `unsafe` says that the repair tak
 that a person has made it, as shapefix only suggests something; `honest` lists lines that take --unsafe-fixes
 among others that do not: without them the project trains, and hides the next exception. `half` is the
 exception, with its message, of a project that is repaired in part only, where that is another one.
+
+`grows` under [before] is the pattern of what a project prints that grows while it trains, and that does not
+grow after its repair: it learns as well before as after.
 """
 
 from __future__ import annotations
@@ -69,6 +72,7 @@ class Project:
     by_hand: bool
     honest: tuple[Place, ...]
     half: str | None
+    grows: str | None
 
     @property
     def before(self) -> Path:
@@ -100,6 +104,7 @@ def load(folder: Path) -> Project:
         by_hand=after.get("by_hand", False),
         honest=tuple(Place(**place) for place in after.get("honest", ())),
         half=after.get("half"),
+        grows=before.get("grows") if before else None,
     )
 
 

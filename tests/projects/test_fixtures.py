@@ -1,6 +1,6 @@
 """Each project under fixtures/ really crashes, is really repaired, and then really learns.
 
-Those that go wrong without a crash learn far less before their repair than after it.
+Those that go wrong without a crash learn far less before their repair than after it, or grow in each step.
 
 Those with nothing wrong learn as they are, and shapefix has nothing to say about them.
 """
@@ -161,7 +161,24 @@ def test_after_trains(project: Project) -> None:
     assert float(losses["last"]) < 0.7 * float(losses["first"])
 
 
-@some(project for project in WRONG if project.death is None)
+@some(project for project in WRONG if project.grows)
+def test_what_grows_in_each_step_does_not_after_the_repair(project: Project) -> None:
+    assert project.grows is not None
+    growth, losses = [], []
+    for folder in (project.before, project.after):
+        run = train(project.command, folder)
+        assert run.returncode == 0, run.stderr
+        grown, learnt = re.search(project.grows, run.stdout), re.search(project.prints, run.stdout)
+        assert grown is not None, run.stdout
+        assert learnt is not None, run.stdout
+        growth.append(float(grown["last"]) - float(grown["first"]))
+        losses.append(learnt["last"])
+    assert growth[0] > 20
+    assert growth[1] < 0.1 * growth[0]
+    assert losses[0] == losses[1]
+
+
+@some(project for project in WRONG if project.death is None and not project.grows)
 def test_what_goes_wrong_without_a_crash_learns_less(project: Project) -> None:
     """The last loss of the repaired project, which it computes as it should, is far below what was told."""
     last = []

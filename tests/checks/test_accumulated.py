@@ -1,0 +1,167 @@
+"""SF701: what is said of losses that are added up, and what torch then keeps in memory."""
+
+from __future__ import annotations
+
+import gc
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from shapefix.diagnostics import Diagnostic
+from shapefix.engine.analysis import Analyst
+from shapefix.sources.project import Project
+from shapefix.sources.text import SourceText
+
+HEAD = """\
+import torch
+from torch import nn
+
+def fit(model, batches, criterion, optimizer, scaler, logger):
+    total, kept = 0.0, []
+    for inputs, targets in batches:
+        optimizer.zero_grad()
+        loss = criterion(model(inputs), targets)
+"""
+
+
+def found(folder: Path, code: str, head: str = HEAD, later: str = "") -> list[Diagnostic]:
+    """The findings of SF701 in a function that nobody calls, whose loop goes on with code."""
+    text = f"{head}{textwrap.indent(code, ' ' * 8)}\n{textwrap.indent(later, ' ' * 4)}\n"
+    path = str(folder / "script.py")
+    analysis = Analyst(Project(str(folder)), frozenset({"SF701"})).analyse(path, SourceText(path, text))
+    assert not analysis.failures
+    return list(analysis.diagnostics)
+
+
+FIRING = {
+    "a model and a loss that nobody knows": "loss.backward()\ntotal += loss",
+    "before backward": "total += loss\nloss.backward()",
+    "the other way round": "loss.backward()\ntotal = loss + total",
+    "times a number": "loss.backward()\ntotal += loss * inputs.size(0)",
+    "under a condition": "loss.backward()\nif len(kept) < 5:\n    total += loss",
+    "shown and emptied every hundred steps": "loss.backward()\ntotal += loss\nif total > 100:\n    total = 0",
+    "an accelerator": "accelerator = Accelerator()\naccelerator.backward(loss)\nkept.append(loss)",
+    "in an inner loop": "for part in inputs:\n    loss = model(part)\n    loss.backward()\n    total += loss",
+}
+
+
+@pytest.mark.parametrize("name", FIRING)
+def test_fires(name: str, tmp_path: Path) -> None:
+    head = HEAD.replace("import torch\n", "import torch\nfrom accelerate import Accelerator\n", 1)
+    assert len(found(tmp_path, FIRING[name], head)) == 1
+
+
+SILENT = {
+    "no backward": "total += loss",
+    "a number": "loss.backward()\ntotal += loss.item()",
+    "another number": "loss.backward()\ntotal += float(loss)",
+    "data": "loss.backward()\ntotal += loss.data",
+    "detached beforehand": "loss.backward()\nvalue = loss.detach()\ntotal += value\nkept.append(value)",
+    "without gradients": "loss.backward()\nwith torch.no_grad():\n    total += loss * 2",
+    "the graph is kept": "loss.backward(retain_graph=True)\ntotal += loss",
+    "the graph of gradients is kept": "loss.backward(create_graph=True)\ntotal += loss",
+    "bound anew in each pass": "total = 0\ntotal += loss\nloss.backward()",
+    "a list of each pass": "kept = []\nkept.append(loss)\nloss.backward()",
+    "a list that each pass empties": "kept.clear()\nkept.append(loss)\nloss.backward()",
+    "the sum itself is differentiated": "total = total + loss\ntotal.backward()\ntotal = 0",
+    "backward of something else": "other = model(inputs).mean()\nother.backward()\ntotal += loss",
+    "targets": "loss.backward()\ntotal += targets.sum()",
+    "the parts of one batch": (
+        "kept = []\nfor part in inputs.split(2):\n    loss = model(part).mean()\n    loss.backward()\n"
+        "    kept.append(loss)\noptimizer.step()"
+    ),
+    "a few passes": (
+        "for _ in range(5):\n    loss = criterion(model(inputs), targets)\n    loss.backward()\n"
+        "    kept.append(loss)\nkept = []"
+    ),
+    "counts": "loss.backward()\ntotal += (model(inputs).argmax(1) == targets).sum()",
+}
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_stays_silent(name: str, tmp_path: Path) -> None:
+    assert found(tmp_path, SILENT[name]) == []
+
+
+REPAIRS = {
+    "only shown": ("total += loss", 'print(f"{total / 5:.3f}")', "total += loss.item()"),
+    "logged under another name": (
+        "total += loss",
+        "mean = total / 5\nlogger.info(mean)",
+        "total += loss.item()",
+    ),
+    "returned": ("total += loss", "return total", "total += loss.detach()"),
+    "asked for its number later on": ("total += loss", "print(total.item())", "total += loss.detach()"),
+    "handed on": ("total += loss", "torch.distributed.all_reduce(total)", "total += loss.detach()"),
+    "a list": ("kept.append(loss)", "print(sum(kept))", "kept.append(loss.detach())"),
+    "a product": ("total += loss * len(inputs)", "print(total)", "total += loss.detach() * len(inputs)"),
+    "a quotient": ("total += (loss / 3)", "print(total)", "total += (loss.item() / 3)"),
+}
+
+
+@pytest.mark.parametrize("name", REPAIRS)
+def test_repairs(name: str, tmp_path: Path) -> None:
+    line, later, repaired = REPAIRS[name]
+    head = HEAD.replace("criterion, ", "").replace("    total,", "    criterion = nn.MSELoss()\n    total,")
+    (finding,) = found(tmp_path, f"loss.backward()\n{line}\n", head, later)
+    (edit,) = finding.fixes[0].edits
+    start, end = edit.span.column - 1, edit.span.end_column - 1
+    written = " " * 8 + line
+    assert written[:start] + edit.content + written[end:] == " " * 8 + repaired
+
+
+class Counted(torch.autograd.Function):  # type: ignore[misc]
+    """The identity, whose nodes in graphs are counted while they live."""
+
+    alive = 0
+
+    @staticmethod
+    def forward(ctx: object, value: torch.Tensor) -> torch.Tensor:
+        ctx.token = Token()  # type: ignore[attr-defined]
+        return value.clone()
+
+    @staticmethod
+    def backward(ctx: object, gradient: torch.Tensor) -> torch.Tensor:
+        return gradient
+
+
+class Token:
+    def __init__(self) -> None:
+        Counted.alive += 1
+
+    def __del__(self) -> None:
+        Counted.alive -= 1
+
+
+VALUES: dict[str, Callable[[torch.Tensor], torch.Tensor | float]] = {
+    "loss": lambda loss: loss,
+    "loss.item()": lambda loss: loss.item(),
+    "loss.detach()": lambda loss: loss.detach(),
+}
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_torch_keeps_the_nodes_of_every_pass(value: str) -> None:
+    layer = nn.Linear(3, 1)
+    total: torch.Tensor | float = 0.0
+    for _ in range(20):
+        loss = Counted.apply(layer(torch.randn(4, 3))).mean()
+        loss.backward()
+        total += VALUES[value](loss)
+    gc.collect()
+    assert Counted.alive == (20 if value == "loss" else 1)
+    del total, loss
+    gc.collect()
+    assert Counted.alive == 0
+
+
+def test_nobody_can_go_back_through_the_sum() -> None:
+    layer = nn.Linear(3, 1)
+    loss = layer(torch.randn(4, 3)).pow(2).mean()
+    loss.backward()
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        (0.0 + loss).backward()
