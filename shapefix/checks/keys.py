@@ -9,7 +9,6 @@ import libcst as cst
 from shapefix.checks import key_repairs
 from shapefix.checks.evidence import calls
 from shapefix.checks.layout import short
-from shapefix.checks.near_keys import near
 from shapefix.checks.outputs import reads_loss
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.rewrites import line_of
@@ -17,6 +16,7 @@ from shapefix.checks.run import Run
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Severity
 from shapefix.interpreter.batch_events import ModelCalled
 from shapefix.interpreter.modules import Module
+from shapefix.near_keys import near
 
 
 @rule(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from shapefix.probe import ragged
+from shapefix.probe import missing_loss, ragged
 from shapefix.probe.explanation import Explanation, given, named, said, steps
 from shapefix.probe.observations import Failure, Observations, span
 from shapefix.probe.words import sized
@@ -168,5 +168,6 @@ def _missing(failure: Failure, observed: Observations) -> Explanation | None:
     return Explanation("SF403", message, failure.stack[0], steps(failure))
 
 
+_on(missing_loss.MESSAGE)(missing_loss.explain)
 for _words in ragged.MESSAGES:
     _on(_words)(ragged.explain)

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from shapefix.checks.near_keys import near
 from shapefix.library import forward_signatures
 from shapefix.library.forward_signatures import Signature, of_auto, of_class
+from shapefix.near_keys import near
 
 FOLDER = files("shapefix.library") / "transformers_data"
 

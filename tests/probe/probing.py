@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from textwrap import dedent
 
@@ -12,7 +13,7 @@ from shapefix.checks.rules import RULES
 from shapefix.diagnostics import Diagnostic
 from shapefix.probe import ranks
 from shapefix.probe.account import Run, ending, lines
-from shapefix.probe.findings import findings
+from shapefix.probe.findings import Found, findings
 from shapefix.probe.run import probe
 
 # Small models are slower with several threads, the more so where other tests run.
@@ -28,9 +29,17 @@ class Probed:
 
     @property
     def found(self) -> list[Diagnostic]:
+        return list(self._told.diagnostics)
+
+    @property
+    def notes(self) -> list[Diagnostic]:
+        """What may well be meant."""
+        return list(self._told.notes)
+
+    @cached_property
+    def _told(self) -> Found:
         rules = {code: (rule.name, rule.severity) for code, rule in RULES.items()}
-        known = ranks.found(self.run, rules) if self.run.ranks else findings(self.run.observed, rules)
-        return list(known.diagnostics)
+        return ranks.found(self.run, rules) if self.run.ranks else findings(self.run.observed, rules)
 
     @property
     def places(self) -> list[tuple[str, str, int]]:

@@ -16,6 +16,7 @@ from .answers import Answers
 from .construction import Births
 from .failures import Failures
 from .session import Session
+from .silent import signatures
 from .silent.finite import Sums
 
 _AT_MOST = 3000
@@ -33,7 +34,7 @@ class Calls:
         self._told: set[tuple[int, bool]] = set()
         self._number = 0
         self._parents: list[int] = []
-        self._recording = False
+        self._recording = self._wrapped = False
         self._names: dict[int, str] = {}
         self.roots: list[Any] = []
         self.sums = Sums()
@@ -54,6 +55,10 @@ class Calls:
     def name(self, module: object) -> str:
         """A module's name within the outermost module that is running, or has run last."""
         return self._names.get(id(module), type(module).__name__)
+
+    def active(self) -> list[Any]:
+        """The modules that are running, the outermost first."""
+        return self._stack
 
     def running(self) -> str | None:
         """The name of the innermost module that is running; None where none is."""
@@ -139,6 +144,12 @@ class Calls:
             called=frames.site(caller) if outermost else None,
             input=describe.call(args, kwargs),
         )
+        if outermost or self._wrapped:
+            signature = signatures.known(module, args, kwargs)
+            # The forward of a wrapper, like that of DataParallel, names nothing itself.
+            self._wrapped = signature is not None and not signature["named"]
+            if signature is not None and kwargs and not self._wrapped:
+                self._session.observations.write("signature", id=self._number, **signature)
         if outermost:
             self._sum(module, "input", [*args, *kwargs.values()])
         self._parents.append(self._number)

@@ -115,10 +115,7 @@ def told(error: BaseException) -> dict[str, Any]:
     while cause is not None and len(causes) < 5:
         causes.append({"type": type(cause).__name__, "message": _message(cause)})
         cause = cause.__cause__ or cause.__context__
-    last = error.__traceback__
-    while last is not None and last.tb_next is not None:
-        last = last.tb_next
-    file = last.tb_frame.f_code.co_filename if last else None
+    file = frames.raised_in(error.__traceback__)
     return {"type": type(error).__name__, "message": _message(error), "causes": causes, "raised_in": file}
 
 

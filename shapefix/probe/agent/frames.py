@@ -134,6 +134,12 @@ def innermost(trace: TracebackType | None) -> tuple[FrameType, Place] | None:
     return frame, place(frame.f_code, _instruction(trace, frame), row)
 
 
+def raised_in(trace: TracebackType | None) -> str | None:
+    """The file of the last frame of all, but for those of the agent."""
+    files = [frame.f_code.co_filename for frame, _ in _walked(trace)]
+    return next((each for each in reversed(files) if not each.startswith(_HERE)), None)
+
+
 def _walked(trace: TracebackType | None) -> Iterator[tuple[FrameType, int]]:
     yield from traceback.walk_tb(trace)
 

@@ -68,6 +68,7 @@ def _installed(session: Session, asked: argparse.Namespace) -> Any:
     from .loaders import Loaders
     from .memory import setting
     from .silent.held import Held
+    from .silent.views import Views
     from .timeline import Timeline
     from .training import Training
 
@@ -89,6 +90,7 @@ def _installed(session: Session, asked: argparse.Namespace) -> Any:
         distributed.install(session)
     held = Held(births)
     held.install()
+    Views(session, calls).install()
     Training(session, failures, calls, held).install()
     if asked.ranks is not None:
         from . import ranks

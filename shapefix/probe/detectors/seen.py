@@ -18,6 +18,10 @@ _ERROR, _WARNING, _INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
 
 KINDS: dict[str, tuple[str | None, Severity]] = {
     "silent-broadcast": ("SF509", _WARNING),
+    "ignored-batch-key": ("SF402", _WARNING),
+    "unread-argument": (None, _INFO),
+    "lucky-view": ("SF101", _WARNING),
+    "view-of-one": ("SF101", _INFO),
     "silent-float64": (None, _WARNING),
     "ignored-targets": (None, _ERROR),
     "target-range": (None, _ERROR),
