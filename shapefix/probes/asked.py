@@ -61,9 +61,8 @@ def contradiction(asked: Asked) -> str | None:
         return "--apply writes what --repair has proved; give both"
     if asked.repair and asked.vram is not None:
         return "--vram forecasts the memory of a step, and --repair makes one work; ask for one of them"
-    script = not (asked.module or asked.script.endswith(".ipynb") or Path(asked.script).is_dir())
-    if asked.repair and not script:
-        return "--repair takes the file of a script; name the one that trains"
+    if asked.repair and asked.script.endswith(".ipynb") and not asked.module:
+        return "--repair writes Python files, and no notebooks; name a script that trains"
     if asked.processes > 1 and (asked.repair or asked.vram is not None or asked.device == "fake"):
         return "--nproc compares the ranks of one run; it goes without --repair, --vram and --device fake"
     if asked.processes > 1 and asked.script.endswith(".ipynb"):

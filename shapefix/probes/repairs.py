@@ -34,9 +34,10 @@ def repair(python: str, asked: Asked) -> int:
         if sys.stderr.isatty() and not asked.quiet:
             say(f"running {asked.script}: {what}")
 
-    options = () if asked.device == "auto" else ("--device", asked.device)
+    device = () if asked.device == "auto" else ("--device", asked.device)
+    options = (*device, *asked.options)
     command = Command(python, asked.script, asked.arguments, asked.steps, asked.timeout, options)
-    reader = Reader(asked.script)
+    reader = Reader("." if asked.module else asked.script)
     runner = Runner(command, shown.rules(), MOST_RUNS, told)
     try:
         with terminated_as_interrupted():

@@ -1,6 +1,7 @@
 """What reading a copy finds, without a run: the findings of `check` in the files that a run has executed."""
 
 # Paths are plain strings here, as in sources.
+# ruff: noqa: PTH112, PTH118
 
 from __future__ import annotations
 
@@ -19,13 +20,14 @@ _ORDER = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 class Reader:
     """Reads copies of the files of one project: those below its root, or below the current folder."""
 
-    def __init__(self, script: str) -> None:
-        """Raises ConfigurationError."""
+    def __init__(self, start: str) -> None:
+        """start is a file or a folder of the project. Raises ConfigurationError."""
         # What a run confirms needs nobody's wish to look for it.
         self._settings = Settings(Options(extend_select=("ALL",), unsafe_fixes=True, use_cache=False))
         self._wanted = Settings(Options())
         self._known: dict[object, tuple[Diagnostic, ...]] = {}
-        path = os.path.realpath(script)
+        path = os.path.realpath(start)
+        path = os.path.join(path, "__main__.py") if os.path.isdir(path) else path
         self._wanted.reported(path)
         self._roots = (root_of(path, ()), os.path.realpath(os.curdir))
 

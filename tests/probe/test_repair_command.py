@@ -167,3 +167,14 @@ def test_an_interruption_leaves_nothing_behind(tmp_path: Path, sent: signal.Sign
     assert (tmp_path / "train.py").read_text() == script
     assert sorted(path.name for path in tmp_path.iterdir()) == ["temporary", "train.py"]
     assert list((tmp_path / "temporary").iterdir()) == []
+
+
+@pytest.mark.parametrize("named", [["-m", "training"], ["training"]], ids=["module", "folder"])
+def test_a_package_that_is_run_by_its_name(tmp_path: Path, named: list[str]) -> None:
+    folder = tmp_path / "training"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    (folder / "__main__.py").write_text(BROKEN)
+    ran = repair(tmp_path, *named, "--repair", "--apply")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert (folder / "__main__.py").read_text() == RIGHT
