@@ -19,8 +19,8 @@ from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix,
 from shapefix.interpreter.attempts import Capped, Handler, Kind, Tried
 from shapefix.interpreter.modules import dotted_name
 
-_CODE, _NAME = "SF802", "blind-metric"
-_SUMMARY = (
+CODE, NAME = "SF802", "blind-metric"
+SUMMARY = (
     "a metric that looks the same whatever happens: a perplexity cut off, `inf` for a swallowed exception"
 )
 _SMALLEST, _LARGEST = 2.0, 1e6
@@ -28,7 +28,7 @@ _SMALLEST, _LARGEST = 2.0, 1e6
 _LOSS = re.compile(r"loss|nll|entropy|(?:^|_)ce(?:_|$)|ppl|perplexity", re.IGNORECASE)
 
 
-@rule(_CODE, _NAME, Severity.WARNING, _SUMMARY, Applicability.UNSAFE, on=Capped)
+@rule(CODE, NAME, Severity.WARNING, SUMMARY, Applicability.UNSAFE, on=Capped)
 def capped_perplexity(event: Capped, run: Run, this: Rule) -> Iterator[Diagnostic]:
     if not _SMALLEST < event.bound < _LARGEST or not _is_of_loss(event):
         return
@@ -84,7 +84,7 @@ def _is_number(node: cst.BaseExpression) -> bool:
     return isinstance(node, (cst.Integer, cst.Float))
 
 
-@rule(_CODE, _NAME, Severity.WARNING, _SUMMARY, Applicability.UNSAFE, on=Tried)
+@rule(CODE, NAME, Severity.WARNING, SUMMARY, Applicability.UNSAFE, on=Tried)
 def number_for_an_exception(event: Tried, run: Run, this: Rule) -> Iterator[Diagnostic]:
     if not _evaluates(event):
         return
