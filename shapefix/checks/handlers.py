@@ -25,6 +25,7 @@ _TIDYING = frozenset(
 """Functions and methods that tidy up, or make the text that is told."""
 _STREAMS = ("tqdm.write", "sys.stderr.write", "sys.stdout.write")
 _MEMORY = re.compile(r"(?:out of|gpu|cuda|enough|insufficient) memory|\boom\b|\bvram\b", re.IGNORECASE)
+_BATCH_SIZE = re.compile(r"batch_?size|^bs(?:z)?$", re.IGNORECASE)
 _DEEPEST = 2
 
 
@@ -145,11 +146,37 @@ def _tidies(module: Module, handler: ExceptHandler, own: cst.CSTNode, depth: int
 
 def means_memory(module: Module, handler: ExceptHandler) -> bool:
     """Whether a handler frees memory, or speaks of it."""
-    return any(
-        (isinstance(node, cst.Attribute) and node.attr.value == "empty_cache")
-        or (isinstance(node, (cst.SimpleString, cst.FormattedStringText)) and _MEMORY.search(node.value))
+    return speaks_of_memory(handler) or any(
+        isinstance(node, cst.Attribute) and node.attr.value == "empty_cache"
         for node in all_below(handler.body)
     )
+
+
+def speaks_of_memory(handler: ExceptHandler) -> bool:
+    """Whether a text in a handler is about memory that is lacking."""
+    return any(
+        isinstance(node, (cst.SimpleString, cst.FormattedStringText)) and bool(_MEMORY.search(node.value))
+        for node in all_below(handler.body)
+    )
+
+
+def shrinks_batches(handler: ExceptHandler) -> str:
+    """The name of the batch size that a handler makes smaller; empty where it does not."""
+    for node in all_below(handler.body):
+        target: cst.BaseExpression | None = None
+        if isinstance(node, cst.AugAssign) and isinstance(
+            node.operator, (cst.FloorDivideAssign, cst.DivideAssign)
+        ):
+            target = node.target
+        elif isinstance(node, cst.Assign) and any(
+            isinstance(each, cst.BinaryOperation) and isinstance(each.operator, (cst.FloorDivide, cst.Divide))
+            for each in all_below(node.value)
+        ):
+            target = node.targets[0].target
+        name = dotted_name(target) if target is not None else ""
+        if _BATCH_SIZE.search(name.rpartition(".")[2]):
+            return name
+    return ""
 
 
 def _names_outside(module: Module, handler: ExceptHandler) -> frozenset[str]:

@@ -25,7 +25,8 @@ SUMMARY = (
 )
 _SMALLEST, _LARGEST = 2.0, 1e6
 """A perplexity is at least 1; above the largest, nobody tells one from another."""
-_LOSS = re.compile(r"loss|nll|entropy|(?:^|_)ce(?:_|$)|ppl|perplexity", re.IGNORECASE)
+_PERPLEXITY = re.compile(r"(?:^|_)ppl|perplexity", re.IGNORECASE)
+_LOSS = re.compile(rf"loss|nll|entropy|(?:^|_)ce(?:_|$)|{_PERPLEXITY.pattern}", re.IGNORECASE)
 
 
 @rule(CODE, NAME, Severity.WARNING, SUMMARY, Applicability.UNSAFE, on=Capped)
@@ -47,17 +48,19 @@ def capped_perplexity(event: Capped, run: Run, this: Rule) -> Iterator[Diagnosti
 
 
 def _is_of_loss(event: Capped) -> bool:
-    """Whether what is cut off is the exponential of a loss, or goes by the name of a perplexity."""
+    """Whether what is cut off is the exponential of a loss, or is called a perplexity."""
     node = event.exponential.node
     named = [each.value for each in all_below(node) if isinstance(each, cst.Name)]
     named += [str(each.evaluated_value) for each in all_below(node) if isinstance(each, cst.SimpleString)]
-    around = enclosing(event.place.module, event.place.node)
-    for each in around:
+    if any(_LOSS.search(name) for name in named):
+        return True
+    results: list[str] = []
+    for each in enclosing(event.place.module, event.place.node):
         if isinstance(each, cst.Assign):
-            named += [dotted_name(target.target) for target in each.targets]
+            results += [dotted_name(target.target) for target in each.targets]
         elif isinstance(each, cst.FunctionDef):
-            named.append(each.name.value)
-    return any(_LOSS.search(name.rpartition(".")[2]) for name in named)
+            results.append(each.name.value)
+    return any(_PERPLEXITY.search(name.rpartition(".")[2]) for name in results)
 
 
 def _uncapped(event: Capped) -> Iterator[Fix]:

@@ -88,7 +88,7 @@ def _foremost(event: Tried) -> Act:
     """The step that the try statement is there for: the first one of those that the fewest calls lead to."""
     return min(
         (act for act in event.acts if act.kind is not Kind.LOADER),
-        key=lambda act: act.depth,
+        key=lambda act: len(act.calls),
     )
 
 
@@ -117,7 +117,7 @@ def header(module: Module, handler: ExceptHandler) -> Span:
 def _fixes(module: Module, handler: Handler) -> Iterator[Fix]:
     node = handler.node
     if not any(asks_what(node, test) for test in _tests(node.body)) and means_memory(module, node):
-        edit = _narrowed(module, node)
+        edit = narrowed(module, node)
         if edit is not None:
             message = "catch what the handler means, and nothing else: torch.cuda.OutOfMemoryError"
             yield Fix(Applicability.UNSAFE, message, (edit,), (Import("torch"),))
@@ -134,7 +134,8 @@ def _tests(block: cst.BaseSuite) -> Iterator[cst.BaseExpression]:
             node = node.orelse
 
 
-def _narrowed(module: Module, handler: ExceptHandler) -> Edit | None:
+def narrowed(module: Module, handler: ExceptHandler) -> Edit | None:
+    """The edit that catches exhausted memory only; None for a tuple of exceptions."""
     wanted = "torch.cuda.OutOfMemoryError"
     if handler.type is not None:
         if isinstance(handler.type, cst.Tuple):

@@ -21,15 +21,20 @@ class Kind(StrEnum):
     BACKWARD = "the backward pass"
     LOADER = "the loader"
     MADE = "the making of a module"
+    AGAIN = "a call of the function that runs already"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Act:
-    """A step of a training or an evaluation, and how many calls led there."""
+    """A step of a training or an evaluation, and the calls that led there, outermost first.
+
+    recorded tells whether torch may have kept a graph of it, for the gradients.
+    """
 
     kind: Kind
     place: Place
-    depth: int
+    calls: tuple[Place, ...]
+    recorded: bool
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -293,7 +293,8 @@ class Evaluator:
         """Take note of a step of a training or an evaluation that stands at node."""
         self.loaders += kind is Kind.LOADER
         if self.attempts:
-            self.attempts[-1].append(Act(kind, self.place(node), len(self.calls)))
+            recorded = not self.without_gradients
+            self.attempts[-1].append(Act(kind, self.place(node), self.calls, recorded))
 
     def evaluate(self, node: cst.BaseExpression) -> Value:
         """The value of an expression; Unknown for what nobody can tell."""

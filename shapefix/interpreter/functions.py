@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import libcst as cst
 
 from shapefix.interpreter.annotations import annotated_value
+from shapefix.interpreter.attempts import Kind
 from shapefix.interpreter.containers import CONTENTS, DictValue, ListValue, TupleValue
 from shapefix.interpreter.evaluator import Evaluator, Flow, Frame
 from shapefix.interpreter.joins import join, without_length
@@ -44,6 +45,7 @@ def run_function(
     """
     if function.node in ev.running:
         ev.unfollowed += 1
+        ev.note(Kind.AGAIN, node)
         forget(ev, (*positional, *keywords.values()))
         return Unknown()
     if len(ev.calls) >= DEEPEST or ev.steps > ev.allowance:
