@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,6 @@ FAULTS = {
     "custom-collator": [("SF303", "train.py", 21)],
     "embedding-projection": [("SF501", "train.py", 14)],
     "emotion-classifier": [("SF401", "trainer.py", 51)],
-    "frozen-hidden-state": [],
     "group-texts": [("SF307", "run_clm.py", 88)],
     "instruction-tuning": [("SF301", "train_optimized.py", 96)],
     "larger-images": [("SF507", "train.py", 36)],
@@ -30,15 +30,22 @@ FAULTS = {
     "pretraining-config": [("SF501", "model.py", 20)],
     "sliced-logits-eval": [("SF101", "train.py", 44)],
     "topk-accuracy": [("SF101", "train.py", 48)],
+    "unet-skips": [("SF504", "unet.py", 30)],
 }
-"""What the first step or evaluation shows, and where; a last batch that is short is not reached."""
-BY_HAND = "unet-skips"
+"""What the first step or evaluation shows, and where; of the other projects one step shows nothing."""
 
 SCRIPTS = {
     "emotion-classifier": "trainer.py",
     "group-texts": "run_clm.py",
     "instruction-tuning": "train_optimized.py",
 }
+
+
+def broken(by_hand: bool) -> list[str]:
+    """The projects with something wrong; by_hand are those whose repair a person has to choose."""
+    stated = {path.parent.name: tomllib.loads(path.read_text("utf-8")) for path in FIXTURES.glob("*/*.toml")}
+    wrong = {name: each for name, each in stated.items() if "before" in each}
+    return sorted(name for name, each in wrong.items() if each["after"].get("by_hand", False) is by_hand)
 
 
 def shown(outcome: Outcome) -> list[tuple[str, str, int]]:
@@ -50,15 +57,11 @@ def texts(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*.*")}
 
 
-def test_every_broken_project_is_here() -> None:
-    assert sorted([*FAULTS, BY_HAND]) == sorted(path.parent.name for path in FIXTURES.glob("*/before"))
-
-
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", broken(by_hand=False))
 def test_runs_prove_the_repair_that_a_person_has_made(name: str, tmp_path: Path) -> None:
     folder = shutil.copytree(FIXTURES / name / "before", tmp_path / "copy")
     outcome = searched(folder, SCRIPTS.get(name, "train.py"))
-    assert shown(outcome) == FAULTS[name], outcome.first.run.ended.output
+    assert shown(outcome) == FAULTS.get(name, []), outcome.first.run.ended.output
     best = outcome.best.trial
     assert outcome.passed, best.run.ended.output
     assert (best.run.trained, best.found.diagnostics) == (True, ())
@@ -67,10 +70,11 @@ def test_runs_prove_the_repair_that_a_person_has_made(name: str, tmp_path: Path)
     assert texts(folder) == texts(FIXTURES / name / "after")
 
 
-def test_where_only_a_person_can_choose_the_repair_there_is_none(tmp_path: Path) -> None:
-    folder = shutil.copytree(FIXTURES / BY_HAND / "before", tmp_path / "copy")
-    outcome = searched(folder, "train.py")
-    assert shown(outcome) == [("SF504", "unet.py", 30)]
+@pytest.mark.parametrize("name", broken(by_hand=True))
+def test_where_a_person_has_to_choose_the_repair_there_is_none(name: str, tmp_path: Path) -> None:
+    folder = shutil.copytree(FIXTURES / name / "before", tmp_path / "copy")
+    outcome = searched(folder, SCRIPTS.get(name, "train.py"))
+    assert shown(outcome) == FAULTS.get(name, [])
     assert not outcome.passed
     assert list(outcome.best.trial.draft.changes()) == []
 
