@@ -38,6 +38,24 @@ def within(loop: Loop, run: Run, kind: type[Kind]) -> list[Kind]:
     return [event for event in of_kind(run, kind) if any(each.loop is loop for each in event.loops)]
 
 
+def is_certain(event: TrainingEvent, loop: Loop) -> bool:
+    """Whether each pass of the loop gets to the event."""
+    return any(each.loop is loop and each.certain for each in event.loops)
+
+
+def is_followed(loop: Loop) -> bool:
+    """Whether every call in the loop that may work on models or optimizers was followed."""
+    before, behind = loop.unfollowed
+    return before == behind
+
+
+def ends_early(loop: Loop) -> bool:
+    """Whether the body of a loop ends in a break or a return, so that there is no second pass."""
+    last = loop.around.node.body.body[-1]
+    ends = last.body if isinstance(last, cst.SimpleStatementLine) else ()
+    return any(isinstance(node, (cst.Break, cst.Return, cst.Raise)) for node in ends)
+
+
 def receiver_code(place: Place) -> str:
     """The code of the object whose method a call is: `self.scaler` of `self.scaler.step(x)`."""
     node = place.node

@@ -199,6 +199,8 @@ class Evaluator:
         """How many calls may have done anything to objects that somebody else knows."""
         self.training: dict[Any, Any] = {}
         """What the library remembers of gradients and modes, by what it is about; written to the journal."""
+        self.forwarding = 0
+        """How many calls of modules are open, one inside of the other."""
         self.muted = 0
         self.batch_sizes = False
         """Whether the size of a loader's batches, of which the last one is smaller, is one of the symbols."""

@@ -9,6 +9,7 @@ from shapefix.interpreter.classes import member
 from shapefix.interpreter.containers import CONTENTS, Contents, DictValue, ListValue, elements
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import AttributeSet
+from shapefix.interpreter.gradients import require_grad
 from shapefix.interpreter.holders import note_mask
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.joins import join, join_contents, without_length
@@ -126,7 +127,7 @@ def _set_attribute(ev: Evaluator, owner: Value, name: str, value: Value, node: c
     if isinstance(owner, TensorValue):
         if name == "requires_grad":
             known = value.value if isinstance(value, Constant) else None
-            ev.journal.write(owner, "graph", known if isinstance(known, bool) else None)
+            require_grad(ev, owner, known if isinstance(known, bool) else None)
         if name == "data":
             ev.journal.write(owner, "layout", value.layout if isinstance(value, TensorValue) else None)
             owner.unsettle()

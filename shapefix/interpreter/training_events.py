@@ -10,7 +10,7 @@ import libcst as cst
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.gradients import requires_grad
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Unknown, Value
+from shapefix.interpreter.values import LibraryObject, Unknown, Value
 
 if TYPE_CHECKING:
     from shapefix.interpreter.evaluator import Evaluator, Loop
@@ -46,17 +46,18 @@ class Gradients(Value):
     """What is known of the gradients since the last backward, on all paths that lead here.
 
     scaled is the GradScaler that had scaled the loss, None where nobody had, and Unknown where that is not
-    known. place is where backward was called, calls lead there. The others are what was done since:
-    unscaled and zeroed by whom, and stepped which optimizers.
+    known. place is where backward was called, calls lead there, root is the function that nobody called in
+    which these began. The others are what was done since: unscaled and zeroed by whom, and stepped which
+    optimizers.
     """
 
-    __slots__ = ("calls", "place", "scaled", "stepped", "unfollowed", "unscaled", "zeroed")
+    __slots__ = ("calls", "place", "root", "scaled", "stepped", "unscaled", "zeroed")
 
-    def __init__(self, place: Place, calls: tuple[Place, ...], scaled: Value | None, unfollowed: int) -> None:
+    def __init__(self, place: Place, calls: tuple[Place, ...], scaled: Value | None, root: int) -> None:
         self.place = place
         self.calls = calls
         self.scaled = scaled
-        self.unfollowed = unfollowed
+        self.root = root
         self.unscaled = False
         self.zeroed: Zeroed | None = None
         self.stepped: tuple[Value, ...] = ()
@@ -65,7 +66,7 @@ class Gradients(Value):
         self, *, unscaled: bool = False, zeroed: Zeroed | None = None, stepped: Value | None = None
     ) -> Gradients:
         """The same after one more thing was done."""
-        later = Gradients(self.place, self.calls, self.scaled, self.unfollowed)
+        later = Gradients(self.place, self.calls, self.scaled, self.root)
         later.unscaled = self.unscaled or unscaled
         later.zeroed = self.zeroed or zeroed
         later.stepped = self.stepped if stepped is None else (*self.stepped, stepped)
@@ -74,9 +75,15 @@ class Gradients(Value):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Backward(TrainingEvent):
-    """`loss.backward()`; loss is None where something else than a tensor is asked."""
+    """`loss.backward()`; loss is None where something else than a tensor is asked.
+
+    requires tells whether the loss requires a gradient, None where that is not known; leaf that its gradient
+    flows to the loss itself, and no further.
+    """
 
     loss: Value | None
+    requires: bool | None
+    leaf: bool
     gradients: Gradients
 
 
@@ -116,6 +123,14 @@ class Unscaled(TrainingEvent):
 
     scaler: Value
     optimizer: Value | None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Built(TrainingEvent):
+    """An optimizer is made; modules are all that are known to stand below the owners of its parameters."""
+
+    optimizer: LibraryObject
+    modules: frozenset[Value]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -159,14 +174,15 @@ class Forwarded(TrainingEvent):
     """A module is called from outside of any forward.
 
     training is its mode, None where that is not known; recording tells whether gradients are recorded.
-    given are the arguments, result is what it returned.
+    modules are all that are known to stand below it, itself among them; moody are those of them that do
+    something else in training than in evaluation, with dropout or batch statistics, and are in training mode.
     """
 
     module: Value
     training: bool | None
     recording: bool
-    given: tuple[Value, ...]
-    result: Value
+    modules: frozenset[Value]
+    moody: tuple[LibraryObject, ...]
 
 
 def surroundings(ev: Evaluator) -> tuple[Within, ...]:

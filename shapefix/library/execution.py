@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from shapefix.interpreter.calls import Arguments, Call, call_value
 from shapefix.interpreter.containers import TupleValue, elements
+from shapefix.interpreter.gradients import require_grad
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import FALSE, TRUE, Unknown, Value
 from shapefix.library.python import PLAIN
@@ -32,7 +33,8 @@ def variable(call: Call) -> Value:
     if asked is False or not isinstance(given, TensorValue):
         return given
     made = seen_again(given)
-    made.graph = True if asked is True else None
+    made.graph = False
+    require_grad(call.ev, made, True if asked is True else None)
     return made
 
 

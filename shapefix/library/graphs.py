@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, TupleValue, elements
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.gradients import requires_grad
+from shapefix.interpreter.gradients import require_grad, requires_grad
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     Constant,
@@ -76,8 +76,13 @@ def note_graph(call: Call, made: Value, trained: bool | None = False) -> None:
     tensors, others = _operands(call, last)
     results = [part for part in results if not any(part is tensor for tensor in tensors)]
     known = False if last in _CUT else _carried(call, tensors, others, trained)
+    if last in _CUT:
+        tensors = []
     for part in results:
         _note(call.ev, part, known, tensors)
+        if "requires_grad" in call.arguments.keywords:
+            asked = call.constant(-1, "requires_grad")
+            require_grad(call.ev, part, asked if isinstance(asked, bool) else None)
 
 
 def _is_of_torch(name: str) -> bool:
@@ -102,9 +107,6 @@ def _carried(call: Call, tensors: list[TensorValue], others: bool, trained: bool
     """Whether a result carries a graph where torch records gradients."""
     if _may_convert(call):
         return None
-    asked = call.arguments.keywords.get("requires_grad")
-    if asked is not None:
-        return asked.value if isinstance(asked, Constant) and isinstance(asked.value, bool) else None
     known = [trained, *map(requires_grad, tensors)]
     if True in known:
         return True

@@ -22,6 +22,7 @@ from shapefix.interpreter.values import (
 from shapefix.library.data import LOADER
 from shapefix.library.model_calls import HARMLESS
 from shapefix.library.nn.module import MODULE
+from shapefix.library.optim.modes import switch
 from shapefix.library.registry import declare, derives, method
 from shapefix.library.signatures import bound
 from shapefix.tensors.polynomials import Size
@@ -134,6 +135,8 @@ def _run(call: Call, stage: str, given: dict[str, Value], loaders: dict[Step, Va
             datamodule = value
     if not isinstance(model, InstanceValue):
         return NONE
+    # Lightning switches between the modes by itself.
+    switch(ev, model, Unknown())
     known = datamodule if isinstance(datamodule, InstanceValue) else None
     run = _Run(call, model, known)
     for owner in (known, model):

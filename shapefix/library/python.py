@@ -136,6 +136,8 @@ def zip_(call: Call) -> Value:
     if rows_ is not None and row is not None and not call.arguments.positional:
         # `zip(*rows)` turns rows into columns.
         return ListValue(tuple(ListValue(None, part, rows_.length, rows_.axes) for part in row))
+    if call.arguments.open:
+        return ListValue(None, ListValue(None))
     iterables = [iterate(call.ev, value, call.place.node) for value in call.arguments.positional]
     columns = [elements(iterable) for iterable in iterables]
     if columns and all(column is not None for column in columns):

@@ -19,6 +19,7 @@ from shapefix.interpreter.containers import ListValue
 from shapefix.interpreter.refinement import refine_rank
 from shapefix.interpreter.tensor_values import TensorValue, as_tensor
 from shapefix.interpreter.values import (
+    FALSE,
     NONE,
     TRUE,
     ClassValue,
@@ -36,6 +37,7 @@ from shapefix.library.graphs import note_graph
 from shapefix.library.nn.layers import fields_of
 from shapefix.library.nn.module import MODULE
 from shapefix.library.nn.training import TRAINED, is_trained, made_here
+from shapefix.library.optim.modes import switch
 from shapefix.library.registry import declare, function, method
 from shapefix.library.tensors import as_result
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
@@ -173,7 +175,10 @@ def project_model(call: Call) -> Value:
     if config is None and not call.name.endswith("from_pretrained"):
         config = call.value(0)
     arguments = Arguments([config or _configuration(call, {})])
-    return instantiate(call.ev, call.receiver, arguments, call.place.node)
+    made = instantiate(call.ev, call.receiver, arguments, call.place.node)
+    if call.name.endswith("from_pretrained"):
+        switch(call.ev, made, FALSE)
+    return made
 
 
 @method(BASE, "__init__")
@@ -356,4 +361,6 @@ def forward_to_states(call: Call) -> Value:
 def wrapped(call: Call) -> Value:
     """The model, which still takes and returns the same; most of it is not trained."""
     call.ev.frozen = True
-    return call.value(0, "model") or Unknown()
+    model = call.value(0, "model") or Unknown()
+    switch(call.ev, model, Unknown())
+    return model

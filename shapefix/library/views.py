@@ -5,6 +5,7 @@ from __future__ import annotations
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, TupleValue
 from shapefix.interpreter.events import Viewed
+from shapefix.interpreter.gradients import require_grad
 from shapefix.interpreter.tensor_values import TensorValue, as_tensor, own_row, tensor_row
 from shapefix.interpreter.values import Constant, Value, as_size
 from shapefix.library.conversions import in_memory_format
@@ -378,7 +379,7 @@ def make_contiguous(call: Call, tensor: TensorValue) -> Value:
 def requires_grad(call: Call, tensor: TensorValue) -> Value:
     """The tensor itself, from here on a leaf that gradients are kept for, or no longer."""
     asked = call.constant(0, "requires_grad", True)
-    call.ev.journal.write(tensor, "graph", asked if isinstance(asked, bool) else None)
+    require_grad(call.ev, tensor, asked if isinstance(asked, bool) else None)
     return tensor
 
 

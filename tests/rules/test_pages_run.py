@@ -130,6 +130,7 @@ REFUSED = {
         "Found dtype",
         "to have one of the following scalar types",
     ),
+    "SF803": ("element 0 of tensors does not require grad and does not have a grad_fn",),
     "SF604": ("Attempted step but _scale is None", "step() has already been called since the last update()"),
 }
 """What is raised, by rule. The findings of the other rules crash nowhere: that is what is bad about them."""

@@ -94,7 +94,7 @@ def _convert(call: Call, receiver: Value, dtype: str | None) -> None:
 
 
 @method(MODULE, "__init__")
-def made(call: Call) -> Value:
+def initialize(call: Call) -> Value:
     call.ev.note(Kind.MADE, call.place.node)
     return NONE
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from shapefix.interpreter.attempts import Kind
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.gradients import is_leaf, requires_grad
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import TensorValue, as_tensor
 from shapefix.interpreter.training_events import Backward, Clipped, Gradients, Within, Zeroed, surroundings
@@ -40,7 +41,8 @@ def where(call: Call) -> Where:
 def known_gradients(call: Call) -> Gradients | None:
     """What is known of the gradients at this moment; None where nothing is known on all paths."""
     found = call.ev.training.get(_GRADIENTS)
-    return found if isinstance(found, Gradients) else None
+    # What the script has left behind is not there whenever somebody calls a function of it.
+    return found if isinstance(found, Gradients) and found.root == call.ev.root else None
 
 
 def remember(call: Call, gradients: Value) -> None:
@@ -84,9 +86,11 @@ def backward_of(call: Call) -> Value:
 def _computed(call: Call, tensor: TensorValue | None, scaled: Value | None) -> Value:
     call.ev.note(Kind.BACKWARD, call.place.node)
     at = where(call)
-    gradients = Gradients(at.place, at.calls, scaled, at.unfollowed)
+    gradients = Gradients(at.place, at.calls, scaled, call.ev.root)
     remember(call, gradients)
-    call.ev.emit(Backward(*at, tensor, gradients))
+    requires = requires_grad(tensor) if tensor is not None else None
+    leaf = tensor is not None and is_leaf(call.ev, tensor)
+    call.ev.emit(Backward(*at, tensor, requires, leaf, gradients))
     return NONE
 
 

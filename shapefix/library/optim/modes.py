@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import re
+
+import libcst as cst
+
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.training_events import Switched
+from shapefix.interpreter.training_events import Forwarded, Switched
 from shapefix.interpreter.truth import truth
-from shapefix.interpreter.values import FALSE, TRUE, InstanceValue, LibraryObject, Unknown, Value
+from shapefix.interpreter.values import FALSE, TRUE, Constant, InstanceValue, LibraryObject, Unknown, Value
 from shapefix.library.added_tokens import CHECKPOINT
-from shapefix.library.nn.module import MODULE, modules_in
+from shapefix.library.architectures import CLASS
+from shapefix.library.nn.module import MODULE, call_module, initialize, modules_in
 from shapefix.library.optim.gradients import where
 from shapefix.library.registry import derives, method
+
+_ROOT = "root"
+"""With a module: the function that nobody called in which it was made, or switched last."""
 
 
 def mode_of(ev: Evaluator, module: Value) -> bool | None:
     """Whether a module is in training mode; None where that is not known."""
     if not isinstance(module, (InstanceValue, LibraryObject)):
+        return None
+    if ev.root and ev.training.get((_ROOT, module)) != ev.root:
+        # Whoever calls this function may have switched it before.
         return None
     return truth(ev.training.get(module) or _at_first(module))
 
@@ -38,6 +49,75 @@ def switch(ev: Evaluator, root: Value, mode: Value) -> None:
         # What is there before any branch is what a path that does not switch ends with.
         ev.training.setdefault(module, _at_first(module))
         ev.journal.write(ev.training, module, mode)
+        ev.training.setdefault((_ROOT, module), 0)
+        ev.journal.write(ev.training, (_ROOT, module), ev.root)
+
+
+_DROPOUTS = ("Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "FeatureAlphaDropout")
+WITH_DROPOUT = re.compile(
+    r"(Bert|DistilBert|Roberta|XLMRoberta|Electra|DebertaV2|GPT2|OPT|T5|Bart)(Config|For|Model|LMHead)"
+)
+"""Architectures of transformers with a dropout above 0 by default, as executed with version 5.23."""
+_MOODY = frozenset(
+    f"torch.nn.{name}" for name in (*_DROPOUTS, "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm")
+)
+
+
+@method(MODULE, "__init__")
+def made(call: Call) -> Value:
+    if call.receiver is not None:
+        call.ev.training[_ROOT, call.receiver] = call.ev.root
+    return initialize(call)
+
+
+@method(MODULE, "__call__")
+def called(call: Call) -> Value:
+    """Calls the module, and tells the checks of it where that is not part of another module's forward."""
+    ev = call.ev
+    is_inner = ev.forwarding or any(map(_is_forward, ev.running))
+    if not is_inner and call.receiver is not None:
+        _note_call(call, call.receiver)
+    ev.forwarding += 1
+    try:
+        return call_module(call)
+    finally:
+        ev.forwarding -= 1
+
+
+def _is_forward(function: cst.CSTNode) -> bool:
+    return isinstance(function, cst.FunctionDef) and function.name.value == "forward"
+
+
+def _note_call(call: Call, module: Value) -> None:
+    ev = call.ev
+    below = frozenset(
+        each for each in modules_in(module) if isinstance(each, InstanceValue) or derives(each.kind, MODULE)
+    )
+    moody = tuple(
+        each for each in below if isinstance(each, LibraryObject) and is_moody(each) and mode_of(ev, each)
+    )
+    recording = not ev.without_gradients
+    ev.emit(Forwarded(*where(call), module, mode_of(ev, module), recording, below, moody))
+
+
+def is_moody(module: LibraryObject) -> bool:
+    """Whether a module is known to do something else in training than in evaluation."""
+    if CLASS in module.fields:
+        return _has_dropout(module)
+    share = module.fields.get("p")
+    known = isinstance(share, Constant) and share.value != 0
+    return module.kind in _MOODY and (known or module.kind.rpartition(".")[2] not in _DROPOUTS)
+
+
+def _has_dropout(model: LibraryObject) -> bool:
+    """Whether a model of transformers has dropout by default, and nobody asked for another one."""
+    config, name = model.fields.get("config"), model.fields.get(CLASS)
+    if not isinstance(config, LibraryObject) or not isinstance(name, Constant):
+        return False
+    made_with = config.fields.get(CLASS)
+    stated = made_with.value if isinstance(made_with, Constant) and made_with.value else name.value
+    asked = any(isinstance(key, str) and "drop" in key for key in config.fields)
+    return not asked and WITH_DROPOUT.match(str(stated).rpartition(".")[2]) is not None
 
 
 @method(MODULE, "train")

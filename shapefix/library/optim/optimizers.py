@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.training_events import OWNERS, Gradients, Stepped
+from shapefix.interpreter.training_events import OWNERS, Built, Gradients, Stepped
 from shapefix.interpreter.values import NONE, Constant, LibraryObject, Unknown, Value
+from shapefix.library.nn.module import modules_in
 from shapefix.library.optim.gradients import known_gradients, remember, where, zeroed
 from shapefix.library.optim.parameters import owners_of
 from shapefix.library.registry import declare, function, method
@@ -38,8 +39,11 @@ for _kind in _KINDS:
 def optimizer(call: Call) -> Value:
     """An optimizer of the parameters that it is handed."""
     given = call.value(0, "params")
-    fields = {OWNERS: None if call.arguments.open else owners_of(given)}
-    return LibraryObject(call.name, dict(call.arguments.keywords), call.place, fields)
+    owners = None if call.arguments.open else owners_of(given)
+    made = LibraryObject(call.name, dict(call.arguments.keywords), call.place, {OWNERS: owners})
+    below = frozenset(module for owner in owners or () for module in modules_in(owner))
+    call.ev.emit(Built(*where(call), made, below))
+    return made
 
 
 @method(OPTIMIZER, "__init__")

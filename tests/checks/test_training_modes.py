@@ -1,0 +1,149 @@
+"""SF804: which models come in which mode, and where a wrong mode is reported."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+import torch
+import transformers
+from torch import nn
+
+from shapefix.diagnostics import Diagnostic
+from shapefix.engine.analysis import Analyst
+from shapefix.library.optim.modes import WITH_DROPOUT
+from shapefix.sources.project import Project
+from shapefix.sources.text import SourceText
+
+HEAD = """\
+import torch
+from torch import nn
+from data import loader
+
+model = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.5), nn.Linear(8, 2))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+criterion = nn.CrossEntropyLoss()
+
+
+def train():
+    for x, y in loader:
+        optimizer.zero_grad()
+        criterion(model(x), y).backward()
+        optimizer.step()
+
+
+@torch.no_grad()
+def score():
+    return sum((model(x).argmax(1) == y).sum().item() for x, y in loader)
+
+
+@torch.no_grad()
+def loss():
+    total = 0.0
+    for x, y in loader:
+        total += criterion(model(x), y).item()
+    return total
+
+
+"""
+
+
+def found(folder: Path, code: str) -> list[Diagnostic]:
+    """The findings of SF804 in code."""
+    path, text = str(folder / "script.py"), HEAD + textwrap.dedent(code)
+    analysis = Analyst(Project(str(folder)), frozenset({"SF804"})).analyse(path, SourceText(path, text))
+    assert not analysis.failures
+    return list(analysis.diagnostics)
+
+
+def test_no_grad_changes_nothing_of_dropout_and_batch_norm() -> None:
+    torch.manual_seed(0)
+    dropout, norm, x = nn.Dropout(0.5), nn.BatchNorm1d(4), torch.randn(16, 4) + 3
+    with torch.no_grad():
+        assert not torch.equal(dropout(x), x)
+        norm(x)
+    assert norm.running_mean is not None
+    assert norm.running_mean.abs().min() > 0.1, "it has learned from what it was tested on"
+    before = norm.eval().running_mean.clone()
+    norm(x)
+    assert torch.equal(norm.running_mean, before)
+    assert torch.equal(dropout.eval()(x), x)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Bert", "DistilBert", "Roberta", "XLMRoberta", "Electra", "DebertaV2", "GPT2", "OPT", "T5", "Bart"],
+)
+def test_these_architectures_have_dropout_by_default(name: str) -> None:
+    config = getattr(transformers, f"{name}Config")()
+    assert WITH_DROPOUT.match(f"{name}Config")
+    assert any(
+        isinstance(value, float) and value > 0 for key, value in config.to_dict().items() if "drop" in key
+    )
+
+
+def test_a_model_of_transformers_comes_for_training_unless_it_is_loaded(tmp_path: Path) -> None:
+    config = transformers.GPT2Config(n_layer=1, n_head=2, n_embd=8, vocab_size=20)
+    made = transformers.GPT2LMHeadModel(config)
+    assert made.training
+    made.save_pretrained(tmp_path)
+    assert not transformers.GPT2LMHeadModel.from_pretrained(tmp_path).training
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "train()\nmodel.eval()\nloss()",
+        "from elsewhere import prepare\nprepare(model)\nloss()",
+        "for epoch in range(9):\n    model.train()\n    train()\n    model.eval()\n    loss()",
+        "for epoch in range(9):\n    train()\n    if epoch == 8:\n        model.eval()\n        loss()",
+        "for epoch in range(9):\n    train()\n    model.eval()\n    loss()\n    break",
+        "for epoch in range(9):\n    train()\n    model.eval()\n    loss()\n    model.train(model.training)",
+        "for _ in range(9):\n    with torch.no_grad():\n        model(torch.rand(2, 8))",
+        "def later():\n    return loss()",
+    ],
+)
+def test_silent_where_it_is_not_certain(code: str, tmp_path: Path) -> None:
+    assert not found(tmp_path, code)
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (
+            "def test():\n    train()\n    model.train()\n    train()\n    return loss()",
+            "`model` is evaluated",
+        ),
+        ("train()\nloss()", "`model` is evaluated in training mode"),
+        ("model.eval()\nmodel.train()\nloss()", "`model` is evaluated in training mode"),
+        (
+            "for epoch in range(9):\n    train()\n    model.eval()\n    print(loss())",
+            "`model.eval()` is never undone: from the second pass on, `model` is trained without dropout",
+        ),
+    ],
+)
+def test_reported_where_it_is(code: str, message: str, tmp_path: Path) -> None:
+    (finding,) = found(tmp_path, code)
+    assert message in finding.message
+    assert any("this Dropout" in step.message for step in finding.evidence)
+
+
+def test_a_class_of_the_project_that_is_loaded_comes_for_evaluation(tmp_path: Path) -> None:
+    code = """
+    from transformers import BertModel, BertPreTrainedModel
+
+    class Tagger(BertPreTrainedModel):
+        def __init__(self, config):
+            super().__init__(config)
+            self.bert, self.dropout = BertModel(config), nn.Dropout(0.1)
+
+        def forward(self, x):
+            return self.dropout(self.bert(x)[0])
+
+    for tagger in (Tagger.from_pretrained("bert-base-cased"),):
+        for x, y in loader:
+            with torch.no_grad():
+                print(tagger(x))
+    """
+    assert not found(tmp_path, code)
