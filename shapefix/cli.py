@@ -152,6 +152,12 @@ def cli() -> None:
 
 @cli.command(short_help="Report what is wrong.")
 @_shared
+@click.option(
+    "--with-probe",
+    type=click.Path(),
+    metavar="FILE",
+    help="Say what the run saw of each finding; FILE is of `shapefix probe --output-format json`.",
+)
 @click.option("--statistics", is_flag=True, help="Only count the findings of each rule.")
 @click.option("--show-files", is_flag=True, help="List the files that would be checked.")
 @click.option("--show-settings", is_flag=True, help="Show the settings that hold for the files.")

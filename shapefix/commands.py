@@ -29,9 +29,22 @@ def check(request: Request) -> int:
     if request.show_files or request.show_settings:
         return _show(request, settings)
     output_format = _output_format(request, settings)
+    if request.with_probe is not None:
+        from shapefix.confirmation.record import Unusable, read
+
+        try:
+            record = read(request.with_probe)
+        except Unusable as error:
+            say(f"error: {one_line(request.with_probe)}: {error}")
+            return FAILED
     examination = _examined(request, settings)
     reported, failures = examination.findings(), examination.failures()
-    findings = _without_answers(reported)
+    if request.with_probe is not None:
+        from shapefix.confirmation.verdicts import Judge
+
+        judge = Judge(record, examination.data)
+        reported = tuple(judge.judged(finding) for finding in reported)
+    findings = tuple(finding for finding in _without_answers(reported) if not finding.is_refuted)
     view = view_of(request, settings, examination)
     if request.statistics:
         from shapefix.report import statistics

@@ -78,12 +78,28 @@ class Fix:
     unneeded: tuple[Import, ...] = ()
 
 
+class Verdict(StrEnum):
+    """What a run of the probe says of a finding: it happened, it did not, or nobody knows."""
+
+    CONFIRMED = "confirmed"
+    REFUTED = "refuted"
+    OPEN = "open"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A verdict, and what it rests on."""
+
+    verdict: Verdict
+    reason: str
+
+
 @dataclass(frozen=True)
 class Diagnostic:
     """A finding: a rule, a place, the evidence chain that proves it, and how to repair it.
 
     condition says when it fails ("whenever B > 1"), None when it always does. The first of fixes is
-    the one that `shapefix fix` considers.
+    the one that `shapefix fix` considers. seen is what a run says of it, None where none was asked.
     """
 
     code: str
@@ -94,10 +110,16 @@ class Diagnostic:
     evidence: tuple[Evidence, ...] = ()
     condition: str | None = None
     fixes: tuple[Fix, ...] = ()
+    seen: Seen | None = None
 
     @property
     def fix(self) -> Fix | None:
         return self.fixes[0] if self.fixes else None
+
+    @property
+    def is_refuted(self) -> bool:
+        """Whether a run has shown that it does not happen."""
+        return self.seen is not None and self.seen.verdict is Verdict.REFUTED
 
     @property
     def is_answer(self) -> bool:

@@ -25,6 +25,7 @@ class Request:
     show_files: bool = False
     show_settings: bool = False
     apply: bool = False
+    with_probe: str | None = None
 
     @property
     def verbose(self) -> bool:
@@ -67,6 +68,7 @@ def request(given: Mapping[str, Any]) -> Request:
         "show_files",
         "show_settings",
         "apply",
+        "with_probe",
     )
     return Request(
         paths or (".",),

@@ -17,6 +17,7 @@ from shapefix.engine.runs import Run
 from shapefix.engine.settings import Settings
 from shapefix.engine.texts import Texts, real
 from shapefix.sources.discovery import Discovered, discover
+from shapefix.sources.text import Unreadable
 
 Progress = Callable[[int, int], None]
 """Is told how many files are done, and of how many."""
@@ -118,6 +119,13 @@ class Examination:
     def source(self, path: str) -> str | None:
         """The text of a file as it was analysed; path is one that a finding names."""
         return self._texts.text(self._written.real(path))
+
+    def data(self, path: str) -> bytes | None:
+        """The bytes of a file as it was analysed, None where it cannot be had."""
+        try:
+            return self._texts.data(self._written.real(path))
+        except Unreadable:
+            return None
 
     def standard_output(self) -> bytes:
         """What standard input has become."""

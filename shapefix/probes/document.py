@@ -99,6 +99,7 @@ class _Writer:
             "writes": list(self._writes()),
             "uploads": [{"function": each["function"], "to": each["to"]} for each in self._of("upload")],
             "exceptions": [self._exception(failure) for failure in self._observed.failures],
+            "executed": self._executed(),
             "findings": [finding_entry(each, self._view) for each in found.diagnostics],
             "notes": [finding_entry(each, self._view) for each in found.notes],
             "aftermath": None if found.aftermath is None else found.aftermath.number,
@@ -192,6 +193,34 @@ class _Writer:
             "peaks": peaks,
             "after": line["totals"],
             "peak_reserved": line["reserved"],
+        }
+
+    def _executed(self) -> Document:
+        """The files of the user's that were run, and the places in them that were reached."""
+        passed = {line["id"] for line in self._of("passed")}
+        files = {line["file"]: line["sha256"] for line in self._of("source") if "sha256" in line}
+        return {
+            "files": [
+                {"filename": self._view.absolute(path), "sha256": digest} for path, digest in files.items()
+            ],
+            "reached": [
+                {
+                    "id": line["id"],
+                    "at": self._at(line["site"]),
+                    "returned": line["id"] in passed,
+                    "outer": line["outer"],
+                    "values": line["values"],
+                }
+                for line in self._of("reached")
+            ],
+            "returned": [
+                {
+                    "filename": self._view.absolute(line["file"]),
+                    "row": line["row"],
+                    "function": line["function"],
+                }
+                for line in self._of("returned")
+            ],
         }
 
     def forecast(self, foretold: Forecast) -> Document:

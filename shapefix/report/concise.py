@@ -9,11 +9,15 @@ from shapefix.report.view import View, failure_line, one_line
 
 
 def render(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: View) -> Iterator[str]:
-    """A line for each finding and each failure. `[*]` says that `shapefix fix` repairs it."""
+    """A line for each finding and each failure.
+
+    `[*]` says that `shapefix fix` repairs it, `[confirmed]` and its like what a run has seen of it.
+    """
     for finding in findings:
         span = finding.span
         place = f"{one_line(view.relative(span.path))}:{span.row}:{span.column}"
         mark = " [*]" if view.fixable(finding) else ""
-        yield f"{place}: {finding.code}{mark} {one_line(finding.message)}\n"
+        seen = "" if finding.seen is None else f" [{finding.seen.verdict.value}]"
+        yield f"{place}: {finding.code}{mark}{seen} {one_line(finding.message)}\n"
     for failure in failures:
         yield failure_line(failure, view) + "\n"

@@ -27,7 +27,10 @@ def render(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: Vi
         message = finding.message
         if finding.condition is not None:
             message += f"\nfails when: {finding.condition}"
-        yield _command(_COMMANDS[finding.severity], properties, message)
+        if finding.seen is not None:
+            message += f"\n{finding.seen.verdict.value}: {finding.seen.reason}"
+        command = "notice" if finding.is_refuted else _COMMANDS[finding.severity]
+        yield _command(command, properties, message)
     for failure in failures:
         places = {"line": failure.row, "col": failure.column}
         known = {name: number for name, number in places.items() if number is not None}

@@ -35,7 +35,9 @@ def encodable(text: str) -> bool:
 
 
 def finding_entry(finding: Diagnostic, view: View) -> dict[str, object]:
-    """The object for a finding."""
+    """The object for a finding; seen is there where a run was asked about it."""
+    seen = finding.seen
+    judged = {} if seen is None else {"seen": {"verdict": seen.verdict.value, "reason": seen.reason}}
     return {
         "code": finding.code,
         "name": finding.name,
@@ -45,6 +47,7 @@ def finding_entry(finding: Diagnostic, view: View) -> dict[str, object]:
         "evidence": [{**place(step.span, view), "message": step.message} for step in finding.evidence],
         "condition": finding.condition,
         "fix": _fix(finding.fix),
+        **judged,
     }
 
 

@@ -18,6 +18,7 @@ from .failures import Failures
 from .session import Session
 from .silent import signatures
 from .silent.finite import Sums
+from .visits import Visits
 
 _AT_MOST = 3000
 
@@ -25,10 +26,11 @@ _AT_MOST = 3000
 class Calls:
     """Watches the calls of modules of one session."""
 
-    def __init__(self, session: Session, failures: Failures, births: Births) -> None:
+    def __init__(self, session: Session, failures: Failures, births: Births, visits: Visits) -> None:
         self._session = session
         self._failures = failures
         self._births = births
+        self._visits = visits
         self._answers = Answers(session)
         self._stack: list[Any] = []
         self._told: set[tuple[int, bool]] = set()
@@ -86,6 +88,7 @@ class Calls:
         outer, self._recording = self._recording, first
         if training:
             self._session.phase("forward")
+        visit = self._visits.come(caller)
         start, met = time.perf_counter(), self._session.collectives
         try:
             out = self._inner(original, module, args, kwargs, caller)
@@ -93,6 +96,7 @@ class Calls:
             self._recording = outer
             if training:
                 self._session.phase("loop")
+        self._visits.passed(visit)
         if known is not None and met == self._session.collectives:  # the other ranks would wait
             known.learn(out, time.perf_counter() - start)
         return out
@@ -101,6 +105,7 @@ class Calls:
         self, original: Callable[..., Any], module: Any, args: Any, kwargs: Any, caller: FrameType
     ) -> Any:
         number = self._enter(module, args, kwargs, caller) if self._recording else 0
+        visit = self._visits.reach(caller) if number else 0
         self._stack.append(module)
         self._session.depth += 1
         start = time.perf_counter()
@@ -120,6 +125,8 @@ class Calls:
             if number:
                 self._parents.pop()
         if number:
+            self._visits.passed(visit)
+            self._visits.returned(module)
             seconds = time.perf_counter() - start
             self._session.observations.write(
                 "leave", id=number, seconds=round(seconds, 6), out=describe.describe(out)

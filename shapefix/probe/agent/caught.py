@@ -21,12 +21,12 @@ _TELLING = ("print", "print_exc", "write", "warn", "warning", "error", "exceptio
 
 
 def install(
-    caught: Callable[[BaseException, frames.Place, bool], None], loaded: Callable[[str], None]
+    caught: Callable[[BaseException, frames.Place, bool], None], loaded: Callable[[str, bytes], None]
 ) -> None:
     """Have the user's modules compiled so that caught is called by each handler.
 
     It gets the exception, the place of the `except`, and whether the handler makes up for nothing. loaded is
-    told the path of each module.
+    told the path and the source of each module.
     """
 
     def call(silent: bool) -> None:
@@ -85,7 +85,7 @@ def _name(call: ast.Call) -> str:
 class _Finder(importlib.abc.MetaPathFinder):
     """Finds the modules that are files of the user's, and leaves all others to the finders behind it."""
 
-    def __init__(self, loaded: Callable[[str], None]) -> None:
+    def __init__(self, loaded: Callable[[str, bytes], None]) -> None:
         self._loaded = loaded
 
     def find_spec(
@@ -107,11 +107,12 @@ class _Finder(importlib.abc.MetaPathFinder):
 class _Loader(importlib.machinery.SourceFileLoader):
     """Compiles from the source, whatever byte code there is."""
 
-    def __init__(self, fullname: str, path: str, loaded: Callable[[str], None]) -> None:
+    def __init__(self, fullname: str, path: str, loaded: Callable[[str, bytes], None]) -> None:
         super().__init__(fullname, path)
         self._loaded = loaded
 
     def get_code(self, fullname: str) -> Any:
         path = self.get_filename(fullname)
-        self._loaded(path)
-        return compiled(self.get_data(path), path)
+        data = self.get_data(path)
+        self._loaded(path, data)
+        return compiled(data, path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import hashlib
 import importlib.machinery
 import importlib.util
 import inspect
@@ -148,7 +149,12 @@ def _main(**known: Any) -> dict[str, Any]:
 def _execute(path: str, launch: Launch, session: Session, names: dict[str, Any]) -> None:
     """Run a file, with the edits made in its source."""
     session.observations.write("script", file=path)
-    session.observations.write("source", file=path)
     with io.open_code(path) as file:
-        source = rewritten(file.read(), launch.edits)
-    exec(compiled(source, path), names)
+        data = file.read()
+    source(session, path, data)
+    exec(compiled(rewritten(data, launch.edits), path), names)
+
+
+def source(session: Session, path: str, data: bytes) -> None:
+    """Write which file of the user's is run, and what it is then: it may be another one later."""
+    session.observations.write("source", file=path, sha256=hashlib.sha256(data).hexdigest())

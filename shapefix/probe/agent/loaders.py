@@ -19,6 +19,7 @@ from .describe import describe
 from .failures import Failures
 from .samples import examine
 from .session import Session
+from .visits import Visits
 
 _TOLD = 2
 _PASSES, _BATCHES = 5, 256
@@ -44,9 +45,10 @@ class Known:
 class Loaders:
     """Watches the loaders of one session."""
 
-    def __init__(self, session: Session, failures: Failures) -> None:
+    def __init__(self, session: Session, failures: Failures, visits: Visits) -> None:
         self.session = session
         self.failures = failures
+        self.visits = visits
         self._known: weakref.WeakKeyDictionary[Any, Known] = weakref.WeakKeyDictionary()
         self._numbers = itertools.count(1)
 
@@ -100,6 +102,7 @@ class Pass:
 
     def __init__(self, loaders: Loaders, loader: Any, known: Known, original: Any, caller: Any) -> None:
         self._session, self._failures = loaders.session, loaders.failures
+        self._visits = loaders.visits
         self._loader, self._known = loader, known
         self._site = frames.site(caller)
         self._done = self._empty = False
@@ -150,6 +153,7 @@ class Pass:
             self._finish()
             raise StopIteration
         caller = sys._getframe(1)
+        self._visits.reach(caller)
         session.depth += 1
         try:
             batch = next(self._batches)

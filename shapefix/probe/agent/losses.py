@@ -14,6 +14,7 @@ from . import describe, frames
 from .failures import Failures
 from .session import Session
 from .silent import targets
+from .visits import Visits
 
 NAMES = (
     "binary_cross_entropy",
@@ -40,17 +41,22 @@ NAMES = (
 _AT_MOST, _EACH = 32, 2
 
 
-def install(session: Session, failures: Failures) -> None:
+def install(session: Session, failures: Failures, visits: Visits) -> None:
     """Watch the loss functions from now on."""
     seen: dict[Any, int] = {}
     for name in NAMES:
         original = getattr(functional, name, None)
         if original is not None:
-            setattr(functional, name, _watched(original, name, session, failures, seen))
+            setattr(functional, name, _watched(original, name, session, failures, visits, seen))
 
 
 def _watched(
-    original: Callable[..., Any], name: str, session: Session, failures: Failures, seen: dict[Any, int]
+    original: Callable[..., Any],
+    name: str,
+    session: Session,
+    failures: Failures,
+    visits: Visits,
+    seen: dict[Any, int],
 ) -> Callable[..., Any]:
     @functools.wraps(original)
     def loss(*args: Any, **kwargs: Any) -> Any:
@@ -60,6 +66,7 @@ def _watched(
             session.go_on()
             failures.flush()
         caller = sys._getframe(1)
+        visit = visits.reach(caller)
         key = _kind(name, args, kwargs)
         if seen.get(key, 0) < _EACH and (key in seen or len(seen) < _AT_MOST):
             seen[key] = seen.get(key, 0) + 1
@@ -79,6 +86,7 @@ def _watched(
             failures.note(error, "loss", caller, loss=name, given=lambda: _given(args, kwargs))
             raise
         session.depth -= 1
+        visits.passed(visit)
         return out
 
     return loss

@@ -60,7 +60,7 @@ def _installed(session: Session, asked: argparse.Namespace) -> Any:
     except ImportError as error:
         session.end("no torch", message=str(error), python=sys.executable)
         leave(1)
-    from . import caught, disk, disk_calls, distributed, imports, losses, trainers
+    from . import caught, disk, disk_calls, distributed, imports, launching, losses, trainers
     from . import saves as saving
     from .calls import Calls
     from .construction import Births
@@ -71,6 +71,7 @@ def _installed(session: Session, asked: argparse.Namespace) -> Any:
     from .silent.views import Views
     from .timeline import Timeline
     from .training import Training
+    from .visits import Visits
 
     wanted = setting.Wanted(asked.device, asked.vram, asked.batch, asked.checkpointing, asked.bf16)
     lacking = setting.lacking(wanted)
@@ -78,20 +79,21 @@ def _installed(session: Session, asked: argparse.Namespace) -> Any:
         session.end("no device", message=lacking)
         leave(1)
     failures = Failures(session)
-    caught.install(failures.caught, lambda path: session.observations.write("source", file=path))
+    caught.install(failures.caught, lambda path, data: launching.source(session, path, data))
     births = Births()
     births.install()
-    calls = Calls(session, failures, births)
+    visits = Visits(session)
+    calls = Calls(session, failures, births, visits)
     session.phase = Timeline(session, setting.install(session, wanted, calls.running)).begin
     calls.install()
-    Loaders(session, failures).install()
-    losses.install(session, failures)
+    Loaders(session, failures, visits).install()
+    losses.install(session, failures, visits)
     if asked.ranks is None:
         distributed.install(session)
     held = Held(births)
     held.install()
     Views(session, calls).install()
-    Training(session, failures, calls, held).install()
+    Training(session, failures, calls, held, visits).install()
     if asked.ranks is not None:
         from . import ranks
 

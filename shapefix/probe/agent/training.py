@@ -15,6 +15,7 @@ from .failures import Failures
 from .session import Session
 from .silent import finite
 from .silent.held import Held
+from .visits import Visits
 
 _BACKWARDS, _NAMES, _TOLD, _WAY = 256, 50, 8, 8
 
@@ -22,11 +23,14 @@ _BACKWARDS, _NAMES, _TOLD, _WAY = 256, 50, 8, 8
 class Training:
     """Watches backward and the steps of all optimizers of one session."""
 
-    def __init__(self, session: Session, failures: Failures, calls: Calls, held: Held) -> None:
+    def __init__(
+        self, session: Session, failures: Failures, calls: Calls, held: Held, visits: Visits
+    ) -> None:
         self._session = session
         self._failures = failures
         self._calls = calls
         self._held = held
+        self._visits = visits
         self._steps: dict[int, int] = {}
 
     def install(self) -> None:
@@ -42,6 +46,7 @@ class Training:
             loss = args[0] if args else kwargs.get("tensors")
             self._backward(loss, frames.site(caller))
             self._calls.sums.clear()
+            visit = self._visits.come(caller)
             session.depth += 1
             session.phase("backward")
             try:
@@ -52,6 +57,7 @@ class Training:
                 raise
             session.depth -= 1
             session.phase("loop")
+            self._visits.passed(visit)
             return out
 
         torch.autograd.backward = backward
@@ -92,6 +98,7 @@ class Training:
             return
         session.go_on()
         self._failures.flush()
+        self._visits.come(sys._getframe(1))
         made = self._steps.get(id(optimizer), 0)
         # A loader that has yielded one batch ahead still makes a step with it, and then ends its loop.
         if made >= session.wanted_steps + (2 if session.active_passes else 0):

@@ -1,0 +1,135 @@
+"""The document of a run, as `shapefix probe --output-format json` has written it, read back."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shapefix.diagnostics import Span
+
+_VERSION = 1
+
+Held = int | tuple[int, ...]
+"""A whole number, or the sizes of a tensor."""
+
+
+class Unusable(Exception):
+    """A file that is no such document; the message says why, and what to do."""
+
+
+@dataclass(frozen=True)
+class Reached:
+    """A call that the run has come to; values are what names held there, outer where it was called from.
+
+    returned says that it has returned at least once.
+    """
+
+    at: Span
+    returned: bool
+    outer: tuple[Span, ...]
+    values: Mapping[str, Held]
+
+
+@dataclass(frozen=True)
+class Raised:
+    """An exception of the run, with the user's places that it has passed, innermost first."""
+
+    type: str
+    message: str
+    stack: tuple[Span, ...]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A finding of the run: its own place first, then those of its evidence."""
+
+    code: str
+    message: str
+    places: tuple[Span, ...]
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is known of one run. digests are the SHA-256 of the files that it executed, by their paths.
+
+    returned are the first rows of functions that have returned, asked the places of loops over a loader.
+    """
+
+    digests: Mapping[str, str]
+    reached: tuple[Reached, ...]
+    returned: frozenset[tuple[str, int]]
+    raised: tuple[Raised, ...]
+    found: tuple[Found, ...]
+    asked: tuple[Span, ...]
+
+
+def read(name: str) -> Record:
+    """The record in a file. Raises Unusable."""
+    try:
+        document = json.loads(Path(name).read_bytes())
+    except OSError as error:
+        raise Unusable(error.strerror or str(error)) from error
+    except (ValueError, RecursionError) as error:
+        raise Unusable("is no JSON; `shapefix probe --output-format json` writes it") from error
+    version = document.get("schema_version") if isinstance(document, dict) else None
+    if version is None:
+        raise Unusable("is not of the probe; `shapefix probe --output-format json` writes such a file")
+    if version != _VERSION:
+        raise Unusable(
+            f"has schema_version {version}, and this shapefix reads {_VERSION}; run the probe anew"
+        )
+    try:
+        return _record(document)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise Unusable("is damaged; run the probe anew") from error
+
+
+def _record(document: Mapping[str, Any]) -> Record:
+    executed = document["executed"]
+    places = {each["id"]: _span(each["at"]) for each in executed["reached"]}
+    return Record(
+        {os.path.realpath(each["filename"]): str(each["sha256"]) for each in executed["files"]},
+        tuple(
+            Reached(
+                places[each["id"]],
+                each["returned"] is True,
+                tuple(places[number] for number in each["outer"] if number in places),
+                {name: _held(value) for name, value in each["values"].items()},
+            )
+            for each in executed["reached"]
+        ),
+        frozenset((os.path.realpath(each["filename"]), int(each["row"])) for each in executed["returned"]),
+        tuple(
+            Raised(each["type"], each["message"], tuple(map(_span, each["stack"])))
+            for each in document["exceptions"]
+        ),
+        tuple(
+            Found(each["code"], each["message"], (_span(each), *map(_span, each["evidence"])))
+            for each in document["findings"]
+        ),
+        tuple(_asked(document)),
+    )
+
+
+def _asked(document: Mapping[str, Any]) -> Iterator[Span]:
+    for each in document["batches"]:
+        if each["asked"] is not None:
+            yield _span(each["asked"])
+
+
+def _span(place: Mapping[str, Any]) -> Span:
+    start, end = place["location"], place["end_location"]
+    path = os.path.realpath(place["filename"])
+    return Span(path, int(start["row"]), int(start["column"]), int(end["row"]), int(end["column"]))
+
+
+def _held(value: object) -> Held:
+    if isinstance(value, list):
+        return tuple(int(size) for size in value)
+    if not isinstance(value, int):
+        raise TypeError(value)
+    return value
