@@ -83,8 +83,16 @@ def _branches(module: Module, handler: ExceptHandler, node: cst.If, depth: int) 
     elif node.orelse is not None:
         other = ends(module, handler, node.orelse.body.body, depth)
     if asks_what(handler, node.test):
-        return other
+        # `if "out of memory" not in str(e): raise`: what goes on is what was expected.
+        return Ends.DEALS if _raises(node.body) else other
     return other | ends(module, handler, node.body.body, depth)
+
+
+def _raises(block: cst.BaseSuite) -> bool:
+    last = block.body[-1]
+    if isinstance(last, cst.SimpleStatementLine):
+        last = last.body[-1]
+    return isinstance(last, cst.Raise)
 
 
 def asks_what(handler: ExceptHandler, test: cst.BaseExpression) -> bool:

@@ -101,7 +101,7 @@ def number_for_an_exception(event: Tried, run: Run, this: Rule) -> Iterator[Diag
 def _evaluates(event: Tried) -> bool:
     """Whether a try statement holds an evaluation: a model and batches, or a loss, and no backward pass."""
     kinds = {act.kind for act in event.acts}
-    if kinds & {Kind.BACKWARD, Kind.MADE} or any(loop.of_settings for loop in event.loops):
+    if Kind.BACKWARD in kinds or event.tries_settings:
         return False
     over_batches = any(loop.over_batches for loop in event.loops) or Kind.LOADER in kinds
     return Kind.LOSS in kinds or (over_batches and Kind.MODEL in kinds)

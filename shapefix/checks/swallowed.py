@@ -16,6 +16,8 @@ from shapefix.interpreter.attempts import Act, Handler, Kind, Tried
 from shapefix.interpreter.modules import Module
 
 _TRAINING = frozenset({Kind.LOSS, Kind.BACKWARD})
+_FAMILIES = ("SF1", "SF3", "SF4", "SF5")
+"""Rules of which the errors are exceptions of torch, and SF602, whose are too."""
 _RAISES_NOTHING = frozenset({"SF103", "SF402"})
 """Errors of other rules that no exception comes of, or not always."""
 
@@ -46,7 +48,7 @@ def is_in_batches(event: Tried) -> bool:
     What makes its own model tries a configuration, and a loop over stated settings does so, too.
     """
     kinds = {act.kind for act in event.acts}
-    if Kind.MADE in kinds or any(loop.of_settings for loop in event.loops):
+    if event.tries_settings:
         return False
     trains = not kinds.isdisjoint(_TRAINING)
     if event.loops:
@@ -97,7 +99,7 @@ def _hidden(event: Tried, run: Run) -> list[Diagnostic]:
     codes = frozenset(
         code
         for code, other in RULES.items()
-        if other.severity is Severity.ERROR and code[:3] in ("SF1", "SF3", "SF4", "SF5")
+        if other.severity is Severity.ERROR and (code[:3] in _FAMILIES or code == "SF602")
     )
     found = findings(Run(event.hidden, run.symbol_names), codes - _RAISES_NOTHING)
     by_place = {(each.code, each.span): each for each in found}

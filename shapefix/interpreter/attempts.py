@@ -20,7 +20,7 @@ class Kind(StrEnum):
     LOSS = "the loss"
     BACKWARD = "the backward pass"
     LOADER = "the loader"
-    MADE = "the making of a module"
+    MADE = "the making of a model or an optimizer"
     AGAIN = "a call of the function that runs already"
 
 
@@ -41,7 +41,7 @@ class Act:
 class Around:
     """A loop that is being run; over_batches tells that it asks a loader for them.
 
-    of_settings tells that it goes through numbers, texts or pairs of them that the code states one by one.
+    of_settings tells that it goes through what the code states one by one and is no data: numbers, models.
     """
 
     node: cst.For | cst.While
@@ -78,6 +78,13 @@ class Tried(Event):
     loops: tuple[Around, ...]
     repeated: bool
     hidden: tuple[Event, ...]
+
+    @property
+    def tries_settings(self) -> bool:
+        """Whether one configuration is tried after the other, and not one batch after the other."""
+        if self.loops and self.loops[-1].over_batches:
+            return False
+        return any(act.kind is Kind.MADE for act in self.acts) or any(loop.of_settings for loop in self.loops)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

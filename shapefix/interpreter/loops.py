@@ -15,7 +15,17 @@ from shapefix.interpreter.iteration import each, iterate, unrolled
 from shapefix.interpreter.scopes import UNCHANGED, Changes
 from shapefix.interpreter.targets import bind
 from shapefix.interpreter.truth import truth
-from shapefix.interpreter.values import NONE, Constant, Value, is_text
+from shapefix.interpreter.values import (
+    NONE,
+    ClassValue,
+    Constant,
+    FunctionValue,
+    InstanceValue,
+    LibraryObject,
+    Reference,
+    Value,
+    is_text,
+)
 
 
 @statement(cst.For)
@@ -34,8 +44,11 @@ def for_loop(ev: Evaluator, node: cst.For) -> int:
     return _repeat(ev, around, run, axes_of(iterable))
 
 
+_SETTINGS = (Constant, Reference, ClassValue, FunctionValue, InstanceValue, LibraryObject)
+
+
 def _are_settings(iterable: Value) -> bool:
-    """Whether the items are stated numbers, texts, or what has a text for its name; to count is no such."""
+    """Whether the items are stated one by one and are no data, but numbers, texts, classes or models."""
     items = elements(iterable)
     if not items:
         return False
@@ -46,7 +59,7 @@ def _are_settings(iterable: Value) -> bool:
 def _is_setting(item: Value) -> bool:
     parts = elements(item)
     if parts is None:
-        return isinstance(item, Constant)
+        return isinstance(item, _SETTINGS)
     return bool(parts) and (is_text(parts[0]) or all(map(_is_setting, parts)))
 
 

@@ -12,7 +12,8 @@ from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import Step, TensorValue
 from shapefix.interpreter.values import NUMBER, Constant, Number, Unknown, Value
 
-_EXPONENTIALS = ("exp",)
+CLAMPS = frozenset({"clamp", "clip", "clamp_max"})
+_EXPONENTIAL = "exp"
 
 
 def exponential(call: Call) -> Value:
@@ -93,7 +94,7 @@ def _computed_at(step: Step | None) -> Place | None:
         return None
     function = step.place.node.func
     last = function.attr.value if isinstance(function, cst.Attribute) else ""
-    return step.place if step.verb in _EXPONENTIALS and last in _EXPONENTIALS else None
+    return step.place if step.verb == last == _EXPONENTIAL else None
 
 
 def _note(call: Call, exponential: Place, bound: float) -> None:

@@ -8,7 +8,7 @@ from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import TensorValue, as_tensor
 from shapefix.interpreter.values import Unknown, Value
 from shapefix.library.broadcasts import COMPARING, note_broadcast
-from shapefix.library.capped import note_clamped
+from shapefix.library.capped import CLAMPS, note_clamped
 from shapefix.library.held_rows import masked_row
 from shapefix.library.last_batches import try_last_batch
 from shapefix.library.refusals import by_position, refuse, refuse_beyond_one, trace
@@ -134,7 +134,7 @@ def binary(call: Call, tensor: TensorValue) -> Value:
 
 @operation(*UNARY)
 def unary(call: Call, tensor: TensorValue) -> Value:
-    if "cl" in call.name:
+    if call.name.rpartition(".")[2] in CLAMPS:
         note_clamped(call, tensor)
     limits = [v for v in _operands(call, tensor)[1:] if isinstance(v, TensorValue)]
     return result_of(call, [tensor, *limits], call.name.rpartition(".")[2])

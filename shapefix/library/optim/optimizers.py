@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shapefix.interpreter.attempts import Kind
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.training_events import OWNERS, Built, Gradients, Stepped
 from shapefix.interpreter.values import NONE, Constant, LibraryObject, Unknown, Value
@@ -39,6 +40,7 @@ for _kind in _KINDS:
 def optimizer(call: Call) -> Value:
     """An optimizer of the parameters that it is handed."""
     given = call.value(0, "params")
+    call.ev.note(Kind.MADE, call.place.node)
     owners = None if call.arguments.open else owners_of(given)
     made = LibraryObject(call.name, dict(call.arguments.keywords), call.place, {OWNERS: owners})
     below = frozenset(module for owner in owners or () for module in modules_in(owner))

@@ -1,0 +1,203 @@
+"""Handlers that swallow: how they are told from others, what they hide, and how they come to raise."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from shapefix.checks.rules import RULES
+from shapefix.diagnostics import Applicability, Diagnostic, Fix
+from shapefix.engine.analysis import Analyst
+from shapefix.repair.fixpoint import repair
+from shapefix.sources.project import Project
+from shapefix.sources.text import SourceText
+
+LOOP = """
+import gc
+import logging
+import sys
+import traceback
+import warnings
+
+import torch
+import torch.nn as nn
+
+logger = logging.getLogger(__name__)
+model = nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+failed, errors = 0, []
+
+
+def clean_up():
+    gc.collect()
+    torch.cuda.empty_cache()
+
+
+def remember(error):
+    errors.append(error)
+
+
+for step in range(100):
+    try:
+        loss = model(torch.randn(8, 4)).mean()
+        loss.backward()
+        optimizer.step()
+{handler}
+print(failed)
+"""
+SWALLOWING = [
+    "except Exception:\n    pass",
+    "except:\n    continue",
+    "except BaseException as e:\n    print(e)",
+    "except RuntimeError as e:\n    logger.error('step %d failed: %s', step, e)\n    continue",
+    "except (RuntimeError, ValueError) as e:\n    warnings.warn(str(e))",
+    "except Exception as e:\n    message = f'{step}: {e}'\n    print(message)\n    traceback.print_exc()",
+    "except Exception:\n    clean_up()\n    optimizer.zero_grad()",
+    "except Exception as e:\n    if step % 10 == 0:\n        print(e)\n    continue",
+    "except RuntimeError as e:\n    if 'out of memory' in str(e):\n        clean_up()\n        continue\n"
+    "    print('other:', e)",
+    "except RuntimeError as e:\n    if 'memory' in str(e):\n        clean_up()\n    elif 'cuDNN' in str(e):\n"
+    "        failed += 1\n    else:\n        pass",
+    "except KeyError:\n    raise\nexcept Exception as e:\n    print(e)",
+]
+ANSWERING = [
+    "except Exception:\n    raise",
+    "except Exception as e:\n    print(e)\n    sys.exit(1)",
+    "except Exception as e:\n    print(e)\n    break",
+    "except Exception as e:\n    errors.append(e)",
+    "except Exception as e:\n    remember(e)",
+    "except Exception:\n    failed += 1",
+    "except Exception:\n    loss = None",
+    "except (KeyError, IndexError) as e:\n    print(e)",
+    "except torch.cuda.OutOfMemoryError:\n    clean_up()",
+    "except RuntimeError as e:\n    if 'out of memory' not in str(e):\n        raise\n    clean_up()",
+    "except RuntimeError as e:\n    if 'out of memory' in str(e):\n        pass\n    else:\n        raise e",
+    "except Exception as e:\n    if step > 50:\n        raise\n    print(e)",
+    "except Exception:\n    optimizer.load_state_dict({})",
+]
+
+
+def in_loop(handler: str) -> str:
+    return LOOP.format(handler=textwrap.indent(handler, "    "))
+
+
+def found(folder: Path, text: str, *codes: str) -> list[Diagnostic]:
+    path = str(folder / "train.py")
+    analysis = Analyst(Project(str(folder)), frozenset(codes)).analyse(path, SourceText(path, text))
+    assert not analysis.failures
+    return list(analysis.diagnostics)
+
+
+@pytest.mark.parametrize("handler", SWALLOWING)
+def test_a_handler_that_only_tells_of_the_exception_swallows_it(handler: str, tmp_path: Path) -> None:
+    assert len(found(tmp_path, in_loop(handler), "SF801")) == 1
+
+
+@pytest.mark.parametrize("handler", ANSWERING)
+def test_a_handler_that_answers_to_the_exception_is_silent(handler: str, tmp_path: Path) -> None:
+    assert found(tmp_path, in_loop(handler), "SF801") == []
+
+
+@pytest.mark.parametrize("handler", SWALLOWING)
+def test_the_repair_leaves_nothing_that_swallows(handler: str, tmp_path: Path) -> None:
+    def may(fix: Fix, diagnostic: Diagnostic) -> bool:
+        return fix.applicability is Applicability.UNSAFE
+
+    repaired = repair(in_loop(handler), lambda text: found(tmp_path, text, "SF801"), may)
+    assert len(repaired.applied) == 1
+    assert found(tmp_path, repaired.text, "SF801", "SF704") == []
+    compile(repaired.text, "train.py", "exec")
+
+
+def test_tabs_and_comments_stay(tmp_path: Path) -> None:
+    handler = "except Exception as e:\n    print(e)  # seen once\n"
+    text = in_loop(handler).replace("    ", "\t")
+    (diagnostic,) = found(tmp_path, text, "SF801")
+    assert diagnostic.fix is not None
+    repaired = repair(text, lambda text: found(tmp_path, text, "SF801"), lambda fix, diagnostic: True)
+    assert "\t\tprint(e)  # seen once\n\t\traise\n" in repaired.text
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        "for batch_size in [8, 16, 32]:",
+        "for dtype in (torch.float16, torch.bfloat16):",
+        "for name, rate in {'slow': 0.1, 'fast': 1.0}.items():",
+        "for one in [nn.Linear(4, 1), nn.Linear(4, 2)]:",
+    ],
+)
+def test_a_loop_over_configurations_is_no_loop_over_batches(around: str, tmp_path: Path) -> None:
+    text = in_loop("except Exception as e:\n    print(e)")
+    assert found(tmp_path, text.replace("for step in range(100):", around), "SF801") == []
+
+
+@pytest.mark.parametrize("made", ["torch.optim.Adam(model.parameters())", "Net()"])
+def test_who_makes_a_model_or_an_optimizer_tries_a_configuration(made: str, tmp_path: Path) -> None:
+    net = "\n\nclass Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n\n\nfor step"
+    text = in_loop("except Exception as e:\n    print(e)").replace("\n\nfor step", net)
+    assert len(found(tmp_path, text, "SF801")) == 1
+    text = text.replace("        loss = model", f"        made = {made}\n        loss = model")
+    assert found(tmp_path, text, "SF801") == []
+
+
+def test_both_phases_of_a_tutorial_are_loops_over_batches(tmp_path: Path) -> None:
+    text = """
+        import torch
+        import torch.nn as nn
+        from torch.utils.data import DataLoader
+
+        model = nn.Linear(4, 1)
+        loaders = {phase: DataLoader(torch.randn(8, 4), batch_size=4) for phase in ("train", "val")}
+        for phase in ["train", "val"]:
+            for batch in loaders[phase]:
+                try:
+                    loss = model(batch).mean()
+                    if phase == "train":
+                        loss.backward()
+                except Exception as e:
+                    print(e)
+    """
+    assert len(found(tmp_path, textwrap.dedent(text), "SF801")) == 1
+
+
+def test_what_is_hidden_in_another_file_is_named_with_it(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(
+        textwrap.dedent("""
+            import torch.nn as nn
+
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.fc = nn.Linear(5, 1)
+
+                def forward(self, x):
+                    return self.fc(x)
+        """),
+        encoding="utf-8",
+    )
+    text = in_loop("except Exception as e:\n    print(e)").replace("model = nn.Linear(4, 1)", "model = Net()")
+    text = text.replace("import torch.nn as nn\n", "import torch.nn as nn\nfrom model import Net\n")
+    (diagnostic,) = found(tmp_path, text, "SF801")
+    assert diagnostic.message.endswith("this hides SF501 at model.py:10")
+
+
+def test_one_line_that_is_tried_for_a_runtime_error_hides_and_is_not_reported_itself(tmp_path: Path) -> None:
+    """Who tries one line for what torch raises knows that it may come; who does so in a loop swallows it."""
+    text = """
+        import torch
+        import torch.nn as nn
+        import torch.nn.functional as F
+
+        model = nn.Linear(5, 1)
+        for step in range(9):
+            try:
+                F.mse_loss(model(torch.randn(8, 4)), torch.zeros(8, 1)).backward()
+            except RuntimeError as e:
+                print(e)
+    """
+    (diagnostic,) = found(tmp_path, textwrap.dedent(text), *RULES)
+    assert diagnostic.code == "SF801"
+    assert diagnostic.message.endswith("this hides SF501 at line 9")
