@@ -67,7 +67,7 @@ def lines(run: Run, show: Callable[[str], str], width: int) -> Iterator[Line]:
     observed = run.observed
     yield _head(run)
     yield []
-    for section in (_left_out, _batches, _modules, _training, _disk):
+    for section in (_left_out, _batches, modules, _training, _disk):
         rows = list(section(observed, show, width))
         if rows:
             yield from rows
@@ -125,7 +125,7 @@ def _batches(observed: Observations, show: Callable[[str], str], width: int) -> 
             yield [(f"  {name:<{room}}  ", "step"), (text, "code")]
 
 
-def _modules(observed: Observations, show: Callable[[str], str], width: int) -> Iterator[Line]:
+def modules(observed: Observations, show: Callable[[str], str], width: int) -> Iterator[Line]:
     shown: set[str] = set()
     for module in observed.modules[:_MODELS]:
         if not module.children and module.type.endswith("Loss"):

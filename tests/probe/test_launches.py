@@ -147,6 +147,13 @@ def test_the_fault_of_a_notebook_is_placed_in_its_cell(tmp_path: Path) -> None:
     ]
 
 
+def test_cells_of_the_same_text_are_told_apart(tmp_path: Path) -> None:
+    first = "import torch\nmodel, x = torch.nn.Linear(4, 2), torch.ones(3, 4)"
+    path = notebook(tmp_path, first, "model(x)", "x = torch.ones(3, 5)", "model(x)")
+    (found,) = probed_file(tmp_path, "train.ipynb").found
+    assert found.evidence[-1].span.path == f"{path}:cell 5"
+
+
 def test_a_cell_that_does_not_parse_is_named(tmp_path: Path) -> None:
     path = notebook(tmp_path, "x = 1", "y = (")
     ran = probed_file(tmp_path, "train.ipynb")

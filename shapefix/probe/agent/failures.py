@@ -16,7 +16,9 @@ from . import frames, handlers
 from .describe import Described, describe
 from .session import Session, StopProbe
 
-_MARK = "_shapefix_probe_failure"
+MARK = "_shapefix_probe_failure"
+"""The attribute of an exception that has the number that it was noted under."""
+
 _TORCH = os.path.dirname(torch.__file__) + os.sep  # noqa: PTH120
 _CONTROL = (StopProbe, StopIteration, StopAsyncIteration, GeneratorExit, KeyboardInterrupt, SystemExit)
 _CONTROL_NAMES = ("_StopRecomputationError",)  # how gradient checkpointing ends a recomputation early
@@ -35,7 +37,7 @@ class Failures:
         """An exception leaves a watched call of this kind; outside is the frame that made the call."""
         if isinstance(error, _CONTROL) or type(error).__name__ in _CONTROL_NAMES:
             return
-        number = getattr(error, _MARK, None)
+        number = getattr(error, MARK, None)
         if number is None:
             number = self._write(error, kind, outside, known)
         if self._session.depth == 0 and number is not None:
@@ -49,7 +51,7 @@ class Failures:
         session = self._session
         if not session.watches() or isinstance(error, _CONTROL):
             return
-        number = getattr(error, _MARK, None)
+        number = getattr(error, MARK, None)
         if number is None and silent and session.model_calls and _of_tensors(error):
             number = self._write(error, "script", None, {})
         if number is None:
@@ -80,7 +82,7 @@ class Failures:
 
     def uncaught(self, error: BaseException) -> list[int]:
         """Write an exception that ended the script; returns its number, and those that it was raised from."""
-        if getattr(error, _MARK, None) is None:
+        if getattr(error, MARK, None) is None:
             self._write(error, "script", None, {})
         return sorted(_numbers(error))
 
@@ -95,7 +97,7 @@ class Failures:
             return None
         self._number += 1
         with contextlib.suppress(Exception):  # an exception with slots will look like a new one
-            setattr(error, _MARK, self._number)
+            setattr(error, MARK, self._number)
         self._session.observations.write(
             "failure",
             id=self._number,
@@ -167,7 +169,7 @@ def _numbers(error: BaseException | None) -> set[int]:
         if each is None or id(each) in seen:
             continue
         seen.add(id(each))
-        number = getattr(each, _MARK, None)
+        number = getattr(each, MARK, None)
         if number is not None:
             found.add(number)
         waiting += [each.__cause__, each.__context__]

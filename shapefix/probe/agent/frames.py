@@ -16,7 +16,10 @@ from typing import Any
 Place = dict[str, Any]
 """file, row, column, end_row, end_column (from 1, the end exclusive, in code points), and function."""
 
-_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep  # noqa: PTH100, PTH120
+# Our own package: the agent, and what calls it in a notebook.
+_HERE = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", "")) + os.sep  # noqa: PTH100, PTH118, PTH120
+# What IPython and Python's own prompt call the lines that somebody has typed.
+_TYPED = ("<ipython-input-", "<python-input-")
 _LIBRARIES = tuple(
     os.path.join(path, "")  # noqa: PTH118
     for name, path in sysconfig.get_paths().items()
@@ -28,7 +31,7 @@ _LIBRARIES = tuple(
 def is_users(filename: str) -> bool:
     """Whether a file is neither the standard library's, nor an installed package's, nor the agent's."""
     if filename.startswith("<"):
-        return False
+        return filename.startswith(_TYPED)
     path = os.path.abspath(filename)  # noqa: PTH100
     parts = path.split(os.sep)  # noqa: PTH206
     if "site-packages" in parts or "dist-packages" in parts:
@@ -76,10 +79,15 @@ def asks_by_hand(frame: FrameType) -> bool:
     return is_users(code.co_filename) and not dis.opname[code.co_code[frame.f_lasti]].startswith(loops)
 
 
-@lru_cache(maxsize=4096)
 def place(code: CodeType, instruction: int, row: int) -> Place:
     """The expression that an instruction of a code belongs to; its row where Python keeps no columns."""
-    file = os.path.abspath(code.co_filename)  # noqa: PTH100
+    return _place(code.co_filename, code, instruction, row)
+
+
+@lru_cache(maxsize=4096)
+def _place(named: str, code: CodeType, instruction: int, row: int) -> Place:
+    # By the name of the file, too: equal codes of two files, or cells, are equal.
+    file = named if named.startswith("<") else os.path.abspath(named)  # noqa: PTH100
     found: tuple[Any, ...] = (None, None, None, None)
     if sys.version_info >= (3, 11) and instruction >= 0:
         positions = list(code.co_positions())

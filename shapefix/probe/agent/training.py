@@ -35,6 +35,12 @@ class Training:
 
     def install(self) -> None:
         """Watch from now on."""
+        self.watch_backward()
+        register_optimizer_step_pre_hook(self._before)
+        register_optimizer_step_post_hook(self._after)
+
+    def watch_backward(self) -> None:
+        """Watch backward, and no optimizer, from now on."""
         original, session, failures = torch.autograd.backward, self._session, self._failures
 
         def backward(*args: Any, **kwargs: Any) -> Any:
@@ -61,8 +67,6 @@ class Training:
             return out
 
         torch.autograd.backward = backward
-        register_optimizer_step_pre_hook(self._before)
-        register_optimizer_step_post_hook(self._after)
 
     def _backward(self, loss: Any, site: frames.Place | None) -> None:
         session = self._session
