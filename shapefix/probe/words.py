@@ -52,6 +52,11 @@ def size(number: int) -> str:
     return f"{amount:.0f} {unit}" if amount >= 100 or unit == "B" else f"{amount:.1f} {unit}"
 
 
+def counted(number: int, what: str) -> str:
+    """A number of things, as `1 run` and `2 runs`."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 def duration(seconds: float) -> str:
     """A time."""
     return f"{seconds * 1000:.1f} ms" if seconds < 1 else f"{seconds:.1f} s"

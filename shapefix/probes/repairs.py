@@ -8,6 +8,7 @@ from dataclasses import replace
 from shapefix.diagnostics import Diagnostic
 from shapefix.output import write_diff
 from shapefix.probe.run import terminated_as_interrupted
+from shapefix.probe.words import counted
 from shapefix.probes import shown
 from shapefix.probes.asked import Asked
 from shapefix.probes.codes import CLEAN, FAILED, FOUND, code_of
@@ -99,15 +100,11 @@ def _conclusion(outcome: Outcome, apply: bool) -> str:
         return "The script trains, and no repair is known for what is found."
     if not repairs:
         return "The script trains: nothing to repair."
-    what = f"{_counted(repairs, 'finding')} in {_counted(files, 'file')}"
+    what = f"{counted(repairs, 'finding')} in {counted(files, 'file')}"
     return f"Repaired {what}." if apply else f"Would repair {what} with --apply."
 
 
 def _bound(outcome: Outcome, runner: Runner) -> str:
     """How many runs it took, and whether there was more to try."""
-    took = f"{_counted(runner.runs, 'run')}, {runner.seconds:.0f} s"
+    took = f"{counted(runner.runs, 'run')}, {runner.seconds:.0f} s"
     return f"({took}; there was more to try, but no more runs are made)" if outcome.bounded else f"({took})"
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from shapefix.diagnostics import Applicability, Diagnostic, Fix, Span
 from shapefix.probe.account import Line, ending
 from shapefix.probe.explanation import said
+from shapefix.probe.words import counted
 from shapefix.proof.candidates import Candidate
 from shapefix.proof.search import Kept, Outcome, TakenBack
 from shapefix.proof.trials import Trial
@@ -57,7 +58,7 @@ def did(trial: Trial, show: Callable[[str], str]) -> str:
 def trained(trial: Trial) -> str:
     """What a run trained: its steps, its first loss, and how many parameters got a gradient."""
     observed = trial.run.observed
-    parts = [_counted(observed.steps, "training step")]
+    parts = [counted(observed.steps, "training step")]
     loss = observed.first("backward")
     if loss is not None and loss["value"] is not None:
         parts.append(f"loss {loss['value']:.4g}")
@@ -100,10 +101,6 @@ def _told(title: str, text: str, style: str, width: int) -> Iterator[Line]:
     first, *rest = wrapped(text, width, first=width - len(lead), hang=len(lead))
     yield [(lead, "name"), (first, style)]
     yield from ([(row, style)] for row in rest)
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def by_hand(found: Diagnostic, read: tuple[Diagnostic, ...]) -> tuple[Fix, ...]:

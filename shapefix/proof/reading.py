@@ -36,7 +36,7 @@ class Reader:
 
         Raises Unreadable.
         """
-        own = tuple(path for path in map(os.path.realpath, files) if self._is_own(path))
+        own = tuple(path for path in map(os.path.realpath, files) if self.owns(path))
         key = (own, draft.key)
         if own and key not in self._known:
             laid_over = {new.path: new.encode() for _, new in draft.changes()}
@@ -48,7 +48,8 @@ class Reader:
         """Whether `check` would report a finding, as the project is configured."""
         return finding.code in self._wanted.reported(finding.span.path)
 
-    def _is_own(self, path: str) -> bool:
+    def owns(self, path: str) -> bool:
+        """Whether the file at a real path belongs to the project, so that it may be repaired."""
         return any(os.path.commonpath((root, path)) == root for root in self._roots)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from shapefix.diagnostics import Diagnostic, Severity, Span
+from shapefix.probe.words import counted
 from shapefix.proof.candidates import Candidate, candidates, others, usable
 from shapefix.proof.draft import Draft, Originals, Step
 from shapefix.proof.reading import Reader
@@ -128,8 +130,8 @@ class _Search:
         """Whether the failure is another one with many repairs at once: else none of them needs a run."""
         together = Candidate(tuple(repair for each in rest for repair in each.repairs))
         try:
-            draft, step = trial.draft.repaired(together.fixes)
-            after = self._runner.run(draft, f"with {_counted(len(rest), 'other repair')}")
+            draft, step = self._with(trial.draft, together)
+            after = self._runner.run(draft, f"with {counted(len(rest), 'other repair')}")
         except (Unfit, Unreadable):
             return True
         return not still(failing, after, step)
@@ -140,7 +142,7 @@ class _Search:
         if not gathered:
             return
         best = self._outcome.best
-        trial = self._runner.run(draft, f"with {_counted(len(gathered), 'repair')} more")
+        trial = self._runner.run(draft, f"with {counted(len(gathered), 'repair')} more")
         if self._as_good(trial):
             more = tuple(self._kept(each, candidate, trial) for each, candidate in gathered)
             self._outcome.best = State(trial, (*best.kept, *more))
@@ -179,7 +181,7 @@ class _Search:
                     continue
                 refused.add(_key(candidate))
                 try:
-                    after, step = draft.repaired(candidate.fixes)
+                    after, step = self._with(draft, candidate)
                     left = self._reader.findings(after, state.trial.files)
                 except (Unfit, Unreadable):
                     continue
@@ -219,7 +221,7 @@ class _Search:
     def _tried(self, state: State, candidate: Candidate) -> tuple[Trial, Step] | None:
         """The run of a copy with one repair more; None where it cannot be made."""
         try:
-            draft, step = state.trial.draft.repaired(candidate.fixes)
+            draft, step = self._with(state.trial.draft, candidate)
             if draft.key == state.trial.draft.key:
                 return None
             finding = candidate.finding
@@ -228,6 +230,13 @@ class _Search:
             self._take_back(state, candidate, str(reason))
             return None
         return trial, step
+
+    def _with(self, draft: Draft, candidate: Candidate) -> tuple[Draft, Step]:
+        """A copy with a candidate in it. Raises Unfit, and Unreadable."""
+        for path in sorted({edit.span.path for fix in candidate.fixes for edit in fix.edits}):
+            if not self._reader.owns(os.path.realpath(path)):
+                raise Unfit(f"it would change {path}, which is no file of this project")
+        return draft.repaired(candidate.fixes)
 
     def _take_back(self, state: State, candidate: Candidate, reason: str) -> None:
         self._outcome.taken_back.append(TakenBack(candidate, _place(state, candidate), reason))
@@ -241,7 +250,3 @@ def _key(candidate: Candidate) -> str:
     """What tells a finding of reading from others, also where its row has moved."""
     finding = candidate.finding
     return f"{finding.span.path}:{finding.code}:{finding.message}:{finding.span.column}"
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

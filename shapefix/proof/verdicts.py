@@ -18,7 +18,7 @@ class Verdict(Enum):
     OTHER = "it is gone, and the next failure stands right behind it"
     SAME = "it is still there"
     EARLIER = "another failure came before it"
-    WORSE = "the script no longer trains"
+    WORSE = "the script does not train with it"
 
     @property
     def kept(self) -> bool:

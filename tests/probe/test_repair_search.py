@@ -127,6 +127,26 @@ def test_a_repair_that_does_not_help_is_taken_back(tmp_path: Path) -> None:
     assert changed(outcome) == []
 
 
+def test_a_file_of_another_project_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "library").mkdir()
+    (tmp_path / "project").mkdir()
+    library = "from torch import nn\n\n\ndef made():\n    return nn.Linear(5, 2)\n"
+    (tmp_path / "library" / "layers.py").write_text(library)
+    script = f"""
+        import sys
+        import torch
+
+        sys.path.append({str(tmp_path / "library")!r})
+        from layers import made
+
+        model, x = made(), torch.ones(4, 6)
+    """
+    outcome = repaired(tmp_path / "project", dedent(script) + TRAIN)
+    assert not outcome.passed
+    (taken,) = outcome.taken_back
+    assert taken.reason.endswith("layers.py, which is no file of this project")
+
+
 def test_a_loop_that_swallows_its_failures_trains_afterwards(tmp_path: Path) -> None:
     script = """
         import torch
