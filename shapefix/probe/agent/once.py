@@ -22,6 +22,7 @@ from .failures import MARK, Failures
 from .session import Session
 from .silent.held import Held
 from .training import Training
+from .visits import Visits
 
 _SAVED = 2 << 30  # bytes; of a larger model, only what has changed is told
 
@@ -66,16 +67,16 @@ def once(model: nn.Module, batch: Any, loss: Loss) -> Once:
         model = copy.deepcopy(model)  # the first call gives it its sizes for ever
     kept = Kept()
     session = Session(kept, wanted_steps=sys.maxsize)  # type: ignore[arg-type]
-    failures, births = Failures(session), Births()
-    calls = Calls(session, failures, births)
+    failures, births, visits = Failures(session), Births(), Visits(session)
+    calls = Calls(session, failures, births, visits)
     error: Exception | None = None
     value, names = None, (None, None)
     changed: list[str] = []
     same_model = contextlib.nullcontext() if lazy else _same_model(model, changed)
     with _same_functions(), _same_random_numbers(), same_model:
         calls.install()
-        losses.install(session, failures)
-        Training(session, failures, calls, Held(births)).watch_backward()
+        losses.install(session, failures, visits)
+        Training(session, failures, calls, Held(births), visits).watch_backward()
         try:
             with torch.enable_grad():
                 value = _step(model, _copied(batch), loss)

@@ -22,7 +22,7 @@ class Visits:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._known: dict[tuple[CodeType, int], int] = {}
+        self._known: dict[tuple[str, CodeType, int], int] = {}
         self._passed: set[int] = set()
         self._returned: set[CodeType] = set()
 
@@ -30,7 +30,8 @@ class Visits:
         """A call is made in a frame of the user's; returns the number of its place, 0 for anybody else's."""
         if frame is None:
             return 0
-        key = (frame.f_code, frame.f_lasti)
+        # By file, too: equal codes of two cells of a notebook are equal.
+        key = (frame.f_code.co_filename, frame.f_code, frame.f_lasti)
         number = self._known.get(key)
         if number is not None:
             return number
