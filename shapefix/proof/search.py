@@ -109,7 +109,7 @@ class _Search:
                 return True
             if verdict is Verdict.FARTHER:
                 return False
-            self._take_back(state, candidate, verdict.value)
+            self._take_back(state, candidate, "it is gone, and nothing repairs the failure behind it")
         return False
 
     def _crash_candidates(self, trial: Trial) -> Iterator[tuple[Diagnostic, Candidate]]:
@@ -161,39 +161,43 @@ class _Search:
             if candidate is None:
                 return
             after = self._tried(best, candidate)
-            refused.add(_key(candidate))
-            if after is None:
+            if after is not None and self._as_good(after[0]):
+                kept = self._kept(best.trial.draft, candidate, after[0])
+                self._outcome.best = State(after[0], (*best.kept, kept))
                 continue
-            trial, _ = after
-            if self._as_good(trial):
-                kept = self._kept(best.trial.draft, candidate, trial)
-                self._outcome.best = State(trial, (*best.kept, kept))
-            else:
+            refused.add(_key(candidate))
+            if after is not None:
                 self._take_back(best, candidate, Verdict.WORSE.value)
 
     def _gathered(self, state: State) -> tuple[Draft, list[tuple[Draft, Candidate]]]:
         """The copy with one finding of reading after the other repaired, each with the copy before it."""
         made: list[tuple[Draft, Candidate]] = []
         draft, refused = state.trial.draft, set[str]()
+        seen = {draft.key}
         while True:
             for candidate in self._silent_candidates(state.trial, draft):
-                if _key(candidate) in refused:
-                    continue
-                refused.add(_key(candidate))
-                try:
-                    after, step = self._with(draft, candidate)
-                    left = self._reader.findings(after, state.trial.files)
-                except (Unfit, Unreadable):
-                    continue
-                finding = candidate.finding
-                rows = step.rows(finding.span)
-                if any(each.code == finding.code and each.span.row in rows for each in left):
+                after = None if _key(candidate) in refused else self._settled(state, draft, candidate)
+                if after is None or after.key in seen:
+                    refused.add(_key(candidate))
                     continue
                 made.append((draft, candidate))
+                seen.add(after.key)
                 draft = after
                 break
             else:
                 return draft, made
+
+    def _settled(self, state: State, draft: Draft, candidate: Candidate) -> Draft | None:
+        """A copy in which reading no longer finds what a candidate repairs; None where it still does."""
+        finding = candidate.finding
+        try:
+            after, step = self._with(draft, candidate)
+            left = self._reader.findings(after, state.trial.files)
+        except (Unfit, Unreadable):
+            return None
+        rows, column = step.rows(finding.span), finding.span.column
+        still_there = (each for each in left if each.code == finding.code and each.span.row in rows)
+        return None if any(each.span.column == column for each in still_there) else after
 
     def _silent_candidates(self, trial: Trial, draft: Draft | None = None) -> list[Candidate]:
         read = self._reader.findings(draft or trial.draft, trial.files)
@@ -239,7 +243,9 @@ class _Search:
         return draft.repaired(candidate.fixes)
 
     def _take_back(self, state: State, candidate: Candidate, reason: str) -> None:
-        self._outcome.taken_back.append(TakenBack(candidate, _place(state, candidate), reason))
+        taken = TakenBack(candidate, _place(state, candidate), reason)
+        if all((each.candidate, each.place) != (candidate, taken.place) for each in self._outcome.taken_back):
+            self._outcome.taken_back.append(taken)
 
 
 def _place(state: State, candidate: Candidate) -> Span:

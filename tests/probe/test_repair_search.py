@@ -147,6 +147,30 @@ def test_a_file_of_another_project_is_left_alone(tmp_path: Path) -> None:
     assert taken.reason.endswith("layers.py, which is no file of this project")
 
 
+def test_two_findings_of_the_same_words_are_both_repaired(tmp_path: Path) -> None:
+    script = """
+        import torch
+        from torch import nn
+
+        def first(prediction, target):
+            return nn.functional.mse_loss(prediction, target)
+
+        def second(prediction, target):
+            return nn.functional.mse_loss(prediction, target)
+
+        x, target = torch.ones(4, 6), torch.ones(4)
+        model = nn.Linear(6, 1)
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        loss = first(model(x), target) + second(model(x), target)
+        loss.backward()
+        optimizer.step()
+    """
+    outcome = repaired(tmp_path, script)
+    assert outcome.passed
+    assert [kept.candidate.finding.code for kept in outcome.best.kept] == ["SF509", "SF509"]
+    assert [kept.place.row for kept in outcome.best.kept] == [6, 9]
+
+
 def test_a_loop_that_swallows_its_failures_trains_afterwards(tmp_path: Path) -> None:
     script = """
         import torch
