@@ -58,6 +58,8 @@ def _complete(observed: Observations) -> bool:
     end = observed.end
     if end is None or end["how"] in ("missing", "no torch", "no device"):
         return False
+    if any(stop.get("unforeseen") for stop in observed.of("stop")):
+        return False
     well = end["how"] in ("finished", "stopped") or (end["how"] == "exit" and end["code"] == 0)
     return well and (observed.steps > 0 or bool(observed.modules))
 

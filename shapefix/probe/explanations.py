@@ -52,7 +52,10 @@ def _first_size(module: Mapping[str, Any]) -> tuple[str, list[int]] | None:
     return None if tensor is None else (sized(tensor), tensor["size"])
 
 
-@_on(r"mat1 and mat2 shapes cannot be multiplied|size mismatch, got input")
+@_on(
+    r"mat1 and mat2 shapes cannot be multiplied|size mismatch, got input|"
+    r"must have same reduction dim"  # where only sizes are computed
+)
 def _product(failure: Failure, observed: Observations) -> Explanation | None:
     module = _module_of(failure, "Linear", "LazyLinear")
     if module is None:
@@ -114,11 +117,13 @@ def _here(pattern: str, code: str) -> None:
         return Explanation(code, said(failure), failure.stack[0], steps(failure))
 
 
-_here(r"view size is not compatible", "SF101")
+_here(r"view size is not compatible|Cannot view a tensor with shape", "SF101")
 _here(r"shape '\[.*\]' is invalid for input of size", "SF507")
 _here(r"Sizes of tensors must match except in dimension", "SF504")
-_here(r"batch1 tensor|must be batches of|einsum\(\): ", "SF503")
+_here(r"batch1 tensor|batch2 tensor|must be batches of|einsum\(\): ", "SF503")
+_here(r"Expected all tensors to be on the same device|should be either on .* or on the same device", "SF602")
 _here(r"does not have a padding token", "SF305")
+_here(r"element 0 of tensors does not require grad", "SF803")
 
 
 @_on(r"input batch_size|[Tt]arget size|target expected|Expected target size|out of bounds|1D target")
@@ -133,7 +138,7 @@ def _loss(failure: Failure, observed: Observations) -> Explanation | None:
     return Explanation("SF508", text, failure.stack[0], steps(failure))
 
 
-@_on(r"must match the size of tensor b")
+@_on(r"must match the size of tensor b|Attempting to broadcast a dimension of length")
 def _elementwise(failure: Failure, observed: Observations) -> Explanation | None:
     code = "SF508" if failure.where == "loss" else "SF510"
     return Explanation(code, said(failure), failure.stack[0], steps(failure))

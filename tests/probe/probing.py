@@ -13,6 +13,7 @@ from shapefix.checks.rules import RULES
 from shapefix.diagnostics import Diagnostic
 from shapefix.probe import ranks
 from shapefix.probe.account import Run, ending, lines
+from shapefix.probe.detectors.seen import KINDS, PROBE
 from shapefix.probe.findings import Found, findings
 from shapefix.probe.run import probe
 
@@ -79,6 +80,12 @@ def probed_file(
         return Probed(probe(sys.executable, script, arguments, 1, timeout, options, processes), folder)
     finally:
         os.chdir(before)
+
+
+def named(kind: str) -> tuple[str, str]:
+    """The code and the name that a kind of fault is reported by: those of its rule, where there is one."""
+    code, _ = KINDS[kind]
+    return (code, RULES[code].name) if code is not None and code in RULES else (PROBE, kind)
 
 
 def row(text: str, mark: str) -> int:

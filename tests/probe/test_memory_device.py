@@ -172,7 +172,7 @@ def test_what_depends_on_values_ends_the_run_and_is_no_finding(tmp_path: Path) -
     )
     told = shapefix(tmp_path, "train.py", "--device", "fake")
     assert told.returncode == 2, told.stdout
-    assert "stopped by the probe, what aten._ctc_loss" in told.stdout
+    assert "stopped by the probe, it cannot be forecast at train.py:4: what aten._ctc_loss" in told.stdout
     assert "error[" not in told.stdout
 
 

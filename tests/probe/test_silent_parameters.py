@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from probing import probed, row
+from probing import named, probed, row
 
 HEAD = """
 import torch
@@ -167,7 +167,9 @@ for _ in range(3):
 def test_what_the_optimizer_misses(script: str, kind: str, said: str, tmp_path: Path) -> None:
     script = HEAD + script
     ran = probed(tmp_path, script)
-    assert [(each.name, each.span.row) for each in ran.found] == [(kind, row(script, "fault"))]
+    assert [(each.code, each.name, each.span.row) for each in ran.found] == [
+        (*named(kind), row(script, "fault"))
+    ]
     (found,) = ran.found
     assert said in found.message
     if "# born" in script:

@@ -72,6 +72,7 @@ class Calls:
         self._session.go_on()
         self._failures.flush()
         self._session.model_calls += 1
+        self._session.guess = None
         training = torch.is_grad_enabled()
         key = (id(module), training)
         first = key not in self._told and self._number < _AT_MOST

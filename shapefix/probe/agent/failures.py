@@ -38,6 +38,8 @@ class Failures:
         if isinstance(error, _CONTROL) or type(error).__name__ in _CONTROL_NAMES:
             return
         number = getattr(error, MARK, None)
+        if number is None and self._session.guess is not None:
+            self._session.stop(_unforeseen(error, self._session.guess), unforeseen=True)
         if number is None:
             number = self._write(error, kind, outside, known)
         if self._session.depth == 0 and number is not None:
@@ -108,6 +110,16 @@ class Failures:
             **{name: each() if callable(each) else each for name, each in known.items()},
         )
         return self._number
+
+
+def _unforeseen(error: BaseException, guess: frames.Place) -> str:
+    """What is said of an exception that may come of a value which was only guessed."""
+    at = f"{os.path.basename(guess['file'])}:{guess['row']}"  # noqa: PTH119
+    rows = _message(error).splitlines() or [""]
+    return (
+        f"it cannot be forecast: a value is read at {at} that a GPU which is not there does not have, "
+        f"and what follows from it raises {type(error).__name__}: {rows[0]}"
+    )
 
 
 def told(error: BaseException) -> dict[str, Any]:

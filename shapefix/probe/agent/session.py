@@ -48,7 +48,8 @@ class Session:
 
     depth counts the watched calls (modules, loaders, losses, backward, steps) that are running; shortened
     says that a loop of the script was ended early, so that what fails later may come of that; sizes_only
-    says that what is on the GPU has no values. stuck is asked whether this process waits for
+    says that what is on the GPU has no values, and guess is where one was read that nobody knows, in the
+    call of a model that is running. stuck is asked whether this process waits for
     what will not come. phase is told when a part of a training step begins: forward,
     loop, backward or step, and None when the step is made.
     """
@@ -69,6 +70,7 @@ class Session:
     ended: bool = False
     pending: list[Any] = field(default_factory=list)
     thread: int = field(default_factory=threading.get_ident)
+    guess: Any = None
     process: int = field(default_factory=os.getpid)
     stuck: Callable[[], bool] = lambda: False
     phase: Callable[[str | None], None] = lambda phase: None
@@ -82,11 +84,14 @@ class Session:
         """Whether this is the process that the probe has started, not a fork of it."""
         return os.getpid() == self.process
 
-    def stop(self, why: str) -> NoReturn:
-        """End the script from inside; by force where it has caught that three times."""
+    def stop(self, why: str, unforeseen: bool = False) -> NoReturn:
+        """End the script from inside; by force where it has caught that three times.
+
+        unforeseen says that it could not go on: what follows depends on values that are not there.
+        """
         if self.stopped is None:
             self.stopped, self.stopped_at = why, time.monotonic()
-            self.observations.write("stop", why=why)
+            self.observations.write("stop", why=why, unforeseen=unforeseen)
         else:
             self._ignored += 1
             if self._ignored > 3:

@@ -24,6 +24,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from . import grouped
 from .storages import Storages
 from .values import Values, number, selected
 
@@ -56,17 +57,23 @@ class Gpu(TorchDispatchMode):  # type: ignore[misc]
     """Runs each operation where its tensors are, and shows what is born on the GPU to storages.
 
     A selection by a mask of unknown values takes everything. refuse is called, with what to say, where a size
-    depends on values in another way, and does not return.
+    depends on values in another way, and does not return; guessed, where a value is read that is not known.
     """
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         return False  # nothing is compiled here, and to be skipped, torch._dynamo would have to be imported
 
-    def __init__(self, storages: Storages, refuse: Callable[[str], NoReturn]) -> None:
+    def __init__(
+        self,
+        storages: Storages,
+        refuse: Callable[[str], NoReturn],
+        guessed: Callable[[], None] = lambda: None,
+    ) -> None:
         super().__init__()
         self.storages = storages
         self.refuse = refuse
+        self.guessed = guessed
         self.sizes = _Sizes(allow_non_fake_inputs=True)
         self.values = Values()
         self._born: Any = WeakTensorKeyDictionary()
@@ -93,7 +100,10 @@ class Gpu(TorchDispatchMode):  # type: ignore[misc]
         if not ours and (there is None or torch.device(there).type != "cuda"):
             return self._on_cpu(func, args, kwargs)
         if func is _aten._local_scalar_dense.default:
-            return number(args[0], self.values.of(args[0]))
+            known = self.values.of(args[0])
+            if known is None:
+                self.guessed()
+            return number(args[0], known)
         if func is _aten.copy_.default and not isinstance(args[0], FakeTensor):
             args[0].copy_(self.fetched(args[1], args[0].dtype))
             return args[0]
@@ -115,6 +125,7 @@ class Gpu(TorchDispatchMode):  # type: ignore[misc]
         known = self.values.of(tensor)
         if known is not None:
             return known.to(dtype=dtype or tensor.dtype, copy=True)
+        self.guessed()
         return torch.zeros(tuple(tensor.shape), dtype=dtype or tensor.dtype)
 
     def _on_cpu(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -131,6 +142,9 @@ class Gpu(TorchDispatchMode):  # type: ignore[misc]
         return out
 
     def _computed(self, func: Any, args: Any, kwargs: Any) -> Any:
+        if func is grouped.FUNCTION:
+            with self.sizes:
+                return grouped.product(*args, **kwargs)
         try:
             with self.sizes:
                 return func(*args, **kwargs)
@@ -165,6 +179,13 @@ class Gpu(TorchDispatchMode):  # type: ignore[misc]
         with self.sizes:
             return torch.empty(size, dtype=dtype, device=DEVICE)
 
+    def _evenly(self, numbers: Any, classes: int) -> Any:
+        """How often each class occurs: all as often, where the numbers are not known."""
+        counts = self._empty((classes,), torch.int64)
+        each, rest = divmod(numbers.numel(), classes)
+        self.values.assume(counts, torch.tensor([each + (number < rest) for number in range(classes)]))
+        return counts
+
     def _selected(self, mask: Any) -> int:
         return selected(mask, self.values.of)
 
@@ -174,6 +195,8 @@ class Gpu(TorchDispatchMode):  # type: ignore[misc]
             return self._empty((self._selected(args[0]), args[0].dim()), torch.int64)
         if func is _aten.masked_select.default:
             return self._empty((self._selected(args[1]),), args[0].dtype)
+        if func is _aten.bincount.default and len(args) > 2 and args[2]:
+            return self._evenly(args[0], args[2])
         if func is not _aten.index.Tensor:
             self.refuse(_UNKNOWN.format(func))
         indices: list[Any] = []

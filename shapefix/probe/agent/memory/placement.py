@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.overrides import _get_current_function_mode_stack
+from torch.utils._device import DeviceContext
 
 from .gpu import DEVICE, Gpu
 
@@ -152,7 +154,7 @@ def _factories() -> None:
         def factory(data: Any, *args: Any, plain: Any = plain, **kwargs: Any) -> Any:
             device = kwargs.get("device")
             if device is None:
-                device = torch.get_default_device()
+                device = _default_device()
             if isinstance(data, FakeTensor):
                 moved = data.to(kwargs.get("device") or DEVICE)
                 return moved if kwargs.get("dtype") is None else moved.to(kwargs["dtype"])
@@ -163,6 +165,17 @@ def _factories() -> None:
             return made.requires_grad_() if wanted else made
 
         setattr(torch, name, functools.wraps(plain)(factory))
+
+
+def _default_device() -> Any:
+    """The device that `torch.device` as a context, or torch.set_default_device, has set.
+
+    torch.get_default_device makes a tensor to answer that.
+    """
+    for mode in reversed(_get_current_function_mode_stack()):
+        if isinstance(mode, DeviceContext):
+            return mode.device
+    return "cpu"
 
 
 def _swap(left: Any, right: Any) -> None:

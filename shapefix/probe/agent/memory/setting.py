@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NoReturn
 
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
+from .. import frames
 from ..session import Session
 
 _MEMORY = 80 << 30
@@ -43,7 +47,17 @@ def install(session: Session, wanted: Wanted, running: Callable[[], str | None])
 
     session.sizes_only = True
     storages = Storages(on_device, running)
-    gpu = Gpu(storages, session.stop)
+
+    def refuse(what: str) -> NoReturn:
+        at = frames.site(sys._getframe(1))
+        place = "" if at is None else f" at {os.path.basename(at['file'])}:{at['row']}"  # noqa: PTH119
+        session.stop(f"it cannot be forecast{place}: {what}", unforeseen=True)
+
+    def guessed() -> None:
+        if session.depth and session.guess is None:
+            session.guess = frames.site(sys._getframe(1))
+
+    gpu = Gpu(storages, refuse, guessed)
     cuda.install(storages, wanted.vram or _MEMORY)
     placement.install(gpu)
     kernels.install(on_device)

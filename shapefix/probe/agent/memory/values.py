@@ -26,6 +26,10 @@ class Values:
         found: torch.Tensor | None = self._known.get(tensor)
         return found
 
+    def assume(self, tensor: torch.Tensor, values: torch.Tensor) -> None:
+        """Take values on the CPU for those of a tensor on the GPU."""
+        self._known[tensor] = values
+
     def copied(self, source: torch.Tensor, to: Any) -> None:
         """A real tensor went to the GPU."""
         if isinstance(to, FakeTensor) and _small(to):
