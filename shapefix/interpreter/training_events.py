@@ -88,6 +88,14 @@ class Backward(TrainingEvent):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class Recorded(TrainingEvent):
+    """A loop calls a module while gradients are recorded; results are its tensors that carry a graph."""
+
+    module: Value
+    results: tuple[TensorValue, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Accumulated(TrainingEvent):
     """A loop adds a value to what it had before: `total += loss`, `total = total + loss`, `all.append(loss)`.
 

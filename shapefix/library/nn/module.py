@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import libcst as cst
+
+from shapefix.interpreter import gradients
 from shapefix.interpreter.attempts import Kind
 from shapefix.interpreter.calls import Call, call_method
-from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
+from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.tensor_values import Step, TensorValue
+from shapefix.interpreter.training_events import Recorded, surroundings
 from shapefix.interpreter.values import (
     FALSE,
     NONE,
@@ -37,6 +41,25 @@ declare("torch.nn.modules.module.Module", MODULE)
 @method(MODULE, "__call__")
 def call_module(call: Call) -> Value:
     """Calling a module runs its forward: the project's own, or that of the library's layer."""
+    made = _forwarded(call)
+    if call.ev.gradients and call.receiver is not None:
+        _note_recorded(call, call.receiver, made)
+    return made
+
+
+def _note_recorded(call: Call, module: Value, made: Value) -> None:
+    """Tell the checks of a call in a loop, outside of any forward, whose results carry a graph."""
+    ev = call.ev
+    if any(isinstance(node, cst.FunctionDef) and node.name.value == "forward" for node in ev.running):
+        return
+    loops = surroundings(ev)
+    parts = made.fields.values() if isinstance(made, LibraryObject) else elements(made) or (made,)
+    results = tuple(part for part in parts if isinstance(part, TensorValue) and gradients.requires_grad(part))
+    if loops and results:
+        ev.emit(Recorded(call.place, ev.calls, loops, ev.unfollowed, module, results))
+
+
+def _forwarded(call: Call) -> Value:
     receiver = call.receiver
     note_call(call, receiver)
     if isinstance(receiver, InstanceValue):

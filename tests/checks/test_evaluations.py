@@ -1,0 +1,93 @@
+"""SF702: what is said of evaluations that record gradients, and what torch then keeps in memory."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from shapefix.diagnostics import Diagnostic
+from shapefix.engine.analysis import Analyst
+from shapefix.sources.project import Project
+from shapefix.sources.text import SourceText
+
+HEAD = """\
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 2)
+
+    def forward(self, x):
+        return self.layer(x)
+
+"""
+FUNCTION = """\
+def evaluate(model, batches):
+    model.eval()
+    scores = []
+    for inputs in batches:
+        scores.append(model(inputs))
+    return scores
+
+"""
+
+
+def found(folder: Path, code: str) -> list[Diagnostic]:
+    """The findings of SF702 in a script that ends in code."""
+    path, text = str(folder / "script.py"), HEAD + textwrap.dedent(code)
+    analysis = Analyst(Project(str(folder)), frozenset({"SF702"})).analyse(path, SourceText(path, text))
+    assert not analysis.failures
+    return list(analysis.diagnostics)
+
+
+def test_fires_for_a_model_that_is_known(tmp_path: Path) -> None:
+    (finding,) = found(tmp_path, FUNCTION + "evaluate(Net(), load())")
+    assert "`scores` keeps the graph" in finding.message
+    assert [fix.edits[0].content for fix in finding.fixes] == ["@torch.no_grad()\n"]
+
+
+SILENT = {
+    "nobody knows who calls": FUNCTION,
+    "nobody knows the model": FUNCTION + "evaluate(load(), load())",
+    "the caller records nothing": FUNCTION + "with torch.no_grad():\n    evaluate(Net(), load())",
+    "set_grad_enabled": FUNCTION + "torch.set_grad_enabled(False)\nevaluate(Net(), load())",
+    "a context that nobody knows": FUNCTION + "with load():\n    evaluate(Net(), load())",
+    "frozen": FUNCTION + "evaluate(Net().requires_grad_(False), load())",
+    "frozen one by one": (
+        FUNCTION
+        + "net = Net()\nfor p in net.parameters():\n    p.requires_grad = False\nevaluate(net, load())"
+    ),
+    "trained again": FUNCTION.replace("    scores = []", "    scores = []\n    model.train()")
+    + "evaluate(Net(), load())",
+    "never put into evaluation mode": FUNCTION.replace("    model.eval()\n", "") + "evaluate(Net(), load())",
+    "gradients of inputs": FUNCTION.replace("model(inputs)", "model(inputs.requires_grad_())")
+    + "evaluate(Net(), load())",
+    "passes that are counted": FUNCTION.replace("for inputs in batches", "for inputs in range(100)")
+    + "evaluate(Net(), load())",
+}
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_stays_silent(name: str, tmp_path: Path) -> None:
+    assert found(tmp_path, SILENT[name]) == []
+
+
+@pytest.mark.parametrize("records", [True, False])
+def test_torch_keeps_the_activations_of_every_batch(records: bool) -> None:
+    saved: list[int] = []
+
+    def pack(tensor: torch.Tensor) -> torch.Tensor:
+        saved.append(tensor.numel())
+        return tensor
+
+    model = nn.Sequential(nn.Linear(8, 64), nn.ReLU(), nn.Linear(64, 2)).eval()
+    with torch.set_grad_enabled(records), torch.autograd.graph.saved_tensors_hooks(pack, lambda kept: kept):
+        scores = [model(torch.randn(4, 8)) for _ in range(10)]
+    assert all(score.requires_grad is records for score in scores)
+    assert (sum(saved) >= 10 * 4 * 64) is records
