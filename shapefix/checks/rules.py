@@ -38,6 +38,7 @@ from shapefix.checks import (
     steps,
     swallowed,
     trainer_columns,
+    untrained,
     writes,
 )
 from shapefix.checks.registry import RULES, Rule, findings
@@ -80,6 +81,7 @@ MODULES = (
     stacking,
     swallowed,
     trainer_columns,
+    untrained,
     writes,
 )
 

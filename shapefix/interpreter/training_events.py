@@ -135,7 +135,7 @@ class Unscaled(TrainingEvent):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Built(TrainingEvent):
-    """An optimizer is made; modules are all that are known to stand below the owners of its parameters."""
+    """An optimizer is made, or given more; modules are all below the owners of the parameters."""
 
     optimizer: LibraryObject
     modules: frozenset[Value]
@@ -184,6 +184,7 @@ class Forwarded(TrainingEvent):
     training is its mode, None where that is not known; recording tells whether gradients are recorded.
     modules are all that are known to stand below it, itself among them; moody are those of them that do
     something else in training than in evaluation, with dropout or batch statistics, and are in training mode.
+    result is what the call returned.
     """
 
     module: Value
@@ -191,6 +192,7 @@ class Forwarded(TrainingEvent):
     recording: bool
     modules: frozenset[Value]
     moody: tuple[LibraryObject, ...]
+    result: Value
 
 
 def surroundings(ev: Evaluator) -> tuple[Within, ...]:

@@ -75,20 +75,21 @@ def called(call: Call) -> Value:
     """Calls the module, and tells the checks of it where that is not part of another module's forward."""
     ev = call.ev
     is_inner = ev.forwarding or any(map(_is_forward, ev.running))
-    if not is_inner and call.receiver is not None:
-        _note_call(call, call.receiver)
     ev.forwarding += 1
     try:
-        return call_module(call)
+        result = call_module(call)
     finally:
         ev.forwarding -= 1
+    if not is_inner and call.receiver is not None:
+        _note_call(call, call.receiver, result)
+    return result
 
 
 def _is_forward(function: cst.CSTNode) -> bool:
     return isinstance(function, cst.FunctionDef) and function.name.value == "forward"
 
 
-def _note_call(call: Call, module: Value) -> None:
+def _note_call(call: Call, module: Value, result: Value) -> None:
     ev = call.ev
     below = frozenset(
         each for each in modules_in(module) if isinstance(each, InstanceValue) or derives(each.kind, MODULE)
@@ -97,7 +98,7 @@ def _note_call(call: Call, module: Value) -> None:
         each for each in below if isinstance(each, LibraryObject) and is_moody(each) and mode_of(ev, each)
     )
     recording = not ev.without_gradients
-    ev.emit(Forwarded(*where(call), module, mode_of(ev, module), recording, below, moody))
+    ev.emit(Forwarded(*where(call), module, mode_of(ev, module), recording, below, moody, result))
 
 
 def is_moody(module: LibraryObject) -> bool:

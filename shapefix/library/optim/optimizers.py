@@ -43,9 +43,13 @@ def optimizer(call: Call) -> Value:
     call.ev.note(Kind.MADE, call.place.node)
     owners = None if call.arguments.open else owners_of(given)
     made = LibraryObject(call.name, dict(call.arguments.keywords), call.place, {OWNERS: owners})
+    _note_modules(call, made, owners)
+    return made
+
+
+def _note_modules(call: Call, made: LibraryObject, owners: frozenset[Value] | None) -> None:
     below = frozenset(module for owner in owners or () for module in modules_in(owner))
     call.ev.emit(Built(*where(call), made, below))
-    return made
 
 
 @method(OPTIMIZER, "__init__")
@@ -59,6 +63,7 @@ def add_group(call: Call) -> Value:
         before, more = call.receiver.fields.get(OWNERS), owners_of(call.value(0, "param_group"))
         together = None if before is None or more is None else before | more
         call.ev.journal.write(call.receiver.fields, OWNERS, together)
+        _note_modules(call, call.receiver, more)
     return NONE
 
 
