@@ -23,6 +23,8 @@ _TIDYING = frozenset(
     "memory_summary".split()
 )
 """Functions and methods that tidy up, or make the text that is told."""
+_TEXTS = ("format_exc", "exc_info")
+"""Functions that tell what the exception is."""
 _STREAMS = ("tqdm.write", "sys.stderr.write", "sys.stdout.write")
 _MEMORY = re.compile(r"(?:out of|gpu|cuda|enough|insufficient) memory|\boom\b|\bvram\b", re.IGNORECASE)
 _BATCH_SIZE = re.compile(r"batch_?size|^bs(?:z)?$", re.IGNORECASE)
@@ -96,9 +98,19 @@ def _raises(block: cst.BaseSuite) -> bool:
 
 
 def asks_what(handler: ExceptHandler, test: cst.BaseExpression) -> bool:
-    """Whether a condition looks at the exception: `"out of memory" in str(e)`."""
-    name = bound_name(handler)
-    return bool(name) and name in set(_names(test))
+    """Whether a condition looks at the exception, or at a text of it: `"out of memory" in str(e)`."""
+    return not _names_of_exception(handler).isdisjoint(_names(test))
+
+
+def _names_of_exception(handler: ExceptHandler) -> set[str]:
+    """The name of the exception, and those of what the handler makes of it: `message = str(e)`."""
+    found = {bound_name(handler), *_TEXTS} - {""}
+    for statement in handler.body.body:
+        if isinstance(statement, cst.SimpleStatementLine):
+            for small in statement.body:
+                if isinstance(small, cst.Assign) and not found.isdisjoint(_names(small.value)):
+                    found.update(name for each in small.targets for name in target_names(each.target))
+    return found
 
 
 def bound_name(handler: ExceptHandler) -> str:

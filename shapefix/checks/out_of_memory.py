@@ -10,6 +10,7 @@ from shapefix.checks.evidence import calls
 from shapefix.checks.handlers import (
     ExceptHandler,
     all_below,
+    asks_what,
     bound_name,
     is_swallowing,
     means_memory,
@@ -19,7 +20,7 @@ from shapefix.checks.handlers import (
 from shapefix.checks.layout import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.run import Run
-from shapefix.checks.swallowed import header, is_in_batches, narrowed
+from shapefix.checks.swallowed import called, header, is_in_batches, narrowed
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity, Span
 from shapefix.interpreter.attempts import Handler, Kind, Tried
 from shapefix.interpreter.modules import Module, Place, dotted_name
@@ -75,7 +76,7 @@ def _tried_again(event: Tried, handler: Handler, this: Rule) -> Iterator[Diagnos
     module = event.place.module
     yield this.diagnostic(
         place.span,
-        f"`{short(place.code)}` runs inside the handler, where the exception still holds the frames of the "
+        f"`{called(place)}` runs inside the handler, where the exception still holds the frames of the "
         "first try: its memory is not free yet",
         evidence=[
             *calls(event),
@@ -198,7 +199,6 @@ def _header_text(module: Module, node: ExceptHandler) -> str:
 
 def _looks(handler: ExceptHandler) -> bool:
     """Whether a handler looks at what was raised, raises it, or ends the run."""
-    name = bound_name(handler)
     for node in all_below(handler.body):
         if isinstance(node, cst.Raise):
             return True
@@ -210,7 +210,6 @@ def _looks(handler: ExceptHandler) -> bool:
             called = dotted_name(node.func)
             if called.rpartition(".")[2] in ("exit", "_exit", "isinstance", "is_oom_error", "fail", "skip"):
                 return True
-        if isinstance(node, (cst.If, cst.IfExp)) and name:
-            if any(isinstance(each, cst.Name) and each.value == name for each in all_below(node.test)):
-                return True
+        if isinstance(node, (cst.If, cst.IfExp)) and asks_what(handler, node.test):
+            return True
     return False

@@ -13,8 +13,9 @@ from shapefix.checks.registry import RULES, Rule, findings, rule
 from shapefix.checks.run import Run
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity, Span
 from shapefix.interpreter.attempts import Act, Handler, Kind, Tried
-from shapefix.interpreter.modules import Module
+from shapefix.interpreter.modules import Module, Place
 
+_LONGEST = 60
 _TRAINING = frozenset({Kind.LOSS, Kind.BACKWARD})
 _FAMILIES = ("SF1", "SF3", "SF4", "SF5")
 """Rules of which the errors are exceptions of torch, and SF602, whose are too."""
@@ -60,7 +61,7 @@ def _finding(event: Tried, handler: Handler, run: Run, this: Rule) -> Diagnostic
     module = event.place.module
     span = header(module, handler.node)
     act = _foremost(event)
-    subject = f"`{short(act.place.code)}`" if isinstance(act.place.node, cst.Call) else act.kind
+    subject = f"`{called(act.place)}`" if isinstance(act.place.node, cst.Call) else act.kind
     hidden = _hidden(event, run)
     goes_on = f"what {subject} raises is swallowed here, and the loop goes on"
     if hidden:
@@ -84,6 +85,14 @@ def _finding(event: Tried, handler: Handler, run: Run, this: Rule) -> Diagnostic
 def _elsewhere(finding: Diagnostic) -> str:
     file = finding.span.path.replace("\\", "/").rpartition("/")[2]
     return f"{file}:{finding.span.row}"
+
+
+def called(place: Place) -> str:
+    """The code of a call, its arguments left out where it is long: `train_model(…)`."""
+    code, node = place.code, place.node
+    if len(code) <= _LONGEST or not isinstance(node, cst.Call):
+        return short(code)
+    return short(f"{place.module.code(node.func)}(…)")
 
 
 def _foremost(event: Tried) -> Act:

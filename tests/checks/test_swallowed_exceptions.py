@@ -60,6 +60,8 @@ SWALLOWING = [
     "    print('other:', e)",
     "except RuntimeError as e:\n    if 'memory' in str(e):\n        clean_up()\n    elif 'cuDNN' in str(e):\n"
     "        failed += 1\n    else:\n        pass",
+    "except Exception as e:\n    text = str(e)\n    if 'memory' in text:\n        clean_up()\n    else:\n"
+    "        print(text)",
     "except KeyError:\n    raise\nexcept Exception as e:\n    print(e)",
 ]
 ANSWERING = [
@@ -74,6 +76,7 @@ ANSWERING = [
     "except torch.cuda.OutOfMemoryError:\n    clean_up()",
     "except RuntimeError as e:\n    if 'out of memory' not in str(e):\n        raise\n    clean_up()",
     "except RuntimeError as e:\n    if 'out of memory' in str(e):\n        pass\n    else:\n        raise e",
+    "except Exception:\n    text = traceback.format_exc()\n    if 'memory' not in text:\n        raise",
     "except Exception as e:\n    if step > 50:\n        raise\n    print(e)",
     "except Exception:\n    optimizer.load_state_dict({})",
 ]
