@@ -250,6 +250,8 @@ def ending(run: Run, show: Callable[[str], str]) -> str:
     if how == "uncaught":
         return f"an exception, {far}"
     text = f": {end['text']}" if end.get("text") else ""
+    if end.get("usage"):
+        text += f"; the arguments of {run.script} go behind `--`"
     call = "os._exit" if how == "os._exit" else "sys.exit"
     return f"{call}({end['code']}){place}{text}, {far}"
 

@@ -148,6 +148,12 @@ def raised_in(trace: TracebackType | None) -> str | None:
     return next((each for each in reversed(files) if not each.startswith(_HERE)), None)
 
 
+def passes(trace: TracebackType | None, *parts: str) -> bool:
+    """Whether an exception has come through a file with one of these names in its path."""
+    files = (frame.f_code.co_filename for frame, _ in _walked(trace))
+    return any(not set(parts).isdisjoint(file.split(os.sep)) for file in files)  # noqa: PTH206
+
+
 def _walked(trace: TracebackType | None) -> Iterator[tuple[FrameType, int]]:
     yield from traceback.walk_tb(trace)
 

@@ -161,7 +161,8 @@ def _ran(session: Session, failures: Any, asked: argparse.Namespace) -> int:
         return 0
     where = frames.innermost(error.__traceback__)
     if isinstance(error, SystemExit):
-        session.end("exit", code=_code(error), text=_text(error), site=where and where[1])
+        usage = _code(error) == 2 and frames.passes(error.__traceback__, "argparse.py", "click", "fire")
+        session.end("exit", code=_code(error), text=_text(error), site=where and where[1], usage=usage)
         if isinstance(error.code, str):
             sys.stderr.write(error.code + "\n")
         return _code(error)
