@@ -42,8 +42,7 @@ def check(request: Request) -> int:
     if request.with_probe is not None:
         from shapefix.confirmation.verdicts import Judge
 
-        judge = Judge(record, examination.data)
-        reported = tuple(judge.judged(finding) for finding in reported)
+        reported = Judge(record, examination.data).judged(reported)
     findings = tuple(finding for finding in _without_answers(reported) if not finding.is_refuted)
     view = view_of(request, settings, examination)
     if request.statistics:

@@ -72,6 +72,11 @@ class Order:
             between.append(block[here])
         return frozenset(name for each in between for name in _bound(each))
 
+    def function(self, place: Span) -> int | None:
+        """The first row of the function around a place, None where there is none."""
+        function = _scope(self._way(place))
+        return _first_row(function) if isinstance(function, _FUNCTIONS) else None
+
     def loops(self, place: Span) -> list[Span]:
         """The headers of the loops around a place, within its function."""
         way = self._way(place)

@@ -36,11 +36,19 @@ class Reached:
 
 @dataclass(frozen=True)
 class Raised:
-    """An exception of the run, with the user's places that it has passed, innermost first."""
+    """An exception of the run, with the user's places that it has passed, innermost first.
+
+    swallowed is the `except` that made nothing of it.
+    """
 
     type: str
     message: str
     stack: tuple[Span, ...]
+    swallowed: Span | None
+
+    def __str__(self) -> str:
+        rows = self.message.splitlines()
+        return f"{self.type}: {rows[0]}" if rows else self.type
 
 
 @dataclass(frozen=True)
@@ -104,7 +112,12 @@ def _record(document: Mapping[str, Any]) -> Record:
         ),
         frozenset((os.path.realpath(each["filename"]), int(each["row"])) for each in executed["returned"]),
         tuple(
-            Raised(each["type"], each["message"], tuple(map(_span, each["stack"])))
+            Raised(
+                each["type"],
+                each["message"],
+                tuple(map(_span, each["stack"])),
+                None if each["swallowed_at"] is None else _span(each["swallowed_at"]),
+            )
             for each in document["exceptions"]
         ),
         tuple(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from shapefix.confirmation import conditions
 from shapefix.confirmation.order import Order
-from shapefix.confirmation.record import Held, Reached, Record
+from shapefix.confirmation.record import Found, Held, Reached, Record
 from shapefix.diagnostics import Diagnostic, Seen, Severity, Span, Verdict
 
 Bytes = Callable[[str], bytes | None]
@@ -27,6 +27,10 @@ What only makes numbers wrong cannot be refuted by a run that goes on, and what 
 """
 
 
+SWALLOWING = frozenset({"SF801"})
+"""The rules whose findings stand at the `except` that swallows something."""
+
+
 class Judge:
     """Says of each finding what a run has seen of it; data gives the files as they were checked."""
 
@@ -34,9 +38,38 @@ class Judge:
         self._record, self._data = record, data
         self._orders: dict[str, Order | None] = {}
 
-    def judged(self, finding: Diagnostic) -> Diagnostic:
-        """The finding with its verdict; what answers `reveal(x)` gets none."""
-        return finding if finding.is_answer else replace(finding, seen=self._seen(finding))
+    def judged(self, findings: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+        """The findings with their verdicts; what answers `reveal(x)` gets none."""
+        known = [
+            finding if finding.is_answer else replace(finding, seen=self._seen(finding))
+            for finding in findings
+        ]
+        for found in self._record.found:
+            alike = [each for each in known if each.code == found.code and each.seen is not None]
+            # The run has found it elsewhere on the same way: a Trainer is made here, and trains there.
+            if len(alike) == 1 and self._is_left(alike[0]) and self._share_a_function(alike[0], found):
+                seen = Seen(Verdict.CONFIRMED, found.message)
+                known[known.index(alike[0])] = replace(alike[0], seen=seen)
+        return tuple(known)
+
+    def _is_left(self, finding: Diagnostic) -> bool:
+        """Whether a finding is open, in files that are still those of the run."""
+        places = (finding.span, *(step.span for step in finding.evidence))
+        unchanged = all(self._changed(_real(place).path) is None for place in places)
+        return unchanged and finding.seen is not None and finding.seen.verdict is Verdict.OPEN
+
+    def _share_a_function(self, finding: Diagnostic, found: Found) -> bool:
+        def functions(places: Iterable[Span]) -> set[tuple[str, int]]:
+            known = set()
+            for place in map(_real, places):
+                order = self._order(place.path)
+                row = None if order is None else order.function(place)
+                if row is not None:
+                    known.add((place.path, row))
+            return known
+
+        steps = (step.span for step in finding.evidence)
+        return bool(functions((finding.span, *steps)) & functions(found.places))
 
     def _seen(self, finding: Diagnostic) -> Seen:
         own, *others = [_real(finding.span), *(_real(step.span) for step in finding.evidence)]
@@ -78,8 +111,9 @@ class Judge:
                 return found.message
         for raised in self._record.raised:
             if finding.code in RAISING and raised.stack and _meet(raised.stack[0], own):
-                rows = raised.message.splitlines() or [""]
-                return f"{raised.type}: {rows[0]}"
+                return str(raised)
+            if finding.code in SWALLOWING and raised.swallowed and _meet(raised.swallowed, own):
+                return f"it swallowed {raised}"
         return None
 
     def _refuted(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import tempfile
 from pathlib import Path
@@ -12,7 +11,9 @@ from pathlib import Path
 def unwritable(report: str) -> str | None:
     """Why no page can be written there, None where it can; known before anything is run."""
     path = Path(report)
-    if importlib.util.find_spec("jinja2") is None:
+    try:
+        import jinja2  # noqa: F401
+    except ImportError:
         return "a page needs Jinja2: pip install 'shapefix[probe]'"
     if path.is_dir():
         return "is a folder; name the file to write"

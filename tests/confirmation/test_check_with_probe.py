@@ -151,6 +151,30 @@ def test_the_example_of_the_readme_is_real(tmp_path: Path) -> None:
     assert (ran.returncode, ran.stdout) == (1, found[3])
 
 
+@pytest.mark.parametrize(
+    ("project", "script", "confirmed"),
+    [
+        ("instruction-tuning", "train_optimized.py", [("SF301", 59)]),
+        ("emotion-classifier", "trainer.py", [("SF401", 51), ("SF801", 57)]),
+        ("custom-collator", "train.py", [("SF303", 21)]),
+    ],
+)
+def test_the_faults_of_the_fixtures(
+    tmp_path: Path, project: str, script: str, confirmed: list[tuple[str, int]]
+) -> None:
+    folder = ROOT / "fixtures" / project / "before"
+    run = tmp_path / "run.json"
+    run.write_text(shapefix("probe", script, "--output-format", "json", folder=folder).stdout)
+    ran = shapefix(
+        "check", "--no-cache", "--with-probe", str(run), "--output-format", "json", ".", folder=folder
+    )
+    found = [
+        (each["code"], each["location"]["row"], each["seen"]["verdict"]) for each in json.loads(ran.stdout)
+    ]
+    assert [(code, row) for code, row, verdict in found if verdict == "confirmed"] == confirmed
+    assert not [each for each in found if each[2] == "refuted"]
+
+
 SILENT = """\
 import torch
 from torch import nn

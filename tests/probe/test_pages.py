@@ -18,6 +18,7 @@ from shapefix.probe.findings import findings
 from shapefix.probe.observations import Observations
 from shapefix.probe.pages.page import page
 from shapefix.probe.pages.timeline import plot
+from shapefix.probes.reports import unwritable
 from shapefix.report.view import View
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -294,3 +295,12 @@ def test_the_browser_finds_what_is_wrong_with_a_page(tmp_path: Path) -> None:
     phone, _ = seen(tmp_path, wrong, dark=False)
     assert phone["needs"] == 3000 + 8
     assert [text for text, _ in phone["faint"]] == ["faint"]
+
+
+def test_without_jinja_it_is_said_before_anything_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    assert unwritable(str(tmp_path / "report.html")) == "a page needs Jinja2: pip install 'shapefix[probe]'"
+    monkeypatch.undo()
+    assert unwritable(str(tmp_path / "report.html")) is None
