@@ -1,4 +1,4 @@
-"""Scripts that do what no probe would like: it tells how far they came, and nothing is lost or left running."""
+"""Scripts that do what no probe would like: it tells how far they came, and nothing is lost or runs on."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_loop_that_catches_everything_is_ended_at_the_time_limit(tmp_path: Pat
 @pytest.mark.parametrize(
     "deed",
     [
-        "shutil.rmtree(os.path.dirname(os.path.abspath(__file__)))",
+        "here = os.path.dirname(os.path.abspath(__file__)); shutil.rmtree(here); os.makedirs(here)",
         "os.remove(__file__)",
         "os.makedirs('elsewhere'); os.chdir('elsewhere')",
         "sys.stdout = open('log.txt', 'w'); sys.stderr = sys.stdout",
@@ -142,7 +142,7 @@ def test_workers_that_are_spawned_do_their_work(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "script",
     [
-        "import argparse\np = argparse.ArgumentParser()\np.add_argument('--data', required=True)\np.parse_args()",
+        "from argparse import ArgumentParser\np = ArgumentParser()\np.add_argument('data')\np.parse_args()",
         "import click\n@click.command()\n@click.argument('data')\ndef main(data): pass\nmain()",
     ],
     ids=["argparse", "click"],
