@@ -45,8 +45,8 @@ def fixes(failure: Failure, read: Read) -> tuple[Fix, ...]:
     if module is None or born is None:
         return ()
     argument = next((each for start, each in _ARGUMENTS.items() if module["type"].startswith(start)), None)
-    held = None if argument is None else module["holds"].get(argument.name)
-    if argument is None or not isinstance(held, int):
+    held = None if argument is None else _held(module, argument.name)
+    if argument is None or held is None:
         return ()
     needed = argument.measured(held, module)
     text = read(born.path)
@@ -59,6 +59,15 @@ def fixes(failure: Failure, read: Read) -> tuple[Fix, ...]:
     if argument.measured is _rows:
         message = f"make the embedding with {needed} rows, for the largest number of this batch"
     return (Fix(Applicability.UNSAFE, message, (Edit(place, str(needed)),)),)
+
+
+def _held(module: Mapping[str, Any], name: str) -> int | None:
+    """The number that a layer was made with; a LayerNorm keeps it as the size of its weight."""
+    held = module["holds"].get(name)
+    if held is None and name == "normalized_shape":
+        size = module["parameters"].get("weight", {}).get("size", ())
+        held = size[0] if len(size) == 1 else None
+    return held if isinstance(held, int) else None
 
 
 def _last(held: int, module: Mapping[str, Any]) -> int | None:
@@ -98,6 +107,7 @@ _ARGUMENTS = {
     "Conv": _Argument("in_channels", 0, _channels),
     "BatchNorm": _Argument("num_features", 0, _features),
     "InstanceNorm": _Argument("num_features", 0, _second),
+    "LayerNorm": _Argument("normalized_shape", 0, _last),
     "GroupNorm": _Argument("num_channels", 1, _features),
     "Embedding": _Argument("num_embeddings", 0, _rows),
 }

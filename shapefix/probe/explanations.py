@@ -81,7 +81,7 @@ def _channels(failure: Failure, observed: Observations) -> Explanation | None:
     return _of_module(failure, "SF506", f"{named(module)} takes in_channels={wanted}, and gets {size[0]}")
 
 
-@_on(r"running_mean should contain|Given normalized_shape|Expected number of channels in input|expected \dD")
+@_on(r"running_mean should contain|Given normalized_shape|number of channels in input|expected \dD")
 def _norm(failure: Failure, observed: Observations) -> Explanation | None:
     module = _module_of(failure, "BatchNorm", "LayerNorm", "GroupNorm", "InstanceNorm", "RMSNorm")
     size = _first_size(module) if module else None

@@ -95,7 +95,7 @@ def _conclusion(outcome: Outcome, apply: bool) -> str:
         return "The script comes farther with these repairs, but no run passed: nothing is written."
     if not outcome.passed:
         trains = outcome.best.trial.run.trained
-        return f"No repair is known {'for what is found' if trains else 'that makes the script train'}."
+        return f"No repair was found {'for what is found' if trains else 'that makes the script train'}."
     if not repairs and outcome.best.trial.found.diagnostics:
         return "The script trains, and no repair is known for what is found."
     if not repairs:

@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from shapefix.probes import repairs
+from shapefix.probes.asked import Asked
+
 ROOT = Path(__file__).resolve().parents[2]
 
 HEAD = """\
@@ -88,7 +91,7 @@ def test_a_script_that_works_has_nothing_to_repair(tmp_path: Path) -> None:
         (
             HEAD + "model = nn.Linear(3, 3)\nmodel(torch.ones(2, 3))\nraise KeyError('lr')\n",
             1,
-            "No repair is known",
+            "No repair was found",
         ),
         ("import sys\nsys.exit('usage: train.py DATA')\n", 2, "error: nothing to repair is known"),
     ],
@@ -125,7 +128,7 @@ def test_where_only_a_person_can_choose_the_repair_it_is_said(tmp_path: Path) ->
     assert ran.returncode == 1, ran.stdout + ran.stderr
     assert "error[SF504]" in ran.stdout
     assert "= fix (by hand): crop `skip2` to (24, 24)" in ran.stdout
-    assert ran.stderr.startswith("No repair is known that makes the script train. (1 run, ")
+    assert ran.stderr.startswith("No repair was found that makes the script train. (1 run, ")
     assert (tmp_path / "unet.py").read_bytes() == (before / "unet.py").read_bytes()
 
 
@@ -178,3 +181,17 @@ def test_a_package_that_is_run_by_its_name(tmp_path: Path, named: list[str]) -> 
     ran = repair(tmp_path, *named, "--repair", "--apply")
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert (folder / "__main__.py").read_text() == RIGHT
+
+
+def test_no_more_runs_than_there_may_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "train.py").write_text(BROKEN)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(repairs, "MOST_RUNS", 1)
+    asked = Asked("train.py", (), None, 1, 120.0, "auto", None, "never", False, repair=True, apply=True)
+    assert repairs.repair(sys.executable, asked) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("No repair was found that makes the script train. (1 run, ")
+    assert said.endswith(" s; there was more to try, but no more runs are made)\n")
+    assert (tmp_path / "train.py").read_text() == BROKEN
