@@ -163,10 +163,10 @@ def _without_update(event: Stepped, this: Rule) -> Diagnostic:
 
 def _condition(scaler: Value | None) -> str | None:
     """What switches the scaler on, where that is not certain."""
-    if not isinstance(scaler, LibraryObject) or scaler.place is None:
+    if not isinstance(scaler, LibraryObject) or truth(scaler.fields[ENABLED]) is True:
         return None
-    if truth(scaler.fields[ENABLED]) is True:
-        return None
+    if scaler.place is None:
+        return "the scaler is enabled"
     node = scaler.place.node
     given = (
         [arg for arg in node.args if arg.keyword and arg.keyword.value == "enabled"]

@@ -68,6 +68,8 @@ def _cut_off(event: Backward, run: Run, this: Rule) -> Iterator[Diagnostic]:
     named = short(receiver_code(event.place)) or short(event.place.code)
     made = loss.origin
     is_new = made.verb in _MADE_ANEW
+    if is_new and _is_assigned_between(named, made.place, event.place):
+        return
     how = "is a new tensor" if is_new else "is cut off from what it was computed of"
     outcome = "the gradient ends there, and no weight gets any" if event.leaf else "RuntimeError"
     yield this.diagnostic(
@@ -79,6 +81,15 @@ def _cut_off(event: Backward, run: Run, this: Rule) -> Iterator[Diagnostic]:
             Evidence(event.place.span, f"`{named}` has no way back to that, or to any weight"),
         ],
     )
+
+
+def _is_assigned_between(name: str, first: Place, last: Place) -> bool:
+    """Whether the lines from one place to another one give the name something else, or add to what it has."""
+    if first.module is not last.module:
+        return True
+    rows = first.module.text.split("\n")[first.span.end_row : last.span.row - 1]
+    assigns = re.compile(rf"\s*{re.escape(name)}\s*[-+*/]?=(?!=)")
+    return any(assigns.match(row) for row in rows)
 
 
 def _shares_loop(one: TrainingEvent, other: TrainingEvent) -> bool:

@@ -210,6 +210,8 @@ class Tables:
             return unknown_tokenizer()
         if name == "builtins.str":
             return TEXT
+        if name in scalers.NAMES:
+            return scalers.any_scaler()
         return NUMBER if name == "builtins.float" else None
 
     def changeable(self, kind: str) -> tuple[str, ...]:

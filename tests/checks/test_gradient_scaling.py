@@ -126,6 +126,26 @@ class Trainer:
     assert not finding.fixes, "the step stands in another function"
 
 
+def test_a_scaler_that_is_only_annotated_may_be_switched_off(tmp_path: Path) -> None:
+    head = """\
+import torch
+from torch import nn
+from torch.cuda.amp import GradScaler
+
+
+def train(model: nn.Module, optimizer: torch.optim.Optimizer, scaler: GradScaler, loader):
+    for x, y in loader:
+        optimizer.zero_grad()
+        scaler.scale(nn.functional.cross_entropy(model(x), y)).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+"""
+    (finding,) = found(tmp_path, "", head)
+    assert finding.span.row == 10
+    assert finding.condition == "the scaler is enabled"
+
+
 def test_update_in_another_method_is_enough(tmp_path: Path) -> None:
     code = """
     def later():

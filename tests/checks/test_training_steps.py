@@ -160,6 +160,22 @@ def test_loaders_that_are_zipped_give_batches_of_unknown_number(tmp_path: Path) 
     assert not found(tmp_path, code)
 
 
+def test_what_is_added_to_is_not_new(tmp_path: Path) -> None:
+    code = """
+    from elsewhere import parts
+    known = []
+    known.clear()
+    for x, y in loader:
+        loss = torch.zeros(1)
+        for part in known:
+            loss = loss + criterion(model(part), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    """
+    assert not found(tmp_path, code)
+
+
 def test_a_second_loss_before_the_step_is_no_accident(tmp_path: Path) -> None:
     code = """
     for x, y in loader:

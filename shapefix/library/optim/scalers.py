@@ -15,6 +15,9 @@ SCALER = "torch.amp.GradScaler"
 _OLD = ("torch.cuda.amp.GradScaler", "torch.cuda.amp.grad_scaler.GradScaler", "torch.cpu.amp.GradScaler")
 _NEW = (SCALER, "torch.amp.grad_scaler.GradScaler", "torch.GradScaler")
 
+NAMES = frozenset({*_OLD, *_NEW})
+"""Qualified names of the class."""
+
 declare(SCALER, "builtins.object")
 
 
@@ -26,6 +29,11 @@ def scaler(call: Call) -> Value:
 @function(*_OLD)
 def scaler_of_device(call: Call) -> Value:
     return _made(call, 4)
+
+
+def any_scaler() -> LibraryObject:
+    """A scaler that somebody hands over, whom nobody knows."""
+    return LibraryObject(SCALER, {}, None, {ENABLED: Unknown("enabled"), SCALES: TRUE})
 
 
 def _made(call: Call, position: int) -> Value:
