@@ -12,7 +12,7 @@ from shapefix.checks.layout import short
 from shapefix.checks.rewrites import argument
 from shapefix.checks.run import Run
 from shapefix.diagnostics import Evidence
-from shapefix.interpreter.events import Broadcast, Operand, Refused
+from shapefix.interpreter.events import Apart, Broadcast, Operand, Refused
 from shapefix.interpreter.tensor_values import Step, TensorValue
 from shapefix.interpreter.values import LibraryObject, Value
 from shapefix.tensors.errors import ShapeError, WrongNumberOfElements
@@ -38,7 +38,7 @@ def _asks_for_nothing(error: ShapeError) -> bool:
     return isinstance(error, WrongNumberOfElements) and any(size.value == 0 for size in error.target)
 
 
-def code_of(event: Refused | Broadcast, operand: int) -> cst.BaseExpression | None:
+def code_of(event: Refused | Broadcast | Apart, operand: int) -> cst.BaseExpression | None:
     """The expression that the code has for an operand; None where there is none of its own."""
     node = event.place.node
     if isinstance(node, cst.BinaryOperation):
@@ -71,20 +71,20 @@ def code_of(event: Refused | Broadcast, operand: int) -> cst.BaseExpression | No
     return given.value
 
 
-def made_inside(event: Refused | Broadcast, operand: int) -> bool:
+def made_inside(event: Refused | Broadcast | Apart, operand: int) -> bool:
     """Whether the very call that refuses an operand made it: a library's model runs its layers one by one."""
     origin = event.operands[operand].tensor.origin
     return origin is not None and origin.place.node is event.place.node
 
 
-def _position(event: Refused | Broadcast, name: str) -> int:
+def _position(event: Refused | Broadcast | Apart, name: str) -> int:
     """Where the parameter of this name stands in a call."""
     names = list(dict.fromkeys(operand.name for operand in event.operands))
     given = list(event.given) if event.given else names
     return given.index(name) if name in given else 99
 
 
-def named(event: Refused | Broadcast, operand: int) -> str:
+def named(event: Refused | Broadcast | Apart, operand: int) -> str:
     """What the code calls an operand, between backticks; "the input" where it has no words of its own."""
     node = code_of(event, operand)
     return "the input" if node is None else f"`{short(event.place.module.code(node))}`"

@@ -185,7 +185,7 @@ def shown(value: Value, run: Run) -> Shown:
 def _tensor(tensor: TensorValue, run: Run) -> Shown:
     # Whether the strides are known is no question that sizes answer.
     text = describe(tensor, run).removesuffix(" strides unknown")
-    device = tensor.device
+    device = None if tensor.device is None else tensor.device.name or None
     if device is not None and device != "cpu":
         text += f" on {device}"
     layout = tensor.layout

@@ -8,6 +8,7 @@ import libcst as cst
 
 from shapefix.interpreter.attempts import Act, Handler, Tried
 from shapefix.interpreter.containers import elements
+from shapefix.interpreter.devices import DeviceValue
 from shapefix.interpreter.evaluator import Evaluator, Flow, statement
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import children
@@ -159,8 +160,11 @@ def with_(ev: Evaluator, node: cst.With) -> int:
     failing = False
     casting = 0
     gradients = ev.gradients
+    placing = len(ev.placing)
     for entry in node.items:
         value = ev.evaluate(entry.item)
+        if isinstance(value, DeviceValue):
+            ev.placing.append(value.device)
         failing = failing or ev.library.expects_failure(value) or _asserts_raises(entry.item)
         ev.gradients = ev.library.records_gradients(value, ev.gradients)
         casting += ev.library.may_cast(value)
@@ -173,6 +177,7 @@ def with_(ev: Evaluator, node: cst.With) -> int:
     ev.muted -= failing
     ev.gradients = gradients
     ev.casting -= casting
+    del ev.placing[placing:]
     # What raises as expected does not leave the block.
     return Flow.FALLS_THROUGH if failing else end
 

@@ -188,6 +188,10 @@ def call_library(
     arguments.positional[:] = [settled(ev, value) for value in arguments.positional]
     arguments.keywords.update((key, settled(ev, value)) for key, value in arguments.keywords.items())
     call = Call(ev, name, ev.place(node), arguments, receiver)
+    if not name.startswith(("torch.", "builtins.", "operator.")):
+        for handed in arguments.everything:
+            if isinstance(handed, (InstanceValue, LibraryObject)):
+                ev.library.moved_by_others(ev, handed)
     value = function(call)
     ev.library.note_graph(call, value)
     if isinstance(node, cst.Call):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import libcst as cst
 
 from shapefix.interpreter.attempts import Act, Around, Kind
+from shapefix.interpreter.devices import Device
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Module, Place
 from shapefix.interpreter.scopes import Changes, Journal, Scope
@@ -57,6 +58,9 @@ class Library(Protocol):
 
         before tells whether it did until then; None stands for what is not known.
         """
+
+    def moved_by_others(self, ev: Evaluator, value: Value) -> None:
+        """Forget where a module or a batch is that was handed to code which may have sent it anywhere."""
 
     def note_graph(self, call: Call, made: Value) -> None:
         """Take note in what a function made of whether it carries a graph."""
@@ -222,6 +226,8 @@ class Evaluator:
         """What torch makes of floats; None where somebody changed that."""
         self.casting = 0
         """How many contexts are open in which torch may cast by itself, as autocast does."""
+        self.placing: list[Device] = []
+        """The devices of the open contexts that say where new tensors go."""
         self.root = 0
         """Which function that nobody called is being run, counted from 1; 0 for the script itself."""
         self.roots = 0

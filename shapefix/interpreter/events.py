@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from shapefix.interpreter.devices import Device
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import LibraryObject, Value
@@ -164,6 +165,26 @@ class Broadcast(Event):
     longer: int
     dim: int
     result: TensorValue | None
+    within: cst.CSTNode | None
+    undecided: bool
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Apart(Event):
+    """torch is handed tensors on two devices, or a layer one on another device than its weights.
+
+    here is the number of the operand that is on the CPU, None for the weights; there likewise what is
+    elsewhere. cpu and other are the two devices. The other fields are those of Refused.
+    """
+
+    function: str
+    layer: Value | None
+    given: tuple[str, ...]
+    operands: tuple[Operand, ...]
+    here: int | None
+    there: int | None
+    cpu: Device
+    other: Device
     within: cst.CSTNode | None
     undecided: bool
 

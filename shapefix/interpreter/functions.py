@@ -9,10 +9,12 @@ import libcst as cst
 from shapefix.interpreter.annotations import annotated_value
 from shapefix.interpreter.attempts import Kind
 from shapefix.interpreter.containers import CONTENTS, DictValue, ListValue, TupleValue
+from shapefix.interpreter.devices import OF_MODULE, is_forward
 from shapefix.interpreter.evaluator import Evaluator, Flow, Frame
 from shapefix.interpreter.joins import join, without_length
 from shapefix.interpreter.names import glance, resolved
 from shapefix.interpreter.scopes import Scope
+from shapefix.interpreter.tensor_values import as_tensor
 from shapefix.interpreter.values import (
     NONE,
     NUMBER,
@@ -82,6 +84,11 @@ def run_unasked(ev: Evaluator, function: FunctionValue, receiver: Value | None) 
     ev.gradients = None
     try:
         bind_unknown(ev, function.node.params, receiver)
+        if is_forward(ev, function.node, receiver):
+            for value in frame.scope.names.values():
+                tensor = as_tensor(value)
+                if tensor is not None:
+                    tensor.device = OF_MODULE
         return run_body(ev, function, frame)
     finally:
         ev.root, ev.gradients = root, gradients
@@ -214,6 +221,8 @@ def forget(ev: Evaluator, arguments: Iterable[Value]) -> None:
             if isinstance(value, (InstanceValue, LibraryObject)):
                 # It may have been switched to training, or to evaluation.
                 ev.journal.write(ev.training, value, Unknown())
+        if isinstance(value, (InstanceValue, LibraryObject, DictValue)):
+            ev.library.moved_by_others(ev, value)
         if isinstance(value, ListValue) and value.length is not None:
             ev.journal.write(value.fields, CONTENTS, without_length(value.contents))
         elif isinstance(value, LibraryObject):

@@ -6,6 +6,8 @@ from typing import Any
 
 from shapefix.interpreter.axes import surely_varies
 from shapefix.interpreter.containers import Contents, DictValue, ListValue, TupleValue
+from shapefix.interpreter.devices import join_names
+from shapefix.interpreter.devices import joined as joined_devices
 from shapefix.interpreter.gradients import requires_grad
 from shapefix.interpreter.tensor_values import TensorValue, join_rows, tensor_row
 from shapefix.interpreter.values import (
@@ -134,6 +136,9 @@ def _join_values(left: Value, right: Value, depth: int = 0) -> Value:
         a, b = left.value, right.value
         if type(a) is type(b) and a == b:
             return left
+        device = join_names(left, right)
+        if device is not None:
+            return device
         if is_text(left) and is_text(right):
             return TEXT
         return NUMBER if _is_number(left) and _is_number(right) else Unknown()
@@ -154,6 +159,9 @@ def _join_values(left: Value, right: Value, depth: int = 0) -> Value:
         return ListValue.of(join_contents(left.contents, right.contents, depth + 1))
     if isinstance(left, DictValue) and isinstance(right, DictValue) and depth <= DEEPEST:
         return _join_dictionaries(left, right, depth + 1)
+    device = join_names(left, right)
+    if device is not None:
+        return device
     if is_text(left) and is_text(right):
         return TEXT
     if isinstance(left, LibraryObject) and isinstance(right, LibraryObject) and left.kind == right.kind:
@@ -198,7 +206,7 @@ def _join_tensors(left: TensorValue, right: TensorValue) -> TensorValue:
     joined = TensorValue(
         left.layout if same else join_layouts(left.layout, right.layout),
         dtype=left.dtype if left.dtype == right.dtype else None,
-        device=left.device if left.device == right.device else None,
+        device=joined_devices(left.device, right.device),
         storage=left.storage if left.storage is right.storage else None,
         origin=left.origin if same else None,
         views=left.views if left.views == right.views else (),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from shapefix.interpreter.containers import TupleValue
+from shapefix.interpreter.devices import Device
 from shapefix.interpreter.values import Unknown, Value
 from shapefix.tensors.layout import Layout
 from shapefix.tensors.sizes import Size, Symbol
@@ -131,7 +132,7 @@ class TensorValue(Value):
         *,
         contiguous: bool = False,
         dtype: str | None = None,
-        device: str | None = None,
+        device: Device | None = None,
         storage: Storage | None = None,
         origin: Step | None = None,
         views: tuple[cst.CSTNode, ...] = (),

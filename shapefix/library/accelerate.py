@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, TupleValue
+from shapefix.interpreter.devices import DeviceValue, chosen
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import NONE, LibraryObject, Unknown, Value
-from shapefix.library.registry import declare, function, method
+from shapefix.interpreter.values import NONE, TRUE, LibraryObject, Unknown, Value
+from shapefix.library.data import LOADER, SENT
+from shapefix.library.registry import declare, derives, function, method
 
 ACCELERATOR = "accelerate.Accelerator"
 declare(ACCELERATOR, "builtins.object")
@@ -17,10 +21,24 @@ def accelerator(call: Call) -> Value:
     return LibraryObject(ACCELERATOR, dict(call.arguments.keywords), call.place)
 
 
+@method(ACCELERATOR, "@device")
+def device(call: Call) -> Value:
+    """The same for all that it prepares."""
+    fields = getattr(call.receiver, "fields", {})
+    return cast("Value", fields.setdefault("<chosen>", DeviceValue(chosen())))
+
+
+def _prepared(value: Value) -> Value:
+    """A loader whose batches go to a device of its own choice; anything else as it is."""
+    if isinstance(value, LibraryObject) and derives(value.kind, LOADER):
+        return LibraryObject(value.kind, value.arguments, value.place, {**value.fields, SENT: TRUE})
+    return value
+
+
 @method(ACCELERATOR, "prepare")
 def prepare(call: Call) -> Value:
     """One object, or a tuple of as many as were handed over."""
-    given = call.arguments.positional
+    given = [_prepared(value) for value in call.arguments.positional]
     if call.arguments.open:
         return ListValue(None)
     return given[0] if len(given) == 1 else TupleValue(tuple(given))
@@ -31,7 +49,7 @@ def prepare_one(call: Call) -> Value:
     for name in ("model", "data_loader", "optimizer"):
         given = call.value(0, name)
         if given is not None:
-            return given
+            return _prepared(given)
     return Unknown()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.devices import Device, DeviceKind, device_of, named_device, placed, same
 from shapefix.interpreter.tensor_values import TensorValue, tensor_row
 from shapefix.interpreter.values import TEXT, Constant, Reference, Unknown, Value
 from shapefix.library.registry import tensor_method
@@ -11,9 +12,9 @@ from shapefix.library.tensors import (
     contiguous_result,
     copied,
     copied_or_same,
-    device_of,
     dtype_of,
     is_no_dtype,
+    seen_again,
 )
 from shapefix.tensors.layout import channels_last, unknown_strides
 
@@ -44,7 +45,7 @@ def converted(call: Call, tensor: TensorValue, dtype: str | None) -> TensorValue
         result = copied(call, tensor, f"converted to {dtype}", dtype)
     else:
         result = copied_or_same(call, tensor, "converted", dtype)
-    result.row = tensor_row(tensor)
+    result.device, result.row = tensor.device, tensor_row(tensor)
     return result
 
 
@@ -72,6 +73,9 @@ def typed(call: Call, tensor: TensorValue) -> Value:
     made = converted(call, tensor, dtype)
     if dtype is None:
         made.dtype = None
+    if dtype_of(given) is None and made is not tensor:
+        # `torch.cuda.FloatTensor` names a device, too.
+        made.device = None
     return made
 
 
@@ -90,7 +94,7 @@ def to(call: Call, tensor: TensorValue) -> Value:
         if dtype_of(value) is not None:
             dtype = dtype_of(value)
         elif device_of(value) is not None:
-            device = device_of(value)
+            device = placed(call.ev, device_of(value), call.place)
         elif isinstance(value, TensorValue):
             dtype, device = value.dtype, value.device
         elif not (isinstance(value, Constant) and isinstance(value.value, (bool, type(None)))):
@@ -101,12 +105,17 @@ def to(call: Call, tensor: TensorValue) -> Value:
 
 
 def moved_and_converted(
-    call: Call, tensor: TensorValue, dtype: str | None, device: str | None, known: bool = True
+    call: Call, tensor: TensorValue, dtype: str | None, device: Device | None, known: bool = True
 ) -> TensorValue:
     """The tensor in this dtype on this device: itself, a copy, or nobody knows which."""
-    changes = [_differs(tensor.dtype, dtype), _differs(tensor.device, device)]
+    changes = [_differs(tensor.dtype, dtype), _is_elsewhere(tensor.device, device)]
     if known and changes == [False, False]:
-        return tensor
+        if tensor.device is None or not tensor.device.by_default:
+            return tensor
+        # Where it is, it is no longer because nobody said anything.
+        again = seen_again(tensor)
+        again.device = device
+        return again
     if True in changes:
         result = copied(call, tensor, "copied", dtype)
     else:
@@ -116,17 +125,24 @@ def moved_and_converted(
 
 
 def _differs(one: str | None, two: str | None) -> bool | None:
+    return None if one is None or two is None else one != two
+
+
+def _is_elsewhere(one: Device | None, two: Device | None) -> bool | None:
     if one is None or two is None:
         return None
-    if one == two:
+    if same(one, two):
         return False
     # "cuda" may be "cuda:0".
-    return None if one.partition(":")[0] == two.partition(":")[0] else True
+    return True if {one.kind, two.kind} == {DeviceKind.CPU, DeviceKind.GPU} else None
 
 
 @tensor_method("cuda", "cpu", "xpu")
 def moved(call: Call, tensor: TensorValue) -> Value:
-    return moved_and_converted(call, tensor, tensor.dtype, call.name.rpartition(".")[2])
+    name = call.name.rpartition(".")[2]
+    given = call.value(0, "device")
+    device = named_device(name) if given is None and not call.arguments.open else device_of(given)
+    return moved_and_converted(call, tensor, tensor.dtype, placed(call.ev, device, call.place))
 
 
 def in_memory_format(call: Call, tensor: TensorValue, wanted: Value | None) -> TensorValue:

@@ -6,6 +6,7 @@ import libcst as cst
 
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, TupleValue, elements
+from shapefix.interpreter.devices import Device
 from shapefix.interpreter.tensor_values import Shape, Sizes, TensorValue, tensor_row
 from shapefix.interpreter.token_rows import row_of
 from shapefix.interpreter.values import NONE, Constant, Integer, Unknown, Value, as_size
@@ -19,7 +20,7 @@ from shapefix.library.tensors import (
     contiguous_result,
     copied,
     default_dtype,
-    device_of,
+    device_asked,
     dtype_of,
     size_list,
     sizes_from,
@@ -32,14 +33,14 @@ from shapefix.tensors.quotients import ceil_divide
 def _described(call: Call, sizes: list[Size] | None, default: str | None) -> TensorValue:
     given = call.arguments.keywords
     dtype = dtype_of(given["dtype"]) if "dtype" in given else None if call.arguments.open else default
-    return contiguous_result(call, sizes, "created", dtype=dtype, device=_device(call))
+    return contiguous_result(call, sizes, "created", dtype=dtype, device=device_asked(call))
 
 
-def _device(call: Call) -> str | None:
-    """Where a new tensor lies: on the CPU, unless the call says otherwise."""
-    if call.arguments.open:
-        return None
-    return device_of(call.arguments.keywords["device"]) if "device" in call.arguments.keywords else "cpu"
+def device_like(call: Call, tensor: TensorValue) -> Device | None:
+    """Where something goes that is made after a tensor: where that is, unless the code says otherwise."""
+    if "device" not in call.arguments.keywords and not call.arguments.open:
+        return tensor.device
+    return device_asked(call)
 
 
 @function("torch.zeros", "torch.ones", "torch.empty", "torch.rand", "torch.randn")
@@ -128,6 +129,7 @@ def tensor(call: Call) -> Value:
         if call.name != "torch.tensor":
             return data
         copy = copied(call, data, "copied")
+        copy.device = device_like(call, data)
         copy.row = tensor_row(data)
         return copy
     given = call.arguments.keywords
@@ -142,11 +144,13 @@ def tensor(call: Call) -> Value:
     note_rows(call, data)
     if sizes is None:
         # What numpy hands over keeps its strides where it is not copied.
-        return as_result(call, None, "created", dtype=dtype, is_contiguous=call.name == "torch.tensor")
+        whole = call.name == "torch.tensor"
+        device = device_asked(call) if whole and not isinstance(data, Unknown) else None
+        return as_result(call, None, "created", dtype=dtype, device=device, is_contiguous=whole)
     if "dtype" not in given and not call.arguments.open:
         leaf = leaf_dtype(data)
         dtype = default_dtype(call) if leaf == "float32" else leaf
-    made = contiguous_result(call, sizes, "created", dtype=dtype, device=_device(call))
+    made = contiguous_result(call, sizes, "created", dtype=dtype, device=device_asked(call))
     made.row = row_of(data)
     return listed(made, data)
 
@@ -203,6 +207,7 @@ def _is_size(value: Value) -> bool:
 def like(call: Call, tensor: TensorValue) -> Value:
     named = dtype_of(call.arguments.keywords.get("dtype"))
     result = copied(call, tensor, "created", named)
+    result.device = device_like(call, tensor)
     if "dtype" in call.arguments.keywords and named is None:
         result.dtype = None
     return result
@@ -211,7 +216,7 @@ def like(call: Call, tensor: TensorValue) -> Value:
 @tensor_method("new_zeros", "new_ones", "new_empty")
 def new(call: Call, tensor: TensorValue) -> Value:
     return contiguous_result(
-        call, sizes_from(call), "created", dtype=_new_dtype(call, tensor), device=tensor.device
+        call, sizes_from(call), "created", dtype=_new_dtype(call, tensor), device=device_like(call, tensor)
     )
 
 
@@ -224,7 +229,8 @@ def _new_dtype(call: Call, tensor: TensorValue) -> str | None:
 @tensor_method("new_full", "new_tensor")
 def new_full(call: Call, tensor: TensorValue) -> Value:
     sizes = size_list(call.value(0)) if call.name.endswith("new_full") else nested_sizes(call.value(0))
-    return contiguous_result(call, sizes, "created", dtype=_new_dtype(call, tensor), device=tensor.device)
+    device = device_like(call, tensor)
+    return contiguous_result(call, sizes, "created", dtype=_new_dtype(call, tensor), device=device)
 
 
 @function("torch.meshgrid")

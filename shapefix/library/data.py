@@ -14,6 +14,7 @@ from shapefix.interpreter.batch_events import Collated
 from shapefix.interpreter.calls import Arguments, Call, call_method
 from shapefix.interpreter.classes import member
 from shapefix.interpreter.containers import Axis, DictValue, ListValue, TextTuple, TupleValue, elements
+from shapefix.interpreter.devices import CPU, Device, DeviceKind, placed
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.joins import join
 from shapefix.interpreter.rows import may_differ
@@ -35,6 +36,7 @@ from shapefix.interpreter.values import (
 from shapefix.library.collators import collate_by, is_callable
 from shapefix.library.dataset_lengths import batch_size, length_of
 from shapefix.library.datasets.cells import fresh_row
+from shapefix.library.devices import sent
 from shapefix.library.numpy_arrays import as_array
 from shapefix.library.registry import declare, derives, function, method
 from shapefix.library.samples import gathered, one_of
@@ -54,6 +56,9 @@ declare(f"{_DATA}.dataset.Dataset", DATASET)
 for _kind in (TENSORS, SUBSET, CONCATENATED):
     declare(_kind, DATASET)
 declare(LOADER, "builtins.object")
+
+SENT = "<sent>"
+"""The field of a loader whose batches somebody sends to a device: accelerate's."""
 
 SIGNATURE = (
     "dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None, num_workers=0, collate_fn=None, "
@@ -190,6 +195,8 @@ def batches(call: Call) -> Value:
     loader = call.receiver
     call.ev.note(Kind.LOADER, call.place.node)
     made = _batch(call, loader) if isinstance(loader, (LibraryObject, InstanceValue)) else None
+    if made is not None and isinstance(loader, LibraryObject) and SENT in loader.fields:
+        return ListValue(None, sent(made.batch, None), axes=frozenset({Axis()}))
     return ListValue(None, made.batch if made is not None else Unknown(), axes=frozenset({Axis()}))
 
 
@@ -280,12 +287,12 @@ def _collated(call: Call, one: Value, size: Size) -> Value | None:
     if isinstance(one, Constant):
         dtype = {bool: "bool", int: "int64", float: "float64"}.get(type(one.value))
         if dtype is not None:
-            return contiguous_result(call, [size], "collated", dtype=dtype)
+            return contiguous_result(call, [size], "collated", dtype=dtype, device=_on_cpu(call))
         return ListValue(None, TEXT, size) if isinstance(one.value, str) else None
     if isinstance(one, Number):
-        return contiguous_result(call, [size], "collated")
+        return contiguous_result(call, [size], "collated", device=_on_cpu(call))
     if isinstance(one, Integer):
-        return contiguous_result(call, [size], "collated", dtype="int64")
+        return contiguous_result(call, [size], "collated", dtype="int64", device=_on_cpu(call))
     if isinstance(one, Text):
         return ListValue(None, TEXT, size)
     if isinstance(one, (TupleValue, ListValue)):
@@ -317,18 +324,24 @@ def _collated_row(call: Call, one: TupleValue | ListValue, size: Size) -> Value 
     return ListValue(tuple(TextTuple.of(part.contents) if _are_texts(part) else part for part in known))
 
 
+def _on_cpu(call: Call) -> Device | None:
+    """Batches are put together on the CPU, of samples that are there."""
+    return placed(call.ev, CPU, call.place)
+
+
 def _stacked(call: Call, one: TensorValue, size: Size) -> TensorValue | None:
+    device = _on_cpu(call) if one.device is not None and one.device.kind is DeviceKind.CPU else one.device
     if may_differ(one) and size.value != 1:
         return None
     if one.layout is None:
-        made = as_result(call, None, "collated", dtype=one.dtype, is_contiguous=True)
+        made = as_result(call, None, "collated", dtype=one.dtype, device=device, is_contiguous=True)
         made.row = tensor_row(one)
         return made
     sizes = (size, *one.layout.sizes)
     # Samples that are images in channels_last are joined in that order.
     ordered = suggests_channels_last(one.layout) is not False
     layout = unknown_strides(sizes) if ordered else contiguous(sizes)
-    made = as_result(call, layout, "collated", dtype=one.dtype)
+    made = as_result(call, layout, "collated", dtype=one.dtype, device=device)
     if made.origin is not None:
         made.origin.source = one.origin
     made.row = tensor_row(one)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from shapefix.interpreter.calls import Arguments, Call, call_method
 from shapefix.interpreter.classes import assigned_late, is_closed, member, outside_bases
 from shapefix.interpreter.containers import DictValue, TupleValue, elements
+from shapefix.interpreter.devices import OF_MODULE
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.scopes import UNCHANGED
 from shapefix.interpreter.values import (
@@ -20,6 +21,7 @@ from shapefix.interpreter.values import (
     Value,
 )
 from shapefix.library.data import LOADER
+from shapefix.library.devices import sent
 from shapefix.library.model_calls import HARMLESS
 from shapefix.library.nn.module import MODULE
 from shapefix.library.optim.modes import switch
@@ -230,7 +232,7 @@ def _transferred(run: _Run, batch: Value) -> Value:
             if changed is not None:
                 batch = changed
                 break
-    return batch
+    return sent(batch, OF_MODULE)
 
 
 def _is_known(call: Call, owner: InstanceValue) -> bool:

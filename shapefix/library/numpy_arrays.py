@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from shapefix.interpreter.calls import Arguments, Call, call_library
 from shapefix.interpreter.containers import TupleValue, elements
+from shapefix.interpreter.devices import ASKED_CPU, placed
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     Constant,
@@ -21,7 +22,7 @@ from shapefix.interpreter.values import (
 from shapefix.library.nested import leaf_dtype, nested_sizes
 from shapefix.library.registry import declare, function, method
 from shapefix.library.rows import note_rows
-from shapefix.library.tensors import as_result, is_number, size_list
+from shapefix.library.tensors import as_result, device_asked, is_number, size_list
 from shapefix.tensors.layout import Layout, contiguous, is_contiguous, unknown_strides
 from shapefix.tensors.polynomials import Size
 
@@ -78,7 +79,7 @@ def _of_layout(
     if dtype is None and layout is None:
         return Unknown()
     verb = "created by numpy" if before is None else "converted by numpy"
-    made = as_result(call, layout, verb, dtype=dtype, device="cpu")
+    made = as_result(call, layout, verb, dtype=dtype, device=ASKED_CPU)
     if made.origin is not None and before is not None:
         made.origin.source = before.origin
     return LibraryObject(ARRAY, {}, call.place, {_TENSOR: made})
@@ -252,7 +253,7 @@ def as_tensor_of(
     layout = array.layout
     if layout is not None and (copies or (dtype is not None and dtype != array.dtype)):
         layout = contiguous(layout.sizes)
-    made = as_result(call, layout, "taken from numpy", dtype=dtype or array.dtype, device="cpu")
+    made = as_result(call, layout, "taken from numpy", dtype=dtype or array.dtype, device=device_asked(call))
     if made.origin is not None:
         made.origin.source = array.origin
     return made
@@ -261,4 +262,8 @@ def as_tensor_of(
 @function("torch.from_numpy")
 def from_numpy(call: Call) -> Value:
     held = as_array(call.value(0, "ndarray"))
-    return TensorValue() if held is None else as_tensor_of(call, held, copies=False)
+    if held is None:
+        return TensorValue(device=placed(call.ev, ASKED_CPU, call.place))
+    made = as_tensor_of(call, held, copies=False)
+    made.device = placed(call.ev, ASKED_CPU, call.place)
+    return made

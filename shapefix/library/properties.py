@@ -69,7 +69,7 @@ def dtype(call: Call, tensor: TensorValue) -> Value:
     return Unknown("dtype") if tensor.dtype is None else Reference(f"torch.{tensor.dtype}")
 
 
-@tensor_method("@device", "@grad", "@grad_fn", "@is_cuda", "@requires_grad", "@is_leaf", "@layout")
+@tensor_method("@grad", "@grad_fn", "@is_cuda", "@requires_grad", "@is_leaf", "@layout")
 def unknown_property(call: Call, tensor: TensorValue) -> Value:
     return Unknown(call.name.rpartition(".")[2])
 

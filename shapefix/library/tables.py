@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import DictValue
+from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import NUMBER, TEXT, LibraryObject, Value
 from shapefix.library import (
@@ -15,6 +17,7 @@ from shapefix.library import (
     conversions,
     creation,
     data,
+    devices,
     einops,
     elementwise,
     execution,
@@ -225,8 +228,15 @@ class Tables:
     def records_gradients(self, value: Value, before: bool | None) -> bool | None:
         return graphs.records_gradients(value, before)
 
+    def moved_by_others(self, ev: Evaluator, value: Value) -> None:
+        if isinstance(value, DictValue):
+            devices.forget_places(ev, value)
+        else:
+            module.forget_place(ev, value)
+
     def note_graph(self, call: Call, made: Value) -> None:
         graphs.note_graph(call, made)
+        devices.note_device(call, made)
 
     def may_cast(self, value: Value) -> bool:
         # Anybody's own context may be autocast.

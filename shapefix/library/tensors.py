@@ -8,6 +8,15 @@ import libcst as cst
 
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, TupleValue, elements
+from shapefix.interpreter.devices import (
+    Device,
+    DeviceName,
+    DeviceValue,
+    by_default,
+    device_of,
+    is_named_as_device,
+    placed,
+)
 from shapefix.interpreter.modules import dotted_name
 from shapefix.interpreter.tensor_values import Shape, Step, TensorValue
 from shapefix.interpreter.values import (
@@ -74,7 +83,7 @@ def as_result(
     verb: str,
     *,
     dtype: str | None = None,
-    device: str | None = None,
+    device: Device | None = None,
     before: Step | None = None,
     is_contiguous: bool = False,
 ) -> TensorValue:
@@ -94,7 +103,7 @@ def contiguous_result(
     verb: str,
     *,
     dtype: str | None = None,
-    device: str | None = None,
+    device: Device | None = None,
 ) -> TensorValue:
     """A new contiguous tensor of these sizes, or of unknown rank."""
     layout = None if sizes is None else contiguous(sizes)
@@ -228,15 +237,11 @@ def dtype_of(value: Value | None) -> str | None:
     return None
 
 
-_DEVICES = ("device", "dev", "gpu", "cuda", "cpu", "rank", "xpu", "mps")
-
-
 def is_no_dtype(value: Value) -> bool:
     """Whether an argument of `.to` certainly names no dtype; a device is known by what the code calls it."""
     if isinstance(value, Unknown):
-        last = value.hint.rpartition(".")[2].lower()
-        return any(word in last for word in _DEVICES)
-    return isinstance(value, (Constant, Integer, LibraryObject))
+        return is_named_as_device(value)
+    return isinstance(value, (Constant, DeviceName, DeviceValue, Integer, LibraryObject))
 
 
 def default_dtype(call: Call) -> str | None:
@@ -247,9 +252,17 @@ def default_dtype(call: Call) -> str | None:
     return ev.default_dtype
 
 
-def device_of(value: Value | None) -> str | None:
-    """The device that a string names."""
-    return value.value if isinstance(value, Constant) and isinstance(value.value, str) else None
+def device_asked(call: Call) -> Device | None:
+    """Where a new tensor or module goes that the code makes here: on the CPU, unless it says otherwise.
+
+    None where what it says may be any device.
+    """
+    if call.arguments.open:
+        return None
+    given = call.arguments.keywords.get("device")
+    if given is None or (isinstance(given, Constant) and given.value is None):
+        return by_default(call.ev, call.place)
+    return placed(call.ev, device_of(given), call.place)
 
 
 def is_number(value: Value | None) -> bool:

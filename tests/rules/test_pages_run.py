@@ -120,6 +120,8 @@ REFUSED = {
         "Expected floating point type for target with class probabilities",
         "must match the size of tensor b",
     ),
+    "SF602": (_TWO_DEVICES,),
+    "SF603": (_TWO_DEVICES,),
     "SF601": (_TWO_DEVICES, "tensors used as indices must be long"),
     "SF512": (
         "must have the same dtype",

@@ -10,6 +10,7 @@ from typing import Any
 
 from shapefix.interpreter.calls import Arguments, Call, call_value
 from shapefix.interpreter.containers import CONTENTS, DictValue, ListValue, TupleValue, elements
+from shapefix.interpreter.devices import OF_MODULE
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.joins import join
 from shapefix.interpreter.subscripts import item
@@ -278,4 +279,6 @@ def parameter(call: Call) -> Value:
     made = seen_again(data) if isinstance(data, TensorValue) else TensorValue()
     asked = call.constant(1, "requires_grad", call.name.endswith("Parameter"))
     made.graph = asked if isinstance(asked, bool) else None
+    # It goes wherever its module goes.
+    made.device = OF_MODULE
     return made

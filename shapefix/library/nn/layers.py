@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.devices import WHERE
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import NONE, InstanceValue, LibraryObject, Unknown, Value
 from shapefix.library.graphs import note_graph
@@ -16,6 +17,7 @@ from shapefix.library.last_batches import try_last_batch
 from shapefix.library.nn.compared import check_loss
 from shapefix.library.nn.dtypes import DTYPE, check_dtypes, note_dtype, of_weights
 from shapefix.library.nn.module import MODULE
+from shapefix.library.nn.places import made_where, note_place
 from shapefix.library.nn.training import TRAINED, is_trained, made_here, takes_part
 from shapefix.library.refusals import refuse, trace
 from shapefix.library.registry import FUNCTIONS, METHODS, declare, expanded_dim, method
@@ -143,7 +145,7 @@ def _constructor(
         _check(call, name, settings, fits)
         fields = {key: value for key, value in settings.items() if f"@{key}" not in METHODS[name]}
         kept = {f"_{key}": value for key, value in settings.items() if key not in fields}
-        own = {DTYPE: of_weights(call), TRAINED: made_here(call)}
+        own = {DTYPE: of_weights(call), TRAINED: made_here(call), WHERE: made_where(call, settings)}
         return LibraryObject(name, settings, call.place, {**fields, **kept, **initial, **own})
 
     return make
@@ -161,6 +163,7 @@ def _initializer(
             call.ev.journal.write(fields_of(call.receiver), field, value)
         call.ev.journal.write(fields_of(call.receiver), DTYPE, of_weights(call))
         call.ev.journal.write(fields_of(call.receiver), TRAINED, made_here(call))
+        call.ev.journal.write(fields_of(call.receiver), WHERE, made_where(call, settings))
         return NONE
 
     return init
@@ -219,6 +222,7 @@ def _run(
     note_dtype(call, name, made, values)
     if layer is not None:
         note_graph(call, made, takes_part(call, name, settings))
+        note_place(call, name, given, values, made, layer)
     return trace(call, made, next(iter(given.values()), None), layer)
 
 

@@ -8,8 +8,10 @@ import libcst as cst
 
 from shapefix.interpreter import gradients
 from shapefix.interpreter.attempts import Kind
-from shapefix.interpreter.calls import Call, call_method
+from shapefix.interpreter.calls import Arguments, Call, call_method
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
+from shapefix.interpreter.devices import OF_MODULE, WHERE, DeviceValue, named_device, placed, shared
+from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.tensor_values import Step, TensorValue
 from shapefix.interpreter.training_events import Recorded, surroundings
 from shapefix.interpreter.values import (
@@ -23,11 +25,12 @@ from shapefix.interpreter.values import (
     Unknown,
     Value,
 )
+from shapefix.library.devices import destination, sent
 from shapefix.library.model_calls import note_call
-from shapefix.library.nn import dtypes
+from shapefix.library.nn import dtypes, places
 from shapefix.library.nn.training import set_trained
 from shapefix.library.registry import declare, function, lookup_method, method
-from shapefix.library.tensors import dtype_of, is_no_dtype
+from shapefix.library.tensors import dtype_of, is_no_dtype, seen_again
 
 MODULE = "torch.nn.Module"
 WEIGHT_IS_CHANNELS_LAST = "weight_is_channels_last"
@@ -75,16 +78,22 @@ def _forwarded(call: Call) -> Value:
 
 @method(
     MODULE,
-    "cuda",
-    "cpu",
-    "xpu",
-    "ipu",
-    "to_empty",
     "apply",
     "share_memory",
 )
 def itself(call: Call) -> Value:
     return call.receiver or Unknown()
+
+
+@method(MODULE, "cuda", "cpu", "xpu", "to_empty")
+def moved(call: Call) -> Value:
+    """The module itself, its parameters on another device."""
+    receiver = call.receiver or Unknown()
+    name = call.name.rpartition(".")[2]
+    is_plain = not call.arguments.everything and not call.arguments.open and name != "to_empty"
+    found = placed(call.ev, named_device(name), call.place) if is_plain else destination(call)
+    places.send(call, list(modules_in(receiver)), found)
+    return receiver
 
 
 @method(MODULE, "requires_grad_")
@@ -119,6 +128,8 @@ def _convert(call: Call, receiver: Value, dtype: str | None) -> None:
 @method(MODULE, "__init__")
 def initialize(call: Call) -> Value:
     call.ev.note(Kind.MADE, call.place.node)
+    if isinstance(call.receiver, InstanceValue):
+        call.ev.journal.write(call.receiver.fields, WHERE, places.made_where(call, {}))
     return NONE
 
 
@@ -148,6 +159,9 @@ def to(call: Call) -> Value:
                 setting = Unknown() if named is None else TRUE if is_last else FALSE
                 call.ev.journal.write(module.fields, WEIGHT_IS_CHANNELS_LAST, setting)
     given = [*call.arguments.positional, *(call.arguments.keywords.get(k, NONE) for k in ("dtype", "other"))]
+    only_dtypes = all(dtype_of(value) is not None or value is NONE for value in given)
+    if call.arguments.open or not only_dtypes or "device" in call.arguments.keywords:
+        places.send(call, list(modules_in(receiver)), destination(call))
     dtypes_named = [dtype for dtype in map(dtype_of, given) if dtype is not None]
     if dtypes_named or call.arguments.open or not all(is_no_dtype(value) for value in given):
         _convert(call, receiver, dtypes_named[0] if dtypes_named else None)
@@ -175,6 +189,21 @@ def modules_in(root: Value) -> Iterator[InstanceValue | LibraryObject]:
                 waiting.append(field)
 
 
+@method(MODULE, "@device")
+def device(call: Call) -> Value:
+    """`model.device`, which the models of transformers and Lightning have: where the parameters are."""
+    fields = getattr(call.receiver, "fields", {})
+    return DeviceValue(places.where_is(call, fields) or shared())
+
+
+def forget_place(ev: Evaluator, value: Value) -> None:
+    """Forget where a module is, and all below it, that code was handed which may have sent it anywhere."""
+    if isinstance(value, (InstanceValue, LibraryObject)) and WHERE in value.fields:
+        for module in modules_in(value):
+            if WHERE in module.fields:
+                ev.journal.write(module.fields, WHERE, Unknown())
+
+
 @method(MODULE, "register_buffer", "register_parameter", "add_module", "register_module")
 def register(call: Call) -> Value:
     """Sets the attribute of that name."""
@@ -184,7 +213,12 @@ def register(call: Call) -> Value:
     )
     owner = call.receiver
     if isinstance(owner, (InstanceValue, LibraryObject)) and isinstance(name, Constant):
-        call.ev.journal.write(owner.fields, name.value, value or Unknown(f"self.{name.value}"))
+        kept = value or Unknown(f"self.{name.value}")
+        if isinstance(kept, TensorValue):
+            # It goes wherever the module goes.
+            kept = seen_again(kept)
+            kept.device = OF_MODULE
+        call.ev.journal.write(owner.fields, name.value, kept)
     return NONE
 
 
@@ -240,8 +274,16 @@ def distributed(call: Call) -> Value:
 
 @method(_DISTRIBUTED, "forward")
 def forward_of_wrapped(call: Call) -> Value:
-    """The wrapped module is called with the same arguments."""
+    """The wrapped module is called with the same arguments, which are sent to its device before."""
     module = call.receiver.fields.get("module") if isinstance(call.receiver, LibraryObject) else None
     if not isinstance(module, (InstanceValue, LibraryObject)):
         return Unknown()
-    return call_module(Call(call.ev, f"{MODULE}.__call__", call.place, call.arguments, module))
+    given = call.arguments
+    sent_on = Arguments(
+        [sent(value, OF_MODULE) for value in given.positional],
+        {name: sent(value, OF_MODULE) for name, value in given.keywords.items()},
+        given.open,
+        given.starred,
+        given.unpacked,
+    )
+    return call_module(Call(call.ev, f"{MODULE}.__call__", call.place, sent_on, module))

@@ -50,6 +50,13 @@ def is_trained(call: Call, fields: Mapping[str, Value]) -> bool | None:
     return True if known else None
 
 
+def has_weights(name: str, fields: Mapping[str, Value]) -> bool:
+    """Whether a layer of this qualified name certainly has parameters."""
+    kind = name.removeprefix("torch.nn.")
+    switch = _SWITCHED.get(kind)
+    return kind in _WEIGHTED if switch is None else Given(fields).flag(switch) is True
+
+
 def takes_part(call: Call, name: str, fields: Mapping[str, Value]) -> bool | None:
     """Whether parameters that are trained take part in what a layer of this qualified name computes."""
     kind = name.removeprefix("torch.nn.")

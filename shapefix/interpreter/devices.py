@@ -1,0 +1,225 @@
+"""Devices: where a tensor or a module lies, as far as the code tells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from shapefix.interpreter.classes import outside_bases
+from shapefix.interpreter.values import Constant, InstanceValue, Integer, Text, Unknown, Value
+
+if TYPE_CHECKING:
+    from shapefix.interpreter.evaluator import Evaluator
+    from shapefix.interpreter.modules import Place
+
+
+class DeviceKind(Enum):
+    """CHOSEN is the CPU or a GPU, as the machine or a setting has it; SHARED is that of some tensor or module
+    of which nothing else is known.
+    """
+
+    CPU = "cpu"
+    GPU = "gpu"
+    CHOSEN = "chosen"
+    SHARED = "shared"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Device:
+    """Where something lies.
+
+    name is torch's: "cuda:1". symbol is the same object for two devices that are the same one, whichever that
+    is. place is where something was made or sent there; by_default tells that it lies on the CPU because the
+    code said nothing. within is the method of a module, `forward` or `__init__`, that was being run when the
+    code said nothing, there or where the device was taken from.
+    """
+
+    kind: DeviceKind
+    name: str = ""
+    symbol: object = None
+    place: Place | None = None
+    within: cst.FunctionDef | None = None
+    by_default: bool = False
+
+    @property
+    def may_be_gpu(self) -> bool:
+        """Whether the code itself sent something here that may be, or is, a GPU."""
+        return self.kind in (DeviceKind.GPU, DeviceKind.CHOSEN)
+
+
+CPU = Device(DeviceKind.CPU, "cpu")
+ASKED_CPU = Device(DeviceKind.CPU, "cpu", "asked")
+"""The CPU, because the code says so."""
+OF_MODULE = Device(DeviceKind.SHARED, symbol=object())
+"""Where the parameters of a module are, and what it is handed, where nothing else is known of it."""
+WHERE = "<device>"
+"""The field of a module that holds where its parameters are, see Whereabouts."""
+
+
+class DeviceValue(Value):
+    """A `torch.device`."""
+
+    __slots__ = ("device",)
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+
+
+class Whereabouts(Value):
+    """Where the parameters of a module are, with the run that knows it: what is not joined is forgotten."""
+
+    __slots__ = ("device", "root")
+
+    def __init__(self, device: Device, root: int) -> None:
+        self.device = device
+        self.root = root
+
+
+class DeviceName(Text):
+    """A str that is "cpu" or names a GPU."""
+
+    __slots__ = ("device",)
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+
+
+def chosen() -> Device:
+    """A device that the machine or a setting chooses, another one than all others."""
+    return Device(DeviceKind.CHOSEN, symbol=object())
+
+
+def shared() -> Device:
+    """The device of something of which nothing is known."""
+    return Device(DeviceKind.SHARED, symbol=object())
+
+
+def same(one: Device | None, two: Device | None) -> bool:
+    """Whether two devices are certainly one."""
+    if one is None or two is None or one.kind is not two.kind:
+        return False
+    if one.kind in (DeviceKind.CPU, DeviceKind.GPU):
+        return one.name == two.name
+    return one.symbol is two.symbol
+
+
+def joined(one: Device | None, two: Device | None) -> Device | None:
+    """Where something lies that is one of two."""
+    return one if same(one, two) else None
+
+
+_GPUS = ("cuda", "mps", "xpu", "hip", "npu", "hpu")
+_NAMES = ("device", "dev", "gpu", "cuda", "rank", "xpu", "mps")
+_SETTINGS = frozenset("self args arg opt opts cfg config conf hparams params hps FLAGS".split())
+
+
+def named_device(name: object) -> Device | None:
+    """The device of a name or a number as torch takes them; None for any other."""
+    if isinstance(name, int) and not isinstance(name, bool):
+        return Device(DeviceKind.GPU, f"cuda:{name}")
+    if not isinstance(name, str):
+        return None
+    kind = name.partition(":")[0]
+    if kind == "cpu":
+        return ASKED_CPU
+    return Device(DeviceKind.GPU, name) if kind in _GPUS else None
+
+
+def device_of(value: Value | None) -> Device | None:
+    """The device that a value stands for where torch wants one; None where it may be anything."""
+    if isinstance(value, Constant):
+        return named_device(value.value)
+    if isinstance(value, (DeviceValue, DeviceName)):
+        return value.device
+    if isinstance(value, (Text, Integer)):
+        return chosen()
+    if isinstance(value, Unknown) and is_named_as_device(value):
+        known = value.attributes.get("<device>")
+        if not isinstance(known, DeviceValue):
+            known = value.attributes["<device>"] = DeviceValue(_of_name(value.hint))
+        return known.device
+    return None
+
+
+def is_named_as_device(value: Unknown) -> bool:
+    """Whether the code calls an unknown value what people call devices."""
+    last = value.hint.rpartition(".")[2].lower()
+    return any(word in last for word in _NAMES)
+
+
+def _of_name(name: str) -> Device:
+    """The device that a variable holds: a setting's is chosen, that of anything else belongs to a tensor."""
+    owner, dot, _ = name.partition(".")
+    return chosen() if not dot or owner in _SETTINGS else shared()
+
+
+def placed(ev: Evaluator, device: Device | None, place: Place) -> Device | None:
+    """The device of something that was made or sent there by the code at place."""
+    if device is None:
+        return None
+    return replace(device, place=place, by_default=False)
+
+
+def by_default(ev: Evaluator, place: Place) -> Device | None:
+    """Where torch puts what is made at place if the code says nothing; None where that may be anywhere."""
+    if ev.placing:
+        return placed(ev, ev.placing[-1], place)
+    if any("set_default_" in frame.module.text for frame in ev.frames):
+        return None
+    return Device(DeviceKind.CPU, "cpu", None, place, _method_of_module(ev), True)
+
+
+FORWARD = frozenset("forward training_step validation_step test_step predict_step".split())
+"""The methods of modules that compute on what they are handed."""
+
+
+def _method_of_module(ev: Evaluator) -> cst.FunctionDef | None:
+    for frame in reversed(ev.frames):
+        function = frame.function
+        if isinstance(function, cst.FunctionDef) and is_module(ev, frame.receiver):
+            if function.name.value == "__init__" or function.name.value in FORWARD:
+                return function
+    return None
+
+
+def is_forward(ev: Evaluator, function: cst.CSTNode | None, receiver: Value | None) -> bool:
+    """Whether a function is the method of a module that computes on what it is handed."""
+    return (
+        isinstance(function, cst.FunctionDef) and function.name.value in FORWARD and is_module(ev, receiver)
+    )
+
+
+def is_module(ev: Evaluator, value: Value | None) -> bool:
+    """Whether a value is an object of a project class that derives from torch.nn.Module."""
+    return isinstance(value, InstanceValue) and any(
+        ev.library.inherits(base, "torch.nn.Module") for base in outside_bases(value.cls)
+    )
+
+
+def join_names(left: Value, right: Value) -> Value | None:
+    """What is one of two names of devices, or of two devices; None where these are others."""
+    if isinstance(left, DeviceValue) and isinstance(right, DeviceValue):
+        return left if same(left.device, right.device) else _either(left, right)
+    sides = (left, right)
+    if not all(isinstance(side, (Text, DeviceName)) or _is_name(side) for side in sides):
+        return None
+    if any(isinstance(side, DeviceName) or _is_cpu(side) for side in sides):
+        known = next((side for side in sides if isinstance(side, DeviceName)), None)
+        return known or DeviceName(chosen())
+    return None
+
+
+def _either(left: DeviceValue, right: DeviceValue) -> Value | None:
+    is_shared = DeviceKind.SHARED in (left.device.kind, right.device.kind)
+    return None if is_shared else DeviceValue(chosen())
+
+
+def _is_name(value: Value) -> bool:
+    return isinstance(value, Constant) and isinstance(value.value, str) and device_of(value) is not None
+
+
+def _is_cpu(value: Value) -> bool:
+    return isinstance(value, Constant) and value.value == "cpu"

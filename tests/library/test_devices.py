@@ -1,0 +1,84 @@
+"""Which operands of two devices torch refuses, asked of torch itself with a GPU that is not there."""
+
+from __future__ import annotations
+
+import functools
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from shapefix.engine.analysis import Analyst
+from shapefix.sources.project import Project
+from shapefix.sources.text import SourceText
+
+PRETENDED = Path(__file__).resolve().parents[1] / "rules" / "pretended_gpu.py"
+HEAD = """\
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+c, g = torch.ones(3), torch.ones(3).cuda()
+one, many = torch.tensor(2.0), torch.ones(1)
+ci, gi = torch.tensor([0, 1]), torch.tensor([0, 1]).cuda()
+matrix, gm = torch.ones(3, 3), torch.ones(3, 3).cuda()
+"""
+OPERATIONS = (
+    *(f"{left} {sign} {right}" for sign in ("+", "-", "*", "/", "**", "<", "==", "@")
+      for left, right in (("c", "g"), ("g", "c"), ("g", "g"), ("c", "c"))),
+    "one * g", "g * one", "g.sum() + one", "c + g.sum()", "many * g", "g.mean() * many", "g + 1.0",
+    "torch.add(g, c)", "torch.maximum(g, one)", "torch.maximum(g, c)", "g.mul(c)", "g.pow(c)",
+    "torch.where(g > 0, g, c)", "torch.where(c > 0, g, g)", "torch.where(g > 0, g, one)",
+    "g.masked_fill(c > 0, 0.0)", "g.masked_fill(g > 0, 0.0)", "g.masked_fill(g > 0, one)",
+    "torch.cat([c, g])", "torch.cat([g, g])", "torch.stack([c, g])", "torch.stack([c, c])",
+    "g[ci]", "g[c > 0]", "g[gi]", "g[torch.tensor(1)]", "c[ci]",
+    "g.gather(0, ci)", "g.gather(0, gi)", "g.index_select(0, ci)", "g.index_select(0, gi)",
+    "g.scatter(0, ci, 1.0)", "g.scatter_add(0, gi, c[:2])",
+    "torch.matmul(matrix, gm)", "gm.mm(matrix)", "gm @ g", "torch.einsum('i,j->ij', c, g)",
+    "torch.einsum('i,j->ij', g, g)", "torch.cdist(matrix, gm)",
+    "F.linear(c, gm)", "F.linear(g, gm)", "F.embedding(ci, gm)", "F.embedding(gi, gm)",
+    "F.cross_entropy(gm[:2], ci)", "F.cross_entropy(gm[:2], gi)",
+    "F.cross_entropy(gm[:2], gi, weight=c)", "F.cross_entropy(gm[:2], gi, weight=g)",
+    "F.mse_loss(g, c)", "F.mse_loss(g, g)", "F.binary_cross_entropy_with_logits(g, c)",
+    "nn.CrossEntropyLoss(weight=c)(gm[:2], gi)", "nn.CrossEntropyLoss(weight=c).cuda()(gm[:2], gi)",
+    "nn.CrossEntropyLoss()(gm[:2], gi)", "nn.MSELoss()(g, c)",
+    "nn.Linear(3, 2).cuda()(c)", "nn.Linear(3, 2)(g)", "nn.Linear(3, 2).cuda()(g)", "nn.Linear(3, 2)(c)",
+    "nn.Linear(3, 2).cuda().cpu()(c)", "nn.Linear(3, 2).to('cuda')(g)", "nn.Linear(3, 2, device='cuda')(c)",
+    "nn.Embedding(4, 3).cuda()(ci)", "nn.Embedding(4, 3)(gi)", "nn.LayerNorm(3).cuda()(c)",
+    "nn.LayerNorm(3, elementwise_affine=False).cuda()(c)", "nn.BatchNorm1d(3).cuda()(matrix)",
+    "nn.ReLU().cuda()(c)", "nn.Dropout().cuda()(c)", "nn.Flatten()(gm)",
+    "nn.Sequential(nn.ReLU(), nn.Linear(3, 2)).cuda()(c)", "nn.Sequential(nn.Linear(3, 2)).cuda()(g)",
+    "nn.LSTM(3, 4).cuda()(matrix)", "nn.LSTM(3, 4).cuda()(gm)",
+    "g.copy_(c)", "g.expand_as(matrix)", "c.to(g) + g", "c.to(g.device) + g", "g.cpu() + c",
+    "torch.zeros_like(g) + g", "torch.zeros_like(g) + c", "g.new_zeros(3) + g", "g.new_tensor([1.0]) + c",
+    "torch.zeros(3, device=g.device) + g", "torch.zeros(3, device=c.device) + g",
+    "g.float().view(3, 1) + matrix", "g.softmax(0)[None] * matrix", "g.unsqueeze(0).expand(3, 3) + gm",
+    "torch.arange(3) + g", "torch.arange(3, device='cuda') + g", "torch.tensor([1.0, 2.0, 3.0]) + g",
+    "torch.tensor(c) + g", "torch.rand(3).cuda() + g", "torch.randn(3, device=torch.device('cuda')) + g",
+)  # fmt: skip
+
+
+@functools.cache
+def refused() -> list[bool]:
+    """Whether torch refuses each operation for its devices."""
+    texts = [[HEAD + operation, ""] for operation in OPERATIONS]
+    ran = subprocess.run(
+        [sys.executable, str(PRETENDED)], input=json.dumps(texts), capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    messages = [
+        [message for found in errors.values() for message in found] for errors, _ in json.loads(ran.stdout)
+    ]
+    told = ("same device", "Could not run 'aten::empty_strided' with arguments from the 'CUDA' backend")
+    assert all(any(part in message for part in told) for found in messages for message in found), messages
+    return [bool(found) for found in messages]
+
+
+@pytest.mark.parametrize("number", range(len(OPERATIONS)), ids=OPERATIONS)
+def test_what_torch_refuses_is_found_and_nothing_else(number: int, tmp_path: Path) -> None:
+    path, text = str(tmp_path / "script.py"), f"{HEAD}y = {OPERATIONS[number]}\n"
+    analysis = Analyst(Project(str(tmp_path)), frozenset({"SF602"})).analyse(path, SourceText(path, text))
+    assert not analysis.failures
+    assert bool(analysis.diagnostics) == refused()[number]
