@@ -5,6 +5,7 @@ from shapefix.checks import (
     broadcasts,
     buffers,
     channels,
+    checkpoints,
     chunks,
     collation,
     cut_losses,
@@ -48,8 +49,9 @@ from shapefix.checks.registry import RULES, Rule, findings
 MODULES = (
     accumulated,
     broadcasts,
-    channels,
     buffers,
+    channels,
+    checkpoints,
     chunks,
     collation,
     cut_losses,

@@ -88,6 +88,16 @@ class Backward(TrainingEvent):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class CutOff(TrainingEvent):
+    """`torch.utils.checkpoint.checkpoint` runs something that is trained, and hands back no graph.
+
+    It is reentrant, and none of the tensors that it was given requires a gradient.
+    """
+
+    function: Value
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Recorded(TrainingEvent):
     """A loop calls a module while gradients are recorded; results are its tensors that carry a graph."""
 

@@ -15,6 +15,7 @@ from shapefix.interpreter.calls import Arguments, Call, call_method
 from shapefix.interpreter.classes import member
 from shapefix.interpreter.containers import Axis, DictValue, ListValue, TextTuple, TupleValue, elements
 from shapefix.interpreter.devices import CPU, Device, DeviceKind, placed
+from shapefix.interpreter.gradients import requires_grad
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.joins import join
 from shapefix.interpreter.rows import may_differ
@@ -336,6 +337,8 @@ def _stacked(call: Call, one: TensorValue, size: Size) -> TensorValue | None:
     if one.layout is None:
         made = as_result(call, None, "collated", dtype=one.dtype, device=device, is_contiguous=True)
         made.row = tensor_row(one)
+        made = as_result(call, None, "collated", dtype=one.dtype, is_contiguous=True)
+        made.row, made.graph = tensor_row(one), requires_grad(one)
         return made
     sizes = (size, *one.layout.sizes)
     # Samples that are images in channels_last are joined in that order.
@@ -344,7 +347,7 @@ def _stacked(call: Call, one: TensorValue, size: Size) -> TensorValue | None:
     made = as_result(call, layout, "collated", dtype=one.dtype, device=device)
     if made.origin is not None:
         made.origin.source = one.origin
-    made.row = tensor_row(one)
+    made.row, made.graph = tensor_row(one), requires_grad(one)
     return made
 
 
