@@ -73,6 +73,10 @@ def test_an_installed_shapefix_works(installs: Path, tmp_path: Path, editable: b
     assert page.stdout.startswith("# view-across-stride-gap (SF101)")
     table = "from shapefix.library.forward_signatures import of_class; print(of_class('T5Model').swallows)"
     assert run(venv / "bin" / "python", "-c", table, cwd=tmp_path).stdout == "True\n"
+    parts = "probe/pages/page.html.j2", "probe/pages/page.css", "probes/probe.schema.json"
+    where = "import pathlib, shapefix; folder = pathlib.Path(shapefix.__file__).parent; "
+    where += f"print([(folder / each).is_file() for each in {parts}])"
+    assert run(venv / "bin" / "python", "-c", where, cwd=tmp_path).stdout == "[True, True, True]\n"
     (tmp_path / "train.py").write_text(VIEW)
     found = run(venv / "bin" / "shapefix", "check", "--output-format", "concise", "train.py", cwd=tmp_path)
     assert (found.returncode, found.stdout[:22]) == (1, "train.py:3:5: SF101 [*")

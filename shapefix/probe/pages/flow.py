@@ -118,7 +118,7 @@ def _steps(observed: Observations, model: Module) -> Iterator[_Step]:
             yield _Step("failed", "raised", (model.name, "raised, outside of the modules that it calls"))
         return
     loss = observed.first("loss")
-    if loss is not None:
+    if loss is not None and not groups[-1][-1].type.endswith("Loss"):
         yield _Step("loss", "loss", (loss["name"],), arguments(loss["input"]), "")
     backward = observed.first("backward")
     if backward is not None:
@@ -145,14 +145,21 @@ def _batch(observed: Observations, model: Module) -> _Step:
 def _module(alike: tuple[Module, ...], model: Module) -> _Step:
     first, last = alike[0], alike[-1]
     name = first.name.removeprefix(f"{model.name}.")
-    if len(alike) > 1:
-        name = f"{name} … {last.name.removeprefix(f'{model.name}.')}, {len(alike)} times"
+    kind = first.type if name != first.type else ""
     failed = last.out is None
     told = "raised" if failed else duration(sum(each.seconds or 0 for each in alike))
-    kind = first.type if name != first.type else ""
+    if len(alike) > 1:
+        name = f"{name} … {_number(first.name, last.name)}"
+        told = f"{len(alike)} times, {told}"
     returned = "" if last.out is None else words(last.out)
     rows = (name, f"{kind}, {told}" if kind else told)
     return _Step("failed" if failed else "module", "module", rows, arguments(first.input), returned)
+
+
+def _number(first: str, last: str) -> str:
+    """The number in which the last of some names differs from the first."""
+    pairs = zip(re.findall(r"\d+", first), re.findall(r"\d+", last), strict=False)
+    return next((two for one, two in pairs if one != two), last)
 
 
 def _groups(model: Module) -> list[tuple[Module, ...]]:

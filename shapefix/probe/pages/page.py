@@ -121,11 +121,8 @@ def _facts(run: Run, found: Found) -> Iterator[tuple[str, str]]:
     observed, end = run.observed, run.observed.end or {}
     loss = observed.first("backward")
     yield "training steps", str(observed.steps)
-    if loss is not None:
-        yield (
-            "loss",
-            f"{loss['value']:.4g}" if loss["value"] is not None else str(loss["text"] or "no number"),
-        )
+    if loss is not None and loss["text"] is not None:
+        yield "loss", f"{loss['value']:.4g}" if loss["value"] is not None else str(loss["text"])
     for line in observed.of("gradients"):
         yield "gradients", f"{line['given']} of {line['given'] + line['without']}"
     if end.get("peak_cuda"):
@@ -175,20 +172,20 @@ def _tree(module: Module, show: Any) -> Tree:
     how = f"{'with' if module.training else 'without'} gradient"
     if module.called is not None:
         how += f", called at {show(module.called.path)}:{module.called.row}"
-    return Tree(how, _node(module, "", show), _count(module))
+    return Tree(how, _node(module, None, show), _count(module))
 
 
-def _node(module: Module, parent: str, show: Any) -> Node:
-    born = module.born
+def _node(module: Module, parent: Module | None, show: Any) -> Node:
+    born = module.born if parent is None or module.born != parent.born else None
     return Node(
-        module.name.removeprefix(f"{parent}."),
+        module.name if parent is None else module.name.removeprefix(f"{parent.name}."),
         module.type,
         arguments(module.input),
         "" if module.out is None else words(module.out),
         "" if module.seconds is None else duration(module.seconds),
         f"{show(born.path)}:{born.row}" if born else "",
         module.out is None,
-        tuple(_node(each, module.name, show) for each in module.children),
+        tuple(_node(each, module, show) for each in module.children),
     )
 
 

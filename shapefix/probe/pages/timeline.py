@@ -16,7 +16,6 @@ _OF = {
 }
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 12, 30, 26
 _CHARACTER = 7.0
-_FEWEST = 10
 
 
 @dataclass(frozen=True)
@@ -67,10 +66,10 @@ class Plot:
 
 
 def plot(observed: Observations, width: int, height: int) -> Plot | None:
-    """The picture in so many units; None where too little was sampled to show anything."""
+    """The picture in so many units; None where the run came to no backward."""
     lines = [line for line in observed.of("timeline") if line["samples"]]
     samples: list[tuple[float, int]] = [(at, taken) for line in lines for at, taken in line["samples"]]
-    if len(samples) < _FEWEST:
+    if all(line["phase"] != "backward" for line in lines):
         return None
     start, end = samples[0][0], max(samples[-1][0], samples[0][0] + 1e-6)
     of = lines[0]["of"]
