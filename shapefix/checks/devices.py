@@ -63,9 +63,13 @@ def _is(number: int | None) -> str:
 
 def _named(event: Apart, number: int | None) -> str:
     if number is not None:
-        return named(event, number)
+        name = event.operands[number].name
+        told = named(event, number)
+        return f"`{name}`" if told == "the input" and not name.isdigit() and name != "self" else told
     node = event.place.node
     layer = node.func if isinstance(node, cst.Call) else node
+    if isinstance(layer, cst.Attribute) and layer.attr.value == "generate":
+        layer = layer.value
     return f"the weights of `{short(event.place.module.code(layer))}`"
 
 
@@ -121,6 +125,12 @@ def _fixes(event: Apart, seen: Place) -> Iterator[Fix]:
     code = event.other.place.module.code(where)
     if event.cpu.by_default and is_creation(made.node) and _is_known(where, event.other.place, made):
         yield with_device(made, code)
+        return
+    origin = event.operands[event.here].tensor.origin
+    if origin is not None and origin.verb == "tokenized" and isinstance(made.node, cst.Call):
+        if _is_known(where, event.other.place, made):
+            edit = rewrites.method_called(made.module, made.node, f"to({code})")
+            yield Fix(Applicability.SAFE, f"send the batch there: `.to({code})`", (edit,))
         return
     if not _is_known(where, event.other.place, seen):
         return

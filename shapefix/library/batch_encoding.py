@@ -5,7 +5,9 @@ from __future__ import annotations
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import DictValue, ListValue
 from shapefix.interpreter.iteration import each
+from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Unknown, Value
+from shapefix.library.devices import destination, sent
 from shapefix.library.registry import declare, method
 
 ENCODING = "transformers.BatchEncoding"
@@ -38,7 +40,13 @@ def data(call: Call) -> Value:
 @method(ENCODING, "to")
 def moved(call: Call) -> Value:
     """It moves its tensors in place, and returns itself."""
-    return call.receiver or Unknown()
+    owner = call.receiver
+    if isinstance(owner, DictValue):
+        found = destination(call)
+        for key, value in list(owner.fields.items()):
+            if isinstance(value, TensorValue):
+                call.ev.journal.write(owner.fields, key, sent(value, found))
+    return owner or Unknown()
 
 
 @method(ENCODING, "convert_to_tensors")

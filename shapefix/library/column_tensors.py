@@ -5,6 +5,7 @@ from __future__ import annotations
 from shapefix.interpreter.axes import varying
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, TupleValue, elements
+from shapefix.interpreter.devices import CPU, placed
 from shapefix.interpreter.rows import row_sizes
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.token_rows import row_of
@@ -53,7 +54,10 @@ def stacked(call: Call, features: ListValue, cell: Value, dtype: str | None) -> 
         return Unknown()
     if any(varying(size, features.axes) is not None for size in sizes):
         return None
-    made = contiguous_result(call, [count(features), *sizes], "collated", dtype=dtype)
+    device = cell.device if isinstance(cell, TensorValue) else CPU
+    made = contiguous_result(
+        call, [count(features), *sizes], "collated", dtype=dtype, device=placed(call.ev, device, call.place)
+    )
     made.row = row_of(cell) if sizes else None
     return made
 

@@ -8,6 +8,7 @@ from shapefix.interpreter.axes import longest, varying
 from shapefix.interpreter.batch_events import Collated
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
+from shapefix.interpreter.devices import CPU, placed
 from shapefix.interpreter.iteration import iterate
 from shapefix.interpreter.rows import row_sizes
 from shapefix.interpreter.tensor_values import TensorValue
@@ -173,7 +174,7 @@ def _mask(call: Call, ids: Value, asked: Value | None) -> Value:
         return Unknown()
     if isinstance(ids, TensorValue) and ids.layout is not None:
         sizes = ids.layout.sizes[:2]
-        return contiguous_result(call, sizes, "padded", dtype="int64")
+        return contiguous_result(call, sizes, "padded", dtype="int64", device=ids.device)
     if isinstance(ids, ListValue) and isinstance(ids.element, ListValue):
         row = ListValue(None, Integer(Size.symbol("mask", least=0)), ids.element.length)
         return ListValue(None, row, ids.length, ids.axes)
@@ -204,7 +205,9 @@ def _to_length(
     known = python_dtype(cell.dtype) if isinstance(cell, TensorValue) else dtype_of(cell)
     # Padding is of whole numbers, which a flag becomes beside them.
     dtype = known if known != "bool" or size == sizes[0] else None
-    made = contiguous_result(call, [count(features), size, *sizes[1:]], "padded", dtype=dtype)
+    device = placed(call.ev, cell.device if isinstance(cell, TensorValue) else CPU, call.place)
+    whole = [count(features), size, *sizes[1:]]
+    made = contiguous_result(call, whole, "padded", dtype=dtype, device=device)
     made.row = row_of(cell)
     return made
 

@@ -7,6 +7,7 @@ import libcst as cst
 from shapefix.interpreter.batch_events import Tokenized
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import NO_AXES, Axis, DictValue, ListValue, TupleValue, elements
+from shapefix.interpreter.devices import CPU, placed
 from shapefix.interpreter.iteration import each
 from shapefix.interpreter.tensor_values import Row
 from shapefix.interpreter.token_rows import Tokens
@@ -189,7 +190,8 @@ class _Rows:
         symbol = self.ids if name == "id" else Symbol(name, least=0)
         if self.tensors:
             sizes = [self.count, self.tensor_length]
-            made = contiguous_result(self.call, sizes, "tokenized", dtype="int64")
+            on_cpu = placed(self.call.ev, CPU, self.call.place)
+            made = contiguous_result(self.call, sizes, "tokenized", dtype="int64", device=on_cpu)
             made.row = Row(symbol)
             return made
         return self.listed(Integer(Size.from_symbol(symbol)))

@@ -17,6 +17,7 @@ from shapefix.interpreter.attempts import Kind
 from shapefix.interpreter.attributes import attribute
 from shapefix.interpreter.calls import Arguments, Call, instantiate
 from shapefix.interpreter.containers import ListValue
+from shapefix.interpreter.devices import WHERE
 from shapefix.interpreter.refinement import refine_rank
 from shapefix.interpreter.tensor_values import TensorValue, as_tensor
 from shapefix.interpreter.values import (
@@ -37,6 +38,7 @@ from shapefix.library.configuration_sizes import sizes_of
 from shapefix.library.graphs import note_graph
 from shapefix.library.nn.layers import fields_of
 from shapefix.library.nn.module import MODULE
+from shapefix.library.nn.places import model_where, note_model_place
 from shapefix.library.nn.training import TRAINED, is_trained, made_here
 from shapefix.library.optim.modes import switch
 from shapefix.library.registry import declare, function, method
@@ -135,7 +137,7 @@ def _made(call: Call, config: Value) -> LibraryObject:
     name = call.name
     for constructor in (".from_pretrained", "._from_config", ".from_config"):
         name = name.removesuffix(constructor)
-    fields = {"config": config, CLASS: Constant(name), TRAINED: _trained(call)}
+    fields = {"config": config, CLASS: Constant(name), TRAINED: _trained(call), WHERE: model_where(call)}
     if call.name.endswith(".from_pretrained"):
         fields[CHECKPOINT] = call.value(0, "pretrained_model_name_or_path") or Unknown(CHECKPOINT)
     return LibraryObject(kind_of(name) or BASE, {}, call.place, fields)
@@ -195,6 +197,12 @@ def initialize(call: Call) -> Value:
 @method(BASE, "save_pretrained", "enable_input_require_grads", "tie_weights")
 def nothing(call: Call) -> Value:
     return NONE
+
+
+@method(BASE, "generate")
+def generate(call: Call) -> Value:
+    note_model_place(call, {})
+    return Unknown()
 
 
 @method(BASE, "set_input_embeddings")
@@ -257,6 +265,7 @@ def _output(call: Call, fields: dict[str, Layout | None]) -> Value:
     trained = is_trained(call, fields_of(call.receiver))
     for value in values.values():
         note_graph(call, value, trained)
+    note_model_place(call, values)
     return LibraryObject(OUTPUT, {}, call.place, {**values, "_order": order})
 
 

@@ -28,6 +28,28 @@ def _field(call: Call, found: Device | None) -> Value:
     return Unknown() if found is None else Whereabouts(found, call.ev.root)
 
 
+_SPREAD = frozenset({"device_map", "quantization_config", "load_in_8bit", "load_in_4bit"})
+
+
+def model_where(call: Call) -> Value:
+    """The field of a model of transformers, which may be spread over several devices as it is loaded."""
+    is_plain = _SPREAD.isdisjoint(call.arguments.keywords)
+    return made_where(call, {}) if is_plain else Unknown()
+
+
+def note_model_place(call: Call, made: Mapping[str, Value]) -> None:
+    """The same as note_place for a model of transformers, and what comes out of it."""
+    known = where_is(call, getattr(call.receiver, "fields", {}))
+    given = {str(number): value for number, value in enumerate(call.arguments.positional)}
+    given |= call.arguments.keywords
+    if known is not None:
+        meet(call, given, layer=call.receiver, weights=known)
+        known = replace(known, by_default=False, within=None)
+    for part in made.values():
+        if isinstance(part, TensorValue):
+            part.device = known
+
+
 def where_is(call: Call, fields: Mapping[str, Value]) -> Device | None:
     """Where the parameters of a module are; None where somebody may have sent them anywhere."""
     field = fields.get(WHERE)
