@@ -50,9 +50,10 @@ def lines(run: Run, show: Callable[[str], str]) -> Iterator[Line]:
         steps = f"{observed.steps} training step{'' if observed.steps == 1 else 's'}"
         text = f"{steps}, {value}{met} collective{'' if met == 1 else 's'}"
         place = _position(observed)
-        at = f", {place[0]}" if place else ""
-        at += f" at {show(place[1].path)}:{place[1].row}" if place and place[1] else ""
-        yield [(f"  {rank}  ", "step"), (text, "code"), (at, "warning")]
+        yield [(f"  {rank}  ", "step"), (text, "code")]
+        if place is not None:
+            at = f" at {show(place[1].path)}:{place[1].row}" if place[1] else ""
+            yield [(f"     {place[0]}{at}", "warning")]
     for name, each in _differences(run.ranks):
         yield [("  differs  ", "step"), (f"{name}: {each}", "code")]
 

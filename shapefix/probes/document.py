@@ -14,7 +14,7 @@ from shapefix.diagnostics import Span
 from shapefix.probe.account import Run, ending, how
 from shapefix.probe.findings import Found
 from shapefix.probe.forecast import Forecast, Measured, accumulation
-from shapefix.probe.observations import Failure, Module, Value, span
+from shapefix.probe.observations import Failure, Module, Observations, Value, span
 from shapefix.report.json import encodable, finding_entry, place
 from shapefix.report.view import View
 
@@ -72,7 +72,7 @@ class _Writer:
         return {
             "schema_version": VERSION,
             "shapefix": shapefix.__version__,
-            "script": self._view.absolute(self._run.script),
+            "script": self._script(),
             "arguments": list(arguments),
             "exit_code": code,
             "environment": self._environment(),
@@ -103,6 +103,27 @@ class _Writer:
             "findings": [finding_entry(each, self._view) for each in found.diagnostics],
             "notes": [finding_entry(each, self._view) for each in found.notes],
             "aftermath": None if found.aftermath is None else found.aftermath.number,
+            "ranks": [self._rank(number, observed) for number, observed in enumerate(self._run.ranks)],
+            "not_executed": [
+                {"filename": line["file"], "row": line["row"], "text": line["text"]}
+                for line in self._of("left out")
+            ],
+        }
+
+    def _script(self) -> str:
+        """The file that was run: that of a module is known once it was found."""
+        ran = self._observed.first("script")
+        return self._view.absolute(ran["file"] if ran else self._run.script)
+
+    def _rank(self, number: int, observed: Observations) -> Document:
+        waits, end = observed.waiting, observed.end
+        return {
+            "rank": number,
+            "how": None if end is None else end["how"],
+            "steps": observed.steps,
+            "collectives": sum(1 for _ in observed.of("collective")),
+            "waits_at": None if waits is None else waits["name"],
+            "at": None if waits is None else self._at(waits["called"]),
         }
 
     def _environment(self) -> Document | None:

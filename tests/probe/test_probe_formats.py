@@ -70,6 +70,27 @@ def told(folder: Path, script: str, *arguments: str, timeout: float = 120.0, **f
     return seen
 
 
+def test_the_document_of_ranks_and_of_a_notebook(tmp_path: Path) -> None:
+    script = (
+        "import torch.distributed as dist\ndist.init_process_group()\nif dist.get_rank(): dist.barrier()\n"
+    )
+    (tmp_path / "train.py").write_text(script)
+    ran = shapefix("train.py", "--nproc", "2", "--output-format", "json", folder=tmp_path)
+    known = json.loads(ran.stdout)
+    schema().validate(known)
+    assert [each["collectives"] for each in known["ranks"]] == [1, 2]
+    assert [each["waits_at"] for each in known["ranks"]] == [None, "barrier"]
+    assert known["ranks"][1]["at"]["location"]["row"] == 3
+    assert [each["name"] for each in known["findings"]] == ["waiting-rank"]
+    cells = [{"cell_type": "code", "source": "!pip install torch\nimport torch"}]
+    (tmp_path / "train.ipynb").write_text(json.dumps({"cells": cells, "metadata": {}}))
+    known = json.loads(shapefix("train.ipynb", "--output-format", "json", folder=tmp_path).stdout)
+    schema().validate(known)
+    cell = f"{tmp_path / 'train.ipynb'}:cell 1"
+    assert known["not_executed"] == [{"filename": cell, "row": 1, "text": "!pip install torch"}]
+    assert known["ranks"] == []
+
+
 def test_the_document_of_a_script_that_trains(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAINS)
     ran = shapefix("train.py", "--output-format", "json", "--", "--epochs", "3", folder=tmp_path)
