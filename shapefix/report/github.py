@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from shapefix.diagnostics import Diagnostic, Failure, Severity
 from shapefix.report.view import View
+from shapefix.sources.notebooks import cell_of
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 
@@ -25,6 +26,10 @@ def render(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: Vi
         if span.row != span.end_row:  # GitHub takes columns only for a stretch of one line
             del properties["col"], properties["endColumn"]
         message = finding.message
+        cell = cell_of(span.path)
+        if cell is not None:  # the rows of a cell are not those of the notebook's file
+            properties = {"title": properties["title"], "file": view.absolute(cell[0])}
+            message = f"cell {cell[1]}, row {span.row}: {message}"
         if finding.condition is not None:
             message += f"\nfails when: {finding.condition}"
         if finding.seen is not None:

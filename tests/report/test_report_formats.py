@@ -199,3 +199,11 @@ def test_colour_is_for_terminals_whose_user_wants_it(
             return terminal
 
     assert wants_colour(Stream(), environ) is colour
+
+
+def test_github_places_what_is_in_a_cell_at_its_notebook() -> None:
+    span = Span("/project/train.ipynb:cell 3", 2, 9, 2, 12)
+    found = Diagnostic("SF501", "in-features", Severity.ERROR, "does not fit", span)
+    assert shown("github", found) == (
+        "::error title=shapefix (SF501),file=/project/train.ipynb::cell 3, row 2: does not fit\n"
+    )
