@@ -144,20 +144,26 @@ def call_value(ev: Evaluator, function: Value, arguments: Arguments, node: cst.C
                 # What the object did in turn was called at the same place.
                 ev.called = (node, name, function)
             return value
-    ev.unfollowed += _may_do_anything(ev, arguments, node)
+    ev.unfollowed += _may_do_anything(ev, function, node)
     forget(ev, arguments.everything)
     return Unknown()
 
 
-def _may_do_anything(ev: Evaluator, arguments: Arguments, node: cst.CSTNode) -> bool:
+def _may_do_anything(ev: Evaluator, function: Value, node: cst.CSTNode) -> bool:
     """Whether a call that nobody can follow may be one that works on the objects that the code has.
 
     One for which the arguments are all that matters, or that tensors have as well, is not.
     """
-    function = node.func if isinstance(node, cst.Call) else None
-    if not isinstance(function, cst.Attribute):
+    if not isinstance(node, cst.Call) or (
+        isinstance(function, Unknown) and function.hint.startswith("self.")
+    ):
         return True
-    return not arguments.everything and ev.library.method("torch.Tensor", function.attr.value) is None
+    if node.args:
+        return False
+    called = node.func
+    return not isinstance(called, cst.Attribute) or (
+        ev.library.method("torch.Tensor", called.attr.value) is None
+    )
 
 
 def _decorated(ev: Evaluator, function: FunctionValue, arguments: Arguments, node: cst.CSTNode) -> Value:

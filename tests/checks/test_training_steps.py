@@ -176,6 +176,23 @@ def test_what_is_added_to_is_not_new(tmp_path: Path) -> None:
     assert not found(tmp_path, code)
 
 
+def test_what_a_base_class_does_nobody_knows(tmp_path: Path) -> None:
+    code = """
+    from elsewhere import Base
+
+    class Trainer(Base):
+        def run(self):
+            for x, y in loader:
+                self.prepare(x)
+                criterion(model(x), y).backward()
+                optimizer.step()
+
+    Trainer().run()
+    """
+    assert not found(tmp_path, code)
+    assert found(tmp_path, code.replace("self.prepare", "len"))
+
+
 def test_a_second_loss_before_the_step_is_no_accident(tmp_path: Path) -> None:
     code = """
     for x, y in loader:
