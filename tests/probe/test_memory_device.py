@@ -201,3 +201,40 @@ def test_a_gpu_that_is_asked_for_has_to_be_there(tmp_path: Path) -> None:
     told = shapefix(tmp_path, "train.py", "--device", "cuda")
     assert told.returncode == 2
     assert "torch finds no GPU here; it was asked for by --device" in told.stdout
+
+
+DEVICES = """\
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mask, self.head = torch.ones(8), nn.Linear(8, 1)
+
+    def forward(self, x):
+        return self.head(x * self.mask.to(x.device))
+
+net = Net().cuda()
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for _ in range(9):
+    x, y = torch.randn(4, 8, device="cuda"), torch.randn(4, 1)
+    nn.functional.mse_loss(net(x), y.cuda()).backward()
+    optimizer.step()
+"""
+
+
+def test_a_copy_to_the_gpu_at_each_call_is_a_note(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(DEVICES)
+    told = shapefix(tmp_path, "train.py", "--device", "fake")
+    assert told.returncode == 0, told.stdout
+    note = "note: train.py:10: `self.mask` (32 B) goes from cpu to cuda:0 at each call of `Net`; a buffer"
+    assert note in told.stdout
+
+
+def test_two_devices_that_meet(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(DEVICES.replace("y.cuda()", "y"))
+    told = shapefix(tmp_path, "train.py", "--device", "fake")
+    assert told.returncode == 1, told.stdout
+    assert "train.py:16" in told.stdout
+    assert "Expected all tensors to be on the same device" in told.stdout

@@ -67,6 +67,7 @@ def _installed(session: Session, asked: argparse.Namespace) -> Any:
     from .failures import Failures
     from .loaders import Loaders
     from .memory import setting
+    from .silent.copies import Copies
     from .silent.held import Held
     from .silent.views import Views
     from .timeline import Timeline
@@ -93,6 +94,7 @@ def _installed(session: Session, asked: argparse.Namespace) -> Any:
     held = Held(births)
     held.install()
     Views(session, calls).install()
+    Copies(session, calls).install()
     Training(session, failures, calls, held, visits).install()
     if asked.ranks is not None:
         from . import ranks

@@ -15,6 +15,7 @@ from .failures import Failures
 from .session import Session
 from .silent import finite
 from .silent.held import Held
+from .silent.operands import Operands
 from .visits import Visits
 
 _BACKWARDS, _NAMES, _TOLD, _WAY = 256, 50, 8, 8
@@ -30,11 +31,13 @@ class Training:
         self._failures = failures
         self._calls = calls
         self._held = held
+        self._operands = Operands(session)
         self._visits = visits
         self._steps: dict[int, int] = {}
 
     def install(self) -> None:
         """Watch from now on."""
+        self._operands.install()
         self.watch_backward()
         register_optimizer_step_pre_hook(self._before)
         register_optimizer_step_post_hook(self._after)
@@ -87,6 +90,7 @@ class Training:
             made=_made_of(loss),
             called=site,
         )
+        self._operands.tell(loss)
         if value is not None and not math.isfinite(value):
             session.observations.write(
                 "not finite",

@@ -34,6 +34,8 @@ KINDS: dict[str, tuple[str | None, Severity]] = {
     "zero-gradient": (None, _WARNING),
     "missed-parameters": ("SF605", _WARNING),
     "orphaned-parameters": ("SF605", _ERROR),
+    "copy-to-device": ("SF603", _INFO),
+    "large-copy": (None, _INFO),
     "untrained-parameters": (None, _INFO),
 }
 """The rule that each kind of fault belongs to, where there is one, and its severity."""
