@@ -177,8 +177,8 @@ def _as_buffer(made: Place, assign: cst.Assign, name: str) -> Iterator[Fix]:
         # A buffer cannot take the name of an attribute that is there.
         return
     whole, value = module.span(assign), module.span(assign.value)
-    started = [module.span(node).row for node in _nodes(owner) if _starts_module(node)]
-    if not started or min(started) > whole.row:
+    started = [module.span(node) for node in _nodes(owner) if _starts_module(node)]
+    if not any((span.row, span.column) < (whole.row, whole.column) for span in started):
         return
     start = Span(whole.path, whole.row, whole.column, value.row, value.column)
     end = Span(whole.path, whole.end_row, whole.end_column, whole.end_row, whole.end_column)
