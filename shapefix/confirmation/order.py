@@ -27,6 +27,7 @@ class Order:
         self._path = path
         self._tree = ast.parse(text)
         self._text = text
+        self._ways: dict[Span, list[ast.AST]] = {}
 
     @cached_property
     def _rows(self) -> list[str]:
@@ -92,12 +93,15 @@ class Order:
 
     def _way(self, place: Span) -> list[ast.AST]:
         """The nodes around a place, from the module inwards to the smallest one that holds all of it."""
-        way: list[ast.AST] = [self._tree]
-        while True:
-            inner = next((each for each in ast.iter_child_nodes(way[-1]) if self._holds(each, place)), None)
-            if inner is None:
-                return way if len(way) > 1 else []
-            way.append(inner)
+        if place not in self._ways:
+            way: list[ast.AST] = []
+            inner: ast.AST | None = self._tree
+            while inner is not None:
+                way.append(inner)
+                inside = ast.iter_child_nodes(inner)
+                inner = next((each for each in inside if self._holds(each, place)), None)
+            self._ways[place] = way if len(way) > 1 else []
+        return self._ways[place]
 
     def _holds(self, node: ast.AST, place: Span) -> bool:
         span = self._span(node)
