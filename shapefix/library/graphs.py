@@ -12,6 +12,7 @@ from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, TupleValue, elements
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.gradients import require_grad, requires_grad
+from shapefix.interpreter.literals import Literal
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     Constant,
@@ -58,6 +59,8 @@ def note_graph(call: Call, made: Value, trained: bool | None = False) -> None:
     trained tells whether parameters that are trained take part in it, besides the operands. What is known
     already of a tensor, or is an operand itself, is left as it is.
     """
+    if not call.name.startswith(_SPACES):
+        return
     if isinstance(made, TensorValue):
         # Nearly all results are single tensors, and many are known already.
         if made.graph is not None or made.sources:
@@ -70,7 +73,7 @@ def note_graph(call: Call, made: Value, trained: bool | None = False) -> None:
             for part in parts
             if isinstance(part, TensorValue) and part.graph is None and not part.sources
         ]
-    if not results or not _is_of_torch(call.name):
+    if not results or call.name.startswith(_ELSEWHERE):
         return
     last = call.name.rpartition(".")[2]
     tensors, others = _operands(call, last)
@@ -83,10 +86,6 @@ def note_graph(call: Call, made: Value, trained: bool | None = False) -> None:
         if "requires_grad" in call.arguments.keywords:
             asked = call.constant(-1, "requires_grad")
             require_grad(call.ev, part, asked if isinstance(asked, bool) else None)
-
-
-def _is_of_torch(name: str) -> bool:
-    return name.startswith(_SPACES) and not name.startswith(_ELSEWHERE)
 
 
 def _note(ev: Evaluator, part: TensorValue, known: bool | None, tensors: list[TensorValue]) -> None:
@@ -138,26 +137,31 @@ def _operands(call: Call, last: str) -> tuple[list[TensorValue], bool]:
     tensors: list[TensorValue] = []
     others = given.open and last not in _OF_ONE
     for value in _flat(values):
-        tensor = value.tensor if isinstance(value, Unknown) else value
-        if isinstance(tensor, TensorValue):
-            tensors.append(tensor)
-        elif not isinstance(tensor, _PLAIN):
-            others = True
+        kind = type(value)
+        if kind is TensorValue:
+            tensors.append(value)  # type: ignore[arg-type]
+        elif kind is not Literal and not isinstance(value, _PLAIN):
+            tensor = value.tensor if isinstance(value, Unknown) else None
+            if tensor is not None:
+                tensors.append(tensor)
+            else:
+                others = True
     return tensors, others
 
 
 def _flat(values: Iterable[Value], depth: int = 0) -> Iterator[Value]:
     """The values, and in place of lists and tuples what is in them; None for what nobody knows."""
     for value in values:
+        if not isinstance(value, (TupleValue, ListValue)):
+            yield value
+            continue
         items = elements(value) if depth < _DEEPEST else None
         if items is not None:
             yield from _flat(items, depth + 1)
         elif isinstance(value, ListValue) and value.element is not None:
             yield value.element
-        elif isinstance(value, (TupleValue, ListValue)):
-            yield Unknown()
         else:
-            yield value
+            yield Unknown()
 
 
 def note_graph_write(call: Call, tensor: TensorValue, values: Iterable[Value]) -> None:
