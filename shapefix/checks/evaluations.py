@@ -79,7 +79,7 @@ def _goes_over_data(loop: Loop) -> bool:
 
 def _switched(event: Recorded, run: Run) -> Switched | None:
     """The last time before the call that the mode of the module was set."""
-    before = run.training[: run.training.index(event)]
+    before = run.training[: run.positions[event]]
     return next(
         (other for other in reversed(before) if isinstance(other, Switched) and other.module is event.module),
         None,

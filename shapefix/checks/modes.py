@@ -79,7 +79,7 @@ def _is_meant(event: Forwarded, run: Run) -> bool:
 
 def _switched_on(event: Forwarded, run: Run) -> Switched | None:
     """The last time before that the mode of the model was set."""
-    before = run.training[: run.training.index(event)]
+    before = run.training[: run.positions[event]]
     switches = [each for each in before if isinstance(each, Switched) and each.module in event.modules]
     return switches[-1] if switches else None
 
@@ -142,8 +142,8 @@ def _never_back(event: Switched, run: Run, this: Rule) -> Iterator[Diagnostic]:
 
 def _trained_before(event: Switched, loop: Loop, run: Run) -> Forwarded | None:
     """The call in which a pass of the loop trains the model that is put into evaluation mode after it."""
-    position = run.training.index(event)
-    before = [each for each in within(loop, run, Forwarded) if run.training.index(each) < position]
+    position = run.positions[event]
+    before = [each for each in within(loop, run, Forwarded) if run.positions[each] < position]
     if not within(loop, run, Backward) or not within(loop, run, Stepped):
         return None
     return next(

@@ -23,19 +23,19 @@ def of_kind(run: Run, kind: type[Kind]) -> Iterator[Kind]:
 
 def after(event: TrainingEvent, run: Run, kind: type[Kind]) -> Iterator[Kind]:
     """The events of this type that come later in the run."""
-    position = run.training.index(event)
+    position = run.positions[event]
     return (other for other in run.training[position + 1 :] if isinstance(other, kind))
 
 
 def between(first: TrainingEvent, last: TrainingEvent, run: Run, kind: type[Kind]) -> list[Kind]:
     """The events of this type from first to last."""
-    start, end = run.training.index(first), run.training.index(last)
+    start, end = run.positions[first], run.positions[last]
     return [event for event in run.training[start : end + 1] if isinstance(event, kind)]
 
 
 def within(loop: Loop, run: Run, kind: type[Kind]) -> list[Kind]:
     """The events of this type in a loop, in their order."""
-    return [event for event in of_kind(run, kind) if any(each.loop is loop for each in event.loops)]
+    return [event for event in run.in_loops.get(loop, ()) if isinstance(event, kind)]
 
 
 def is_certain(event: TrainingEvent, loop: Loop) -> bool:

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import libcst as cst
 
+from shapefix.interpreter.evaluator import Loop
 from shapefix.interpreter.events import Event, InPlaceWrite, Viewed
 from shapefix.interpreter.tensor_values import Step, TensorValue
 from shapefix.interpreter.training_events import TrainingEvent
@@ -34,6 +35,20 @@ class Run:
     def training(self) -> list[TrainingEvent]:
         """The events of training loops."""
         return [event for event in self.events if isinstance(event, TrainingEvent)]
+
+    @cached_property
+    def positions(self) -> dict[TrainingEvent, int]:
+        """Where each event stands among those of training loops."""
+        return {event: position for position, event in enumerate(self.training)}
+
+    @cached_property
+    def in_loops(self) -> dict[Loop, list[TrainingEvent]]:
+        """The events of training loops by the loops that they stand in, in their order."""
+        found: dict[Loop, list[TrainingEvent]] = {}
+        for event in self.training:
+            for within in event.loops:
+                found.setdefault(within.loop, []).append(event)
+        return found
 
     @cached_property
     def written_views(self) -> frozenset[cst.CSTNode]:
