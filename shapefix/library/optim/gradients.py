@@ -10,7 +10,7 @@ from shapefix.interpreter.gradients import is_leaf, requires_grad
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import TensorValue, as_tensor
 from shapefix.interpreter.training_events import Backward, Clipped, Gradients, Within, Zeroed, surroundings
-from shapefix.interpreter.values import NONE, LibraryObject, Unknown, Value
+from shapefix.interpreter.values import NONE, Unknown, Value
 from shapefix.library.accelerate import ACCELERATOR
 from shapefix.library.nn.module import MODULE
 from shapefix.library.registry import function, method, tensor_method
@@ -125,8 +125,3 @@ def clipped_by_accelerate(call: Call) -> Value:
     if gradients is not None:
         remember(call, gradients.after(unscaled=True))
     return as_result(call, Layout((), ()), "reduced")
-
-
-def is_of(value: Value | None, kind: str) -> bool:
-    """Whether a value is a library object of exactly this class."""
-    return isinstance(value, LibraryObject) and value.kind == kind
