@@ -177,7 +177,7 @@ def test_json(project: Project) -> None:
                 "dtype": "float32",
                 "sizes": [8, 16, "H", 32],
                 "strides": None,
-                "device": None,
+                "device": "cpu",
             }
         ],
     }
