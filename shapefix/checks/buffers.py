@@ -39,7 +39,7 @@ def left_on_the_cpu(event: Apart, run: Run, this: Rule) -> Iterator[Diagnostic]:
         yield this.diagnostic(
             made.span,
             f"`{short(made.code)}` is made on the CPU, wherever the module and its input are",
-            condition="once the module is on a GPU",
+            condition="the module is on a GPU",
             evidence=[*calls(event), Evidence(event.place.span, f"it meets {_met(event)} here")],
             fixes=_with_device(event, made),
         )
@@ -51,7 +51,7 @@ def left_on_the_cpu(event: Apart, run: Run, this: Rule) -> Iterator[Diagnostic]:
     yield this.diagnostic(
         made.module.span(assign),
         f"`{name}` is no buffer: it stays on the CPU when the module goes to a GPU",
-        condition="once the module is on a GPU",
+        condition="the module is on a GPU",
         evidence=[*calls(event), Evidence(event.place.span, f"it meets {_met(event)} here")],
         fixes=_as_buffer(made, assign, name),
     )

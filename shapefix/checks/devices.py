@@ -14,8 +14,9 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.run import Run
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity
 from shapefix.interpreter.devices import Device, DeviceKind
-from shapefix.interpreter.events import Apart
+from shapefix.interpreter.events import Apart, Discarded
 from shapefix.interpreter.modules import Module, Place, children, dotted_name
+from shapefix.interpreter.tensor_values import as_tensor
 
 CREATIONS = frozenset(
     "zeros ones empty full rand randn randint randperm arange linspace logspace eye tensor as_tensor".split()
@@ -37,19 +38,38 @@ def two_devices(event: Apart, run: Run, this: Rule) -> Iterator[Diagnostic]:
     where = _text(event.other)
     seen = place_seen(event)
     left, elsewhere = _named(event, event.here), _named(event, event.there)
+    lost = _lost(event, run)
     reason = f"{left} {_is(event.here)} on the CPU, and {elsewhere} {_is(event.there)} on {where}"
     yield this.diagnostic(
         seen.span,
         f"`{short(seen.code)}`: {reason}",
-        condition=f"when {where} is a GPU" if event.other.kind is DeviceKind.CHOSEN else None,
+        condition=f"{where} is a GPU" if event.other.kind is DeviceKind.CHOSEN else None,
         evidence=[
             *calls(event),
             *_came(event.cpu, "on the CPU since here"),
             *_came(event.other, f"sent to {where} here"),
+            *(Evidence(each.place.span, "its copy is thrown away here") for each in lost),
             Evidence(event.place.span, f"they meet here: {reason}"),
         ],
-        fixes=_fixes(event, seen),
+        fixes=_kept(lost[0]) if lost else _fixes(event, seen),
     )
+
+
+def _lost(event: Apart, run: Run) -> list[Discarded]:
+    """Where the tensor on the CPU was sent elsewhere, and what came of it was thrown away."""
+    tensor = None if event.here is None else event.operands[event.here].tensor
+    return [
+        each
+        for each in run.events
+        if isinstance(each, Discarded)
+        and each.function in ("torch.Tensor.to", "torch.Tensor.cuda")
+        and tensor is not None
+        and as_tensor(each.receiver) is tensor
+    ][:1]
+
+
+def _kept(lost: Discarded) -> list[Fix]:
+    return [Fix(Applicability.DISPLAY, f"keep what `{short(lost.place.code)}` returns", ())]
 
 
 def made_in_module(event: Apart) -> bool:
