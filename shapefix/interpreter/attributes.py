@@ -59,6 +59,8 @@ def attribute(ev: Evaluator, owner: Value, name: str, node: cst.CSTNode) -> Valu
         found = of_library(ev, owner.kind, owner, name, node)
         if found is None:
             found = owner.fields[name] = Unknown(name)
+            # A method that nobody knows, like `parallelize`, may send it anywhere.
+            ev.library.moved_by_others(ev, owner)
         return found
     if isinstance(owner, ClassValue):
         return _of_class(ev, owner, name, node)
@@ -91,7 +93,7 @@ def of_library(ev: Evaluator, kind: str, owner: Value, name: str, node: cst.CSTN
         call = Call(ev, f"{kind}.{name}", ev.place(node), Arguments(), owner)
         value = prop(call)
         if kind == TENSOR:
-            ev.library.note_graph(call, value)
+            ev.library.note_result(call, value)
         return value
     if ev.library.method(kind, name) is not None:
         return BoundMethod(owner, Reference(f"{kind}.{name}"))
@@ -113,6 +115,7 @@ def _of_instance(ev: Evaluator, owner: InstanceValue, name: str, node: cst.CSTNo
         if found is not None:
             return found
     unknown = owner.fields[name] = Unknown(f"self.{name}")
+    ev.library.moved_by_others(ev, owner)
     return unknown
 
 

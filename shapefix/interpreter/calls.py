@@ -199,7 +199,7 @@ def call_library(
             if isinstance(handed, (InstanceValue, LibraryObject)):
                 ev.library.moved_by_others(ev, handed)
     value = function(call)
-    ev.library.note_graph(call, value)
+    ev.library.note_result(call, value)
     if isinstance(node, cst.Call):
         ev.called = (node, name, receiver or (arguments.positional[0] if arguments.positional else NONE))
     return value

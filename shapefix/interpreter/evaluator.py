@@ -62,8 +62,8 @@ class Library(Protocol):
     def moved_by_others(self, ev: Evaluator, value: Value) -> None:
         """Forget where a module or a batch is that was handed to code which may have sent it anywhere."""
 
-    def note_graph(self, call: Call, made: Value) -> None:
-        """Take note in what a function made of whether it carries a graph."""
+    def note_result(self, call: Call, made: Value) -> None:
+        """Take note in what a function made of whether it carries a graph, and where it lies."""
 
     def may_cast(self, value: Value) -> bool:
         """Whether torch may cast by itself in the body of `with value:` or a function decorated with it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.devices import DeviceKind
 from shapefix.interpreter.tensor_values import Shape, Sizes, TensorValue
 from shapefix.interpreter.values import FALSE, NONE, TRUE, Constant, Reference, Unknown, Value, integer
 from shapefix.library.capped import note_item
@@ -69,9 +70,18 @@ def dtype(call: Call, tensor: TensorValue) -> Value:
     return Unknown("dtype") if tensor.dtype is None else Reference(f"torch.{tensor.dtype}")
 
 
-@tensor_method("@grad", "@grad_fn", "@is_cuda", "@requires_grad", "@is_leaf", "@layout")
+@tensor_method("@grad", "@grad_fn", "@requires_grad", "@is_leaf", "@layout")
 def unknown_property(call: Call, tensor: TensorValue) -> Value:
     return Unknown(call.name.rpartition(".")[2])
+
+
+@tensor_method("@is_cuda")
+def is_cuda(call: Call, tensor: TensorValue) -> Value:
+    device = tensor.device
+    if device is not None and device.kind is DeviceKind.CPU:
+        return FALSE
+    is_named = device is not None and device.kind is DeviceKind.GPU and device.name.startswith("cuda")
+    return TRUE if is_named else Unknown("is_cuda")
 
 
 @tensor_method("@data")

@@ -234,7 +234,7 @@ class Tables:
         else:
             module.forget_place(ev, value)
 
-    def note_graph(self, call: Call, made: Value) -> None:
+    def note_result(self, call: Call, made: Value) -> None:
         graphs.note_graph(call, made)
         devices.note_device(call, made)
 

@@ -257,7 +257,7 @@ def device_asked(call: Call) -> Device | None:
 
     None where what it says may be any device.
     """
-    if call.arguments.open:
+    if call.arguments.open or "out" in call.arguments.keywords:
         return None
     given = call.arguments.keywords.get("device")
     if given is None or (isinstance(given, Constant) and given.value is None):
