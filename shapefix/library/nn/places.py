@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.devices import OF_MODULE, WHERE, Device, Whereabouts
+from shapefix.interpreter.devices import OF_MODULE, WHERE, Device, DeviceKind, Whereabouts
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import InstanceValue, LibraryObject, Unknown, Value
 from shapefix.library.devices import joint, meet
@@ -81,7 +81,9 @@ def note_place(
     if known is not None and known.by_default:
         # What a layer computes is not what nobody gave a device to.
         weights = replace(known, by_default=False, within=None)
-    found = apart or weights or joint([operand.tensor for operand in operands_in(given)])
+    # Where the layer was left behind, so were its neighbours: once is enough.
+    was_left = apart is not None and known is not None and known.kind is DeviceKind.CPU
+    found = None if was_left else apart or weights or joint([operand.tensor for operand in operands_in(given)])
     for part in getattr(made, "items", None) or (made,):
         if isinstance(part, TensorValue) and not any(part is value for value in given.values()):
             part.device = found
