@@ -24,6 +24,7 @@ from shapefix.library.data import LOADER
 from shapefix.library.devices import sent
 from shapefix.library.model_calls import HARMLESS
 from shapefix.library.nn.module import MODULE
+from shapefix.library.nn.places import device_of_model
 from shapefix.library.optim.modes import switch
 from shapefix.library.registry import declare, derives, method
 from shapefix.library.signatures import bound
@@ -258,6 +259,9 @@ def _is_left_out(trainer: Value | None, step: Step) -> bool:
     settings = trainer.arguments if isinstance(trainer, LibraryObject) else {}
     stated = [settings[name] for name in step.off if name in settings]
     return any(isinstance(value, Constant) and value.value == 0 for value in stated)
+
+
+method(LIGHTNING_MODULE, "@device")(device_of_model)
 
 
 @method(LIGHTNING_MODULE, *_TRANSFERS)

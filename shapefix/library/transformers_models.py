@@ -38,7 +38,7 @@ from shapefix.library.configuration_sizes import sizes_of
 from shapefix.library.graphs import note_graph
 from shapefix.library.nn.layers import fields_of
 from shapefix.library.nn.module import MODULE
-from shapefix.library.nn.places import model_where, note_model_place
+from shapefix.library.nn.places import device_of_model, model_where, note_model_place
 from shapefix.library.nn.training import TRAINED, is_trained, made_here
 from shapefix.library.optim.modes import switch
 from shapefix.library.registry import declare, function, method
@@ -75,6 +75,7 @@ _ELSE = frozenset({"BitsAndBytesConfig", "GenerationConfig"})
 _SYNONYMS = {"hidden_size": ("n_embd", "d_model", "dim")}
 
 declare(BASE, MODULE)
+method(BASE, "@device")(device_of_model)
 declare(CONFIGURATION, "builtins.object")
 declare(OUTPUT, "builtins.object")
 for _kind in MODELS:

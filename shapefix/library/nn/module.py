@@ -10,7 +10,7 @@ from shapefix.interpreter import gradients
 from shapefix.interpreter.attempts import Kind
 from shapefix.interpreter.calls import Arguments, Call, call_method
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
-from shapefix.interpreter.devices import OF_MODULE, WHERE, DeviceValue, named_device, placed, shared
+from shapefix.interpreter.devices import OF_MODULE, WHERE, named_device, placed
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.tensor_values import Step, TensorValue
 from shapefix.interpreter.training_events import Recorded, surroundings
@@ -187,13 +187,6 @@ def modules_in(root: Value) -> Iterator[InstanceValue | LibraryObject]:
                 waiting.extend(field.fields.values())
             elif isinstance(field, Value):
                 waiting.append(field)
-
-
-@method(MODULE, "@device")
-def device(call: Call) -> Value:
-    """`model.device`, which the models of transformers and Lightning have: where the parameters are."""
-    fields = getattr(call.receiver, "fields", {})
-    return DeviceValue(places.where_is(call, fields) or shared())
 
 
 def forget_place(ev: Evaluator, value: Value) -> None:

@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.devices import OF_MODULE, WHERE, Device, DeviceKind, Whereabouts
+from shapefix.interpreter.devices import (
+    OF_MODULE,
+    WHERE,
+    Device,
+    DeviceKind,
+    DeviceValue,
+    Whereabouts,
+    shared,
+)
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import InstanceValue, LibraryObject, Unknown, Value
 from shapefix.library.devices import joint, meet
@@ -56,6 +64,11 @@ def where_is(call: Call, fields: Mapping[str, Value]) -> Device | None:
     return field.device if isinstance(field, Whereabouts) and field.root == call.ev.root else None
 
 
+def device_of_model(call: Call) -> Value:
+    """`model.device`, which the models of transformers and Lightning have: where the parameters are."""
+    return DeviceValue(where_is(call, getattr(call.receiver, "fields", {})) or shared())
+
+
 def send(call: Call, modules: list[InstanceValue | LibraryObject], found: Device | None) -> None:
     """Take note that modules were sent to a device; None for one of which nothing is known."""
     for module in modules:
@@ -83,7 +96,9 @@ def note_place(
         weights = replace(known, by_default=False, within=None)
     # Where the layer was left behind, so were its neighbours: once is enough.
     was_left = apart is not None and known is not None and known.kind is DeviceKind.CPU
-    found = None if was_left else apart or weights or joint([operand.tensor for operand in operands_in(given)])
+    found = (
+        None if was_left else apart or weights or joint([operand.tensor for operand in operands_in(given)])
+    )
     for part in getattr(made, "items", None) or (made,):
         if isinstance(part, TensorValue) and not any(part is value for value in given.values()):
             part.device = found

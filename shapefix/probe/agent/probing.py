@@ -52,7 +52,8 @@ def _installed(session: Session, asked: argparse.Namespace) -> Any:
     """Set all hooks. Ends the process where there is no torch, or no such device."""
     from . import watchdog
 
-    watchdog.start(session, asked.timeout, 0.0 if asked.ranks is None else time.time() - asked.ranks)
+    alone = asked.ranks is None
+    watchdog.start(session, asked.timeout, 0.0 if alone else time.time() - asked.ranks, alone=alone)
     if asked.device == "cpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
     try:

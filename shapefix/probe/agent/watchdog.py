@@ -15,8 +15,11 @@ _INTERVAL = 0.2
 _FAREWELL = 4.0  # until other processes have seen the same, and not that this one is gone
 
 
-def start(session: Session, limit: float, gone: float = 0.0) -> None:
-    """Watch this process from a thread of its own; limit is in seconds, of which some are gone."""
+def start(session: Session, limit: float, gone: float = 0.0, *, alone: bool = True) -> None:
+    """Watch this process from a thread of its own; limit is in seconds, of which some are gone.
+
+    A process that is not alone waits for the others to see the end of the time as well.
+    """
     parent = os.getppid()
     until = time.monotonic() + limit - gone
 
@@ -31,6 +34,7 @@ def start(session: Session, limit: float, gone: float = 0.0) -> None:
             if now > until:
                 running = sys._current_frames().get(session.thread)
                 session.end("time limit", site=frames.site(running), seconds=limit)
+                time.sleep(0.0 if alone else _FAREWELL)
                 leave(0)
             if session.stuck():
                 running = sys._current_frames().get(session.thread)
