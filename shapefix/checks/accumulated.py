@@ -166,8 +166,8 @@ def _bound(body: cst.CSTNode) -> Iterator[str]:
     for node in body.body:  # type: ignore[attr-defined]
         for statement in node.body if isinstance(node, cst.SimpleStatementLine) else (node,):
             if isinstance(statement, cst.Assign):
-                for target in statement.targets:
-                    name = _WHOLE.code_for_node(target.target)
+                for target in (part for each in statement.targets for part in _parts(each.target)):
+                    name = _WHOLE.code_for_node(target)
                     if name not in _names(statement.value):
                         yield name
             elif isinstance(statement, cst.AnnAssign) and statement.value is not None:
@@ -178,6 +178,15 @@ def _bound(body: cst.CSTNode) -> Iterator[str]:
                     yield _WHOLE.code_for_node(function.value)
             elif isinstance(statement, (cst.With, cst.Try)):
                 yield from _bound(statement.body)
+
+
+def _parts(target: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """What an assignment binds, one by one: `values, losses = [], []`."""
+    if isinstance(target, (cst.Tuple, cst.List)):
+        for element in target.elements:
+            yield from _parts(element.value)
+    else:
+        yield target
 
 
 def _names(node: cst.CSTNode) -> frozenset[str]:

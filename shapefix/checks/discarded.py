@@ -60,7 +60,11 @@ def discarded_result(event: Discarded, run: Run, this: Rule) -> Iterator[Diagnos
     if not event.name and _is_made_here(event):
         # `torch.zeros(1).cuda()` wakes the GPU up, and is meant to.
         return
-    yield _thrown_away(event, this, _repairs(event))
+    fixes = _repairs(event)
+    if not fixes and not event.function.startswith("torch.Tensor."):
+        # `torch.add(x, y)` alone is there to be measured.
+        return
+    yield _thrown_away(event, this, fixes)
 
 
 def _is_lost(event: Discarded, operations: frozenset[str]) -> bool:

@@ -48,11 +48,11 @@ def expression_statement(ev: Evaluator, node: cst.Expr) -> int:
 def _variable(ev: Evaluator, call: cst.Call) -> str | None:
     """The variable at the start of a chain of methods, `self.x` of `self.x.view(-1)`."""
     node: cst.BaseExpression = call
-    while isinstance(node, cst.Call):
-        node = node.func.value if isinstance(node.func, cst.Attribute) else node.func
-    if dotted_name(node) and isinstance(glance(ev, node), Reference) and call.args:
+    if dotted_name(call.func) and isinstance(glance(ev, call.func), Reference) and call.args:
         # `torch.reshape(x, …)`
         node = call.args[0].value
+    while isinstance(node, cst.Call):
+        node = node.func.value if isinstance(node.func, cst.Attribute) else node.func
     name = dotted_name(node)
     # Only names: anything else would be run a second time.
     return name if name and isinstance(glance(ev, node), (TensorValue, Unknown)) else None
