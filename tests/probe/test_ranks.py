@@ -39,7 +39,7 @@ TRAINING = """
     if rank == 0:
         torch.save(model.state_dict(), "model.pt")
     dist.barrier()
-    print("total", rank, total.item(), flush=True)
+    os.write(1, f"total {rank} {total.item()}\\n".encode())  # whole, whatever the other rank writes
     dist.destroy_process_group()
 """
 
@@ -120,13 +120,13 @@ def test_a_rank_that_raises_is_the_finding_and_not_those_that_wait(tmp_path: Pat
 
 def test_a_rank_that_is_elsewhere_at_the_time_limit(tmp_path: Path) -> None:
     script = TRAINING.replace("        #\n", "        while rank: pass  # elsewhere\n")
-    ran = ranked(tmp_path, script, timeout=30.0)
+    ran = ranked(tmp_path, script, timeout=20.0)
     (found,) = ran.found
     assert found.message == (
         "rank 0 waits at `all_reduce` of f32[1] for rank 1, which is elsewhere at the time limit"
     )
     assert [step.span.row for step in found.evidence] == [row(script, "reduced"), row(script, "elsewhere")]
-    assert ran.ending.startswith("stopped at the time limit of 30 s at train.py:")
+    assert ran.ending.startswith("stopped at the time limit of 20 s at train.py:")
     processes = [int(line.split()[1]) for line in ran.run.ended.output.splitlines() if "process " in line]
     assert len(processes) == 2
     until = time.monotonic() + 10
@@ -159,7 +159,7 @@ def test_what_spawns_its_processes_is_one_of_the_ranks(tmp_path: Path) -> None:
             for each in layer.parameters():
                 dist.all_reduce(each.grad)
             optimizer.step()
-            told = f"rank {rank} {dist.get_world_size()} {layer.weight.grad[0, 0].item()}\n"
+            told = f"rank {rank} {dist.get_world_size()} {layer.weight.grad[0, 0].item()}\\n"
             os.write(1, told.encode())  # whole, whatever the other rank writes
 
     if __name__ == "__main__":
@@ -173,6 +173,7 @@ def test_what_spawns_its_processes_is_one_of_the_ranks(tmp_path: Path) -> None:
 
 def test_transformers_trainer_and_accelerate_run_as_ranks(tmp_path: Path) -> None:
     script = """
+    import os
     import torch
     from accelerate import Accelerator
     from datasets import Dataset
@@ -188,7 +189,8 @@ def test_transformers_trainer_and_accelerate_run_as_ranks(tmp_path: Path) -> Non
     trainer = Trainer(model, arguments, train_dataset=rows, eval_dataset=rows)
     trainer.train()
     accelerator = Accelerator(cpu=True)
-    print("gathered", accelerator.gather(torch.ones(1)).sum().item(), flush=True)
+    told = f"gathered {accelerator.gather(torch.ones(1)).sum().item()}\\n"
+    os.write(1, told.encode())  # whole, whatever the other rank writes
     """
     ran = ranked(tmp_path, script)
     right(ran)
