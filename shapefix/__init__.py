@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from shapefix.probes.here import Report
+    from shapefix.runtime.inprocess import Report
 
 __version__ = "0.1.0"
 
@@ -29,5 +29,5 @@ def probe(model: Any, batch: Any, loss: Callable[[Any, Any], Any] | str | None =
     TypeError for what is no model.
     """
     # By name: torch and the rules are loaded by nobody who does not ask.
-    report: Report = import_module("shapefix.probes.here").probe(model, batch, loss)
+    report: Report = import_module("shapefix.runtime.inprocess").probe(model, batch, loss)
     return report

@@ -1,6 +1,6 @@
 """`python -m shapefix`."""
 
-from shapefix.cli import main
+from shapefix.cli.main import main
 
 if __name__ == "__main__":
     main()

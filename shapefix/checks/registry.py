@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from shapefix.checks.defaults import under_defaults
-from shapefix.checks.run import Run
+from shapefix.checks.context import Run
+from shapefix.checks.support.default_options import under_defaults
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity, Span
 from shapefix.interpreter.events import Event
 

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import libcst as cst
 
-from shapefix.checks.describe import describe
-from shapefix.checks.evidence import calls
+from shapefix.checks.context import Run
 from shapefix.checks.rules import findings
-from shapefix.checks.run import Run
+from shapefix.checks.support.describe import describe, in_words
+from shapefix.checks.support.evidence import calls
 from shapefix.diagnostics import REVEAL, Diagnostic, Evidence, Failure, Severity, Span
-from shapefix.engine.listing import in_words
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Revealed
 from shapefix.interpreter.modules import Module, ModuleCache

@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from shapefix.diagnostics import Diagnostic, Failure
-from shapefix.engine.answers import Answer, Answerer
-from shapefix.engine.findings import Findings, unique
-from shapefix.engine.runs import Run
+from shapefix.engine.batch import Run
+from shapefix.engine.merge import Findings, unique
+from shapefix.engine.tasks import Answer, Answerer
 from shapefix.repair.fixpoint import repair
 from shapefix.repair.writes import ChangedOnDisk
 from shapefix.sources.text import SourceText, Unreadable, reason

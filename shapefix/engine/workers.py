@@ -12,8 +12,8 @@ from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING
 
 from shapefix.diagnostics import Failure
-from shapefix.engine.answers import Answer, Answerer, Question
-from shapefix.engine.memory import seldom_collected
+from shapefix.engine.gc_control import seldom_collected
+from shapefix.engine.tasks import Answer, Answerer, Question
 from shapefix.sources.text import SourceText
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from shapefix.interpreter.containers import ListValue, TupleValue
 from shapefix.interpreter.devices import DeviceValue, chosen
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import NONE, TRUE, LibraryObject, Unknown, Value
-from shapefix.library.data import LOADER, SENT
+from shapefix.library.data.loaders import LOADER, SENT
 from shapefix.library.registry import declare, derives, function, method
 
 ACCELERATOR = "accelerate.Accelerator"

@@ -14,8 +14,8 @@ from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import TensorValue, as_tensor
 from shapefix.interpreter.values import Constant, LibraryObject, Value, as_size
 from shapefix.library.nn.module import MODULE
-from shapefix.library.refusals import by_position, refuse
 from shapefix.library.registry import declare, function, method
+from shapefix.library.rejections import by_position, refuse
 from shapefix.library.tensors import as_result, as_view, ranked
 from shapefix.tensors import dims, results, views
 from shapefix.tensors.errors import ShapeError

@@ -20,14 +20,14 @@ from shapefix.interpreter.values import (
     Unknown,
     Value,
 )
-from shapefix.library.data import LOADER
-from shapefix.library.devices import sent
-from shapefix.library.model_calls import HARMLESS
+from shapefix.library.data.loaders import LOADER
 from shapefix.library.nn.module import MODULE
-from shapefix.library.nn.places import device_of_model
+from shapefix.library.nn.parameter_devices import device_of_model
+from shapefix.library.ops.devices import sent
 from shapefix.library.optim.modes import switch
 from shapefix.library.registry import declare, derives, method
 from shapefix.library.signatures import bound
+from shapefix.library.transformers.model_calls import HARMLESS
 from shapefix.tensors.polynomials import Size
 
 LIGHTNING_MODULE, DATA_MODULE = "lightning.pytorch.LightningModule", "lightning.pytorch.LightningDataModule"

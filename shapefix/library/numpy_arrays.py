@@ -19,9 +19,9 @@ from shapefix.interpreter.values import (
     Value,
     integer,
 )
-from shapefix.library.nested import leaf_dtype, nested_sizes
+from shapefix.library.data.rows import note_rows
+from shapefix.library.ops.nested_lists import leaf_dtype, nested_sizes
 from shapefix.library.registry import declare, function, method
-from shapefix.library.rows import note_rows
 from shapefix.library.tensors import as_result, device_asked, is_number, size_list
 from shapefix.tensors.layout import Layout, contiguous, is_contiguous, unknown_strides
 from shapefix.tensors.polynomials import Size

@@ -11,8 +11,8 @@ from shapefix.interpreter.calls import Arguments, Call
 from shapefix.interpreter.events import InPlaceWrite
 from shapefix.interpreter.tensor_values import TensorValue, as_tensor
 from shapefix.interpreter.values import Value
-from shapefix.library.last_batches import try_last_batch
-from shapefix.library.refusals import by_position, refuse, trace
+from shapefix.library.data.last_batches import try_last_batch
+from shapefix.library.rejections import by_position, refuse, trace
 from shapefix.tensors.bounds import at_least, same
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import Layout

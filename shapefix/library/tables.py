@@ -7,46 +7,9 @@ from shapefix.interpreter.containers import DictValue
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import NUMBER, TEXT, LibraryObject, Value
-from shapefix.library import (
-    accelerate,
-    argument_parsers,
-    batch_encoding,
-    builtin_containers,
-    collators,
-    complex_numbers,
-    conversions,
-    creation,
-    data,
-    devices,
-    einops,
-    elementwise,
-    execution,
-    graphs,
-    initialisation,
-    joining,
-    lightning,
-    linear_algebra,
-    moves,
-    namespaces,
-    numbers,
-    padding,
-    products,
-    properties,
-    python,
-    records,
-    reductions,
-    sampling,
-    strings,
-    subscripts,
-    tokenizers,
-    tokenizing,
-    trainers,
-    transformers_models,
-    views,
-    writes,
-)
-from shapefix.library.added_tokens import RESIZED
-from shapefix.library.datasets import columns, filtering, loading, mapping, reading, splits
+from shapefix.library import accelerate, einops, lightning
+from shapefix.library.data import collators, loaders, non_tensor_moves
+from shapefix.library.data.datasets import columns, filtering, loading, mapping, reading, splits
 from shapefix.library.nn import (
     activation,
     attention,
@@ -54,23 +17,54 @@ from shapefix.library.nn import (
     convolution,
     embedding,
     grids,
+    init,
     linear,
     losses,
     module,
-    normalisation,
+    normalization,
     pooling,
     recurrent,
     reshaping,
 )
+from shapefix.library.ops import (
+    complex_numbers,
+    conversions,
+    creation,
+    devices,
+    elementwise,
+    execution,
+    graphs,
+    in_place,
+    indexing,
+    joining,
+    linear_algebra,
+    products,
+    properties,
+    reductions,
+    sampling,
+    views,
+)
 from shapefix.library.optim import gradients, modes, optimizers, parameters, scalers, schedulers
+from shapefix.library.python import (
+    argument_parsers,
+    builtins,
+    namespaces,
+    numbers,
+    records,
+    strings,
+)
+from shapefix.library.python import containers as python_containers
 from shapefix.library.registry import BASES, FUNCTIONS, Handler, derives, lookup_method
-from shapefix.library.tokenizers import CHANGEABLE, TOKENIZER, unknown_tokenizer
 from shapefix.library.torchvision import datasets as torchvision_datasets
-from shapefix.library.torchvision import images, models, transforms
-from shapefix.library.transformers_models import BASE as PRETRAINED
+from shapefix.library.torchvision import images, transforms
+from shapefix.library.torchvision import models as torchvision_models
+from shapefix.library.transformers import batch_encoding, models, padding, tokenizers, tokenizing, trainers
+from shapefix.library.transformers.added_tokens import RESIZED
+from shapefix.library.transformers.models import BASE as PRETRAINED
+from shapefix.library.transformers.tokenizers import CHANGEABLE, TOKENIZER, unknown_tokenizer
 
 MODULES = (
-    builtin_containers,
+    python_containers,
     collators,
     conversions,
     creation,
@@ -79,11 +73,11 @@ MODULES = (
     numbers,
     products,
     properties,
-    python,
+    builtins,
     reductions,
-    subscripts,
+    indexing,
     views,
-    writes,
+    in_place,
     # What stands in these replaces what is registered above.
     activation,
     attention,
@@ -94,23 +88,23 @@ MODULES = (
     linear,
     losses,
     module,
-    normalisation,
+    normalization,
     pooling,
     recurrent,
     reshaping,
-    data,
+    loaders,
     einops,
     trainers,
-    transformers_models,
+    models,
     accelerate,
     complex_numbers,
     execution,
     graphs,
-    initialisation,
+    init,
     lightning,
     linear_algebra,
     sampling,
-    moves,
+    non_tensor_moves,
     namespaces,
     strings,
     batch_encoding,
@@ -120,7 +114,7 @@ MODULES = (
     argument_parsers,
     images,
     records,
-    models,
+    torchvision_models,
     torchvision_datasets,
     transforms,
     columns,
@@ -171,7 +165,7 @@ def kind_of(name: str) -> str | None:
     """The class of the tables that stands for a class of transformers, None for any other."""
     if not name.startswith("transformers."):
         return None
-    return transformers_models.kind_of(name) or tokenizers.kind_of(name)
+    return models.kind_of(name) or tokenizers.kind_of(name)
 
 
 class Tables:

@@ -49,6 +49,11 @@ def page_of(rule: str) -> Page | None:
     return next((page for page in pages() if wanted in (page.code.lower(), page.name)), None)
 
 
+def names_and_severities() -> dict[str, tuple[str, Severity]]:
+    """The name and severity of every rule, by code. Raises MissingPages."""
+    return {page.code: (page.name, page.severity) for page in pages()}
+
+
 def _page(path: Path) -> Page:
     with path.open(encoding="utf-8") as file:
         next(file)

@@ -11,10 +11,10 @@ from types import EllipsisType
 
 from shapefix.tensors.bounds import assuming, at_least, same
 from shapefix.tensors.errors import IndexOutOfRange, ShapeError, SizeMismatch, TooManyIndices, WrongParts
-from shapefix.tensors.iteration import Strides, aligned, allocated, broadcast_sizes
 from shapefix.tensors.layout import Layout, contiguous, dimension, sizes_of
 from shapefix.tensors.polynomials import ONE, ZERO, Size
 from shapefix.tensors.quotients import ceil_divide, floor_divide, maximum, minimum
+from shapefix.tensors.tensor_iterator import Strides, aligned, allocated, broadcast_sizes
 from shapefix.tensors.views import reshape
 
 

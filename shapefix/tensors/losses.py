@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import ClassesLast, ShapeError, SizeMismatch, WrongRank
-from shapefix.tensors.iteration import broadcast_sizes, check_fills
 from shapefix.tensors.polynomials import ONE, Size
+from shapefix.tensors.tensor_iterator import broadcast_sizes, check_fills
 
 Sizes = tuple[Size, ...]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from shapefix.tensors.bounds import at_least
-from shapefix.tensors.iteration import dense_order, is_dense
 from shapefix.tensors.layout import (
     Layout,
     channels_last,
@@ -21,6 +20,7 @@ from shapefix.tensors.layout import (
 )
 from shapefix.tensors.overlap import unknown_part
 from shapefix.tensors.polynomials import Size, product
+from shapefix.tensors.tensor_iterator import dense_order, is_dense
 
 
 def like(layout: Layout) -> Layout:

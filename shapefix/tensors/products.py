@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from shapefix.tensors.bounds import at_least, same
 from shapefix.tensors.errors import ShapeError, SizeMismatch, WrongRank
-from shapefix.tensors.iteration import broadcast_sizes, check_fills
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
 from shapefix.tensors.options import differ
 from shapefix.tensors.polynomials import Size
+from shapefix.tensors.tensor_iterator import broadcast_sizes, check_fills
 
 
 def matmul(left: Layout, right: Layout, first: int = 0) -> Layout:

@@ -4,16 +4,7 @@ Every function takes layouts, sizes and plain numbers, and raises ShapeError onl
 raise whatever the values of the symbols.
 """
 
-from shapefix.tensors.convolutions import conv, conv_transpose, pool, resized
-from shapefix.tensors.errors import ShapeError
-from shapefix.tensors.iteration import (
-    broadcast_sizes,
-    check_fills,
-    elementwise,
-    is_dense,
-    mismatch_beyond_one,
-)
-from shapefix.tensors.joins import (
+from shapefix.tensors.concat import (
     cat,
     gather,
     index_add,
@@ -27,6 +18,8 @@ from shapefix.tensors.joins import (
     scatter,
     stack,
 )
+from shapefix.tensors.convolutions import conv, conv_transpose, pool, resized
+from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.memory_format import as_contiguous, like, suggested, suggests_channels_last, to
 from shapefix.tensors.networks import (
     batch_norm,
@@ -50,6 +43,13 @@ from shapefix.tensors.products import (
     scaled_dot_product_attention,
 )
 from shapefix.tensors.reductions import along, cumsum, reduce, softmax, sort, topk
+from shapefix.tensors.tensor_iterator import (
+    broadcast_sizes,
+    check_fills,
+    elementwise,
+    is_dense,
+    mismatch_beyond_one,
+)
 
 __all__ = [
     "ShapeError",

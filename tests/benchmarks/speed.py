@@ -72,7 +72,7 @@ def shapefix(*arguments: str | Path) -> list[str]:
 def copied(tree: Path, folder: Path) -> list[Path]:
     """Copy the files of tree that import torch, and that are not too large for shapefix, to folder."""
     sys.path.insert(0, str(ROOT))
-    from shapefix.engine.limits import LARGEST
+    from shapefix.engine.parse_limits import LARGEST
 
     files = []
     for path in sorted(tree.rglob("*.py")):

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import pytest
 
-from shapefix.cli import run
+from shapefix.cli.main import run
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -83,14 +83,14 @@ def test_a_path_that_does_not_exist(project: Project) -> None:
 
 def test_a_file_that_vanishes_while_we_run(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = project(gone=VIEW, train=VIEW)
-    from shapefix.engine import texts
+    from shapefix.engine import source_overlay
     from shapefix.sources.text import read_bytes as read
 
     def late(path: str) -> bytes:
         (folder / "gone.py").unlink(missing_ok=True)
         return read(path)
 
-    monkeypatch.setattr(texts, "read_bytes", late)
+    monkeypatch.setattr(source_overlay, "read_bytes", late)
     ran = shapefix("check", "--output-format", "concise")
     assert ran.code == 2
     assert "error: gone.py: cannot be read: no such file or folder" in ran.out.splitlines()
@@ -151,7 +151,7 @@ def test_an_internal_error_is_one_line_and_verbose_shows_where(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project(train=VIEW)
-    from shapefix.engine.findings import Findings
+    from shapefix.engine.merge import Findings
 
     def broken(self: Findings) -> None:
         raise ZeroDivisionError("one over nothing")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from command_line import VIEW
 
-from shapefix.terminal import ProgressBar
+from shapefix.cli.terminal import ProgressBar
 
 
 class Terminal(io.StringIO):

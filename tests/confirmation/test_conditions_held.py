@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from shapefix.confirmation.conditions import holds, names
-from shapefix.confirmation.record import Held
+from shapefix.runtime.confirmation.conditions import holds, names
+from shapefix.runtime.confirmation.run_record import Held
 
 VALUES: dict[str, Held] = {"T": 24, "batch_size": 1, "n": 10, "x": (4, 1, 8)}
 

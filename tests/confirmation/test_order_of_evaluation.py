@@ -10,8 +10,8 @@ from textwrap import dedent, indent
 
 import pytest
 
-from shapefix.confirmation.order import Order
 from shapefix.diagnostics import Span
+from shapefix.runtime.confirmation.evaluation_order import Order
 
 PATH = "/train.py"
 

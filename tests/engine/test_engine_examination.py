@@ -18,11 +18,11 @@ from shapefix.diagnostics import (
     Severity,
     Span,
 )
-from shapefix.engine import analysis, runs
-from shapefix.engine.examination import Examination
-from shapefix.engine.findings import unique, with_imports
+from shapefix.engine import analysis, batch
+from shapefix.engine.merge import unique, with_imports
+from shapefix.engine.session import Examination
 from shapefix.engine.settings import Options, Settings
-from shapefix.engine.syntax import syntax_failure
+from shapefix.engine.syntax_errors import syntax_failure
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.sources.text import SourceText
 
@@ -114,7 +114,7 @@ def test_the_cache_folder_can_be_chosen_and_hides_from_git(write: Write, tmp_pat
 
 def test_processes_find_what_one_finds(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     write(model=MODEL, **{f"train{number}": SLICED + VIEW for number in range(30)})
-    monkeypatch.setattr(runs, "CHUNK", 500)
+    monkeypatch.setattr(batch, "CHUNK", 500)
     alone = examined(jobs=1, use_cache=False)
     together = examined(jobs=3, use_cache=False)
     assert alone.findings() == together.findings()
@@ -132,10 +132,10 @@ def test_few_files_start_no_process(write: Write, monkeypatch: pytest.MonkeyPatc
         raise AssertionError("a process for one small file")
 
     write(train=VIEW)
-    monkeypatch.setattr(runs.Run, "_in_workers", forbidden)
+    monkeypatch.setattr(batch.Run, "_in_workers", forbidden)
     assert places(examined()) == [("train.py", 3)]
-    monkeypatch.setattr(runs, "WORTH_PROCESSES", 1)
-    monkeypatch.setattr(runs, "processors", lambda: 2)
+    monkeypatch.setattr(batch, "WORTH_PROCESSES", 1)
+    monkeypatch.setattr(batch, "processors", lambda: 2)
     with pytest.raises(AssertionError, match="a process"):
         examined(use_cache=False)
 

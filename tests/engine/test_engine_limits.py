@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from shapefix.engine.limits import LARGEST, refuse_unparsable
+from shapefix.engine.parse_limits import LARGEST, refuse_unparsable
 from shapefix.sources.text import SourceText, Unreadable
 
 

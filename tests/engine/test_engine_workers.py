@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from shapefix.engine.answers import Answer, Answerer, Question
+from shapefix.engine.tasks import Answer, Answerer, Question
 from shapefix.engine.workers import Chunk, answered
 from shapefix.sources.text import read_source
 

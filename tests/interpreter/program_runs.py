@@ -20,8 +20,8 @@ from unittest import mock
 
 import torch
 
+from shapefix.checks.context import Run
 from shapefix.checks.rules import RULES, findings
-from shapefix.checks.run import Run
 from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Event, InPlaceWrite, Revealed, Viewed

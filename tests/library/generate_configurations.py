@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).resolve().parents[2] / "shapefix" / "library" / "transformers_data"
+FOLDER = Path(__file__).resolve().parents[2] / "shapefix" / "library" / "transformers" / "data"
 FAMILIES = (
     "Albert Bart BigBird Blenderbot Bloom Camembert Cohere ConvNext ConvNextV2 DebertaV2 Deberta Deit "
     "DistilBert Dinov2 Electra Ernie Falcon GPT2 GPTBigCode GPTNeo GPTNeoX GPTJ Gemma Gemma2 Hubert LED "

@@ -20,7 +20,7 @@ from typing import Any
 
 import passed_keywords
 
-FOLDER = Path(__file__).resolve().parents[2] / "shapefix" / "library" / "transformers_data"
+FOLDER = Path(__file__).resolve().parents[2] / "shapefix" / "library" / "transformers" / "data"
 
 
 def forward_signatures() -> tuple[dict[str, Any], dict[str, Any]]:

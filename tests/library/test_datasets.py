@@ -18,7 +18,7 @@ from shapefix.interpreter.containers import DictValue, ListValue, elements
 from shapefix.interpreter.events import Revealed
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Integer, LibraryObject, Number, Text, Unknown, Value
-from shapefix.library.datasets.objects import NAMES, sample_of
+from shapefix.library.data.datasets.objects import NAMES, sample_of
 from shapefix.tensors.sizes import Size, Varying, every_symbol
 
 IMPORTS = """

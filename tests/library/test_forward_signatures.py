@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from shapefix.library import forward_signatures
-from shapefix.library.forward_signatures import Signature, of_auto, of_class
-from shapefix.near_keys import near
+from shapefix.checks.support.near_keys import near
+from shapefix.library.transformers import forward_signatures
+from shapefix.library.transformers.forward_signatures import Signature, of_auto, of_class
 
-FOLDER = files("shapefix.library") / "transformers_data"
+FOLDER = files("shapefix.library.transformers") / "data"
 
 
 def test_a_class_by_version() -> None:

@@ -10,7 +10,7 @@ import pytest
 from shapefix.checks.rules import RULES
 from shapefix.diagnostics import Diagnostic
 from shapefix.engine.analysis import Analyst
-from shapefix.engine.findings import unique
+from shapefix.engine.merge import unique
 from shapefix.sources.project import Project
 from shapefix.sources.text import SourceText
 

@@ -7,7 +7,7 @@ import torch
 import torch.utils.checkpoint
 from differential import agree
 
-from shapefix.library.elementwise import ACTIVATIONS, BINARY, UNARY
+from shapefix.library.ops.elementwise import ACTIVATIONS, BINARY, UNARY
 
 TENSORS = """
 x = torch.rand(B, T, V) + 0.1

@@ -12,7 +12,7 @@ from tiny_tokenizer import bert
 from shapefix.checks.rules import RULES
 from shapefix.diagnostics import Applicability, Diagnostic
 from shapefix.engine.analysis import Analyst
-from shapefix.engine.findings import unique
+from shapefix.engine.merge import unique
 from shapefix.repair.fixpoint import repair
 from shapefix.sources.project import Project
 from shapefix.sources.text import SourceText

@@ -6,9 +6,9 @@ import pytest
 
 from shapefix.interpreter.batch_events import ALIGNED, SHIFTED
 from shapefix.interpreter.values import Constant, LibraryObject
-from shapefix.library.architectures import CLASS
-from shapefix.library.token_losses import token_loss
-from shapefix.library.transformers_models import kind_of
+from shapefix.library.transformers.architectures import CLASS
+from shapefix.library.transformers.models import kind_of
+from shapefix.library.transformers.token_losses import token_loss
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

@@ -15,10 +15,10 @@ from shapefix.interpreter.containers import DictValue, ListValue, elements
 from shapefix.interpreter.rows import ragged
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Integer, Value
-from shapefix.library.checkpoints import FAMILIES, of_checkpoint, of_class
 from shapefix.library.signatures import parameters
-from shapefix.library.tokenizers import TOKENIZER, kind_of
-from shapefix.library.tokenizing import SIGNATURES
+from shapefix.library.transformers.checkpoints import FAMILIES, of_checkpoint, of_class
+from shapefix.library.transformers.tokenizers import TOKENIZER, kind_of
+from shapefix.library.transformers.tokenizing import SIGNATURES
 
 
 def ours_and_real(expression: str) -> tuple[Value, Any]:

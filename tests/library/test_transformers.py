@@ -7,7 +7,7 @@ from differential import agree, layouts, revealed
 
 from shapefix.interpreter.values import LibraryObject
 from shapefix.library.tables import Tables
-from shapefix.library.transformers_models import kind_of
+from shapefix.library.transformers.models import kind_of
 
 _ENCODER = "vocab_size=50, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16"
 SMALL = {

@@ -225,15 +225,15 @@ def trained(what: Configuration, device: str, second: Callable[[], AbstractConte
 def forecasts(names: list[str]) -> Iterator[dict[str, Any]]:
     """What the agent counts on the GPU that is not there."""
     sys.path.insert(0, str(ROOT))
-    from shapefix.probe.agent.memory import setting
-    from shapefix.probe.agent.session import Observations, Session
-    from shapefix.probe.forecast import measured
-    from shapefix.probe.observations import read
+    from shapefix.runtime.agent.fake_gpu import device_setup
+    from shapefix.runtime.agent.session import Observations, Session
+    from shapefix.runtime.forecast.prediction import measured
+    from shapefix.runtime.observations import read
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "observations.jsonl"
         session = Session(Observations(str(path)), 1000)
-        setting.install(session, setting.Wanted("fake"), lambda: None)
+        device_setup.install(session, device_setup.Wanted("fake"), lambda: None)
         for name in names:
             path.write_text("")
             torch.cuda.empty_cache()

@@ -11,11 +11,11 @@ from textwrap import dedent
 
 from shapefix.checks.rules import RULES
 from shapefix.diagnostics import Diagnostic
-from shapefix.probe import ranks
-from shapefix.probe.account import Run, ending, lines
-from shapefix.probe.detectors.seen import KINDS, PROBE
-from shapefix.probe.findings import Found, findings
-from shapefix.probe.run import probe
+from shapefix.runtime import ranks
+from shapefix.runtime.findings.collect import Found, findings
+from shapefix.runtime.findings.silent.registry import KINDS, PROBE
+from shapefix.runtime.report.text_report import Run, ending, lines
+from shapefix.runtime.run import probe
 
 # Small models are slower with several threads, the more so where other tests run.
 os.environ["OMP_NUM_THREADS"] = "1"

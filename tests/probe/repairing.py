@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 from shapefix.checks.rules import RULES
-from shapefix.proof.reading import Reader
-from shapefix.proof.search import Outcome, search
-from shapefix.proof.trials import Command, Runner
+from shapefix.runtime.repair.search import Outcome, search
+from shapefix.runtime.repair.static_findings import Reader
+from shapefix.runtime.repair.trials import Command, Runner
 
 # Small models are slower with several threads, the more so where other tests run.
 os.environ["OMP_NUM_THREADS"] = "1"

@@ -9,9 +9,9 @@ from textwrap import dedent
 import pytest
 from probing import Probed, probed, probed_file, row, runs
 
-from shapefix.probe.findings import findings
-from shapefix.probes.codes import CLEAN, FAILED, code_of
-from shapefix.probes.shown import rules
+from shapefix.cli.exit_codes import CLEAN, FAILED, code_of
+from shapefix.rulebook.pages import names_and_severities
+from shapefix.runtime.findings.collect import findings
 
 MODEL = """
 import os, shutil, sys, threading, time
@@ -27,7 +27,7 @@ def step():
 
 
 def code(ran: Probed) -> int:
-    return code_of(ran.run, findings(ran.run.observed, rules()))
+    return code_of(ran.run, findings(ran.run.observed, names_and_severities()))
 
 
 def left_as_it_was(ran: Probed, before: dict[str, bytes]) -> None:

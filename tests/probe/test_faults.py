@@ -7,7 +7,7 @@ from pathlib import Path
 from probing import probed, row
 
 from shapefix.diagnostics import Severity
-from shapefix.probe.findings import findings
+from shapefix.runtime.findings.collect import findings
 
 LOADER = """
 import torch

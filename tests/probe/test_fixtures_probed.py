@@ -10,8 +10,8 @@ import pytest
 from probing import probed_file
 from repairing import searched
 
-from shapefix.proof.search import Outcome
-from shapefix.proof.writing import write_all
+from shapefix.runtime.repair.search import Outcome
+from shapefix.runtime.repair.writing import write_all
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import shapefix
-from shapefix.probe.agent import losses
+from shapefix.runtime.agent import loss_calls
 
 
 class Net(nn.Module):  # type: ignore[misc]
@@ -142,7 +142,7 @@ def test_the_process_is_left_as_it_was(fails: bool) -> None:
     model.train()
     batch = torch.ones(8, 4)
     graph = model.head(torch.ones(2, 6)).sum()
-    owners: list[tuple[Any, str]] = [(F, name) for name in losses.NAMES]
+    owners: list[tuple[Any, str]] = [(F, name) for name in loss_calls.NAMES]
     owners += [(nn.Module, "__call__"), (nn.Module, "__init__"), (torch.autograd, "backward")]
 
     def state() -> list[Any]:
@@ -232,7 +232,7 @@ def test_shapefix_is_imported_in_no_time_and_without_torch() -> None:
 
 def test_it_is_the_same_function_when_the_package_of_its_name_is_loaded() -> None:
     code = """
-import shapefix.probe.run, shapefix, torch
+import shapefix.runtime.run, shapefix, torch
 print(shapefix.probe(torch.nn.Linear(4, 2), torch.ones(3, 4)).error)
 from shapefix import probe
 print(probe(torch.nn.Linear(4, 2), torch.ones(3, 4), lambda out, batch: out.sum()).loss is not None)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from shapefix.probe.interpreter import interpreter
+from shapefix.runtime.user_python import interpreter
 
 
 def environment(folder: Path) -> Path:

@@ -11,8 +11,8 @@ from textwrap import dedent
 import pytest
 from probing import Probed, probed_file
 
-from shapefix.cli import run
-from shapefix.probes.launchers import instead
+from shapefix.cli.launchers import instead
+from shapefix.cli.main import run
 
 TRAINING = """
 import sys

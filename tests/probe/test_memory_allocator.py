@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from shapefix.probe.agent.memory.allocator import MIB, Allocator, Block, rounded, segment
+from shapefix.runtime.agent.fake_gpu.allocator import MIB, Allocator, Block, rounded, segment
 
 
 def taken(allocator: Allocator, request: int) -> Block:

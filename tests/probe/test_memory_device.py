@@ -11,8 +11,8 @@ from textwrap import dedent
 
 import pytest
 
-from shapefix.probe.account import Run
-from shapefix.probe.run import probe
+from shapefix.runtime.report.text_report import Run
+from shapefix.runtime.run import probe
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -10,8 +10,8 @@ import pytest
 import torch
 from probing import Probed, row
 
-from shapefix.probe.agent.memory import grouped
-from shapefix.probe.run import probe
+from shapefix.runtime.agent.fake_gpu import grouped_matmul
+from shapefix.runtime.run import probe
 
 MIXTRAL = """
 import torch
@@ -105,5 +105,5 @@ def test_sizes_of_grouped_products(sizes: tuple[list[int], list[int]], dtype: to
     needed = left.dim() == 2 or right.dim() == 2
     offs = torch.tensor([8, 16, 24], dtype=torch.int32) if needed else None
     real = torch._grouped_mm(left, right, offs=offs)
-    ours = grouped.product(left, right, offs)
+    ours = grouped_matmul.product(left, right, offs)
     assert (ours.shape, ours.stride(), ours.dtype) == (real.shape, real.stride(), real.dtype)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from shapefix.probe import knobs
-from shapefix.probe.forecast import Fit, Forecast, Measured, accumulation, measured, search
-from shapefix.probe.memory_account import lines
-from shapefix.probe.observations import Observations
+from shapefix.runtime.forecast import batch_settings
+from shapefix.runtime.forecast.prediction import Fit, Forecast, Measured, accumulation, measured, search
+from shapefix.runtime.forecast.text_report import lines
+from shapefix.runtime.observations import Observations
 
 MIB = 1 << 20
 
@@ -82,7 +82,7 @@ def test_accumulation_keeps_the_batch(batch: int, largest: int, kept: tuple[int,
     ],
 )
 def test_an_argument_says_the_batch(arguments: list[str], name: str, changed: list[str]) -> None:
-    knob = knobs.batch(arguments, "batch_size = 8", 8)
+    knob = batch_settings.batch(arguments, "batch_size = 8", 8)
     assert knob.name == name
     assert knob.arguments(arguments, 3) == changed
     assert knob.options(3) == []
@@ -101,13 +101,13 @@ def test_an_argument_says_the_batch(arguments: list[str], name: str, changed: li
     ],
 )
 def test_the_script_says_the_batch(source: str, edits: list[str]) -> None:
-    options = knobs.batch([], source, 8).options(3)
+    options = batch_settings.batch([], source, 8).options(3)
     assert options[::2] == ["--rewrite"] * len(edits)
     assert options[1::2] == edits
 
 
 def test_the_agent_makes_the_edits() -> None:
-    from shapefix.probe.agent.memory.rewriting import rewritten
+    from shapefix.runtime.agent.fake_gpu.rewriting import rewritten
 
     assert rewritten("é = f(bs=8, bsz=8)\r\nx".encode(), ["1:10:11:16", "1:17:18:3"]).decode() == (
         "é = f(bs=16, bsz=3)\r\nx"
@@ -116,14 +116,14 @@ def test_the_agent_makes_the_edits() -> None:
 
 @pytest.mark.parametrize("source", ["epochs = 8", "eval_batch_size = 8", "batch_size = 16", "batch_size = ("])
 def test_nothing_says_the_batch_but_the_loaders(source: str) -> None:
-    assert knobs.batch(["--epochs", "8"], source, 8).options(3) == ["--batch", "8", "3"]
+    assert batch_settings.batch(["--epochs", "8"], source, 8).options(3) == ["--batch", "8", "3"]
 
 
 @pytest.mark.parametrize(
     "source", ["max_length = 129", "seq_len = 128", "block_size = 128", "f(max_seq_length=128)"]
 )
 def test_the_script_says_the_length(source: str) -> None:
-    knob = knobs.length([], source, 128)
+    knob = batch_settings.length([], source, 128)
     assert knob is not None
     assert knob.value in (128, 129)
 
@@ -158,7 +158,7 @@ def test_the_first_step_alone_is_counted_with_the_state_of_the_others() -> None:
     assert measured(Observations(())) is None
 
 
-def report(knob: knobs.Knob, largest: int, *arguments: str) -> list[str]:
+def report(knob: batch_settings.Knob, largest: int, *arguments: str) -> list[str]:
     """The rows of a forecast for a step of 8 rows and 2 GiB, on a GPU of 4.5 GiB, of which 4 are left."""
     peaks = {size: peak(size, size * 256 * MIB) for size in (8, largest)}
     fit = Fit(peaks, largest, largest + 1)
@@ -169,10 +169,10 @@ def report(knob: knobs.Knob, largest: int, *arguments: str) -> list[str]:
 
 def test_the_edit_is_offered_as_text() -> None:
     arguments = ("--lr", "1", "--batch_size", "8")
-    told = report(knobs.batch(arguments, "", 8), 16, *arguments)
+    told = report(batch_settings.batch(arguments, "", 8), 16, *arguments)
     assert told[-1] == "  edit           `--batch_size 8` -> `--batch_size 16`"
-    told = report(knobs.batch([], "\nBATCH_SIZE = 8", 8), 16)
+    told = report(batch_settings.batch([], "\nBATCH_SIZE = 8", 8), 16)
     assert told[-1] == "  edit           train.py:2: BATCH_SIZE 8 -> 16"
-    told = report(knobs.batch([], "", 8), 16)
+    told = report(batch_settings.batch([], "", 8), 16)
     assert told[-2] == "  largest batch  16: 4.0 GiB live, 4.0 GiB reserved (from 2 runs; 17 does not fit)"
     assert told[-1] == "  edit           batch_size of the training DataLoader: 8 -> 16"

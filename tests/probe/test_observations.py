@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 from shapefix.diagnostics import Span
-from shapefix.probe.agent.handlers import handler
-from shapefix.probe.observations import read
+from shapefix.runtime.agent.handlers import handler
+from shapefix.runtime.observations import read
 
 PLACE = {"file": "/a.py", "row": 3, "column": 5, "end_row": 3, "end_column": 9, "function": "f"}
 TENSOR = {"is": "tensor", "dtype": "float32", "size": [2], "stride": [1], "device": "cpu", "contiguous": True}

@@ -14,12 +14,12 @@ from browser import seen
 from probing import Probed, probed
 
 from shapefix.checks.rules import RULES
-from shapefix.probe.findings import findings
-from shapefix.probe.observations import Observations
-from shapefix.probe.pages.page import page
-from shapefix.probe.pages.timeline import plot
-from shapefix.probes.reports import unwritable
 from shapefix.report.view import View
+from shapefix.runtime.findings.collect import findings
+from shapefix.runtime.observations import Observations
+from shapefix.runtime.report.page.html import page
+from shapefix.runtime.report.page.timeline import plot
+from shapefix.runtime.report.page.write import unwritable
 
 ROOT = Path(__file__).resolve().parents[2]
 

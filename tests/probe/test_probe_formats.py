@@ -15,9 +15,9 @@ import pytest
 from probing import probed
 
 from shapefix.checks.rules import RULES
-from shapefix.probe.findings import findings
-from shapefix.probes.document import Document, document, text
 from shapefix.report.view import View
+from shapefix.runtime.findings.collect import findings
+from shapefix.runtime.report.json_document import Document, document, text
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -40,7 +40,7 @@ WRONG = TRAINS.replace("Linear(6, 4)", "Linear(5, 4)")
 
 @cache
 def schema() -> Any:
-    known = json.loads((ROOT / "shapefix/probes/probe.schema.json").read_text("utf-8"))
+    known = json.loads((ROOT / "shapefix/runtime/report/probe.schema.json").read_text("utf-8"))
     jsonschema.Draft202012Validator.check_schema(known)
     return jsonschema.Draft202012Validator(known)
 

@@ -9,7 +9,7 @@ from textwrap import dedent
 import pytest
 from probing import Probed, probed_file, row, runs
 
-from shapefix.probe import ranks
+from shapefix.runtime import ranks
 
 TRAINING = """
     import os

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from shapefix.probes import repairs
-from shapefix.probes.asked import Asked
+from shapefix.cli import probe_repair
+from shapefix.cli.probe_options import Asked
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -188,9 +188,9 @@ def test_no_more_runs_than_there_may_be(
 ) -> None:
     (tmp_path / "train.py").write_text(BROKEN)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(repairs, "MOST_RUNS", 1)
+    monkeypatch.setattr(probe_repair, "MOST_RUNS", 1)
     asked = Asked("train.py", (), None, 1, 120.0, "auto", None, "never", False, repair=True, apply=True)
-    assert repairs.repair(sys.executable, asked) == 1
+    assert probe_repair.repair(sys.executable, asked) == 1
     said = capsys.readouterr().err
     assert said.startswith("No repair was found that makes the script train. (1 run, ")
     assert said.endswith(" s; there was more to try, but no more runs are made)\n")

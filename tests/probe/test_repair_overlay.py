@@ -10,8 +10,8 @@ from textwrap import dedent
 
 from probing import row
 
-from shapefix.probe.account import Run
-from shapefix.probe.run import probe
+from shapefix.runtime.report.text_report import Run
+from shapefix.runtime.run import probe
 
 
 def overlaid(folder: Path, script: str, **texts: str) -> Run:

@@ -7,7 +7,7 @@ from textwrap import dedent
 
 from repairing import searched
 
-from shapefix.proof.search import Outcome
+from shapefix.runtime.repair.search import Outcome
 
 TRAIN = """
 optimizer = torch.optim.SGD(model.parameters(), 0.1)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from shapefix.proof.draft import Draft, Originals
-from shapefix.proof.writing import NotWritten, write_all
 from shapefix.repair import writes
+from shapefix.runtime.repair.patched_sources import Draft, Originals
+from shapefix.runtime.repair.writing import NotWritten, write_all
 from shapefix.sources.text import SourceText
 
 

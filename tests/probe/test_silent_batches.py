@@ -9,7 +9,7 @@ import pytest
 import torch
 from probing import probed, row
 
-from shapefix.probe.agent.silent.views import growing, lucky
+from shapefix.runtime.agent.watchers.views import growing, lucky
 
 BERT = """
 import torch

@@ -71,9 +71,14 @@ def test_an_installed_shapefix_works(installs: Path, tmp_path: Path, editable: b
     assert installed.returncode == 0, installed.stderr
     page = run(venv / "bin" / "shapefix", "explain", "SF101", cwd=tmp_path)
     assert page.stdout.startswith("# view-across-stride-gap (SF101)")
-    table = "from shapefix.library.forward_signatures import of_class; print(of_class('T5Model').swallows)"
+    table = "from shapefix.library.transformers.forward_signatures import of_class; "
+    table += "print(of_class('T5Model').swallows)"
     assert run(venv / "bin" / "python", "-c", table, cwd=tmp_path).stdout == "True\n"
-    parts = "probe/pages/page.html.j2", "probe/pages/page.css", "probes/probe.schema.json"
+    parts = (
+        "runtime/report/page/page.html.j2",
+        "runtime/report/page/page.css",
+        "runtime/report/probe.schema.json",
+    )
     where = "import pathlib, shapefix; folder = pathlib.Path(shapefix.__file__).parent; "
     where += f"print([(folder / each).is_file() for each in {parts}])"
     assert run(venv / "bin" / "python", "-c", where, cwd=tmp_path).stdout == "[True, True, True]\n"

@@ -17,9 +17,9 @@ from execution import Ran, execute
 
 def install() -> None:
     """Give this process a GPU whose tensors have sizes and a device, and no values."""
-    from shapefix.probe.agent.memory import cuda, kernels, placement
-    from shapefix.probe.agent.memory.gpu import Gpu, on_device
-    from shapefix.probe.agent.memory.storages import Storages
+    from shapefix.runtime.agent.fake_gpu import cuda, kernels, placement
+    from shapefix.runtime.agent.fake_gpu.gpu import Gpu, on_device
+    from shapefix.runtime.agent.fake_gpu.storages import Storages
 
     def refuse(reason: str) -> NoReturn:
         raise RuntimeError(reason)

@@ -11,7 +11,7 @@ from rule_pages import Example, examples, front_matter, pages
 from shapefix.checks.rules import RULES
 from shapefix.diagnostics import Applicability, Diagnostic, Fix, Severity
 from shapefix.engine.analysis import Analysis, Analyst
-from shapefix.engine.findings import unique
+from shapefix.engine.merge import unique
 from shapefix.repair.fixpoint import repair
 from shapefix.sources.project import Project
 from shapefix.sources.text import SourceText

@@ -23,8 +23,8 @@ from shapefix.diagnostics import (
     Severity,
     Span,
 )
-from shapefix.sources.cache import Cache, fingerprint
-from shapefix.sources.entries import CachedResult, content_hash, from_bytes, to_bytes
+from shapefix.engine.cache import Cache, fingerprint
+from shapefix.engine.cache_entries import CachedResult, content_hash, from_bytes, to_bytes
 from shapefix.sources.project import Probes, Project
 
 Tree = Callable[..., Path]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value
-from shapefix.library.elementwise import result_of
 from shapefix.library.nn.layers import functional, in_place, layer, result
+from shapefix.library.ops.elementwise import result_of
 from shapefix.library.signatures import Given
 from shapefix.library.tensors import contiguous_result, copied_or_same
 from shapefix.tensors import indexing

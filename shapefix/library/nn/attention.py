@@ -9,8 +9,8 @@ from shapefix.interpreter.values import NONE, LibraryObject, Unknown, Value, as_
 from shapefix.library.nn.layers import computed_dtype, layer, result
 from shapefix.library.nn.linear import last_size_is
 from shapefix.library.nn.module import call_module
-from shapefix.library.refusals import operand_number
 from shapefix.library.registry import function
+from shapefix.library.rejections import operand_number
 from shapefix.library.signatures import Given
 from shapefix.library.tensors import as_result
 from shapefix.tensors import results

@@ -10,8 +10,8 @@ from shapefix.interpreter.values import FALSE, Value
 from shapefix.library.nn.layers import computed_dtype, fields_of, functional, layer, result, weights
 from shapefix.library.nn.module import WEIGHT_IS_CHANNELS_LAST
 from shapefix.library.nn.training import is_trained
-from shapefix.library.refusals import operand_number
 from shapefix.library.registry import method
+from shapefix.library.rejections import operand_number
 from shapefix.library.signatures import Given
 from shapefix.library.tensors import as_result, ranked
 from shapefix.tensors import results

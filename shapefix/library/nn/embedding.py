@@ -5,10 +5,10 @@ from __future__ import annotations
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import LibraryObject, Unknown, Value, integer
+from shapefix.library.data.rows import note_list
 from shapefix.library.nn.layers import functional, layer, result, weights
-from shapefix.library.refusals import refuse
 from shapefix.library.registry import function
-from shapefix.library.rows import note_list
+from shapefix.library.rejections import refuse
 from shapefix.library.signatures import Given
 from shapefix.tensors import results
 from shapefix.tensors.bounds import at_least

@@ -12,18 +12,18 @@ from shapefix.interpreter.calls import Call
 from shapefix.interpreter.devices import WHERE
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import NONE, InstanceValue, LibraryObject, Unknown, Value
-from shapefix.library.graphs import note_graph
-from shapefix.library.last_batches import try_last_batch
-from shapefix.library.nn.compared import check_loss
+from shapefix.library.data.last_batches import try_last_batch
 from shapefix.library.nn.dtypes import DTYPE, check_dtypes, note_dtype, of_weights
+from shapefix.library.nn.loss_checks import check_loss
 from shapefix.library.nn.module import MODULE
-from shapefix.library.nn.places import made_where, note_place
+from shapefix.library.nn.parameter_devices import made_where, note_place
 from shapefix.library.nn.training import TRAINED, is_trained, made_here, takes_part
-from shapefix.library.refusals import refuse, trace
+from shapefix.library.ops.graphs import note_graph
+from shapefix.library.ops.in_place import emit_write, subject_of
 from shapefix.library.registry import FUNCTIONS, METHODS, declare, expanded_dim, method
+from shapefix.library.rejections import refuse, trace
 from shapefix.library.signatures import Given, bound
 from shapefix.library.tensors import as_result, copied_or_same
-from shapefix.library.writes import emit_write, subject_of
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import Layout, contiguous
 from shapefix.tensors.polynomials import Size

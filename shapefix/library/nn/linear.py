@@ -5,16 +5,16 @@ from __future__ import annotations
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value
+from shapefix.library.data.rows import note_list
 from shapefix.library.nn.layers import computed_dtype, functional, layer, result, weights
-from shapefix.library.rows import note_list
 from shapefix.library.signatures import Given
 from shapefix.tensors import results
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import SizeMismatch, WrongRank
-from shapefix.tensors.iteration import broadcast_sizes
 from shapefix.tensors.layout import Layout, contiguous
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.products import check_size
+from shapefix.tensors.tensor_iterator import broadcast_sizes
 
 
 @layer("Identity", takes="*, _=None")

@@ -25,12 +25,12 @@ from shapefix.interpreter.values import (
     Unknown,
     Value,
 )
-from shapefix.library.devices import destination, sent
-from shapefix.library.model_calls import note_call
-from shapefix.library.nn import dtypes, places
+from shapefix.library.nn import dtypes, parameter_devices
 from shapefix.library.nn.training import set_trained
+from shapefix.library.ops.devices import destination, sent
 from shapefix.library.registry import declare, function, lookup_method, method
 from shapefix.library.tensors import dtype_of, is_no_dtype, seen_again
+from shapefix.library.transformers.model_calls import note_call
 
 MODULE = "torch.nn.Module"
 WEIGHT_IS_CHANNELS_LAST = "weight_is_channels_last"
@@ -92,7 +92,7 @@ def moved(call: Call) -> Value:
     name = call.name.rpartition(".")[2]
     is_plain = not call.arguments.everything and not call.arguments.open and name != "to_empty"
     found = placed(call.ev, named_device(name), call.place) if is_plain else destination(call)
-    places.send(call, list(modules_in(receiver)), found)
+    parameter_devices.send(call, list(modules_in(receiver)), found)
     return receiver
 
 
@@ -129,7 +129,7 @@ def _convert(call: Call, receiver: Value, dtype: str | None) -> None:
 def initialize(call: Call) -> Value:
     call.ev.note(Kind.MADE, call.place.node)
     if isinstance(call.receiver, InstanceValue):
-        call.ev.journal.write(call.receiver.fields, WHERE, places.made_where(call, {}))
+        call.ev.journal.write(call.receiver.fields, WHERE, parameter_devices.made_where(call, {}))
     return NONE
 
 
@@ -161,7 +161,7 @@ def to(call: Call) -> Value:
     given = [*call.arguments.positional, *(call.arguments.keywords.get(k, NONE) for k in ("dtype", "other"))]
     only_dtypes = all(dtype_of(value) is not None or value is NONE for value in given)
     if call.arguments.open or not only_dtypes or "device" in call.arguments.keywords:
-        places.send(call, list(modules_in(receiver)), destination(call))
+        parameter_devices.send(call, list(modules_in(receiver)), destination(call))
     dtypes_named = [dtype for dtype in map(dtype_of, given) if dtype is not None]
     if dtypes_named or call.arguments.open or not all(is_no_dtype(value) for value in given):
         _convert(call, receiver, dtypes_named[0] if dtypes_named else None)

@@ -8,8 +8,8 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import LibraryObject, Unknown, Value
 from shapefix.library.nn.layers import functional, layer, result
 from shapefix.library.nn.linear import last_size_is
-from shapefix.library.refusals import operand_number
 from shapefix.library.registry import declare, method
+from shapefix.library.rejections import operand_number
 from shapefix.library.signatures import Given
 from shapefix.library.tensors import ranked
 from shapefix.tensors import results

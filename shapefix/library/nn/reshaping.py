@@ -6,8 +6,8 @@ from shapefix.interpreter.calls import Arguments, Call
 from shapefix.interpreter.containers import elements
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value, as_size
-from shapefix.library import views as operations
 from shapefix.library.nn.layers import functional, layer, result
+from shapefix.library.ops import views as operations
 from shapefix.library.signatures import Given
 from shapefix.tensors import results
 from shapefix.tensors.errors import WrongRank

@@ -11,11 +11,11 @@ from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.training_events import Forwarded, Switched
 from shapefix.interpreter.truth import truth
 from shapefix.interpreter.values import FALSE, TRUE, Constant, InstanceValue, LibraryObject, Unknown, Value
-from shapefix.library.added_tokens import CHECKPOINT
-from shapefix.library.architectures import CLASS
 from shapefix.library.nn.module import MODULE, call_module, initialize, modules_in
 from shapefix.library.optim.gradients import where
 from shapefix.library.registry import derives, method
+from shapefix.library.transformers.added_tokens import CHECKPOINT
+from shapefix.library.transformers.architectures import CLASS
 
 _ROOT = "root"
 """With a module: the function that nobody called in which it was made, or switched last."""

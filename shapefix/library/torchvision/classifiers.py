@@ -10,8 +10,8 @@ from shapefix.interpreter.tensor_values import TensorValue, as_tensor
 from shapefix.interpreter.values import Constant, LibraryObject, Unknown, Value
 from shapefix.library.nn.layers import fields_of
 from shapefix.library.nn.module import MODULE
-from shapefix.library.refusals import trace
 from shapefix.library.registry import declare, method
+from shapefix.library.rejections import trace
 from shapefix.library.tensors import as_result
 from shapefix.library.torchvision.architectures import ARCHITECTURES
 from shapefix.library.torchvision.parts import (

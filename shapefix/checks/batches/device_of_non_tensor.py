@@ -1,0 +1,99 @@
+"""SF405: sending to a device what is no tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.checks.context import Run
+from shapefix.checks.layout.view_across_stride_gap import short
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support.evidence import calls
+from shapefix.checks.support.rewrites import enclosing
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity
+from shapefix.interpreter.batch_events import Moved
+from shapefix.interpreter.containers import DictValue, ListValue, TextTuple, TupleValue, elements
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import Constant, Integer, Number, Text, Unknown, Value
+
+
+@rule(
+    "SF405",
+    "device-of-non-tensor",
+    Severity.ERROR,
+    "`.to(device)` of a list, a text or a number of a batch: AttributeError",
+    Applicability.SAFE,
+    on=Moved,
+)
+def device_of_non_tensor(event: Moved, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    node = event.place.node
+    first = next(other for other in run.events if isinstance(other, Moved) and other.place.node is node)
+    if event is not first or not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
+        return
+    module = event.place.module
+    subject = module.code(node.func.value)
+    is_tensors = _items(event.value) == "tensors"
+    named = f"`{event.key}` of the batch" if event.key is not None else f"`{short(subject)}`"
+    reason = ": the dataset gives lists" if is_tensors else ": AttributeError at the first batch"
+    evidence = list(calls(event))
+    if event.batch is not None and event.key in event.batch.written:
+        evidence.append(Evidence(event.batch.written[event.key].span, f"`{event.key}` comes from here"))
+    yield this.diagnostic(
+        event.place.span,
+        f"{named} is {_kind(event.value)}, which `{short(event.place.code)}` cannot move{reason}",
+        evidence=evidence,
+        fixes=() if is_tensors else _guard(event, node.func.value, subject),
+    )
+
+
+def _kind(value: Value) -> str:
+    """What a value is, in words."""
+    if isinstance(value, (ListValue, TupleValue)):
+        items = _items(value)
+        kind = "tuple" if isinstance(value, (TupleValue, TextTuple)) else "list"
+        return f"a {kind} of {items}" if items else f"a {kind}"
+    if isinstance(value, DictValue):
+        return "a dictionary"
+    if isinstance(value, Text) or (isinstance(value, Constant) and isinstance(value.value, str)):
+        return "a string"
+    return "None" if isinstance(value, Constant) and value.value is None else "a number"
+
+
+def _items(value: Value) -> str:
+    """What a list holds, in words; nothing where that is several things, or not known."""
+    items = elements(value)
+    several = items if items is not None else (value.element,) if isinstance(value, ListValue) else ()
+    kinds = {_plural(item) for item in several if item is not None and not isinstance(item, Unknown)}
+    return kinds.pop() if len(kinds) == 1 else ""
+
+
+def _plural(item: Value) -> str:
+    if isinstance(item, TensorValue):
+        return "tensors"
+    if isinstance(item, Text) or (isinstance(item, Constant) and isinstance(item.value, str)):
+        return "strings"
+    if isinstance(item, (Integer, Number)) or (isinstance(item, Constant) and item.value is not None):
+        return "numbers"
+    return "lists" if isinstance(item, ListValue) else ""
+
+
+def _guard(event: Moved, subject: cst.BaseExpression, code: str) -> list[Fix]:
+    """`x.to(device) if isinstance(x, torch.Tensor) else x`, for a name x, where that may stand."""
+    around = enclosing(event.place.module, event.place.node)
+    if not isinstance(subject, cst.Name) or len(around) < 2:
+        return []
+    above = around[-2]
+    if not isinstance(
+        above, (cst.DictComp, cst.ListComp, cst.GeneratorExp, cst.Assign, cst.Return, cst.Yield)
+    ):
+        return []
+    guarded = f"{event.place.module.code(event.place.node)} if isinstance({code}, torch.Tensor) else {code}"
+    return [
+        Fix(
+            Applicability.SAFE,
+            "leave alone what is no tensor",
+            (Edit(event.place.span, guarded),),
+            (Import("torch"),),
+        )
+    ]

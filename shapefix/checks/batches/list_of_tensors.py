@@ -1,0 +1,175 @@
+"""SF406: a list of tensors, or a tensor of several elements, where Python or torch needs numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeGuard
+
+import libcst as cst
+
+from shapefix.checks.context import Run
+from shapefix.checks.layout.view_across_stride_gap import short
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support.evidence import calls
+from shapefix.checks.support.rewrites import argument
+from shapefix.diagnostics import Diagnostic, Evidence, Severity
+from shapefix.interpreter.batch_events import ListGiven, Stacked
+from shapefix.interpreter.containers import ListValue, TupleValue
+from shapefix.interpreter.events import AskedForInteger, Event
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import Value
+from shapefix.tensors.polynomials import ONE, Size
+
+_OF_NUMBERS = frozenset(
+    f"torch.{name}"
+    for name in "tensor as_tensor asarray LongTensor IntTensor BoolTensor FloatTensor Tensor".split()
+)
+_FLOATING = frozenset({"returned by a recurrent cell", "multiplied", "convolved", "normalised", "attended"})
+"""What makes tensors of floating-point numbers only, though nobody knows of how many bits."""
+_FLOATS = frozenset("float float16 float32 float64 half double bfloat16".split())
+
+
+@rule(
+    "SF406",
+    "list-of-tensors",
+    Severity.ERROR,
+    "a list of tensors, or a tensor of several elements, where numbers are needed",
+    None,
+    on=(Stacked, ListGiven, AskedForInteger),
+)
+def list_of_tensors(
+    event: Stacked | ListGiven | AskedForInteger, run: Run, this: Rule
+) -> Iterator[Diagnostic]:
+    if isinstance(event, Stacked):
+        yield from _stacked(event, run, this)
+    elif isinstance(event, ListGiven):
+        yield from _given(event, this)
+    else:
+        yield from _asked_for_integer(event, run, this)
+
+
+def _stacked(event: Stacked, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    found = _several(event)
+    node = event.place.node
+    if found is None or not isinstance(node, cst.Call):
+        return
+    if any(_is_same(other, event) and _several(other) for other in run.events[: run.events.index(event)]):
+        # A loop over the keys of a batch comes here for each of them.
+        return
+    tensor, count = found
+    module = event.place.module
+    function, given = module.code(node.func), node.args[0].value
+    named = f"`{short(module.code(given))}`, " if isinstance(given, (cst.Name, cst.Attribute)) else ""
+    collated = _collated(tensor, given)
+    if collated:
+        message = f"`{function}` of a list of tensors: {collated}"
+    else:
+        message = f"`{function}` of {named}a list of tensors of {run.text(count)} elements each: "
+        message += _error(event, tensor) + (" at the first batch" if event.calls else "")
+    yield this.diagnostic(
+        event.place.span,
+        message,
+        evidence=[*calls(event), *_made(tensor)],
+        condition=run.condition([count]),
+    )
+
+
+def _several(event: Stacked) -> tuple[TensorValue, Size] | None:
+    """A tensor in the list, and its number of elements; None where that is not known, or is one."""
+    tensor = _tensor_in(event.rows)
+    node = event.place.node
+    if event.function not in _OF_NUMBERS or not isinstance(node, cst.Call) or not node.args:
+        return None
+    if tensor is None or tensor.layout is None:
+        return None
+    count = _elements(tensor.layout.sizes)
+    return None if count.value in (0, 1) else (tensor, count)
+
+
+def _is_same(other: Event, event: Stacked) -> TypeGuard[Stacked]:
+    return isinstance(other, Stacked) and other.place.node is event.place.node
+
+
+def _given(event: ListGiven, this: Rule) -> Iterator[Diagnostic]:
+    node = event.place.node
+    tensor = _tensor_in(event.given)
+    if not isinstance(node, cst.Call) or not node.args or tensor is None:
+        return
+    reason = _collated(tensor, node.args[0].value) or "TypeError"
+    yield this.diagnostic(
+        event.place.span,
+        f"`{short(event.place.code)}` is given a list of tensors: {reason}",
+        evidence=[*calls(event), *_made(tensor)],
+    )
+
+
+def _asked_for_integer(event: AskedForInteger, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    count = _elements(event.layout.sizes)
+    if count.value in (0, 1):
+        return
+    module = event.place.module
+    tensor = f"a tensor of {run.text(count)} elements"
+    code, subject = short(event.place.code), short(module.code(event.subject))
+    match event.role:
+        case "index":
+            message = f"`{code}` takes an element of a list by {tensor}: TypeError"
+        case "bound":
+            message = f"`{subject}`, {tensor}, is the bound of a slice: TypeError"
+        case _:
+            message = f"`{code}` counts to {tensor}: TypeError"
+    yield this.diagnostic(
+        event.place.span,
+        message,
+        evidence=[*calls(event), *_made(event.tensor)],
+        condition=run.condition([count]),
+    )
+
+
+def _tensor_in(rows: Value) -> TensorValue | None:
+    """A tensor in a list, or in a list of lists."""
+    inner: Value | None = rows
+    while isinstance(inner, (ListValue, TupleValue)):
+        items = inner.items
+        inner = items[0] if items else (inner.element if isinstance(inner, ListValue) else None)
+    return inner if isinstance(inner, TensorValue) and inner.certain else None
+
+
+def _elements(sizes: tuple[Size, ...]) -> Size:
+    count = ONE
+    for size in sizes:
+        count = count * size
+    return count
+
+
+def _collated(tensor: TensorValue, given: cst.BaseExpression) -> str:
+    """Where the list is one that the default collation made, what it made that of."""
+    if tensor.origin is None or tensor.origin.verb != "collated":
+        return ""
+    name = given.value if isinstance(given, cst.Name) else ""
+    if isinstance(given, cst.Subscript) and len(given.slice) == 1:
+        index = given.slice[0].slice
+        if isinstance(index, cst.Index) and isinstance(index.value, cst.SimpleString):
+            name = str(index.value.evaluated_value)
+    return f"default collation makes one of {f'`{name}`' if name else 'rows'}, which are lists"
+
+
+def _made(tensor: TensorValue) -> Iterator[Evidence]:
+    if tensor.origin is not None:
+        yield Evidence(tensor.origin.place.span, f"the tensor is {tensor.origin.verb} here")
+
+
+def _error(event: Stacked, tensor: TensorValue) -> str:
+    """What torch raises: it asks for an integer where one is wanted, for a float otherwise."""
+    node = event.place.node
+    given = argument(node, 99, "dtype") if isinstance(node, cst.Call) else None
+    if given is not None:
+        dtype = event.place.module.code(given.value).rpartition(".")[2]
+    elif event.function.endswith("Tensor"):
+        dtype = event.function.rpartition(".")[2].removesuffix("Tensor").lower() or "float"
+    elif tensor.dtype is None and tensor.origin is not None and tensor.origin.verb in _FLOATING:
+        dtype = "float"
+    else:
+        dtype = tensor.dtype or ""
+    if not dtype:
+        return "TypeError or ValueError"
+    return "ValueError" if dtype in _FLOATS else "TypeError"

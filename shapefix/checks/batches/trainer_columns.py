@@ -1,0 +1,129 @@
+"""SF404: what a trainer removes from the dataset, and what it leaves there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.checks.batches.unexpected_batch_key import listed
+from shapefix.checks.context import Run
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support.evidence import calls
+from shapefix.checks.support.rewrites import argument, line_of
+from shapefix.diagnostics import Diagnostic, Evidence, Severity
+from shapefix.interpreter.batch_events import ColumnsChosen
+from shapefix.interpreter.containers import ListValue, elements
+from shapefix.interpreter.modules import Module, Place
+from shapefix.interpreter.values import LibraryObject, Reference, Value, is_text
+
+_OF_TOKENIZERS = frozenset(
+    f"transformers.DataCollator{name}"
+    for name in ("WithPadding", "ForLanguageModeling", "ForSeq2Seq", "ForTokenClassification")
+)
+_DEFAULT = "transformers.DefaultDataCollator"
+_LABELS = ("label", "label_ids")
+"""The columns that a trainer keeps, whatever forward names."""
+
+
+@rule(
+    "SF404",
+    "trainer-columns",
+    Severity.ERROR,
+    "`remove_unused_columns` leaves text in the batch, or removes every column: ValueError",
+    None,
+    on=ColumnsChosen,
+)
+def trainer_columns(event: ColumnsChosen, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    if event.removes:
+        yield from _removed_all(event, this)
+    else:
+        yield from _left_text(event, this)
+
+
+def _left_text(event: ColumnsChosen, this: Rule) -> Iterator[Diagnostic]:
+    place = _setting(event)
+    if place is None:
+        return
+    skips = _skips_texts(event.collator)
+    left = [str(key) for key, value in event.sample.fields.items() if _is_refused(value, skips)]
+    collator = _name(event.collator, place.module)
+    if not left or skips is None or collator is None:
+        return
+    yield this.diagnostic(
+        place.span,
+        f"`remove_unused_columns=False` leaves {listed(left)} in the batch, and {collator} cannot make a "
+        "tensor of text: ValueError at the first batch",
+        evidence=[
+            *calls(event),
+            *(
+                Evidence(event.sample.written[key].span, f"`{key}` comes from here")
+                for key in left
+                if key in event.sample.written
+            ),
+            Evidence(event.place.span, "the trainer builds its batches of this dataset"),
+        ],
+    )
+
+
+def _setting(event: ColumnsChosen) -> Place | None:
+    """Where the setting is stated."""
+    made = event.settings.place if event.settings is not None else None
+    stated = (
+        argument(made.node, 99, "remove_unused_columns") if made and isinstance(made.node, cst.Call) else None
+    )
+    return Place(made.module, stated) if made is not None and stated is not None else None
+
+
+def _skips_texts(collator: Value) -> bool | None:
+    """Whether a collator leaves texts out of the batch; None where it is none of the library's."""
+    if isinstance(collator, Reference) or (isinstance(collator, LibraryObject) and collator.kind == _DEFAULT):
+        return True
+    return False if isinstance(collator, LibraryObject) and collator.kind in _OF_TOKENIZERS else None
+
+
+def _is_refused(value: Value | None, skips: bool | None) -> bool:
+    """Whether a collator cannot make a tensor of this column: of texts, or of lists of texts."""
+    if is_text(value):
+        return not skips
+    while isinstance(value, ListValue):
+        items = elements(value)
+        value = items[0] if items else value.element
+        if is_text(value):
+            return True
+    return False
+
+
+def _name(collator: Value, module: Module) -> str | None:
+    if isinstance(collator, Reference):
+        return f"`{collator.name.rpartition('.')[2]}`"
+    if not isinstance(collator, LibraryObject):
+        return None
+    where = f" ({line_of(collator.place, module)})" if collator.place is not None else ""
+    return f"`{collator.kind.rpartition('.')[2]}`{where}"
+
+
+def _removed_all(event: ColumnsChosen, this: Rule) -> Iterator[Diagnostic]:
+    forward, columns = event.signature, event.sample
+    if (
+        forward is None
+        or forward.place is None
+        or not event.is_table
+        or not columns.closed
+        or not columns.fields
+    ):
+        return
+    if any(key in (*forward.named, *_LABELS) for key in columns.fields):
+        return
+    named = f"names only {listed(forward.named)}" if forward.named else "names none"
+    yield this.diagnostic(
+        event.place.span,
+        f"`{event.consumer.rpartition('.')[2]}` removes every column that `{forward.name}` "
+        f"({line_of(forward.place, event.place.module)}) does not name, and it {named}: "
+        "ValueError before the first batch",
+        evidence=[
+            *calls(event),
+            Evidence(forward.place.span, "takes everything in `**kwargs`, under no name"),
+            Evidence(event.place.span, f"the dataset has {listed([str(key) for key in columns.fields])}"),
+        ],
+    )

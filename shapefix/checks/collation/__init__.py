@@ -1,0 +1,1 @@
+"""Rules SF3xx: padding, ragged rows and pad tokens."""

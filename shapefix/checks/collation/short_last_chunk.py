@@ -1,0 +1,233 @@
+"""SF307: a stream that is cut into chunks, the last of which is shorter, and is stacked with the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from shapefix.checks.context import Run
+from shapefix.checks.layout.view_across_stride_gap import short
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support import rewrites
+from shapefix.checks.support.evidence import calls
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
+from shapefix.interpreter.batch_events import Collated, Stacked
+from shapefix.interpreter.containers import DictValue, TupleValue
+from shapefix.interpreter.modules import Module, Place, children, target_names
+from shapefix.interpreter.rows import Cut, ragged, row_sizes
+from shapefix.interpreter.values import LibraryObject, Reference, Value
+from shapefix.tensors.sizes import Atom, Size, Varying, every_symbol
+
+_LABELS = frozenset({"labels", "label", "label_ids"})
+_PAD_INPUTS_ONLY = frozenset({"DataCollatorForLanguageModeling", "DataCollatorWithPadding"})
+_PAD_NOTHING = frozenset({"default_data_collator", "DefaultDataCollator", "default_collate"})
+
+
+@rule(
+    "SF307",
+    "short-last-chunk",
+    Severity.WARNING,
+    "a stream is cut into chunks, the last of which is shorter, and the chunks are stacked",
+    Applicability.SAFE,
+    on=(Collated, Stacked),
+)
+def short_last_chunk(event: Collated | Stacked, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    found = _stacked(event) if isinstance(event, Stacked) else _collated(event)
+    chunks = _chunks(found[0]) if found is not None else None
+    if found is None or chunks is None or _may_fit(found[0]) or _is_looked_at(chunks, found[0].place.module):
+        return
+    cut, (who, where, what) = found
+    module, stop, step = cut.place.module, chunks.stop, chunks.step
+    computed = _computed(chunks, module)
+    origin = f" ({rewrites.line_of(computed, module)})" if computed is not None else ""
+    code = module.code(step)
+    size = code if isinstance(step, cst.Integer) else f"`{code}`"
+    yield this.diagnostic(
+        cut.place.span,
+        f"the last chunk can be shorter than {size}: `{short(module.code(stop))}`{origin} is not rounded "
+        f"down to a multiple of it, and `{who}` ({rewrites.line_of(where, module)}) {what}",
+        evidence=[
+            *calls(event),
+            Evidence(module.span(chunks.loop), "what is left at the end makes a chunk of its own"),
+            Evidence(cut.place.span, "cut here"),
+            Evidence(event.place.span, "put together here"),
+        ],
+        condition=f"{module.code(stop)} is not a multiple of {code}",
+        fixes=_round_down(chunks, computed, module),
+    )
+
+
+Stacker = tuple[str, Place, str]
+"""What puts the chunks together, where it stands or is made, and what it does."""
+
+
+def _stacked(event: Stacked) -> tuple[Cut, Stacker] | None:
+    """The chunks that a tensor is made of."""
+    node = event.place.node
+    cut = _cut(ragged(event.rows) or ())
+    if cut is None or not isinstance(node, cst.Call):
+        return None
+    return cut, (event.place.module.code(node.func), event.place, "stacks the chunks")
+
+
+def _collated(event: Collated) -> tuple[Cut, Stacker] | None:
+    """The chunks that a batch is made of, where nothing pads them."""
+    collator = event.collator
+    where, name = event.place, event.consumer.rpartition(".")[2]
+    if isinstance(collator, LibraryObject):
+        where, name = collator.place or where, collator.kind.rpartition(".")[2]
+    elif isinstance(collator, Reference):
+        name = collator.name.rpartition(".")[2]
+    elif collator is not None or event.single:
+        return None
+    elif event.tokenizer is not None:
+        name = "DataCollatorWithPadding"
+    pads_inputs = name in _PAD_INPUTS_ONLY
+    if event.single or not (pads_inputs or collator is None or name in _PAD_NOTHING):
+        return None
+    for key, cell in _columns(event.sample):
+        cut = _cut(row_sizes(cell))
+        if cut is not None and (key in _LABELS or not pads_inputs):
+            return cut, (name, where, f"does not pad {key}" if pads_inputs else "stacks the chunks")
+    return None
+
+
+def _columns(sample: Value) -> Iterable[tuple[object, Value]]:
+    if isinstance(sample, DictValue):
+        return sample.fields.items()
+    return enumerate(sample.items) if isinstance(sample, TupleValue) else [(None, sample)]
+
+
+def _cut(sizes: Iterable[Size]) -> Cut | None:
+    """Where the last chunk became shorter, if that is what makes one of the sizes differ."""
+    for size in sizes:
+        for symbol in every_symbol(size):
+            if isinstance(symbol, Varying) and isinstance(symbol.source, Cut):
+                return symbol.source
+    return None
+
+
+def _may_fit(cut: Cut) -> bool:
+    """Whether the whole length may have been made a multiple of the chunks' in a way that is not followed."""
+    symbols = every_symbol(cut.chunk.stop - cut.chunk.start)
+    return any(isinstance(symbol, Atom) and symbol.op in ("%", "//", "/") for symbol in symbols)
+
+
+def _is_looked_at(chunks: _Chunks, module: Module) -> bool:
+    """Whether the code asks for the length of a chunk somewhere: `if len(chunk) == block_size`."""
+    size = module.code(chunks.step)
+    for node in _below(module.tree):
+        if isinstance(node, cst.Comparison):
+            sides = [node.left, *(target.comparator for target in node.comparisons)]
+            if any(map(_is_length, sides)) and any(module.code(side) == size for side in sides):
+                return True
+    return False
+
+
+def _is_length(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "len"
+
+
+def _below(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    yield node
+    for child in children(node):
+        yield from _below(child)
+
+
+@dataclass(frozen=True)
+class _Chunks:
+    """The loop `for i in range(0, stop, step)` around a slice, and the function that it stands in."""
+
+    loop: cst.Call
+    stop: cst.BaseExpression
+    step: cst.BaseExpression
+    function: cst.CSTNode
+
+
+def _chunks(cut: Cut) -> _Chunks | None:
+    """The loop whose counter the chunk starts at; None where the code that cuts has no such form."""
+    around = rewrites.enclosing(cut.place.module, cut.place.node)
+    functions = [node for node in around if isinstance(node, (cst.Module, cst.FunctionDef))]
+    for node in reversed(around):
+        for loop in _loops(node):
+            given = loop.args if isinstance(loop, cst.Call) and _is_range(loop) else ()
+            if isinstance(loop, cst.Call) and len(given) == 3 and not any(one.star for one in given):
+                return _Chunks(loop, given[1].value, given[2].value, functions[-1])
+        if node is functions[-1]:
+            break
+    return None
+
+
+def _loops(node: cst.CSTNode) -> Iterator[cst.BaseExpression]:
+    """What a statement, or a comprehension, loops over, innermost first."""
+    if isinstance(node, cst.For):
+        yield node.iter
+    elif isinstance(node, cst.BaseComp):
+        loops: list[cst.BaseExpression] = []
+        part: cst.CompFor | None = node.for_in
+        while part is not None:
+            loops.append(part.iter)
+            part = part.inner_for_in
+        yield from reversed(loops)
+
+
+def _is_range(loop: cst.Call) -> bool:
+    return isinstance(loop.func, cst.Name) and loop.func.value == "range"
+
+
+def _computed(chunks: _Chunks, module: Module) -> Place | None:
+    """The one statement of the function that computes where the chunks stop."""
+    name = chunks.stop.value if isinstance(chunks.stop, cst.Name) else None
+    found = [node for node in _statements(chunks.function) if name in _assigned(node)]
+    return Place(module, found[0]) if len(found) == 1 and isinstance(found[0], cst.Assign) else None
+
+
+def _statements(function: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """All that may assign in a function, the functions in it left out."""
+    for node in children(function):
+        if isinstance(node, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
+            continue
+        yield node
+        yield from _statements(node)
+
+
+def _assigned(node: cst.CSTNode) -> list[str]:
+    if isinstance(node, cst.Assign):
+        return [name for target in node.targets for name in target_names(target.target)]
+    if isinstance(node, (cst.AugAssign, cst.AnnAssign, cst.NamedExpr, cst.For)):
+        return list(target_names(node.target))
+    return [node.name.value] if isinstance(node, cst.Param) else []
+
+
+def _round_down(chunks: _Chunks, computed: Place | None, module: Module) -> list[Fix]:
+    start = chunks.loop.args[0].value
+    if not (isinstance(start, cst.Integer) and start.value == "0"):
+        return []
+    stop, step = _operand(module, chunks.stop), _operand(module, chunks.step)
+    rounded = f"({stop} // {step}) * {step}"
+    edit = None
+    if computed is not None and not _is_made_behind(chunks, computed):
+        edit = rewrites.after_statement(computed, f"{stop} = {rounded}")
+    if edit is None:
+        edit = Edit(module.span(chunks.stop), rounded)
+    message = f"round `{short(module.code(chunks.stop))}` down to a multiple of the length of a chunk"
+    return [Fix(Applicability.SAFE, message, (edit,))]
+
+
+def _is_made_behind(chunks: _Chunks, computed: Place) -> bool:
+    """Whether the length of a chunk is not there yet where the whole length is computed."""
+    found = [node for node in _statements(chunks.function) if isinstance(node, cst.Assign)]
+    behind = found[found.index(computed.node) + 1 :] if isinstance(computed.node, cst.Assign) else []
+    names = {name for node in behind for name in _assigned(node)}
+    return not isinstance(chunks.step, (cst.Name, cst.Integer, cst.Attribute)) or any(
+        isinstance(chunks.step, cst.Name) and chunks.step.value == name for name in names
+    )
+
+
+def _operand(module: Module, node: cst.BaseExpression) -> str:
+    """The code of an expression as one side of an operator."""
+    code = module.code(node)
+    plain = isinstance(node, (cst.Name, cst.Attribute, cst.Integer, cst.Call, cst.Subscript))
+    return code if plain or node.lpar else f"({code})"

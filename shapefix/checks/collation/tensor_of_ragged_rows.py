@@ -1,0 +1,137 @@
+"""SF303: a tensor made of rows of different lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.checks.context import Run
+from shapefix.checks.layout.view_across_stride_gap import short
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support import padding_code
+from shapefix.checks.support.evidence import calls, own_lengths
+from shapefix.checks.support.rewrites import line_of
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity
+from shapefix.interpreter.batch_events import Stacked
+from shapefix.interpreter.containers import ListValue, TupleValue, elements
+from shapefix.interpreter.rows import PADDED_IN_MAP, Origin, origins, ragged
+from shapefix.interpreter.tensor_values import TensorValue
+
+_COLUMNS = frozenset({"input_ids", "attention_mask", "token_type_ids", "labels", "label"})
+
+
+@rule(
+    "SF303",
+    "tensor-of-ragged-rows",
+    Severity.ERROR,
+    "`torch.tensor`, `torch.stack` or `np.array` of rows of different lengths",
+    Applicability.SAFE,
+    on=Stacked,
+)
+def tensor_of_ragged_rows(event: Stacked, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    call = event.place.node
+    found = ragged(event.rows)
+    if found is None or not isinstance(call, cst.Call) or not call.args:
+        return
+    one, other = found
+    made = next(origins(one), None)
+    if one == other and (made is None or made.what == PADDED_IN_MAP):
+        return
+    module = event.place.module
+    function = module.code(call.func)
+    rows = "tensors" if _are_tensors(event) else "rows"
+    key = _column(call.args[0].value)
+    if key is not None:
+        subject = f"`{key}` rows"
+    elif isinstance(call.args[0].value, (cst.Name, cst.Attribute)):
+        subject = f"`{short(module.code(call.args[0].value))}`, {rows}"
+    else:
+        subject = rows
+    error = (
+        "RuntimeError" if event.function.endswith("stack") and "numpy" not in event.function else "ValueError"
+    )
+    if made is None:
+        yield this.diagnostic(
+            event.place.span,
+            f"`{function}` of {subject} of different lengths, {run.text(one)} and {run.text(other)}: {error}",
+            evidence=calls(event),
+        )
+        return
+    yield this.diagnostic(
+        event.place.span,
+        f"`{function}` of {subject} of different lengths ({made.what}, {line_of(made.place, module)}): "
+        f"{error} at the first batch with two lengths",
+        evidence=[
+            *calls(event),
+            own_lengths(made),
+            Evidence(event.place.span, "put into one tensor here"),
+        ],
+        condition="two rows of a batch differ in length",
+        fixes=_pad(event, call, key, made, run),
+    )
+
+
+def _are_tensors(event: Stacked) -> bool:
+    items = elements(event.rows)
+    first = items[0] if items else event.rows.element if isinstance(event.rows, ListValue) else None
+    return isinstance(first, TensorValue)
+
+
+def _column(rows: cst.BaseExpression) -> str | None:
+    """The column that the code names: `encoded["labels"]`, `[f["labels"] for f in features]`, `labels`."""
+    if isinstance(rows, (cst.ListComp, cst.GeneratorExp)):
+        return _column(rows.elt)
+    if isinstance(rows, cst.Subscript) and len(rows.slice) == 1:
+        index = rows.slice[0].slice
+        if isinstance(index, cst.Index) and isinstance(index.value, cst.SimpleString):
+            return str(index.value.evaluated_value)
+    if isinstance(rows, cst.Attribute) and rows.attr.value in _COLUMNS:
+        return rows.attr.value
+    return rows.value if isinstance(rows, cst.Name) and rows.value in _COLUMNS else None
+
+
+def _pad(event: Stacked, call: cst.Call, key: str | None, made: Origin, run: Run) -> list[Fix]:
+    if not event.function.startswith("torch.") or _rank(event) != 1:
+        return []
+    module = event.place.module
+    rows = call.args[0].value
+    function = module.code(call.func)
+    if event.function == "torch.stack":
+        if len(call.args) > 1:
+            return []
+        sequences = module.code(rows)
+    elif event.function in ("torch.tensor", "torch.as_tensor"):
+        namespace = function.rpartition(".")[0] or "torch"
+        made_of = f"{namespace}.tensor({{}}, dtype={namespace}.long)"
+        if isinstance(rows, (cst.ListComp, cst.GeneratorExp)):
+            sequences = f"[{made_of.format(module.code(rows.elt))} {module.code(rows.for_in)}]"
+        else:
+            sequences = f"[{made_of.format('row')} for row in {module.code(rows)}]"
+    else:
+        return []
+    value, certain = padding_code.padding_value(key, event.place, made, run)
+    content = f"pad_sequence({sequences}, batch_first=True, padding_value={value})"
+    return [
+        Fix(
+            Applicability.SAFE if certain else Applicability.UNSAFE,
+            f"pad the rows with {value}"
+            if certain
+            else "pad the rows with 0, if that is no token of its own",
+            (Edit(event.place.span, content),),
+            (Import("torch.nn.utils.rnn", "pad_sequence"),),
+        )
+    ]
+
+
+def _rank(event: Stacked) -> int:
+    """The rank of one of the rows."""
+    rows = event.rows
+    if not isinstance(rows, (ListValue, TupleValue)):
+        return 0
+    items = elements(rows)
+    row = items[0] if items else rows.element if isinstance(rows, ListValue) else None
+    if isinstance(row, TensorValue):
+        return row.layout.rank if row.layout is not None else 0
+    inner = row.element if isinstance(row, ListValue) else None
+    return 0 if isinstance(inner, (ListValue, TensorValue)) else 1

@@ -1,0 +1,1 @@
+"""Rules SF6xx: devices, discarded results, parameters and optimizers."""

@@ -1,0 +1,224 @@
+"""SF602: tensors of two devices meet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.checks.context import Run
+from shapefix.checks.layout.view_across_stride_gap import short
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support import rewrites
+from shapefix.checks.support.evidence import calls
+from shapefix.checks.support.operands import code_of, named
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity
+from shapefix.interpreter.devices import Device, DeviceKind
+from shapefix.interpreter.events import Apart, Discarded
+from shapefix.interpreter.modules import Module, Place, children, dotted_name
+from shapefix.interpreter.tensor_values import as_tensor
+
+CREATIONS = frozenset(
+    "zeros ones empty full rand randn randint randperm arange linspace logspace eye tensor as_tensor".split()
+)
+"""The functions of torch that take `device=`."""
+
+
+@rule(
+    "SF602",
+    "two-devices",
+    Severity.ERROR,
+    "tensors of two devices meet, or a layer gets one of another device: RuntimeError",
+    Applicability.SAFE,
+    on=Apart,
+)
+def two_devices(event: Apart, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    if not event.other.may_be_gpu or made_in_module(event) or event.undecided:
+        return
+    where = _text(event.other)
+    seen = place_seen(event)
+    left, elsewhere = _named(event, event.here), _named(event, event.there)
+    lost = _lost(event, run)
+    reason = f"{left} {_is(event.here)} on the CPU, and {elsewhere} {_is(event.there)} on {where}"
+    yield this.diagnostic(
+        seen.span,
+        f"`{short(seen.code)}`: {reason}",
+        condition=f"{where} is a GPU" if event.other.kind is DeviceKind.CHOSEN else None,
+        evidence=[
+            *calls(event),
+            *_came(event.cpu, "on the CPU since here"),
+            *_came(event.other, f"sent to {where} here"),
+            *(Evidence(each.place.span, "its copy is thrown away here") for each in lost),
+            Evidence(event.place.span, f"they meet here: {reason}"),
+        ],
+        fixes=_kept(lost[0]) if lost else _fixes(event, seen),
+    )
+
+
+def _lost(event: Apart, run: Run) -> list[Discarded]:
+    """Where the tensor on the CPU was sent elsewhere, and what came of it was thrown away."""
+    tensor = None if event.here is None else event.operands[event.here].tensor
+    return [
+        each
+        for each in run.events
+        if isinstance(each, Discarded)
+        and each.function in ("torch.Tensor.to", "torch.Tensor.cuda")
+        and tensor is not None
+        and as_tensor(each.receiver) is tensor
+    ][:1]
+
+
+def _kept(lost: Discarded) -> list[Fix]:
+    return [Fix(Applicability.DISPLAY, f"keep what `{short(lost.place.code)}` returns", ())]
+
+
+def made_in_module(event: Apart) -> bool:
+    """Whether a tensor is on the CPU because the code of a module made it without a device."""
+    return event.here is not None and event.cpu.by_default and event.cpu.within is not None
+
+
+def _is(number: int | None) -> str:
+    return "are" if number is None else "is"
+
+
+def _named(event: Apart, number: int | None) -> str:
+    if number is not None:
+        name = event.operands[number].name
+        told = named(event, number)
+        return f"`{name}`" if told == "the input" and not name.isdigit() and name != "self" else told
+    node = event.place.node
+    layer = node.func if isinstance(node, cst.Call) else node
+    if isinstance(layer, cst.Attribute) and layer.attr.value == "generate":
+        layer = layer.value
+    return f"the weights of `{short(event.place.module.code(layer))}`"
+
+
+def _came(device: Device, text: str) -> Iterator[Evidence]:
+    if device.place is not None:
+        yield Evidence(device.place.span, text)
+
+
+def device_code(device: Device) -> cst.BaseExpression | None:
+    """The expression of a device in the code that sent something there, None where it has none."""
+    node = device.place.node if device.place is not None else None
+    if not isinstance(node, cst.Call):
+        return None
+    for given in node.args:
+        if given.keyword is not None and given.keyword.value == "device":
+            return given.value
+    is_move = isinstance(node.func, cst.Attribute) and node.func.attr.value == "to"
+    first = node.args[0] if is_move and node.args else None
+    return first.value if first is not None and first.keyword is None and not first.star else None
+
+
+def _text(device: Device) -> str:
+    node = device_code(device)
+    if node is not None and device.place is not None:
+        return f"`{short(device.place.module.code(node))}`"
+    return f"`{device.name}`" if device.name else "a GPU"
+
+
+def place_seen(event: Apart) -> Place:
+    """Where the tensor on the CPU was handed over: the call in the function in which it came to be."""
+    if event.here is None or event.cpu.place is None:
+        return event.place
+    home = _function(event.cpu.place)
+    for place in (event.place, *reversed(event.calls)):
+        if place.module is event.cpu.place.module and _function(place) is home:
+            return place
+    return event.place
+
+
+def _function(place: Place) -> cst.CSTNode | None:
+    around = rewrites.enclosing(place.module, place.node)
+    return next((node for node in reversed(around) if isinstance(node, cst.FunctionDef)), None)
+
+
+def _fixes(event: Apart, seen: Place) -> Iterator[Fix]:
+    where = device_code(event.other)
+    if event.here is None:
+        yield Fix(Applicability.DISPLAY, f"send the layer to {_text(event.other)} as well", ())
+        return
+    made = event.cpu.place
+    if where is None or event.other.place is None or made is None:
+        return
+    code = event.other.place.module.code(where)
+    if event.cpu.by_default and is_creation(made.node) and _is_known(where, event.other.place, made):
+        yield with_device(made, code)
+        return
+    origin = event.operands[event.here].tensor.origin
+    if origin is not None and origin.verb == "tokenized" and isinstance(made.node, cst.Call):
+        if _is_known(where, event.other.place, made):
+            edit = rewrites.method_called(made.module, made.node, f"to({code})")
+            yield Fix(Applicability.SAFE, f"send the batch there: `.to({code})`", (edit,))
+        return
+    if not _is_known(where, event.other.place, seen):
+        return
+    node = _handed(event, seen)
+    if node is not None:
+        edit = rewrites.method_called(seen.module, node, f"to({code})")
+        yield Fix(Applicability.SAFE, f"send it there: `.to({code})`", (edit,))
+
+
+def _handed(event: Apart, seen: Place) -> cst.BaseExpression | None:
+    """The expression of the tensor at the place where it was handed over."""
+    if seen is event.place:
+        return None if event.here is None else code_of(event, event.here)
+    node = seen.node
+    if isinstance(node, cst.Call) and len(node.args) == 1 and not node.args[0].star:
+        return node.args[0].value if isinstance(node.args[0].value, cst.Name) else None
+    return None
+
+
+def is_creation(node: cst.CSTNode) -> bool:
+    """Whether a node calls a function of torch that takes `device=`."""
+    return (
+        isinstance(node, cst.Call)
+        and isinstance(node.func, cst.Attribute)
+        and dotted_name(node.func.value) == "torch"
+        and node.func.attr.value in CREATIONS
+    )
+
+
+def with_device(made: Place, code: str) -> Fix:
+    """The fix that makes a tensor on a device."""
+    assert isinstance(made.node, cst.Call)
+    edit = rewrites.appended(made.module, made.node, f"device={code}")
+    return Fix(Applicability.SAFE, f"make it there: `device={code}`", (edit,))
+
+
+def _is_known(where: cst.BaseExpression, there: Place, here: Place) -> bool:
+    """Whether an expression means the same at another place: a text, or a name bound for both above them."""
+    if isinstance(where, cst.SimpleString):
+        return True
+    root = dotted_name(where).partition(".")[0]
+    if not root or there.module is not here.module:
+        return False
+    row = first_bound(here.module, _function(here), root)
+    if row is None and _function(here) is not None:
+        return first_bound(here.module, None, root) is not None and not _is_local(there, root)
+    return row is not None and row < here.span.row and (_function(there) is _function(here))
+
+
+def _is_local(place: Place, name: str) -> bool:
+    function = _function(place)
+    return function is not None and first_bound(place.module, function, name) is not None
+
+
+def first_bound(module: Module, function: cst.CSTNode | None, name: str) -> int | None:
+    """The first row at which a function, or the top level, binds a name; None where it does not."""
+    if isinstance(function, cst.FunctionDef):
+        params = function.params
+        for param in (*params.posonly_params, *params.params, *params.kwonly_params):
+            if param.name.value == name:
+                return module.span(function).row
+    rows = [module.span(node).row for node in _bindings(function or module.tree, name)]
+    return min(rows, default=None)
+
+
+def _bindings(block: cst.CSTNode, name: str) -> Iterator[cst.CSTNode]:
+    for node in children(block):
+        if isinstance(node, cst.AssignTarget) and dotted_name(node.target) == name:
+            yield node
+        if not isinstance(node, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
+            yield from _bindings(node, name)

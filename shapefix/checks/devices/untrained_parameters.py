@@ -1,0 +1,134 @@
+"""SF605: layers that a training loop uses, and that no optimizer was given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.checks.context import Run
+from shapefix.checks.layout.view_across_stride_gap import short
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support.event_order import is_certain, is_followed, of_kind, within
+from shapefix.checks.support.evidence import calls
+from shapefix.diagnostics import Diagnostic, Evidence, Severity
+from shapefix.interpreter.evaluator import Loop
+from shapefix.interpreter.gradients import lineage
+from shapefix.interpreter.modules import Place
+from shapefix.interpreter.tensor_values import as_tensor
+from shapefix.interpreter.training_events import OWNERS, Backward, Built, Forwarded, Stepped
+from shapefix.interpreter.values import LibraryObject, Value
+
+_WEIGHTED = frozenset(
+    f"torch.nn.{name}"
+    for name in (
+        "Linear Bilinear Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d Embedding "
+        "EmbeddingBag LSTM GRU RNN LSTMCell GRUCell RNNCell MultiheadAttention"
+    ).split()
+)
+_FIXED = re.compile(r"requires_grad|load_state_dict|pretrained|\bfrozen\b|\bfreeze", re.IGNORECASE)
+
+
+@rule(
+    "SF605",
+    "untrained-parameters",
+    Severity.WARNING,
+    "a layer takes part in the loss of a training loop, and no optimizer was given its parameters",
+    None,
+    on=Forwarded,
+)
+def untrained_parameters(event: Forwarded, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    if not event.recording or not event.loops:
+        return
+    loop = event.loops[-1].loop
+    steps = within(loop, run, Stepped)
+    layers = [each for each in event.modules if _has_weights(each)]
+    if not steps or not layers or not is_followed(loop):
+        return
+    built = list(of_kind(run, Built))
+    if not _are_all_known(steps, built):
+        return
+    given = frozenset(module for each in built for module in each.modules)
+    missing = sorted((each for each in layers if each not in given), key=_row)
+    if not missing:
+        return
+    if event.module in given:
+        yield _too_late(event, missing[0], built, this)
+    elif given.isdisjoint(event.modules) and _is_learned_from(event, loop, run):
+        yield _never_given(event, missing[0], steps[0], built, this)
+
+
+def _has_weights(module: Value) -> bool:
+    return isinstance(module, LibraryObject) and module.kind in _WEIGHTED and module.place is not None
+
+
+def _row(layer: Value) -> tuple[str, int]:
+    """The place of a layer, for an order that is the same each time."""
+    span = layer.place.span if isinstance(layer, LibraryObject) and layer.place is not None else None
+    return (span.path, span.row) if span is not None else ("", 0)
+
+
+def _are_all_known(steps: list[Stepped], built: list[Built]) -> bool:
+    """Whether it is known of all optimizers whose parameters they were given."""
+    optimizers = [*(each.optimizer for each in steps), *(each.optimizer for each in built)]
+    return all(isinstance(each, LibraryObject) and each.fields.get(OWNERS) for each in optimizers)
+
+
+def _is_learned_from(event: Forwarded, loop: Loop, run: Run) -> bool:
+    """Whether a loss was computed from what the module returned, and nobody fixed or loaded its weights."""
+    result = as_tensor(event.result)
+    if result is None or any(_FIXED.search(each.module.text) for each in _places(event)):
+        return False
+    return any(
+        is_certain(backward, loop) and any(each is result for each in lineage(loss))
+        for backward in within(loop, run, Backward)
+        if (loss := as_tensor(backward.loss)) is not None
+    )
+
+
+def _places(event: Forwarded) -> Iterator[Place]:
+    yield event.place
+    for module in event.modules:
+        if isinstance(module, LibraryObject) and module.place is not None:
+            yield module.place
+
+
+def _called(event: Forwarded) -> str:
+    node = event.place.node
+    return short(event.place.module.code(node.func if isinstance(node, cst.Call) else node))
+
+
+def _too_late(event: Forwarded, layer: Value, built: list[Built], this: Rule) -> Diagnostic:
+    assert isinstance(layer, LibraryObject)
+    assert layer.place is not None
+    last = next(each for each in reversed(built) if event.module in each.modules)
+    kind = short(layer.place.code)
+    return this.diagnostic(
+        layer.place.span,
+        f"`{kind}` comes into `{_called(event)}` after the optimizer was made, which does not know it: "
+        "it is never trained",
+        evidence=[
+            *calls(event),
+            Evidence(last.place.span, "the optimizer takes the parameters that are there now"),
+            Evidence(layer.place.span, "these are made later"),
+            Evidence(event.place.span, "and used here, where the model is trained"),
+        ],
+    )
+
+
+def _never_given(event: Forwarded, layer: Value, step: Stepped, built: list[Built], this: Rule) -> Diagnostic:
+    assert isinstance(layer, LibraryObject)
+    assert layer.place is not None
+    made = next(each for each in built if each.optimizer is step.optimizer)
+    named = _called(event)
+    return this.diagnostic(
+        event.place.span,
+        f"`{named}` takes part in the loss, and no optimizer was given its parameters: it is never trained",
+        evidence=[
+            *calls(event),
+            Evidence(layer.place.span, "made here, with random weights"),
+            Evidence(made.place.span, "the optimizer is given other parameters"),
+            Evidence(step.place.span, f"steps here, without `{named}`"),
+        ],
+    )

@@ -1,0 +1,209 @@
+"""SF510: elementwise operations, and writes, whose operands cannot be broadcast."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.checks.context import Run
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support.operand_pairs import (
+    changed,
+    code,
+    concerned,
+    evidence,
+    insertions,
+    name_of,
+    subject,
+    told,
+)
+from shapefix.checks.support.operands import code_of, is_unlikely
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Fix, Severity
+from shapefix.interpreter.events import Refused
+from shapefix.tensors.bounds import at_least, same
+from shapefix.tensors.errors import ShapeError, SizeMismatch, WrongRank
+from shapefix.tensors.polynomials import Size
+from shapefix.tensors.tensor_iterator import broadcast_sizes
+
+_OPERATORS = frozenset(
+    "add sub mul truediv floordiv mod pow and or xor lshift rshift lt le gt ge eq ne iadd".split()
+)
+_BOTH = frozenset(
+    "add sub subtract mul multiply div divide true_divide floor_divide remainder fmod pow atan2 maximum "
+    "minimum fmax fmin eq ne lt le gt ge greater less greater_equal less_equal not_equal logical_and "
+    "logical_or logical_xor bitwise_and bitwise_or bitwise_xor lerp addcmul addcdiv hypot xlogy logaddexp "
+    "isclose copysign heaviside where clamp clip clamp_min clamp_max masked_fill masked_select "
+    "masked_scatter copy".split()
+)
+_EXPANDED = frozenset({"expand", "expand_as", "broadcast_to"})
+_INDEXED = frozenset("gather scatter scatter_add index_add index_copy index_select".split())
+_DISTANCES = frozenset({"cosine_similarity", "pairwise_distance", "cdist"})
+_ITEMS = frozenset({"setitem", "getitem"})
+
+
+@rule(
+    "SF510",
+    "broadcast-sizes",
+    Severity.ERROR,
+    "the operands of an elementwise operation, or of a write, cannot be broadcast: RuntimeError",
+    Applicability.UNSAFE,
+    on=Refused,
+)
+def broadcast_sizes_differ(event: Refused, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    if not _is_ours(event) or is_unlikely(event):
+        return
+    error, numbers = event.error, concerned(event)
+    if not isinstance(error, (SizeMismatch, WrongRank)) or not numbers:
+        return
+    if isinstance(error, WrongRank):
+        numbers = tuple(range(min(len(event.operands), 3)))
+    reason = _reason(event, error, run)
+    conditions = _strongest(error.conditions) if isinstance(error, SizeMismatch) else ()
+    yield this.diagnostic(
+        event.place.span,
+        f"`{code(event)}`: {told(event, run, numbers)}; {reason}",
+        evidence=evidence(event, run, numbers, reason),
+        condition=run.condition(conditions) if conditions else None,
+        fixes=_fixes(event, error),
+    )
+
+
+def _strongest(sizes: tuple[Size, ...]) -> tuple[Size, ...]:
+    """The sizes that must exceed 1, without those that exceed another one of them anyway."""
+    return tuple(
+        size for size in sizes if not any(at_least(size - other, 1) for other in sizes if other is not size)
+    )
+
+
+def _is_ours(event: Refused) -> bool:
+    space, _, name = event.function.rpartition(".")
+    if event.layer is not None:
+        return False
+    if space == "operator":
+        return name in _OPERATORS | _ITEMS
+    plain = name.removesuffix("_")
+    if name in _DISTANCES:
+        return True
+    return space in ("torch", "torch.Tensor") and plain in _BOTH | _EXPANDED | _INDEXED
+
+
+def _reason(event: Refused, error: SizeMismatch | WrongRank, run: Run) -> str:
+    name = name_of(event)
+    if isinstance(error, WrongRank):
+        if name in _INDEXED or name.removesuffix("_") in _INDEXED:
+            return f"{_dimensions(error.have)} where {_dimensions(error.want[-1])} are needed"
+        return f"{_dimensions(error.have)} do not go into {_dimensions(error.want[-1])}"
+    have, want = run.text(error.have), run.text(error.want)
+    if name == "setitem":
+        return f"size {have} cannot be stretched to {want}, the size of the part that is written"
+    if name == "getitem":
+        return f"the mask has size {have} where the tensor has {want}"
+    if name == "cdist":
+        return f"their last sizes, {want} and {have}, differ"
+    if name in _EXPANDED:
+        return f"only a size of 1 can be expanded to {want}, not {have}"
+    if name.removesuffix("_") in _INDEXED:
+        return f"size {have} in dimension {error.dim} where {want} is needed"
+    if _grows(event, error):
+        return f"in place, size {want} in dimension {error.other_dim} cannot grow to {have}"
+    if error.dim == error.other_dim:
+        return f"sizes {have} and {want} in dimension {error.dim} cannot be broadcast"
+    return f"size {have} in dimension {error.dim} meets {want} in dimension {error.other_dim}"
+
+
+def _dimensions(rank: int) -> str:
+    return "1 dimension" if rank == 1 else f"{rank} dimensions"
+
+
+def _is_in_place(event: Refused) -> bool:
+    return name_of(event) == "iadd" or name_of(event).endswith("_")
+
+
+def _grows(event: Refused, error: SizeMismatch) -> bool:
+    """Whether what is written to would have to become larger."""
+    return _is_in_place(event) and error.other == 0 and error.want.value == 1
+
+
+def _fixes(event: Refused, error: SizeMismatch | WrongRank) -> Iterator[Fix]:
+    name = name_of(event)
+    if _is_in_place(event):
+        yield from _not_in_place(event)
+        return
+    if isinstance(error, WrongRank) and name in ("gather", "scatter_add"):
+        yield from _index_unsqueezed(event)
+    if name in _ITEMS or name.removesuffix("_") in _EXPANDED | _INDEXED or len(event.operands) != 2:
+        return
+    if not isinstance(error, SizeMismatch):
+        return
+    if error.conditions:
+        yield Fix(Applicability.DISPLAY, "slice both alike, `[:, :-1]` or `[:, 1:]`", ())
+        return
+    found = _unsqueezed(event) or _transposed(event)
+    if found is not None:
+        yield found
+
+
+def _unsqueezed(event: Refused) -> Fix | None:
+    """A dimension of size 1 for the operand that has one less, where there is one place for it."""
+    layouts = [operand.layout for operand in event.operands]
+    ranks = [-1 if layout is None else layout.rank for layout in layouts]
+    low = 0 if ranks[0] < ranks[1] else 1
+    one, two = layouts[low], layouts[1 - low]
+    if one is None or two is None or one.rank + 1 != two.rank or not one.rank:
+        return None
+    places = list(insertions(one.sizes, two.sizes))
+    if len(places) != 1:
+        return None
+    place = -1 if places[0] == one.rank else places[0]
+    edit = changed(event, low, f"unsqueeze({place})")
+    if edit is None:
+        return None
+    message = f"give {subject(event, low)} a dimension of size 1 where it is to be stretched"
+    return Fix(Applicability.UNSAFE, message, (edit,))
+
+
+def _index_unsqueezed(event: Refused) -> Iterator[Fix]:
+    """A last dimension for an index that has all the others: one class of each position."""
+    if len(event.operands) < 2:
+        return
+    one, index = event.operands[0].layout, event.operands[1].layout
+    if one is None or index is None or index.rank + 1 != one.rank or not index.rank:
+        return
+    if all(same(a, b) is True for a, b in zip(one.sizes, index.sizes, strict=False)):
+        edit = changed(event, 1, "unsqueeze(-1)")
+        if edit is not None:
+            message = f"give {subject(event, 1)} the dimension that it picks from"
+            yield Fix(Applicability.UNSAFE, message, (edit,))
+
+
+def _transposed(event: Refused) -> Fix | None:
+    """The last two dimensions of the second operand swapped, where that gives the sizes of the first."""
+    one, two = event.operands[0].layout, event.operands[1].layout
+    if one is None or two is None or one.rank != two.rank or one.rank < 2:
+        return None
+    swapped = (*two.sizes[:-2], two.sizes[-1], two.sizes[-2])
+    if not all(same(a, b) is True for a, b in zip(one.sizes, swapped, strict=True)):
+        return None
+    edit = changed(event, 1, "T" if two.rank == 2 else "transpose(-2, -1)")
+    if edit is None:
+        return None
+    return Fix(Applicability.UNSAFE, f"swap the last two dimensions of {subject(event, 1)}", (edit,))
+
+
+def _not_in_place(event: Refused) -> Iterator[Fix]:
+    """`x = x + y` for `x += y`, where the two can be broadcast."""
+    node, module = event.place.node, event.place.module
+    layouts = [operand.layout for operand in event.operands]
+    if not isinstance(node, cst.AugAssign) or len(layouts) != 2 or None in layouts:
+        return
+    try:
+        broadcast_sizes(*(layout.sizes for layout in layouts if layout is not None))
+    except ShapeError:
+        return
+    symbol = module.code(node.operator).strip().removesuffix("=")
+    target, value = module.code(node.target), module.code(node.value)
+    if not isinstance(code_of(event, 1), (cst.Name, cst.Attribute, cst.Call, cst.Subscript)):
+        value = f"({value})"
+    edit = Edit(module.span(node), f"{target} = {target} {symbol} {value}")
+    yield Fix(Applicability.UNSAFE, "make a new tensor of the larger size instead", (edit,))

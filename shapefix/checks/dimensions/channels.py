@@ -1,0 +1,258 @@
+"""SF506: a convolution or pooling is handed other channels or dimensions, or less, than it takes."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.checks.context import Run
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support import rewrites
+from shapefix.checks.support.layer_number_edits import fitting
+from shapefix.checks.support.layer_settings import (
+    CHANNELS,
+    GIVES,
+    called,
+    chosen_by,
+    counted,
+    from_end,
+    renamed_class,
+    taken_by,
+)
+from shapefix.checks.support.operands import approach, code_of, is_unlikely, layer_code, named, shown
+from shapefix.checks.support.sequential_layers import neighbour
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
+from shapefix.interpreter.events import Refused
+from shapefix.interpreter.values import LibraryObject, as_size
+from shapefix.tensors.bounds import same
+from shapefix.tensors.errors import NotDivisible, SizeMismatch, WindowTooLarge, WrongRank
+from shapefix.tensors.layout import Layout
+from shapefix.tensors.polynomials import Size
+
+_KINDS = re.compile(
+    r"torch\.(nn\.functional\.|nn\.)?"
+    r"(Conv|ConvTranspose|MaxPool|AvgPool|LPPool|AdaptiveAvgPool|AdaptiveMaxPool|MaxUnpool|conv|conv_transpose"
+    r"|max_pool|avg_pool|lp_pool|adaptive_avg_pool|adaptive_max_pool)([123])d"
+    r"|torch\.(nn\.functional\.|nn\.)?(PixelShuffle|PixelUnshuffle|pixel_shuffle|pixel_unshuffle)"
+)
+_TO_CHANNELS_FIRST = {
+    (1, 3): "transpose(1, 2)",
+    (1, 2): "transpose(0, 1)",
+    (2, 4): "permute(0, 3, 1, 2)",
+    (2, 3): "permute(2, 0, 1)",
+    (3, 5): "permute(0, 4, 1, 2, 3)",
+    (3, 4): "permute(3, 0, 1, 2)",
+}
+"""By the number of spatial dimensions and the rank: how the last dimension becomes that of the channels."""
+
+
+@rule(
+    "SF506",
+    "channels",
+    Severity.ERROR,
+    "a convolution or pooling is handed other channels or dimensions than it takes: RuntimeError",
+    Applicability.UNSAFE,
+    on=Refused,
+)
+def channels(event: Refused, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    found = _KINDS.fullmatch(event.function)
+    if found is None or is_unlikely(event) or neighbour(event) is not None:
+        return
+    told = _told(event, run)
+    if told is None:
+        return
+    yield this.diagnostic(
+        event.place.span,
+        told,
+        evidence=[*approach(event, run), Evidence(event.place.span, _last_step(event, run))],
+        fixes=_fixes(event, int(found[3]), run) if found[3] else (),
+    )
+
+
+def _told(event: Refused, run: Run) -> str | None:
+    error, layer = event.error, called(event)
+    if isinstance(error, NotDivisible) and not event.operands:
+        given, groups = f"{error.what}={run.text(error.have)}", f"groups={run.text(error.by)}"
+        return f"`{layer}` cannot be made: {given} is no multiple of {groups}"
+    if not event.operands or (isinstance(error, (SizeMismatch, WrongRank)) and error.operand):
+        return None
+    subject, operand = named(event, 0), shown(event.operands[0], run)
+    if isinstance(error, SizeMismatch):
+        have, want = run.text(error.have), counted(run.text(error.want), "channel")
+        return f"`{layer}` takes {want}, but {subject} is {operand}: {have} in dimension {error.dim}"
+    if isinstance(error, WrongRank):
+        ranks = " or ".join(f"{rank}-D" for rank in error.want)
+        return f"`{layer}` takes {ranks} tensors, but {subject} is {operand}: {error.have}-D"
+    if isinstance(error, NotDivisible) and "huffle" in event.function:
+        have, by = run.text(error.have), run.text(error.by)
+        return f"`{layer}` needs a multiple of {by} for {error.what}, but {subject} is {operand}: {have}"
+    if isinstance(error, WindowTooLarge):
+        return f"the window of `{layer}` spans {run.text(error.window)}, but {subject} is {operand}"
+    return None
+
+
+def _last_step(event: Refused, run: Run) -> str:
+    error = event.error
+    if isinstance(error, NotDivisible) and not event.operands:
+        return f"each of {run.text(error.by)} groups would get a fraction of {run.text(error.have)} channels"
+    if isinstance(error, SizeMismatch):
+        have, want = run.text(error.have), run.text(error.want)
+        return f"dimension {error.dim} holds the channels: {have}, {want} is needed"
+    return str(error)
+
+
+def _fixes(event: Refused, rank: int, run: Run) -> Iterator[Fix]:
+    error = event.error
+    if not event.operands:
+        return
+    layout, node = event.operands[0].layout, code_of(event, 0)
+    if layout is None:
+        return
+    if isinstance(error, WindowTooLarge):
+        ways = "hand over a larger image, or make the window smaller, or its padding larger"
+        yield Fix(Applicability.DISPLAY, ways, ())
+    elif isinstance(error, SizeMismatch):
+        moved = moved_channels(layout, rank, error.want)
+        if moved is not None and node is not None:
+            what = f"put the {run.text(error.want)} channels, which stand last, where they are looked for"
+            yield Fix(Applicability.UNSAFE, what, (rewrites.method_called(event.place.module, node, moved),))
+            return
+        if layout.rank == rank + 1 and error.want.value == 1 and node is not None:
+            # Without a batch the first dimension is taken for the channels.
+            edit = rewrites.method_called(event.place.module, node, "unsqueeze(1)")
+            sure = error.have.value is None or error.have.value > 4
+            what = f"give each of the {run.text(error.have)} its one channel: `.unsqueeze(1)`"
+            if not sure:
+                what += f", or make `{called(event)}` with in_channels={run.text(error.have)}"
+            yield Fix(Applicability.UNSAFE if sure else Applicability.DISPLAY, what, (edit,))
+            return
+        told = _doubt(layout, error, rank, run)
+        if told:
+            yield Fix(Applicability.DISPLAY, told, ())
+        else:
+            yield from number_fixes(event, error)
+    elif isinstance(error, WrongRank) and not error.operand:
+        yield from _rank_fixes(event, error, layout, rank, node)
+
+
+def moved_channels(layout: Layout, rank: int, want: Size) -> str | None:
+    """The method that puts the last dimension where the channels are looked for, if it has their number."""
+    if same(layout.sizes[-1], want) is not True:
+        return None
+    return _TO_CHANNELS_FIRST.get((rank, layout.rank))
+
+
+def _doubt(layout: Layout, error: SizeMismatch, rank: int, run: Run) -> str:
+    """What to do where another number of channels would hide the mistake; empty where there is no doubt."""
+    if _is_few(error.have) or layout.sizes[-1].value is None:
+        return ""
+    last = run.text(layout.sizes[-1])
+    moved = _TO_CHANNELS_FIRST.get((rank, layout.rank))
+    if _is_few(layout.sizes[-1]) and moved is not None:
+        put = f"put the channels, which stand last, first: `.{moved}`"
+        return f"{put}, and make the layer with in_channels={last}"
+    if layout.rank == rank + 1 and rank > 1:
+        one = "give the images a dimension for their channels: `.unsqueeze(1)`, and the layer in_channels=1"
+        return f"{one}, or in_channels={run.text(error.have)} where this is one image"
+    return ""
+
+
+def _is_few(size: Size) -> bool:
+    """Whether an image may have as many channels as that: gray, RGB, with transparency."""
+    return size.value is not None and size.value <= 4
+
+
+def number_fixes(event: Refused, error: SizeMismatch, otherwise: str = "") -> Iterator[Fix]:
+    """Make the layer with the number that it is handed, or the layer that gave it with another one.
+
+    Only shown where a layer of the model gave it, and where something else may have been meant: otherwise.
+    """
+    setting = taken_by(event)
+    have, want = error.have.value, error.want.value
+    if setting is None or have is None or want is None:
+        return
+    told, edit = fitting(event, error, have, want)
+    edits = () if edit is None else (edit,)
+    giver = giver_of(event, error)
+    if giver is not None:
+        told += f", or `{layer_code(giver)}` with {GIVES[giver.kind].name}={want}"
+    if otherwise:
+        told += f", or {otherwise}"
+    is_sure = (
+        not otherwise and giver is None and edit is not None and edit.span.path == event.place.module.path
+    )
+    yield Fix(Applicability.UNSAFE if is_sure else Applicability.DISPLAY, told, edits)
+
+
+def giver_of(event: Refused, error: SizeMismatch) -> LibraryObject | None:
+    """The layer whose setting gave the tensor the size that does not fit; None where no layer chose it."""
+    step, dim = event.operands[error.operand].tensor.origin, from_end(event, error)
+    while step is not None:
+        if step.layout is not None:
+            sizes = step.layout.sizes
+            if -dim > len(sizes) or same(sizes[dim], error.have) is not True:
+                return None
+        if isinstance(step.maker, LibraryObject) and chosen_by(step.maker, dim) is not None:
+            return step.maker
+        step = step.source
+    return None
+
+
+def _rank_fixes(
+    event: Refused, error: WrongRank, layout: Layout, rank: int, node: cst.BaseExpression | None
+) -> Iterator[Fix]:
+    sizes = layout.sizes
+    setting = CHANNELS.get(event.function)
+    wanted = None if setting is None else as_size(event.settings.get(setting.name))
+    module = event.place.module
+    renamed = _renamed(event, layout, rank, wanted)
+    if renamed is not None:
+        yield Fix(Applicability.UNSAFE, f"use `{renamed.content}`, for {layout.rank}-D tensors", (renamed,))
+        return
+    if node is None:
+        return
+    if error.have == rank + 3:
+        ones = [dim for dim, size in enumerate(sizes) if size.value == 1]
+        after = [size for dim, size in enumerate(sizes) if dim not in ones[:1]]
+        if len(ones) == 1 and (wanted is None or same(after[1], wanted)):
+            edit = rewrites.method_called(module, node, f"squeeze({ones[0]})")
+            yield Fix(Applicability.UNSAFE, f"take dimension {ones[0]}, of size 1, away", (edit,))
+        elif wanted is None or same(sizes[2], wanted):
+            edit = rewrites.method_called(module, node, "flatten(0, 1)")
+            told = "take the first two dimensions together as one batch, and apart again afterwards"
+            yield Fix(Applicability.DISPLAY, told, (edit,))
+    elif error.have == rank and wanted is not None:
+        side = _side(sizes[-1], wanted, rank) if rank == 2 and same(sizes[0], sizes[-1]) is not True else None
+        if side is not None:
+            shape = ", ".join(map(str, (wanted.value, *[side] * rank)))
+            edit = rewrites.method_called(module, node, f"unflatten(1, ({shape}))")
+            told = f"see each row of {sizes[-1].value} as an image: ({shape})"
+            yield Fix(Applicability.UNSAFE, told, (edit,))
+        elif wanted.value == 1:
+            edit = rewrites.method_called(module, node, "unsqueeze(0)")
+            yield Fix(Applicability.DISPLAY, "give it its one channel, or a batch", (edit,))
+
+
+def _side(count: Size, wanted: Size, rank: int) -> int | None:
+    """The side of the square image that a row of count elements holds, with its channels."""
+    if count.value is None or not wanted.value or count.value % wanted.value:
+        return None
+    side = math.isqrt(count.value // wanted.value)
+    return side if side > 1 and side**rank * wanted.value == count.value else None
+
+
+def _renamed(event: Refused, layout: Layout, rank: int, wanted: Size | None) -> Edit | None:
+    """The edit that takes the same layer for as many spatial dimensions as the tensor has, with its batch."""
+    other = layout.rank - 2
+    if not 1 <= other <= 3 or other == rank or other == rank - 1:
+        # One dimension less may as well be a batch that is missing.
+        return None
+    if wanted is not None and (
+        same(layout.sizes[1], wanted) is not True or same(layout.sizes[2], wanted) is True
+    ):
+        return None
+    name = event.function.rpartition(".")[2]
+    return renamed_class(event.layer, f"{name[:-2]}{other}d")

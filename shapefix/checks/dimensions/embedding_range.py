@@ -1,0 +1,169 @@
+"""SF505: ids for which an embedding has no row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.checks.context import Run
+from shapefix.checks.layout.view_across_stride_gap import short
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support import rewrites
+from shapefix.checks.support.evidence import calls
+from shapefix.checks.support.operands import is_unlikely, layer_code, made_at, named, way
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
+from shapefix.interpreter.batch_events import TokensWithoutRow
+from shapefix.interpreter.events import Refused
+from shapefix.interpreter.modules import Place
+from shapefix.interpreter.values import LibraryObject, Value
+from shapefix.tensors.bounds import at_least, same
+from shapefix.tensors.errors import IndexOutOfRange
+
+_EMBEDDINGS = (
+    "torch.nn.Embedding",
+    "torch.nn.EmbeddingBag",
+    "torch.nn.functional.embedding",
+    "torch.nn.functional.embedding_bag",
+)
+
+
+@rule(
+    "SF505",
+    "embedding-range",
+    Severity.ERROR,
+    "ids for which an embedding has no row: IndexError, or an assertion of the device",
+    Applicability.UNSAFE,
+    on=(Refused, TokensWithoutRow),
+)
+def embedding_range(event: Refused | TokensWithoutRow, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    if isinstance(event, TokensWithoutRow):
+        yield from _added(event, this)
+    elif event.function in _EMBEDDINGS and isinstance(event.error, IndexOutOfRange):
+        if not is_unlikely(event):
+            yield from _stated(event, event.error, run, this)
+
+
+def _stated(event: Refused, error: IndexOutOfRange, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    tensor = event.operands[0].tensor
+    index, rows = run.text(error.index), run.text(error.size)
+    is_drawn = tensor.extremes is not None and tensor.extremes.drawn
+    layer = layer_code(event.layer)
+    where = f"`{layer}`" if layer else "the weight"
+    holds = "may hold" if is_drawn else "holds"
+    negative = at_least(error.index, 0) is False
+    takes = "ids are counted from 0" if negative else f"{where} has rows 0 to {run.text(error.size - 1)}"
+    ids = named(event, 0)
+    yield this.diagnostic(
+        event.place.span,
+        f"{ids} {holds} {index}, but {takes}",
+        evidence=[
+            *calls(event),
+            *made_at(event.layer),
+            *way(tensor, run)[-3:],
+            Evidence(event.place.span, f"row {index} of {rows} is looked up"),
+        ],
+        condition=f"a number drawn is {rows} or more" if is_drawn and not negative else None,
+        fixes=[] if negative else _larger(event, error, run),
+    )
+
+
+def _larger(event: Refused, error: IndexOutOfRange, run: Run) -> Iterator[Fix]:
+    """An embedding of as many rows as are asked for; where one is missing, it was mostly counted wrongly."""
+    number = error.index.value
+    if number is None:
+        return
+    edit = _setting(event.layer, number + 1)
+    told = f"make the embedding with num_embeddings={number + 1}"
+    if same(error.index, error.size) and edit is not None and edit.span.path == event.place.module.path:
+        yield Fix(Applicability.UNSAFE, f"{told}: the largest id is {number}", (edit,))
+    else:
+        choices = f"{told}, or look up no more than {run.text(error.size)} different ids"
+        yield Fix(Applicability.DISPLAY, choices, () if edit is None else (edit,))
+
+
+def _setting(layer: Value | None, number: int) -> Edit | None:
+    """The edit of the number of rows where it is written in the call that makes the layer."""
+    if not isinstance(layer, LibraryObject) or layer.place is None:
+        return None
+    node, module = layer.place.node, layer.place.module
+    given = rewrites.argument(node, 0, "num_embeddings") if isinstance(node, cst.Call) else None
+    if given is None or not isinstance(given.value, cst.Integer):
+        return None
+    return Edit(module.span(given.value), str(number))
+
+
+def _added(event: TokensWithoutRow, this: Rule) -> Iterator[Diagnostic]:
+    tokenizer, model = event.tokenizer, event.model
+    if model.place is None:
+        return
+    line = rewrites.line_of(event.added, event.place.module)
+    made = rewrites.line_of(model.place, event.place.module)
+    what = f"the pad token `{event.token}`" if event.pads else f"`{event.token}`"
+    yield this.diagnostic(
+        event.place.span,
+        f"{what} was added to the tokenizer ({line}), and the model ({made}) was not resized: "
+        "its embedding has no row for it",
+        evidence=[
+            *calls(event),
+            *_made(tokenizer),
+            Evidence(event.added.span, f"`{event.token}` is new: its id is the number of tokens so far"),
+            Evidence(model.place.span, "as many rows as the tokenizer had tokens"),
+            Evidence(event.place.span, "the ids are looked up"),
+        ],
+        condition="a row is padded" if event.pads else "an added token is in a text",
+        fixes=_resized(event),
+    )
+
+
+def _made(tokenizer: LibraryObject) -> Iterator[Evidence]:
+    if tokenizer.place is not None:
+        yield Evidence(tokenizer.place.span, f"`{short(tokenizer.place.code)}` is made here")
+
+
+def _resized(event: TokensWithoutRow) -> Iterator[Fix]:
+    """The line that resizes the model, behind the later one of the two lines that ask for it."""
+    assert event.model.place is not None
+    names = [_assigned(event.model.place), _receiver(event.added)]
+    places = [event.model.place, event.added]
+    message = "call `model.resize_token_embeddings(len(tokenizer))` once both are made"
+    same_block = len({place.module.path for place in places}) == 1 and _block(places[0]) == _block(places[1])
+    if None in names or not same_block:
+        yield Fix(Applicability.DISPLAY, message, ())
+        return
+    last = max(places, key=lambda place: place.span.row)
+    edit = rewrites.after_statement(last, f"{names[0]}.resize_token_embeddings(len({names[1]}))")
+    if edit is None:
+        yield Fix(Applicability.DISPLAY, message, ())
+    else:
+        yield Fix(Applicability.UNSAFE, "give the model a row for each token of the tokenizer", (edit,))
+
+
+def _block(place: Place) -> cst.CSTNode | None:
+    """The block of statements that a place stands in."""
+    around = rewrites.enclosing(place.module, place.node)
+    return next(
+        (node for node in reversed(around) if isinstance(node, (cst.IndentedBlock, cst.Module))), None
+    )
+
+
+def _assigned(place: Place) -> str | None:
+    """What the value of the expression at a place is assigned to: `model`, `self.bert`."""
+    for node in reversed(rewrites.enclosing(place.module, place.node)):
+        if isinstance(node, cst.Assign):
+            target = node.targets[0].target
+            plain = len(node.targets) == 1 and isinstance(target, (cst.Name, cst.Attribute))
+            return place.module.code(target) if plain else None
+        if isinstance(node, cst.BaseStatement):
+            return None
+    return None
+
+
+def _receiver(place: Place) -> str | None:
+    """The tokenizer in `tokenizer.add_tokens(…)`, or what one is assigned to where it is made."""
+    node = place.node
+    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+        if node.func.attr.value == "from_pretrained":
+            return _assigned(place)
+        return place.module.code(node.func.value)
+    return None

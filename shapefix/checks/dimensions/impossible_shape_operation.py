@@ -1,0 +1,356 @@
+"""SF507: views, permutations, indices and the like that the sizes of a tensor do not allow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import gcd
+
+import libcst as cst
+
+from shapefix.checks.context import Run
+from shapefix.checks.dimensions.hidden_states import RECURRENT, hidden_state
+from shapefix.checks.layout.view_across_stride_gap import short
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support import rewrites
+from shapefix.checks.support.evidence import calls
+from shapefix.checks.support.operands import code_of, is_unlikely, layer_code, made_inside, named, shown, way
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
+from shapefix.interpreter.events import Refused, RefusedForLastBatch, Viewed
+from shapefix.interpreter.modules import Place
+from shapefix.interpreter.targets import PARTS
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.tensors.bounds import same
+from shapefix.tensors.errors import (
+    IndexOutOfRange,
+    NoSuchDimension,
+    ShapeError,
+    SizeMismatch,
+    TooManyIndices,
+    WrongNumberOfElements,
+    WrongParts,
+    WrongRank,
+)
+from shapefix.tensors.polynomials import Size, product
+from shapefix.tensors.symbols import BatchSize
+from shapefix.tensors.verdicts import Unknown
+
+UNPACKING = "unpacking"
+_NOT_OURS = ("expand", "expand_as", "broadcast_to")
+"""What asks two tensors to fit each other belongs to another rule."""
+
+
+@rule(
+    "SF507",
+    "impossible-shape-operation",
+    Severity.ERROR,
+    "a view, permutation or index that the tensor's sizes do not allow, or only of a full batch",
+    Applicability.SAFE,
+    on=(Refused, RefusedForLastBatch, Viewed),
+)
+def impossible_shape_operation(
+    event: Refused | RefusedForLastBatch | Viewed, run: Run, this: Rule
+) -> Iterator[Diagnostic]:
+    if isinstance(event, Refused):
+        yield from _refused(event, run, this)
+    elif isinstance(event, RefusedForLastBatch):
+        yield from _last_batch(event, run, this)
+    else:
+        yield from _regrouped(event, run, this)
+
+
+def _refused(event: Refused, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    if not event.operands or is_unlikely(event):
+        return
+    if event.function in RECURRENT:
+        yield from hidden_state(event, run, this)
+    if not _is_of_one_tensor(event):
+        return
+    operand = event.operands[0]
+    reason = _reason(event, event.error, run)
+    if reason is None:
+        return
+    subject, code = _subject(event), short(_code(event.place))
+    rank = operand.layout.rank if operand.layout is not None else None
+    told = f"{subject} is a single number" if rank == 0 else f"{subject} is {shown(operand, run)}"
+    came = way(operand.tensor, run)
+    yield this.diagnostic(
+        event.place.span,
+        f"`{code}`: {told}, {reason}",
+        evidence=[
+            *calls(event),
+            *(came[-1:] if rank == 0 else came),
+            Evidence(event.place.span, _alone(reason)),
+        ],
+        fixes=[*_single_number(event), *_rows_of_samples(event)],
+    )
+
+
+def _code(place: Place) -> str:
+    """The code at a place; of the names that something is unpacked into, the whole assignment."""
+    assigned = _assignment(place)
+    return place.code if assigned is None else place.module.code(assigned)
+
+
+def _assignment(place: Place) -> cst.Assign | None:
+    """The assignment that something is unpacked in at a place."""
+    if not isinstance(place.node, (cst.Tuple, cst.List)):
+        return None
+    around = rewrites.enclosing(place.module, place.node)
+    return next((node for node in reversed(around) if isinstance(node, cst.Assign)), None)
+
+
+def _subject(event: Refused) -> str:
+    """What the code calls the tensor; `x` where `x.shape` or `x.size()` is unpacked."""
+    if event.operands[0].name == PARTS:
+        return "each part"
+    assigned = _assignment(event.place)
+    if event.layer is not None and made_inside(event, 0):
+        return f"the input of `{layer_code(event.layer)}`"
+    value = event.place.node.value if isinstance(event.place.node, cst.Subscript) else None
+    if assigned is not None:
+        value = assigned.value
+    if value is None:
+        return named(event, 0)
+    if isinstance(value, cst.Call) and not value.args:
+        value = value.func
+    if isinstance(value, cst.Attribute) and value.attr.value in ("shape", "size"):
+        value = value.value
+    return f"`{short(event.place.module.code(value))}`"
+
+
+def _is_of_one_tensor(event: Refused) -> bool:
+    name = event.function.rpartition(".")[2]
+    if isinstance(event.error, NoSuchDimension):
+        return True
+    is_operation = event.function.startswith(("torch.Tensor.", "einops.")) or event.layer is None
+    return (is_operation or name == "Unflatten") and len(event.operands) == 1 and name not in _NOT_OURS
+
+
+def _reason(event: Refused, error: ShapeError, run: Run) -> str | None:
+    """What about the tensor does not allow the operation."""
+    if isinstance(error, WrongNumberOfElements):
+        return _elements(event, error, run)
+    if isinstance(error, WrongParts):
+        parts = " + ".join(map(run.text, error.parts))
+        return f"and its size {run.text(error.whole)} in dimension {error.dim} is not {parts}"
+    if isinstance(error, TooManyIndices):
+        if not error.rank:
+            return "and has no dimension to index"
+        return f"and has {_dimensions(error.rank)} for {error.given} indices"
+    if isinstance(error, IndexOutOfRange):
+        index, size = run.text(error.index), run.text(error.size)
+        return f"and index {index} is out of range for dimension {error.dim} of size {size}"
+    if isinstance(error, NoSuchDimension):
+        return f"and has no dimension {error.dim}"
+    if isinstance(error, WrongRank) and event.operands[0].name == PARTS:
+        return f"and there are {error.have} of them for {error.want[0]} names"
+    if isinstance(error, WrongRank) and event.function == UNPACKING:
+        return f"and its {error.have} sizes go to {error.want[0]} names"
+    if isinstance(error, WrongRank) and event.function.rpartition(".")[2] == "permute":
+        return f"and {error.want[0]} of its {_dimensions(error.have)} are named"
+    if isinstance(error, SizeMismatch) and event.function.startswith("einops."):
+        return str(error)
+    return None
+
+
+def _alone(reason: str) -> str:
+    """The reason as a sentence that begins by itself."""
+    return reason.removeprefix("and ").removeprefix("so ")
+
+
+def _dimensions(rank: int) -> str:
+    return "1 dimension" if rank == 1 else f"{rank} dimensions"
+
+
+def _elements(event: Refused, error: WrongNumberOfElements, run: Run) -> str:
+    rows = _sample_and_row(event)
+    if rows is not None:
+        samples, wanted = rows
+        layout = event.operands[0].layout
+        each = " * ".join(run.text(size) for size in layout.sizes[1:]) if layout is not None else ""
+        return f"so each sample has {each} = {samples} elements, not {wanted}"
+    target = [size for size in error.target if size.value != -1]
+    asked = " * ".join(run.text(size) for size in target) or "1"
+    whole = product(target).value
+    if whole is not None and len(target) > 1:
+        asked = f"{asked} = {whole}"
+    if event.function.rpartition(".")[2].lower() == "unflatten":
+        return f"and a size of {run.text(error.have)} is not {asked}"
+    if len(target) == len(error.target):
+        return f"with {run.text(error.have)} elements, not {asked}"
+    return f"and its {run.text(error.have)} elements are no multiple of {asked}"
+
+
+def _sample_and_row(event: Refused) -> tuple[int, int] | None:
+    """How many elements a sample has, and how many are asked of it: of `x.view(-1, 400)`."""
+    error, layout = event.error, event.operands[0].layout
+    if not isinstance(error, WrongNumberOfElements) or layout is None or layout.rank < 3:
+        return None
+    if len(error.target) != 2 or event.function.rpartition(".")[2] not in ("view", "reshape"):
+        return None
+    first, wanted = error.target[0], error.target[1].value
+    samples = product(layout.sizes[1:]).value
+    if first.value != -1 and same(first, layout.sizes[0]) is not True:
+        return None
+    return (samples, wanted) if samples and wanted and wanted > 1 else None
+
+
+def _rows_of_samples(event: Refused) -> Iterator[Fix]:
+    """`x.flatten(1)` for `x.view(-1, 400)`, where a sample does not have 400 elements."""
+    rows, subject = _sample_and_row(event), code_of(event, 0)
+    if rows is not None and subject is not None:
+        yield _flattened(event.place, subject, *rows)
+
+
+def _single_number(event: Refused) -> Iterator[Fix]:
+    """`loss.data[0]` is how one asked for the number in a tensor before torch 0.4."""
+    node = event.place.node
+    if not isinstance(event.error, TooManyIndices) or event.error.rank or not isinstance(node, cst.Subscript):
+        return
+    subject = node.value
+    if isinstance(subject, cst.Attribute) and subject.attr.value == "data":
+        subject = subject.value
+    if not isinstance(subject, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)) or not _is_first(node):
+        return
+    code = event.place.module.code(subject)
+    edit = Edit(event.place.span, f"{code}.item()")
+    yield Fix(Applicability.SAFE, "`.item()` gives the number", (edit,))
+
+
+def _is_first(node: cst.Subscript) -> bool:
+    """Whether the index is a plain 0."""
+    index = node.slice[0].slice if len(node.slice) == 1 else None
+    return isinstance(index, cst.Index) and isinstance(index.value, cst.Integer) and index.value.value == "0"
+
+
+def _last_batch(event: RefusedForLastBatch, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    refused, batch = event.refused, event.batch
+    if is_unlikely(refused):
+        return
+    full = run.text(batch.full)
+    loader = batch.loader if isinstance(batch.loader, Place) else None
+    made = (
+        [] if loader is None else [Evidence(loader.span, f"batches of {full}, the last one of what is left")]
+    )
+    length = batch.length.value if batch.length is not None else None
+    left = "fewer"
+    condition: str | None = f"the number of samples is no multiple of {full}"
+    if length is not None and batch.full.value is not None:
+        left, condition = str(length % batch.full.value), None
+    yield this.diagnostic(
+        event.place.span,
+        f"`{short(event.place.code)}` only fits a full batch of {full} samples: the last batch has {left}",
+        evidence=[*calls(event), *made, *_frozen(refused, batch, run)],
+        condition=condition,
+        fixes=_for_all_batches(event, loader),
+    )
+
+
+def _frozen(refused: Refused, batch: BatchSize, run: Run) -> Iterator[Evidence]:
+    """Where the number of samples was fixed."""
+    told: set[tuple[int, str]] = set()
+    for operand in refused.operands:
+        sizes = operand.layout.sizes if operand.layout is not None else ()
+        if any(same(size, batch.full) for size in sizes):
+            for each in way(operand.tensor, run)[-2:]:
+                if (each.span.row, each.message) not in told:
+                    told.add((each.span.row, each.message))
+                    yield each
+    yield Evidence(refused.place.span, f"{run.text(batch.full)} samples are taken for granted here")
+
+
+def _for_all_batches(event: RefusedForLastBatch, loader: Place | None) -> Iterator[Fix]:
+    yield from _asked_of_tensor(event)
+    if loader is not None and isinstance(loader.node, cst.Call):
+        given = rewrites.argument(loader.node, 8, "drop_last")
+        if given is None and not any(each.star for each in loader.node.args):
+            edit = rewrites.appended(loader.module, loader.node, "drop_last=True")
+            yield Fix(Applicability.UNSAFE, "leave out the last batch, where it is smaller", (edit,))
+
+
+def _asked_of_tensor(event: RefusedForLastBatch) -> Iterator[Fix]:
+    """`x.view(32, -1)` becomes `x.view(x.size(0), -1)`."""
+    refused, batch = event.refused, event.batch
+    node, module = event.place.node, event.place.module
+    subject = code_of(refused, 0) if refused.operands else None
+    layout = refused.operands[0].layout if refused.operands else None
+    if not isinstance(node, cst.Call) or not isinstance(subject, (cst.Name, cst.Attribute)) or layout is None:
+        return
+    if not layout.rank or layout.sizes[0].only_symbol is not batch:
+        return
+    if refused.function.rpartition(".")[2] not in ("view", "reshape", "expand"):
+        return
+    for given in _sizes_given(node)[:1]:
+        is_number = isinstance(given, cst.Integer) and int(given.value) == batch.full.value
+        if is_number or (isinstance(given, (cst.Name, cst.Attribute)) and _is_full(refused.error, batch)):
+            edit = Edit(module.span(given), f"{module.code(subject)}.size(0)")
+            yield Fix(Applicability.SAFE, "take the number of samples from the tensor", (edit,))
+
+
+def _is_full(error: ShapeError, batch: BatchSize) -> bool:
+    """Whether the first size that a view asks for is that of a full batch."""
+    return isinstance(error, WrongNumberOfElements) and same(error.target[0], batch.full) is True
+
+
+def _sizes_given(node: cst.Call) -> list[cst.BaseExpression]:
+    values = [given.value for given in node.args if given.keyword is None]
+    if len(values) == 1 and isinstance(values[0], (cst.Tuple, cst.List)):
+        return [element.value for element in values[0].elements]
+    return values
+
+
+def _regrouped(event: Viewed, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    """`x.view(-1, 400)` of samples that do not have 400 elements each."""
+    verdict, layout, target = event.verdict, event.layout, event.target
+    if not isinstance(verdict, Unknown) or not verdict.numel or len(target) != 2 or layout.rank < 3:
+        return
+    samples, wanted = product(layout.sizes[1:]).value, target[1].value
+    batch = layout.sizes[0].only_symbol
+    if batch is None or samples is None or wanted is None or not samples or not wanted:
+        return
+    if samples % wanted == 0 or wanted % samples == 0:
+        return
+    if event.undecided and _is_passed_in(event.tensor, event):
+        return
+    each = " * ".join(run.text(size) for size in layout.sizes[1:])
+    multiple = wanted // gcd(samples, wanted)
+    condition = f"{run.text(layout.sizes[0])} is no multiple of {multiple}"
+    code, node = short(event.place.code), event.call
+    if not isinstance(node, cst.Call) or not node.args:
+        return
+    subject = node.args[0].value
+    if isinstance(node.func, cst.Attribute) and not event.free:
+        subject = node.func.value
+    yield this.diagnostic(
+        event.place.span,
+        f"`{code}` takes {wanted} elements for a row, but each sample has {each} = {samples}",
+        evidence=[
+            *calls(event),
+            *way(event.tensor, run),
+            Evidence(event.place.span, f"rows of {wanted} are cut out of samples of {samples}"),
+        ],
+        condition=None if _never(layout.sizes[0], multiple) else condition,
+        fixes=[_flattened(event.place, subject, samples, wanted)],
+    )
+
+
+def _is_passed_in(tensor: TensorValue, event: Viewed) -> bool:
+    return tensor.origin is None or tensor.origin.function is not event.function
+
+
+def _never(batch: Size, multiple: int) -> bool:
+    """Whether a batch is known to be too small for its elements to fill whole rows."""
+    symbol = batch.only_symbol
+    full = symbol.full.value if isinstance(symbol, BatchSize) else None
+    return full is not None and full < multiple
+
+
+def _flattened(place: Place, subject: cst.BaseExpression, samples: int, wanted: int) -> Fix:
+    message = f"keep samples apart with `.flatten(1)`: the next layer then takes {samples}, not {wanted}"
+    code = place.module.code(subject)
+    is_primary = isinstance(subject, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)) or subject.lpar
+    return Fix(
+        Applicability.UNSAFE,
+        message,
+        (Edit(place.span, f"{code}.flatten(1)" if is_primary else f"({code}).flatten(1)"),),
+    )

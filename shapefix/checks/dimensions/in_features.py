@@ -1,0 +1,143 @@
+"""SF501: a layer is handed another last size than its in_features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.checks.context import Run
+from shapefix.checks.layout.view_across_stride_gap import short
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support import rewrites
+from shapefix.checks.support.evidence import calls
+from shapefix.checks.support.layer_number_edits import merged_sizes, other_number, written_at
+from shapefix.checks.support.layer_settings import FEATURES, GIVES, taken_by
+from shapefix.checks.support.operands import (
+    code_of,
+    is_unlikely,
+    layer_code,
+    made_at,
+    made_inside,
+    named,
+    product_text,
+    shown,
+    way,
+)
+from shapefix.checks.support.sequential_layers import neighbour
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity
+from shapefix.interpreter.events import Refused
+from shapefix.interpreter.values import LibraryObject
+from shapefix.tensors.bounds import same
+from shapefix.tensors.errors import SizeMismatch
+from shapefix.tensors.options import needed_defaults
+from shapefix.tensors.polynomials import product
+
+_MAKERS = frozenset(kind for kind, setting in GIVES.items() if setting.name != "out_channels")
+
+
+@rule(
+    "SF501",
+    "in-features",
+    Severity.ERROR,
+    "a layer is handed another last size than it was made for: RuntimeError",
+    Applicability.UNSAFE,
+    on=Refused,
+)
+def in_features(event: Refused, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    error = event.error
+    setting = taken_by(event) if event.function in FEATURES else None
+    if setting is None or not isinstance(error, SizeMismatch) or is_unlikely(event):
+        return
+    if neighbour(event) is not None:
+        return
+    operand = event.operands[error.operand]
+    have, want = run.text(error.have), run.text(error.want)
+    layer = layer_code(event.layer) or setting.name
+    message = f"`{_called(event)}` receives {shown(operand, run)}: last size {have}"
+    if made_inside(event, error.operand):
+        message = f"`{layer}` in {message}, not {want}"
+    else:
+        message = f"{message}, but `{layer}` takes {want}"
+    yield this.diagnostic(
+        event.place.span,
+        message,
+        evidence=[
+            *calls(event),
+            *made_at(event.layer),
+            *written_at(event),
+            *way(operand.tensor, run),
+            Evidence(event.place.span, f"{named(event, error.operand)} ends in {have}, {want} is needed"),
+        ],
+        fixes=_fixes(event, error, run),
+    )
+
+
+def _called(event: Refused) -> str:
+    """What the code calls: `self.projection`."""
+    node = event.place.node
+    return short(event.place.module.code(node.func if isinstance(node, cst.Call) else node))
+
+
+def _fixes(event: Refused, error: SizeMismatch, run: Run) -> Iterator[Fix]:
+    node, layout = code_of(event, error.operand), event.operands[error.operand].layout
+    module = event.place.module
+    if node is not None and layout is not None and layout.rank > 1:
+        sizes = layout.sizes
+        if same(sizes[-2], error.want):
+            edit = rewrites.method_called(module, node, "transpose(-2, -1)")
+            yield Fix(
+                Applicability.UNSAFE, "swap the last two dimensions, as their sizes are swapped", (edit,)
+            )
+            return
+        for start in range(1, layout.rank - 1):
+            if same(product(sizes[start:]), error.want):
+                edit = rewrites.method_called(module, node, f"flatten({start})")
+                factors = product_text(sizes[start:], run)
+                yield Fix(
+                    Applicability.UNSAFE, f"flatten it first: {factors} = {run.text(error.want)}", (edit,)
+                )
+                return
+    have, want = error.have.value, error.want.value
+    if have is None or want is None:
+        yield from _other_option(error)
+        return
+    source, merged = _setter(event, error), merged_sizes(event, error)
+    change, edit_ = other_number(event, have, want, merged)
+    ways = [change]
+    if source is not None:
+        ways.append(f"let `{source}` give {want}")
+    elif have % want == 0 and layout is not None and layout.rank == 2 and not merged:
+        ways.append(
+            f"if each row holds {have // want} steps of {want}, `.unflatten(-1, ({have // want}, {want}))`"
+        )
+    if len(ways) == 1 and edit_ is not None and edit_.span.path == module.path:
+        yield Fix(Applicability.UNSAFE, ways[0], (edit_,))
+    else:
+        yield Fix(Applicability.DISPLAY, ", or ".join(ways), () if edit_ is None else (edit_,))
+
+
+def _other_option(error: SizeMismatch) -> Iterator[Fix]:
+    """`--vocab-size 4000`, where the layer was made with what the command line says."""
+    needed = needed_defaults(error.have, error.want)
+    have = error.have.value
+    if have is not None and len(needed) == 1 and error.want.only_symbol is needed[0]:
+        flag = needed[0].flag
+        message = f"run it with `{flag} {have}`, or make that the default of `{flag}`"
+        yield Fix(Applicability.DISPLAY, message, ())
+
+
+def _setter(event: Refused, error: SizeMismatch) -> str | None:
+    """The layer that gave the tensor its last size; None where no layer chose it."""
+    step = event.operands[error.operand].tensor.origin
+    while step is not None:
+        if (
+            step.layout is not None
+            and step.layout.rank
+            and same(step.layout.sizes[-1], error.have) is not True
+        ):
+            return None
+        if isinstance(step.maker, LibraryObject) and step.maker.kind in _MAKERS:
+            return layer_code(step.maker)
+        step = step.source
+    return None

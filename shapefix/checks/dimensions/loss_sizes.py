@@ -1,0 +1,167 @@
+"""SF508: a loss refuses the sizes of what it is handed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.checks.context import Run
+from shapefix.checks.layout.view_across_stride_gap import short
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support import rewrites
+from shapefix.checks.support.evidence import calls
+from shapefix.checks.support.operands import code_of, is_unlikely, made_at, named, shown, way
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity
+from shapefix.interpreter.events import Broadcast, Refused
+from shapefix.interpreter.tensor_values import Step, TensorValue
+from shapefix.tensors.bounds import same
+from shapefix.tensors.errors import ClassesLast, ShapeError, SizeMismatch, WrongDtype, WrongRank
+from shapefix.tensors.losses import extra_dimension, wanted_ids
+from shapefix.tensors.polynomials import Size
+
+_FUNCTIONS = ("_loss", "cross_entropy", "cross_entropy_with_logits", "kl_div")
+_BY_CLASS = ("CrossEntropyLoss", "NLLLoss", "NLLLoss2d", "cross_entropy", "nll_loss", "nll_loss2d")
+
+
+def is_loss(function: str) -> bool:
+    """Whether this is the qualified name of a loss of torch, be it a layer's class or a function."""
+    return function.startswith("torch.nn.") and (
+        function.endswith(("Loss", "Loss2d")) or function.endswith(_FUNCTIONS)
+    )
+
+
+def is_by_class(function: str) -> bool:
+    """Whether the target of a loss may hold ids of classes, and its input scores for each class."""
+    return function.startswith("torch.nn.") and function.rpartition(".")[2] in _BY_CLASS
+
+
+@rule(
+    "SF508",
+    "loss-sizes",
+    Severity.ERROR,
+    "a loss refuses the sizes of its prediction and its target: ValueError or RuntimeError",
+    Applicability.SAFE,
+    on=Refused,
+)
+def loss_sizes(event: Refused, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    error = event.error
+    if not is_loss(event.function) or isinstance(error, WrongDtype) or is_unlikely(event):
+        return
+    if len(event.operands) < 2:
+        return
+    handed = " and ".join(shown(operand, run) for operand in event.operands[: _involved(error)])
+    reason = _reason(event, run)
+    unless = error.unless if isinstance(error, ClassesLast) else ()
+    condition = " or ".join(f"{run.text(one)} != {run.text(two)}" for one, two in unless) or None
+    yield this.diagnostic(
+        event.place.span,
+        f"`{called(event)}` is handed {handed}: {reason}",
+        condition=condition,
+        evidence=[
+            *calls(event),
+            *made_at(event.layer),
+            *(step for operand in event.operands[:2] for step in way(operand.tensor, run)),
+            Evidence(event.place.span, f"{named(event, 0)} and {named(event, 1)} meet here: {reason}"),
+        ],
+        fixes=_fixes(event, run),
+    )
+
+
+def _involved(error: ShapeError) -> int:
+    """How many operands the message shows."""
+    numbers = [getattr(error, "operand", 0), getattr(error, "other", 0) or 0, 1]
+    return max(numbers) + 1
+
+
+def called(event: Refused | Broadcast) -> str:
+    """What the code calls: `criterion`."""
+    node = event.place.node
+    return short(event.place.module.code(node.func if isinstance(node, cst.Call) else node))
+
+
+def _reason(event: Refused, run: Run) -> str:
+    error = event.error
+    one = event.operands[0].layout
+    if isinstance(error, ClassesLast):
+        return "the classes must be dimension 1, and are the last one here"
+    if is_by_class(event.function) and one is not None and one.rank > 1:
+        return f"class ids for these scores are of sizes {run.shape(wanted_ids(one.sizes))}"
+    if isinstance(error, WrongRank):
+        wanted = " or ".join(map(str, error.want))
+        plural = "" if error.have == 1 else "s"
+        return f"{named(event, error.operand)} has {error.have} dimension{plural}, not {wanted}"
+    if isinstance(error, SizeMismatch):
+        have, want = run.text(error.have), run.text(error.want)
+        return f"{have} against {want} in dimension {error.dim}"
+    return "their sizes do not fit"
+
+
+def _fixes(event: Refused, run: Run) -> Iterator[Fix]:
+    error = event.error
+    module = event.place.module
+    prediction, target = (operand.layout for operand in event.operands[:2])
+    if prediction is None or target is None or len(event.operands) > 2:
+        return
+    scores, ids = code_of(event, 0), code_of(event, 1)
+    if isinstance(error, ClassesLast):
+        method = "transpose(1, 2)" if prediction.rank == 3 else "movedim(-1, 1)"
+        if scores is not None:
+            yield Fix(
+                Applicability.UNSAFE if error.unless else Applicability.SAFE,
+                "make the classes dimension 1",
+                (rewrites.method_called(module, scores, method),),
+            )
+        return
+    wanted = prediction.sizes
+    if is_by_class(event.function):
+        if prediction.rank < 2:
+            return
+        wanted = wanted_ids(prediction.sizes)
+    if ids is not None and target.rank == len(wanted) + 1:
+        dim = _extra(target.sizes, wanted)
+        if dim is not None:
+            yield _reshaped(event, ids, f"squeeze({dim})")
+            return
+        if is_by_class(event.function) and all(map(_equal, target.sizes, prediction.sizes)):
+            text = "`.argmax(1)` of a one-hot target, or binary cross entropy if several classes may be true"
+            yield Fix(Applicability.DISPLAY, text, ())
+            return
+    if ids is not None and target.rank == len(wanted) - 1 and not is_by_class(event.function):
+        dim = _extra(wanted, target.sizes)
+        if dim is not None:
+            yield _reshaped(event, ids, f"unsqueeze({dim})")
+            return
+    cut = [number for number in (0, 1) if _is_cut(event.operands[number].tensor)]
+    if len(cut) == 1 and isinstance(error, SizeMismatch):
+        both = f"{named(event, cut[0])} was cut, {named(event, 1 - cut[0])} was not: cut both, or neither"
+        yield Fix(Applicability.DISPLAY, both, ())
+
+
+def _reshaped(event: Refused, node: cst.BaseExpression, method: str) -> Fix:
+    edit = rewrites.method_called(event.place.module, node, method)
+    return Fix(Applicability.SAFE, f"give the target the dimensions of the prediction: `.{method}`", (edit,))
+
+
+def _equal(one: Size, two: Size) -> bool:
+    return same(one, two) is True
+
+
+def _extra(longer: tuple[Size, ...], shorter: tuple[Size, ...]) -> int | None:
+    """The dimension of size 1 that longer has, and shorter lacks."""
+    found = extra_dimension(longer, shorter)
+    if found is None and longer and longer[0].value == 1 and all(map(_equal, longer[1:], shorter)):
+        return 0
+    return found
+
+
+def _is_cut(tensor: TensorValue) -> bool:
+    """Whether a tensor was sliced on its way."""
+    step: Step | None = tensor.origin
+    for _ in range(6):
+        if step is None:
+            return False
+        if step.verb == "sliced":
+            return True
+        step = step.source
+    return False

@@ -1,0 +1,150 @@
+"""SF511: a normalisation is handed other features, or another number of dimensions, than it was made for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.checks.context import Run
+from shapefix.checks.dimensions.channels import number_fixes
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support import rewrites
+from shapefix.checks.support.layer_settings import NORMS, called, counted, renamed_class, taken_by
+from shapefix.checks.support.operands import approach, code_of, is_unlikely, named, shown
+from shapefix.checks.support.sequential_layers import neighbour
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity, Span
+from shapefix.interpreter.containers import elements
+from shapefix.interpreter.events import Refused
+from shapefix.interpreter.values import as_size
+from shapefix.tensors.bounds import same
+from shapefix.tensors.errors import NotDivisible, SizeMismatch, WrongRank
+from shapefix.tensors.layout import Layout
+
+_FUNCTIONS = frozenset(
+    f"torch.nn.functional.{name}"
+    for name in ("batch_norm", "group_norm", "instance_norm", "layer_norm", "rms_norm")
+)
+_ON_LAST = ("torch.nn.LayerNorm", "torch.nn.RMSNorm")
+_THERE_AND_BACK = {
+    3: ("transpose(1, 2)", "transpose(1, 2)"),
+    4: ("permute(0, 3, 1, 2)", "permute(0, 2, 3, 1)"),
+    5: ("permute(0, 4, 1, 2, 3)", "permute(0, 2, 3, 4, 1)"),
+}
+"""By rank: the last dimension put in the second place, and back."""
+
+
+@rule(
+    "SF511",
+    "norm-features",
+    Severity.ERROR,
+    "a normalisation is handed other features or dimensions than it was made for: RuntimeError",
+    Applicability.UNSAFE,
+    on=Refused,
+)
+def norm_features(event: Refused, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    if event.function not in NORMS and event.function not in _FUNCTIONS:
+        return
+    if is_unlikely(event) or neighbour(event) is not None:
+        return
+    told = _told(event, run)
+    if told is None:
+        return
+    yield this.diagnostic(
+        event.place.span,
+        told,
+        evidence=[*approach(event, run), Evidence(event.place.span, str(event.error))],
+        fixes=_fixes(event, run),
+    )
+
+
+def _told(event: Refused, run: Run) -> str | None:
+    error, layer = event.error, called(event)
+    if not event.operands:
+        if not isinstance(error, NotDivisible):
+            return None
+        have, by = run.text(error.have), run.text(error.by)
+        return f"`{layer}` cannot be made: {have} channels do not make {by} equal groups"
+    subject, operand = named(event, 0), shown(event.operands[0], run)
+    if isinstance(error, NotDivisible):
+        have, by = run.text(error.have), run.text(error.by)
+        return (
+            f"`{layer}` makes {by} equal groups of the channels, but {subject} is {operand}: {have} of them"
+        )
+    if isinstance(error, WrongRank):
+        least = event.function in _ON_LAST or len(error.want) > 2
+        ranks = f"at least {error.want[0]}-D" if least else " or ".join(f"{rank}-D" for rank in error.want)
+        return f"`{layer}` takes {ranks} tensors, but {subject} is {operand}: {error.have}-D"
+    if not isinstance(error, SizeMismatch):
+        return None
+    have, want = run.text(error.have), counted(run.text(error.want), "feature")
+    which = "in the last dimension" if _is_last(event, error) else f"in dimension {error.dim}"
+    return f"`{layer}` takes {want} {which}, but {subject} is {operand}: {have}"
+
+
+def _is_last(event: Refused, error: SizeMismatch) -> bool:
+    layout = event.operands[0].layout
+    return error.dim == -1 or (
+        event.function in _ON_LAST and layout is not None and error.dim == layout.rank - 1
+    )
+
+
+def _fixes(event: Refused, run: Run) -> Iterator[Fix]:
+    error = event.error
+    layout = event.operands[0].layout if event.operands else None
+    if isinstance(error, WrongRank) and layout is not None:
+        yield from _rank_fixes(event, layout)
+    if not isinstance(error, SizeMismatch):
+        return
+    wrapped = None if layout is None else _wrapped(event, error, layout)
+    if wrapped is not None:
+        there, back, edits = wrapped
+        want = run.text(error.want)
+        told = f"put the {want} features where they are looked for, and back: `.{there}`, `.{back}`"
+        yield Fix(Applicability.UNSAFE, told, edits)
+        return
+    # Of (B, T, C) BatchNorm1d takes T: whether T was meant, its number does not say.
+    is_sequence = event.function.endswith("Norm1d") and layout is not None and layout.rank == 3
+    otherwise = "put the features in dimension 1: `.transpose(1, 2)`" if is_sequence else ""
+    yield from number_fixes(event, error, otherwise)
+
+
+def _wrapped(event: Refused, error: SizeMismatch, layout: Layout) -> tuple[str, str, tuple[Edit, ...]] | None:
+    """The methods that move the features to where the layer looks for them, and back, around its call."""
+    ways = _THERE_AND_BACK.get(layout.rank)
+    node, call = code_of(event, 0), event.place.node
+    if ways is None or node is None or not isinstance(call, cst.Call) or taken_by(event) is None:
+        return None
+    there, back = ways
+    if event.function in _ON_LAST:
+        shape = event.settings.get("normalized_shape")
+        many = elements(shape)
+        if (many is not None and len(many) != 1) or same(layout.sizes[1], error.want) is not True:
+            return None
+        there, back = back, there
+    elif same(layout.sizes[-1], error.want) is not True:
+        return None
+    module = event.place.module
+    span = module.span(call)
+    end = Span(span.path, span.end_row, span.end_column, span.end_row, span.end_column)
+    return there, back, (rewrites.method_called(module, node, there), Edit(end, f".{back}"))
+
+
+def _rank_fixes(event: Refused, layout: Layout) -> Iterator[Fix]:
+    name = event.function.rpartition(".")[2]
+    setting = NORMS.get(event.function)
+    wanted = None if setting is None else as_size(event.settings.get(setting.name))
+    if not name.startswith(("BatchNorm", "InstanceNorm")) or wanted is None:
+        return
+    node, rank = code_of(event, 0), int(name[-2])
+    if layout.rank == rank + 1 and rank > 1 and same(layout.sizes[0], wanted) is True:
+        if same(layout.sizes[1], wanted) is not True and node is not None:
+            edit = rewrites.method_called(event.place.module, node, "unsqueeze(0)")
+            yield Fix(Applicability.UNSAFE, "make it a batch of one: `.unsqueeze(0)`", (edit,))
+            return
+    other = max(layout.rank - 2, 1)
+    if other > 3 or other == rank or layout.rank < 2 or same(layout.sizes[1], wanted) is not True:
+        return
+    renamed = renamed_class(event.layer, f"{name[:-2]}{other}d")
+    if renamed is not None:
+        yield Fix(Applicability.UNSAFE, f"use `{renamed.content}`, for {layout.rank}-D tensors", (renamed,))

@@ -1,0 +1,109 @@
+"""SF512: a layer, a loss or a product refuses a dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shapefix.checks.context import Run
+from shapefix.checks.dimensions.loss_sizes import called, is_by_class
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support import rewrites
+from shapefix.checks.support.evidence import calls
+from shapefix.checks.support.operands import code_of, is_unlikely, made_at, named, shown
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity
+from shapefix.interpreter.events import Refused
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.tensors.dtypes import is_floating
+from shapefix.tensors.errors import WrongDtype
+
+_CASTS = {
+    "float32": "float()",
+    "float64": "double()",
+    "float16": "half()",
+    "bfloat16": "bfloat16()",
+    "int64": "long()",
+}
+_HALVES = frozenset({"float16", "bfloat16"})
+
+
+@rule(
+    "SF512",
+    "refused-dtype",
+    Severity.ERROR,
+    "a layer, a loss or a matrix product refuses the dtype of what it is handed: RuntimeError",
+    Applicability.UNSAFE,
+    on=Refused,
+)
+def refused_dtype(event: Refused, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    error = event.error
+    if not isinstance(error, WrongDtype) or is_unlikely(event) or error.operand >= len(event.operands):
+        return
+    operand = event.operands[error.operand]
+    reason = _reason(event, error)
+    yield this.diagnostic(
+        event.place.span,
+        f"`{called(event)}` receives {shown(operand, run)}: {reason}",
+        evidence=[
+            *calls(event),
+            *made_at(event.layer),
+            *_origins(operand.tensor),
+            Evidence(event.place.span, f"{named(event, error.operand)} is {error.have} here: {reason}"),
+        ],
+        fixes=_fixes(event, error),
+    )
+
+
+def _reason(event: Refused, error: WrongDtype) -> str:
+    wanted = error.want[0] if len(error.want) == 1 else "a floating dtype"
+    if error.weight:
+        return f"its weights are {error.want[0]}" if len(error.want) == 1 else "its weights are floating"
+    if error.other is not None and error.other < len(event.operands):
+        return f"{named(event, error.other)} is {wanted}, and both must be of one dtype"
+    if is_by_class(event.function) and error.operand == 1:
+        return f"class ids are int64, not {error.have}" if "int64" in error.want else "it takes probabilities"
+    if "int64" in error.want:
+        return f"indices are int64, not {error.have}"
+    return f"it takes {wanted}, not {error.have}"
+
+
+def _origins(tensor: TensorValue) -> Iterator[Evidence]:
+    """Where the tensor comes from: its first step, and the last one."""
+    step = tensor.origin
+    if step is None:
+        return
+    first = step
+    while first.source is not None:
+        first = first.source
+    for each in (first, step) if first is not step else (step,):
+        yield Evidence(each.place.span, f"{each.verb} here")
+
+
+def _fixes(event: Refused, error: WrongDtype) -> Iterator[Fix]:
+    node = code_of(event, error.operand)
+    origin = event.operands[error.operand].tensor.origin
+    if node is None or (origin is not None and origin.place.node is event.place.node):
+        return
+    wanted = "int64" if "int64" in error.want else "float32" if "float32" in error.want else error.want[0]
+    method = _CASTS.get(wanted)
+    if method is None:
+        return
+    edit = rewrites.method_called(event.place.module, node, method)
+    halves = {error.have, *error.want[:1]} & _HALVES and len(error.want) == 1
+    if halves and is_floating(error.have):
+        text = f"`.{method}` here, or `.to(torch.{error.have})` for the other side, or torch.autocast"
+        yield Fix(Applicability.DISPLAY, text, (edit,))
+    elif error.weight and error.have == "int64":
+        text = f"`.{method}` if these are numbers, or a layer such as nn.Embedding before it if they are ids"
+        yield Fix(Applicability.DISPLAY, text, (edit,))
+    else:
+        safe = _is_safe(error, wanted)
+        yield Fix(
+            Applicability.SAFE if safe else Applicability.UNSAFE, f"make it {wanted}: `.{method}`", (edit,)
+        )
+
+
+def _is_safe(error: WrongDtype, wanted: str) -> bool:
+    """Whether the values stay what they are, and nothing else could have been meant."""
+    if wanted == "int64":
+        return not is_floating(error.have)
+    return error.operand == 1 and not is_floating(error.have) and not error.weight

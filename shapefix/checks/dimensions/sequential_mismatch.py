@@ -1,0 +1,170 @@
+"""SF502: a layer of a Sequential does not take what the layer before it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.checks.context import Run
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support import rewrites
+from shapefix.checks.support.evidence import calls
+from shapefix.checks.support.layer_number_edits import fitting
+from shapefix.checks.support.layer_settings import (
+    CHANNELS,
+    FEATURES,
+    NORMS,
+    called,
+    chosen_by,
+    constructor,
+    counted,
+    from_end,
+    renamed_class,
+    taken_by,
+)
+from shapefix.checks.support.operands import is_unlikely, layer_code, made_at, product_text, shown, way
+from shapefix.checks.support.sequential_layers import neighbour
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity, Span
+from shapefix.interpreter.events import Refused
+from shapefix.interpreter.values import LibraryObject, as_size
+from shapefix.tensors.bounds import same
+from shapefix.tensors.errors import NotDivisible, SizeMismatch, WindowTooLarge, WrongRank
+from shapefix.tensors.layout import Layout
+from shapefix.tensors.polynomials import product
+
+
+@rule(
+    "SF502",
+    "sequential-neighbours",
+    Severity.ERROR,
+    "a layer of a Sequential does not take what the layer before it gives: RuntimeError",
+    Applicability.UNSAFE,
+    on=Refused,
+)
+def neighbours(event: Refused, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    before = neighbour(event)
+    if before is None or is_unlikely(event):
+        return
+    told = _told(event, before, run)
+    if told is None:
+        return
+    yield this.diagnostic(
+        event.place.span,
+        told,
+        evidence=[
+            *calls(event),
+            *made_at(before),
+            *made_at(event.layer),
+            *way(event.operands[0].tensor, run),
+            Evidence(event.place.span, f"`{called(event)}` is handed {shown(event.operands[0], run)} here"),
+        ],
+        fixes=_fixes(event, before, run),
+    )
+
+
+def _told(event: Refused, before: LibraryObject, run: Run) -> str | None:
+    error, layer = event.error, called(event)
+    giver = layer_code(before) or before.kind.replace("torch.", "")
+    operand = shown(event.operands[0], run)
+    if isinstance(error, SizeMismatch) and taken_by(event) is not None:
+        noun = "feature" if error.dim == -1 or _is_last(event, error) else "channel"
+        wanted = counted(run.text(error.want), noun)
+        return f"`{layer}` takes {wanted}, but `{giver}` before it gives {run.text(error.have)}"
+    if isinstance(error, WrongRank):
+        wanted = " or ".join(f"{rank}-D" for rank in error.want)
+        return f"`{layer}` takes {wanted} tensors, but `{giver}` before it gives {operand}"
+    if isinstance(error, WindowTooLarge):
+        return (
+            f"the window of `{layer}` spans {run.text(error.window)}, but `{giver}` before it gives {operand}"
+        )
+    if isinstance(error, NotDivisible):
+        needed = f"{error.what} divisible by {run.text(error.by)}"
+        return f"`{layer}` needs {needed}, but `{giver}` before it gives {operand}"
+    return None
+
+
+def _is_last(event: Refused, error: SizeMismatch) -> bool:
+    layout = event.operands[0].layout
+    return event.function in FEATURES or (layout is not None and error.dim == layout.rank - 1)
+
+
+def _fixes(event: Refused, before: LibraryObject, run: Run) -> Iterator[Fix]:
+    error, layout = event.error, event.operands[0].layout
+    if isinstance(error, WrongRank):
+        edit = _other_class(event, error, layout)
+        if edit is not None:
+            yield Fix(Applicability.UNSAFE, f"use `{edit.content}`, for {error.have}-D tensors", (edit,))
+        return
+    if isinstance(error, WindowTooLarge):
+        yield Fix(
+            Applicability.DISPLAY,
+            "give the model larger inputs, take a layer with a stride out, or make the window smaller",
+            (),
+        )
+        return
+    setting = taken_by(event)
+    if not isinstance(error, SizeMismatch) or setting is None:
+        return
+    flattening = _flattened(event, error, layout)
+    if flattening is not None and layout is not None:
+        edit, start = flattening
+        merged = product_text(layout.sizes[start:], run)
+        what = f"put an `nn.Flatten` before it: {merged} = {run.text(error.want)}"
+        yield Fix(Applicability.UNSAFE, what, (edit,))
+        return
+    have, want = error.have.value, error.want.value
+    if have is None or want is None:
+        return
+    change, edit_ = fitting(event, error, have, want)
+    change = change.replace("make the layer with", f"make `{called(event)}` with")
+    edits = () if edit_ is None else (edit_,)
+    gives = chosen_by(before, from_end(event, error))
+    if gives is None:
+        is_sure = edit_ is not None and edit_.span.path == event.place.module.path
+        yield Fix(Applicability.UNSAFE if is_sure else Applicability.DISPLAY, change, edits)
+    else:
+        yield Fix(
+            Applicability.DISPLAY, f"{change}, or `{layer_code(before)}` with {gives.name}={want}", edits
+        )
+
+
+def _other_class(event: Refused, error: WrongRank, layout: Layout | None) -> Edit | None:
+    """The edit that takes the same layer for tensors of another rank: `BatchNorm2d` for `BatchNorm1d`."""
+    name = event.function.rpartition(".")[2]
+    if not name.endswith(("1d", "2d", "3d")) or layout is None:
+        return None
+    rank = max(error.have - 2, 1)
+    setting = NORMS.get(event.function) or CHANNELS.get(event.function)
+    if rank > 3 or rank == int(name[-2]) or not event.layer or error.have < 3:
+        return None
+    wanted = None if setting is None else as_size(event.settings.get(setting.name))
+    if wanted is not None and same(layout.sizes[1], wanted) is not True:
+        return None
+    return renamed_class(event.layer, f"{name[:-2]}{rank}d")
+
+
+def _flattened(event: Refused, error: SizeMismatch, layout: Layout | None) -> tuple[Edit, int] | None:
+    """The edit that puts a Flatten before a layer, and the dimension from which it flattens."""
+    if layout is None or event.function not in FEATURES or not isinstance(event.layer, LibraryObject):
+        return None
+    call, place = constructor(event.layer), event.layer.place
+    if call is None or place is None or not isinstance(call.func, cst.Attribute):
+        return None
+    for start in range(1, layout.rank - 1):
+        if same(product(layout.sizes[start:]), error.want):
+            break
+    else:
+        return None
+    around = rewrites.enclosing(place.module, call)
+    if len(around) < 3 or not isinstance(around[-2], (cst.Arg, cst.Element)):
+        return None
+    span = place.module.span(call)
+    namespace = place.module.code(call.func.value)
+    made = f"{namespace}.Flatten({start if start > 1 else ''})"
+    at = Span(span.path, span.row, span.column, span.row, span.column)
+    row = place.module.text.split("\n")[span.row - 1]
+    margin = row[: span.column - 1]
+    # One layer to a line, where that is how they stand.
+    between = f",\n{margin}" if not margin.strip() else ", "
+    return Edit(at, f"{made}{between}"), start

@@ -1,0 +1,131 @@
+"""SF509: a loss or a metric compares every prediction with every target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.checks.context import Run
+from shapefix.checks.layout.view_across_stride_gap import short
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support import rewrites
+from shapefix.checks.support.evidence import calls
+from shapefix.checks.support.operands import code_of, is_empty, made_at, named, shown, way
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity
+from shapefix.interpreter.events import Broadcast, Summed
+from shapefix.interpreter.modules import children
+from shapefix.interpreter.tensor_values import Step, TensorValue
+from shapefix.interpreter.values import LibraryObject
+from shapefix.tensors.errors import ShapeError
+from shapefix.tensors.tensor_iterator import broadcast_sizes
+
+_MEANT = frozenset({"unsqueezed", "indexed", "viewed", "reshaped", "unflattened", "sliced", "expanded"})
+"""Steps by which somebody gives a tensor a dimension of size 1 who wants it to be broadcast."""
+_SEEN = (*_MEANT, "squeezed", "transposed", "permuted", "flattened", "converted", "copied", "made contiguous")
+_FURTHEST = 12
+
+
+@rule(
+    "SF509",
+    "silent-broadcast",
+    Severity.WARNING,
+    "a loss or a metric broadcasts predictions and targets against each other: wrong numbers, no error",
+    Applicability.UNSAFE,
+    on=Broadcast,
+)
+def silent_broadcast(event: Broadcast, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    if _is_meant(event) or any(is_empty(operand) for operand in event.operands):
+        return
+    if event.undecided:
+        return
+    summed = None
+    if event.result is not None:
+        summed = _summed(event.result, run)
+        is_comparison = event.function.rpartition(".")[2] in ("eq", "ne", "not_equal")
+        if summed is None or not (is_comparison or _is_predicted(event.operands[event.longer].tensor)):
+            return
+    one, two = event.operands
+    if one.layout is None or two.layout is None:
+        return
+    try:
+        sizes = broadcast_sizes(one.layout.sizes, two.layout.sizes)
+    except ShapeError:
+        return
+    longer = event.operands[event.longer].layout
+    assert longer is not None
+    code = short(event.place.module.code(event.place.node))
+    compared = f"{shown(one, run)} with {shown(two, run)}"
+    evidence = [
+        *calls(event),
+        *made_at(event.layer),
+        *way(one.tensor, run),
+        *way(two.tensor, run),
+        Evidence(event.place.span, f"{named(event, 0)} and {named(event, 1)} become {run.shape(sizes)} here"),
+    ]
+    if summed is not None:
+        evidence.append(Evidence(summed.place.span, "all of it is summed up here"))
+    yield this.diagnostic(
+        event.place.span,
+        f"`{code}` compares {compared}: both are broadcast to {run.shape(sizes)}",
+        condition=run.condition(longer.sizes[: event.dim]),
+        evidence=evidence,
+        fixes=_fixes(event),
+    )
+
+
+def _is_meant(event: Broadcast) -> bool:
+    """Whether the dimension was made for this very comparison, or both operands come from one tensor."""
+    step = event.operands[event.longer].tensor.origin
+    if step is not None and step.verb in _MEANT and _holds(event.place.node, step.place.node):
+        return True
+    one, two = (_seen_from(operand.tensor) for operand in event.operands)
+    return one is not None and one is two
+
+
+def _holds(node: cst.CSTNode, wanted: cst.CSTNode) -> bool:
+    """Whether a node stands below another one."""
+    return any(child is wanted or _holds(child, wanted) for child in children(node))
+
+
+def _seen_from(tensor: TensorValue) -> Step | None:
+    """The step that made the values of a tensor, before it was only seen or cast in other ways."""
+    step = tensor.origin
+    while step is not None and step.source is not None and step.verb.startswith(_SEEN):
+        step = step.source
+    return step
+
+
+def _steps(tensor: TensorValue) -> list[Step]:
+    found: list[Step] = []
+    step = tensor.origin
+    while step is not None and len(found) < _FURTHEST:
+        found.append(step)
+        step = step.source
+    return found
+
+
+def _is_predicted(tensor: TensorValue) -> bool:
+    """Whether a layer, or a model, computed the tensor."""
+    return any(
+        isinstance(step.maker, LibraryObject) or step.verb == "computed by a module"
+        for step in _steps(tensor)
+    )
+
+
+def _summed(result: TensorValue, run: Run) -> Summed | None:
+    """Where all elements of the result are summed up, or their mean is taken."""
+    for other in run.events:
+        if isinstance(other, Summed) and result.origin in _steps(other.tensor):
+            return other
+    return None
+
+
+def _fixes(event: Broadcast) -> Iterator[Fix]:
+    target = code_of(event, 1)
+    if target is None:
+        return
+    method = f"unsqueeze({event.dim})" if event.longer == 0 else f"squeeze({event.dim})"
+    edit = rewrites.method_called(event.place.module, target, method)
+    text = f"compare each prediction with its own target: `.{method}`"
+    yield Fix(Applicability.UNSAFE, text, (edit,))

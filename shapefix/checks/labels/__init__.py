@@ -1,0 +1,1 @@
+"""Rules SF2xx: labels that are copied, aliased, masked or shifted wrongly."""

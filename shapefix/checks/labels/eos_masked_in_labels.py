@@ -1,0 +1,126 @@
+"""SF206: the end of a text, which the collator takes for padding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shapefix.checks.context import Run
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support import rewrites
+from shapefix.checks.support.bound_names import name_of
+from shapefix.checks.support.evidence import calls
+from shapefix.diagnostics import Diagnostic, Evidence, Severity
+from shapefix.interpreter.batch_events import Collated
+from shapefix.interpreter.containers import DictValue, ListValue
+from shapefix.interpreter.events import AttributeSet
+from shapefix.interpreter.modules import Place
+from shapefix.interpreter.texts import contains
+from shapefix.interpreter.token_rows import Tokens, added_to, row_of, sources_of
+from shapefix.interpreter.values import Constant, Integer, LibraryObject, Value
+from shapefix.tensors.symbols import SpecialId
+
+_COLLATOR = "DataCollatorForLanguageModeling"
+
+
+@rule(
+    "SF206",
+    "end-of-text-never-learnt",
+    Severity.INFO,
+    "the pad token is the eos token, which the language-modelling collator masks in labels",
+    None,
+    on=Collated,
+)
+def end_of_text_never_learnt(event: Collated, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    collator, sample = event.collator, event.sample
+    if not isinstance(collator, LibraryObject) or not collator.kind.endswith(f".{_COLLATOR}"):
+        return
+    mlm, tokenizer = collator.fields.get("mlm"), collator.fields.get("tokenizer")
+    if not isinstance(mlm, Constant) or mlm.value is not False or not isinstance(tokenizer, LibraryObject):
+        return
+    eos = _pad_that_is_eos(tokenizer)
+    if eos is None or not isinstance(sample, DictValue):
+        return
+    ended = _ended(sample.fields.get("input_ids"), eos)
+    if ended is None or _is_told(event, run):
+        return
+    place = collator.place or event.place
+    set_at = _set_at(tokenizer, run)
+    where = f" ({rewrites.line_of(set_at, place.module)})" if set_at is not None else ""
+    name = f"`{name_of(tokenizer.place)}`" if tokenizer.place is not None else "the tokenizer"
+    yield this.diagnostic(
+        place.span,
+        f"the pad token of {name} is its eos token{where}, and `{_COLLATOR}` masks it in labels: "
+        f"the end of a text ({rewrites.line_of(ended, place.module)}) is never learnt",
+        evidence=[
+            *calls(event),
+            *([Evidence(set_at.span, "one token for both")] if set_at is not None else []),
+            Evidence(ended.span, "the eos token is put into the text here"),
+            Evidence(event.place.span, "collated here"),
+        ],
+    )
+
+
+def _pad_that_is_eos(tokenizer: LibraryObject) -> Value | None:
+    """The eos token, where it is the pad token, too; None where it is not, or may not be."""
+    eos, pad = tokenizer.fields.get("eos_token"), tokenizer.fields.get("pad_token")
+    if not isinstance(eos, Value):
+        return None
+    stated = tokenizer.fields.get("pad_token_id")
+    if stated is not None:
+        return eos if stated is tokenizer.fields.get(("id", eos)) else None
+    if isinstance(eos, Constant) and isinstance(pad, Constant):
+        return eos if isinstance(eos.value, str) and eos.value == pad.value else None
+    return eos if pad is eos else None
+
+
+def _symbol(value: object) -> SpecialId | None:
+    symbol = value.size.only_symbol if isinstance(value, Integer) else None
+    return symbol if isinstance(symbol, SpecialId) else None
+
+
+def _ended(ids: Value | None, eos: Value) -> Place | None:
+    """Where the eos token came into the ids: in the text, as an id, or by a setting of the tokenizer."""
+    row = row_of(ids)
+    for tokens in sources_of(row):
+        symbol = _symbol(tokens.tokenizer.fields.get(("id", eos)))
+        added = added_to(row, symbol) if symbol is not None else None
+        if added is not None:
+            return added
+        if _is_in(tokens, eos) or _adds_itself(tokens.tokenizer):
+            return tokens.place
+    return None
+
+
+def _is_in(tokens: Tokens, eos: Value) -> bool:
+    text: Value | None = tokens.text
+    if isinstance(text, ListValue):
+        items = text.items
+        return all(contains(item, eos) for item in items) if items else _holds(text.element, eos)
+    return _holds(text, eos)
+
+
+def _holds(text: Value | None, eos: Value) -> bool:
+    return text is not None and contains(text, eos)
+
+
+def _adds_itself(tokenizer: LibraryObject) -> bool:
+    setting = tokenizer.fields.get("add_eos_token")
+    return isinstance(setting, Constant) and setting.value is True
+
+
+def _set_at(tokenizer: LibraryObject, run: Run) -> Place | None:
+    """Where the pad token was set last; where the tokenizer was made, if nowhere else."""
+    places = [
+        event.place
+        for event in run.events
+        if isinstance(event, AttributeSet)
+        and event.owner is tokenizer
+        and event.name in ("pad_token", "pad_token_id")
+    ]
+    return places[-1] if places else tokenizer.place
+
+
+def _is_told(event: Collated, run: Run) -> bool:
+    """Whether something else went through the same collator before."""
+    earlier = run.events[: run.events.index(event)]
+    return any(isinstance(one, Collated) and one.collator is event.collator for one in earlier)

@@ -1,0 +1,211 @@
+"""SF203: pad ids that are left in labels, where the loss counts them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.checks.context import Run, lineage
+from shapefix.checks.layout.view_across_stride_gap import short
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support import padding_code, rewrites
+from shapefix.checks.support.bound_names import name_of, named, value_at
+from shapefix.checks.support.evidence import calls
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
+from shapefix.interpreter.batch_events import Collated, ModelCalled, Tokenized, TokensCompared
+from shapefix.interpreter.containers import DictValue, ListValue
+from shapefix.interpreter.modules import Module, Place
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.token_rows import Tokens, is_same, row_of, tokens_of
+from shapefix.interpreter.values import Constant, Value
+
+Counted = ModelCalled | Collated | TokensCompared
+_PADDED = ("longest", "max_length")
+
+
+@rule(
+    "SF203",
+    "padding-in-the-loss",
+    Severity.WARNING,
+    "labels are copied from padded ids: the loss counts the padding",
+    Applicability.UNSAFE,
+    on=(ModelCalled, Collated, TokensCompared),
+)
+def padding_in_the_loss(event: Counted, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    tokens, place = _padded(event), _set_at(event)
+    if tokens is None or place is None or _is_told(event, place, run):
+        return
+    made = _tokenized(tokens, run)
+    line = rewrites.line_of(tokens.place, place.module)
+    name, source = _name(place), "input_ids" if _is_copy(event) else name_of(tokens.place)
+    kept = f"the pad ids of `{source}`" if source != name else "its pad ids"
+    yield this.diagnostic(
+        place.span,
+        f"`{name}` keeps {kept} ({_padding(made)}, {line}): the loss counts the padding",
+        evidence=[
+            *calls(event),
+            Evidence(tokens.place.span, "padded here"),
+            Evidence(place.span, "labels set here"),
+            Evidence(event.place.span, "the loss ignores -100, and nothing else"),
+        ],
+        fixes=_mask(place, made),
+    )
+
+
+def _labels(event: Counted) -> Value | None:
+    if isinstance(event, TokensCompared):
+        return event.targets
+    if isinstance(event, ModelCalled):
+        return event.keywords.get("labels")
+    return event.batch.fields.get("labels") if isinstance(event.batch, DictValue) else None
+
+
+def _padded(event: Counted) -> Tokens | None:
+    """The call of a tokenizer that padded what came to be labels; None where it did not, or may not have."""
+    counts = isinstance(event, TokensCompared) or bool(event.loss)
+    row = row_of(_labels(event)) if counts else None
+    sources = tokens_of(row)
+    if row is None or row.mask is not None or not all(source.padding in _PADDED for source in sources):
+        return None
+    return sources[0] if sources else None
+
+
+def _is_copy(event: Counted) -> bool:
+    """Whether labels are the input ids, as far as is known."""
+    if isinstance(event, TokensCompared):
+        return True
+    if isinstance(event, ModelCalled):
+        inputs = event.keywords.get("input_ids") or event.first
+    else:
+        inputs = event.batch.fields.get("input_ids") if isinstance(event.batch, DictValue) else None
+    return is_same(row_of(inputs), row_of(_labels(event)))
+
+
+def _set_at(event: Counted) -> Place | None:
+    """Where labels came to be what they are: an item of the batch, a variable, an argument of the call."""
+    if isinstance(event, TokensCompared):
+        return _targets_set_at(event)
+    batches = event.unpacked if isinstance(event, ModelCalled) else (event.batch,)
+    for batch in batches:
+        if isinstance(batch, DictValue) and "labels" in batch.written and "labels" in batch.fields:
+            return batch.written["labels"]
+    labels = _labels(event)
+    if isinstance(labels, TensorValue) and labels.origin is not None and labels.origin.verb == "cloned":
+        return labels.origin.place
+    node = event.place.node
+    for given in node.args if isinstance(node, cst.Call) else ():
+        if given.keyword is not None and given.keyword.value == "labels":
+            return Place(event.place.module, given)
+    return None
+
+
+def _targets_set_at(event: TokensCompared) -> Place | None:
+    """Where the targets of a loss were cut or copied, else the argument itself."""
+    row = row_of(event.targets)
+    if row is not None and row.cut is not None:
+        return row.cut
+    for step in lineage(event.targets):
+        if step.verb == "cloned":
+            return step.place
+    node = event.place.node
+    given = rewrites.argument(node, 1, "target") if isinstance(node, cst.Call) else None
+    return Place(event.place.module, given) if given is not None else None
+
+
+def _is_told(event: Counted, place: Place, run: Run) -> bool:
+    """Whether an earlier event tells of labels that were set at the same place."""
+    for earlier in run.events:
+        if earlier is event:
+            return False
+        if isinstance(earlier, (ModelCalled, Collated, TokensCompared)) and _padded(earlier) is not None:
+            before = _set_at(earlier)
+            if before is not None and before.node is place.node:
+                return True
+    return False
+
+
+def _tokenized(tokens: Tokens, run: Run) -> Tokenized | None:
+    for event in run.events:
+        if isinstance(event, Tokenized) and event.place.node is tokens.place.node:
+            return event
+    return None
+
+
+def _padding(made: Tokenized | None) -> str:
+    """The argument that asked for padding, as code."""
+    given = made.arguments.get("padding") if made is not None else None
+    return f"padding={given.value!r}" if isinstance(given, Constant) else "padding"
+
+
+def _name(place: Place) -> str:
+    if isinstance(place.node, cst.Arg):
+        is_named = place.node.keyword is not None and place.node.keyword.value == "labels"
+        return "labels" if is_named else short(place.module.code(place.node.value))
+    if isinstance(place.node, cst.SimpleString):
+        return str(place.node.evaluated_value)
+    around = rewrites.enclosing(place.module, place.node)
+    is_target = any(isinstance(node, cst.AssignTarget) for node in around)
+    return (named(place.node) if is_target else "") or name_of(place)
+
+
+def _mask(place: Place, made: Tokenized | None) -> list[Fix]:
+    """Put -100 where the attention mask is 0; no fix where that is not at hand."""
+    value = value_at(place)
+    rows = _rows(made)
+    if value is None or rows is None:
+        return []
+    ids = _copied(value)
+    mask = _beside(place, ids)
+    if mask is None:
+        return []
+    code = place.module.code(ids)
+    if isinstance(rows, TensorValue):
+        masked = f"{code}.masked_fill({mask} == 0, -100)"
+    elif isinstance(rows.element, ListValue):
+        row = "[token if kept else -100 for token, kept in zip(ids, mask)]"
+        masked = f"[{row} for ids, mask in zip({code}, {mask})]"
+    else:
+        masked = f"[token if kept else -100 for token, kept in zip({code}, {mask})]"
+    message = "put -100 where the attention mask is 0"
+    return [Fix(Applicability.UNSAFE, message, (Edit(place.module.span(value), masked),))]
+
+
+def _rows(made: Tokenized | None) -> TensorValue | ListValue | None:
+    result = made.result if made is not None else None
+    rows = result.fields.get("input_ids") if isinstance(result, DictValue) else result
+    return rows if isinstance(rows, (TensorValue, ListValue)) else None
+
+
+def _copied(value: cst.BaseExpression) -> cst.BaseExpression:
+    """What a copy is made of: `x` of `x.clone()`, `x.copy()`, `list(x)` and `x[:]`."""
+    if isinstance(value, cst.Call):
+        if isinstance(value.func, cst.Attribute) and value.func.attr.value in ("clone", "copy", "detach"):
+            return _copied(value.func.value) if not value.args else value
+        name = value.func.attr.value if isinstance(value.func, cst.Attribute) else named(value.func)
+        if name in ("list", "deepcopy") and len(value.args) == 1:
+            return _copied(value.args[0].value)
+    if isinstance(value, cst.Subscript) and len(value.slice) == 1:
+        part = value.slice[0].slice
+        if isinstance(part, cst.Slice) and part.lower is None and part.upper is None:
+            return _copied(value.value)
+    return value
+
+
+def _beside(place: Place, ids: cst.BaseExpression) -> str | None:
+    """The attention mask that belongs to input ids, as code."""
+    module: Module = place.module
+    if named(ids) != "input_ids":
+        return None
+    if isinstance(ids, cst.Subscript):
+        index = ids.slice[0].slice
+        if (
+            len(ids.slice) != 1
+            or not isinstance(index, cst.Index)
+            or not isinstance(index.value, cst.SimpleString)
+        ):
+            return None
+        return f'{module.code(ids.value)}["attention_mask"]'
+    if isinstance(ids, cst.Attribute):
+        return f"{module.code(ids.value)}.attention_mask"
+    return "attention_mask" if padding_code.is_bound(module, place.node, "attention_mask") else None

@@ -1,0 +1,1 @@
+"""Rules SF1xx: views, strides, and shape operations without effect."""

@@ -1,0 +1,56 @@
+"""SF104: writing into a tensor whose elements share memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shapefix.checks.context import Run, lineage
+from shapefix.checks.layout.view_across_stride_gap import short
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support.evidence import calls, history
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity, Span
+from shapefix.interpreter.events import InPlaceWrite
+
+
+@rule(
+    "SF104",
+    "write-into-expanded",
+    Severity.ERROR,
+    "in-place write into an expanded tensor, several of whose elements are one in memory",
+    Applicability.SAFE,
+    on=InPlaceWrite,
+)
+def write_into_expanded(event: InPlaceWrite, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    layout, dim = event.layout, event.shared
+    if layout is None or dim is None or event.subject is None:
+        return
+    module = event.place.module
+    target = short(module.code(event.subject))
+    outcome = "torch refuses it" if event.refused else "the write is seen in every element along it"
+    yield this.diagnostic(
+        event.place.span,
+        f"`{short(event.place.code)}` writes into `{target}`, whose dimension {dim} is expanded: {outcome}",
+        evidence=[
+            *calls(event),
+            *history(event.tensor, run),
+            Evidence(
+                event.place.span,
+                f"written to here: all {run.text(layout.sizes[dim])} elements along dimension {dim} are one "
+                "in memory",
+            ),
+        ],
+        condition=run.condition([layout.sizes[dim]]),
+        fixes=_clone(event),
+    )
+
+
+def _clone(event: InPlaceWrite) -> list[Fix]:
+    """Memory of its own for each element; no fix where the tensor was expanded in another file."""
+    for step in lineage(event.tensor):
+        if step.verb == "expanded" and step.place.module is event.place.module:
+            span = step.place.span
+            end = Span(span.path, span.end_row, span.end_column, span.end_row, span.end_column)
+            message = "clone the expanded tensor, so that each element has memory of its own"
+            safety = Applicability.SAFE if event.refused else Applicability.UNSAFE
+            return [Fix(safety, message, (Edit(end, ".clone()"),))]
+    return []

@@ -1,0 +1,1 @@
+"""Rules SF7xx: graphs and activations kept in memory."""

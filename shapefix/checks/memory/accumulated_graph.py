@@ -1,0 +1,231 @@
+"""SF701: what a training loop adds up, or keeps, with the graph of every pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.checks.context import Run
+from shapefix.checks.layout.view_across_stride_gap import short
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support import rewrites
+from shapefix.checks.support.event_order import within
+from shapefix.checks.support.evidence import calls
+from shapefix.checks.support.scalar_uses import is_only_a_number
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity
+from shapefix.interpreter.evaluator import Loop
+from shapefix.interpreter.gradients import carries_graph, lineage
+from shapefix.interpreter.modules import Place, children, dotted_name
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.training_events import Accumulated, Backward
+from shapefix.interpreter.values import Unknown
+
+FEW = 20
+"""Loops that are known to make no more passes fill no memory."""
+
+
+@rule(
+    "SF701",
+    "accumulated-graph",
+    Severity.WARNING,
+    "a loss is added up, or kept in a list, with its graph: memory grows with each step",
+    Applicability.SAFE,
+    on=Accumulated,
+)
+def accumulated_graph(event: Accumulated, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    value = _tensor(event)
+    if value is None:
+        return
+    found = _differentiated(event, value, run)
+    if found is None:
+        return
+    loop, backward = found
+    module = event.place.module
+    kept, added = short(module.code(event.holder)), short(module.code(event.added))
+    holds = f"`{kept}` sums up `{added}`" if event.total is not None else f"`{kept}` keeps `{added}`"
+    method = "item()" if _may_be_number(event, value) else "detach()"
+    yield this.diagnostic(
+        event.place.span,
+        f"{holds} with its graph: that of every pass stays in memory, and none can be used again",
+        evidence=[
+            *calls(event),
+            Evidence(
+                backward.place.span,
+                "backward walks through the graph here, and frees what it needed: it cannot be used again",
+            ),
+            Evidence(
+                event.place.span,
+                f"`{kept}` refers to the graph all the same, in each pass of the loop in "
+                f"{rewrites.line_of(Place(module, loop.around.node), module)}",
+            ),
+        ],
+        fixes=(_without_graph(event, backward, method),),
+    )
+
+
+def _tensor(event: Accumulated) -> TensorValue | None:
+    value = event.value
+    return value.tensor if isinstance(value, Unknown) else value
+
+
+def _differentiated(event: Accumulated, value: TensorValue, run: Run) -> tuple[Loop, Backward] | None:
+    """The loop whose passes add up, and the backward in it after which the value's graph is of no use."""
+    holder = event.place.module.code(event.holder)
+    own = [entered.loop for entered in event.loops[len(event.loops) - event.own :]]
+    for position, loop in reversed(list(enumerate(own))):
+        if _binds(event, loop, holder):
+            return None
+        if _is_short(loop.around.node) or _is_one_step(event, own[: position + 1], holder):
+            continue
+        for backward in within(loop, run, Backward):
+            if _uses_up(backward, value, event):
+                return loop, backward
+    return None
+
+
+def _binds(event: Accumulated, loop: Loop, holder: str) -> bool:
+    """Whether each pass of a loop binds what grows anew."""
+    return holder in event.place.module.once(loop.around.node.body, _bound_each_pass)
+
+
+def _is_short(node: cst.For | cst.While) -> bool:
+    """Whether a loop is written out to make a few passes only: `for _ in range(5)`."""
+    call = node.iter if isinstance(node, cst.For) else None
+    if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Name) or call.func.value != "range":
+        return False
+    given = call.args[0].value if len(call.args) == 1 else None
+    return isinstance(given, cst.Integer) and given.evaluated_value <= FEW
+
+
+def _is_one_step(event: Accumulated, loops: list[Loop], holder: str) -> bool:
+    """Whether the innermost of these loops goes through the parts of one batch, for one step behind it."""
+    if len(loops) < 2 or not _binds(event, loops[-2], holder):
+        return False
+    steps = [event.place.module.once(loop.around.node.body, _has_step) for loop in loops[-2:]]
+    return steps == [True, False]
+
+
+def _has_step(body: cst.BaseSuite) -> bool:
+    """Whether something takes a step in a block: `optimizer.step()`."""
+    waiting: list[cst.CSTNode] = [body]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+            if node.func.attr.value == "step":
+                return True
+        waiting.extend(children(node))
+    return False
+
+
+def _uses_up(backward: Backward, value: TensorValue, event: Accumulated) -> bool:
+    """Whether backward goes through the graph of value, which is what is added up, and frees it."""
+    loss = backward.loss
+    if not isinstance(loss, TensorValue) or _keeps_graph(backward):
+        return False
+    through = {id(each): each for each in lineage(loss)}
+    total = event.total.tensor if isinstance(event.total, Unknown) else event.total
+    if total is not None and id(total) in through:
+        # The sum itself is what gradients are computed of.
+        return False
+    proved = _proved(loss)
+    if id(value) in through:
+        return carries_graph(value, proved) is True
+    return id(loss) in map(id, lineage(value)) and carries_graph(value, proved) is True
+
+
+def _proved(loss: TensorValue) -> set[int]:
+    """The ids of the tensors that must carry a graph where backward of loss does not raise."""
+    proved: set[int] = set()
+    tensor: TensorValue | None = loss
+    while tensor is not None and id(tensor) not in proved:
+        proved.add(id(tensor))
+        tensor = tensor.sources[0] if len(tensor.sources) == 1 else None
+    return proved
+
+
+def _keeps_graph(backward: Backward) -> bool:
+    """Whether the graph may be used again after this backward."""
+    node = backward.place.node
+    given = node.args if isinstance(node, cst.Call) else ()
+    return any(
+        argument.star or (argument.keyword is not None and argument.keyword.value.endswith("_graph"))
+        for argument in given
+    )
+
+
+def _bound_each_pass(body: cst.BaseSuite) -> frozenset[str]:
+    """The code of what each pass of a loop binds anew, or empties, for certain."""
+    return frozenset(_bound(body))
+
+
+_WHOLE = cst.Module([])
+
+
+def _bound(body: cst.CSTNode) -> Iterator[str]:
+    for node in body.body:  # type: ignore[attr-defined]
+        for statement in node.body if isinstance(node, cst.SimpleStatementLine) else (node,):
+            if isinstance(statement, cst.Assign):
+                for target in (part for each in statement.targets for part in _parts(each.target)):
+                    name = _WHOLE.code_for_node(target)
+                    if name not in _names(statement.value):
+                        yield name
+            elif isinstance(statement, cst.AnnAssign) and statement.value is not None:
+                yield _WHOLE.code_for_node(statement.target)
+            elif isinstance(statement, cst.Expr) and isinstance(statement.value, cst.Call):
+                function = statement.value.func
+                if isinstance(function, cst.Attribute) and function.attr.value in ("clear", "reset"):
+                    yield _WHOLE.code_for_node(function.value)
+            elif isinstance(statement, (cst.With, cst.Try)):
+                yield from _bound(statement.body)
+
+
+def _parts(target: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """What an assignment binds, one by one: `values, losses = [], []`."""
+    if isinstance(target, (cst.Tuple, cst.List)):
+        for element in target.elements:
+            yield from _parts(element.value)
+    else:
+        yield target
+
+
+def _names(node: cst.CSTNode) -> frozenset[str]:
+    """The names, and attributes of names, in an expression."""
+    found: set[str] = set()
+    waiting = [node]
+    while waiting:
+        each = waiting.pop()
+        found.add(dotted_name(each))
+        waiting.extend(children(each))
+    return frozenset(found)
+
+
+def _may_be_number(event: Accumulated, value: TensorValue) -> bool:
+    """Whether a plain number does as well as a tensor for all that is done with the sum."""
+    is_scalar = value.layout is not None and not value.layout.rank
+    return is_scalar and event.total is not None and is_only_a_number(event.place, event.holder)
+
+
+def _without_graph(event: Accumulated, backward: Backward, method: str) -> Fix:
+    module = event.place.module
+    subject = _subject(event, backward) or event.added
+    edit = rewrites.method_called(module, subject, method)
+    does = "the number alone" if method == "item()" else "the value without its graph"
+    return Fix(Applicability.SAFE, f"add {does}: `.{method}`", (edit,))
+
+
+def _subject(event: Accumulated, backward: Backward) -> cst.BaseExpression | None:
+    """The part of what is added that is the loss itself: `loss` of `loss * len(batch)`."""
+    node = backward.place.node
+    if backward.place.module is not event.place.module or not isinstance(node, cst.Call):
+        return None
+    loss = node.func.value if isinstance(node.func, cst.Attribute) else None
+    name = dotted_name(loss) if loss is not None else ""
+    added = event.added
+    while isinstance(added, cst.BinaryOperation):
+        if not isinstance(added.operator, (cst.Multiply, cst.Divide)):
+            return None
+        if name and dotted_name(added.left) == name:
+            return added.left
+        added = added.left
+    return None

@@ -1,0 +1,55 @@
+"""SF703: checkpoints that cut off the gradients of what they run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.checks.context import Run
+from shapefix.checks.layout.view_across_stride_gap import short
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support import rewrites
+from shapefix.checks.support.evidence import calls
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity
+from shapefix.interpreter.training_events import CutOff
+from shapefix.interpreter.values import LibraryObject
+
+
+@rule(
+    "SF703",
+    "checkpoint-without-gradients",
+    Severity.ERROR,
+    "a reentrant checkpoint of layers whose inputs require no gradient: the layers are never trained",
+    Applicability.SAFE,
+    on=CutOff,
+)
+def checkpoint_without_gradients(event: CutOff, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    module, node = event.place.module, event.place.node
+    if not isinstance(node, cst.Call) or not node.args:
+        return
+    called = short(module.code(node.args[0].value))
+    layer = event.function if isinstance(event.function, LibraryObject) else None
+    made = [Evidence(layer.place.span, "made here, to be trained")] if layer and layer.place else []
+    yield this.diagnostic(
+        event.place.span,
+        f"`{called}` gets no gradients: no input of its checkpoint requires one, and that is reentrant",
+        evidence=[
+            *calls(event),
+            *made,
+            Evidence(event.place.span, "what comes out requires no gradient either: the graph ends here"),
+        ],
+        fixes=_not_reentrant(event, node),
+    )
+
+
+def _not_reentrant(event: CutOff, node: cst.Call) -> Iterator[Fix]:
+    """`use_reentrant=False`: torch then records the graph as it is."""
+    if any(argument.star for argument in node.args):
+        return
+    module, text = event.place.module, "use_reentrant=False"
+    stated = rewrites.argument(node, -1, "use_reentrant")
+    edit = rewrites.appended(module, node, text)
+    if stated is not None:
+        edit = rewrites.replaced(module, stated, text)
+    yield Fix(Applicability.SAFE, f"let the gradients through: `{text}`", (edit,))

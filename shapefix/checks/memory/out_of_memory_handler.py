@@ -1,0 +1,215 @@
+"""SF704: handlers of exhausted memory that keep it from being freed, or that take everything for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.checks.context import Run
+from shapefix.checks.layout.view_across_stride_gap import short
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support.evidence import calls
+from shapefix.checks.support.handlers import (
+    ExceptHandler,
+    all_below,
+    asks_what,
+    bound_name,
+    is_swallowing,
+    means_memory,
+    shrinks_batches,
+    speaks_of_memory,
+)
+from shapefix.checks.training.swallowed_exception import called, header, is_in_batches, narrowed
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity, Span
+from shapefix.interpreter.attempts import Handler, Kind, Tried
+from shapefix.interpreter.modules import Module, Place, dotted_name
+
+_OWN = frozenset(
+    {"torch.cuda.OutOfMemoryError", "torch.OutOfMemoryError", "torch.cuda.memory.OutOfMemoryError"}
+)
+_RUNS = frozenset({Kind.MODEL, Kind.BACKWARD, Kind.AGAIN})
+_FREES = frozenset("clear_frames __traceback__ with_traceback".split())
+"""Names that say that somebody knows what an exception holds."""
+_LOOKS_AT = frozenset("exception exc_info print_exc format_exc".split())
+"""Names of what asks for the exception that is being handled."""
+_KEEPS = frozenset("append add put put_nowait extend insert".split())
+
+
+@rule(
+    "SF704",
+    "out-of-memory-handler",
+    Severity.WARNING,
+    "a handler of exhausted memory keeps it from being freed, or takes every RuntimeError for it",
+    Applicability.SAFE,
+    on=Tried,
+)
+def out_of_memory_handler(event: Tried, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    recorded = any(act.kind in _RUNS and act.recorded for act in event.acts)
+    for handler in event.handlers:
+        if _is_of_memory(event, handler) and recorded:
+            yield from _tried_again(event, handler, this)
+            yield from _kept(event, handler, this)
+        if handler.catches_all:
+            yield from _takes_all(event, handler, this)
+            return
+
+
+def _is_of_memory(event: Tried, handler: Handler) -> bool:
+    """Whether a handler is there for memory: it catches nothing else, or says so."""
+    if handler.catches is not None and not handler.catches.isdisjoint(_OWN):
+        return True
+    return handler.catches_all and means_memory(event.place.module, handler.node)
+
+
+def _names(handler: ExceptHandler) -> set[str]:
+    return {node.value for node in all_below(handler.body) if isinstance(node, cst.Name)}
+
+
+def _tried_again(event: Tried, handler: Handler, this: Rule) -> Iterator[Diagnostic]:
+    """The model is run once more inside of the handler."""
+    again = next((act for act in handler.acts if act.kind in _RUNS), None)
+    if again is None or _names(handler.node) & _FREES:
+        return
+    depth = len(event.calls)
+    place = again.calls[depth] if len(again.calls) > depth else again.place
+    module = event.place.module
+    yield this.diagnostic(
+        place.span,
+        f"`{called(place)}` runs inside the handler, where the exception still holds the frames of the "
+        "first try: its memory is not free yet",
+        evidence=[
+            *calls(event),
+            Evidence(
+                header(module, handler.node), "from here to the end of the handler the exception is alive"
+            ),
+            Evidence(place.span, "this needs the memory that it holds"),
+        ],
+        fixes=list(_outside(event, handler)),
+    )
+
+
+def _outside(event: Tried, handler: Handler) -> Iterator[Fix]:
+    """Let the handler only take note, and do the rest behind it."""
+    tried, node, module = event.place.node, handler.node, event.place.module
+    if not isinstance(tried, cst.Try) or tried.orelse or tried.finalbody or tried.handlers[-1] is not node:
+        return
+    names = _names(node)
+    raises = any(isinstance(each, cst.Raise) and each.exc is None for each in all_below(node.body))
+    if raises or names & _LOOKS_AT or bound_name(node) in names or "out_of_memory" in module.text:
+        return
+    if not isinstance(node.body, cst.IndentedBlock):
+        return
+    start, first = module.span(tried), module.span(node.body.body[0])
+    rows = module.text.split("\n")
+    outer, inner = rows[start.row - 1][: start.column - 1], rows[first.row - 1][: first.column - 1]
+    if outer.strip() or inner.strip():
+        return
+    yield Fix(
+        Applicability.SAFE,
+        "leave the handler first: the exception is gone then, and what it held is free",
+        (
+            _inserted(start, f"out_of_memory = False\n{outer}"),
+            _inserted(first, f"out_of_memory = True\n{outer}if out_of_memory:\n{inner}"),
+        ),
+    )
+
+
+def _inserted(before: Span, text: str) -> Edit:
+    return Edit(Span(before.path, before.row, before.column, before.row, before.column), text)
+
+
+def _kept(event: Tried, handler: Handler, this: Rule) -> Iterator[Diagnostic]:
+    """The exception outlives the handler, while the loop goes on."""
+    name = bound_name(handler.node)
+    if not name or not (event.loops or event.repeated) or _names(handler.node) & _FREES:
+        return
+    for node in all_below(handler.node.body):
+        value, holder = _stored(node, name)
+        if value is None:
+            continue
+        place = Place(event.place.module, value)
+        yield this.diagnostic(
+            place.span,
+            f"`{holder}` keeps the exception, and with it the frames and the graph of the batch that failed",
+            evidence=[
+                *calls(event),
+                Evidence(header(event.place.module, handler.node), f"`{name}` holds the frames of the try"),
+                Evidence(place.span, f"`{holder}` holds `{name}` beyond the handler"),
+            ],
+            fixes=[
+                Fix(
+                    Applicability.UNSAFE,
+                    "keep the exception without its traceback",
+                    (Edit(place.span, f"{name}.with_traceback(None)"),),
+                )
+            ],
+        )
+        return
+
+
+def _stored(node: cst.CSTNode, name: str) -> tuple[cst.BaseExpression | None, str]:
+    """Where a statement stores the exception, and what it stores it in."""
+    if isinstance(node, cst.Assign) and _is_name(node.value, name):
+        return node.value, dotted_name(node.targets[0].target)
+    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value in _KEEPS:
+        for argument in node.args:
+            if _is_name(argument.value, name):
+                return argument.value, dotted_name(node.func.value)
+    return None, ""
+
+
+def _is_name(node: cst.BaseExpression, name: str) -> bool:
+    return isinstance(node, cst.Name) and node.value == name
+
+
+def _takes_all(event: Tried, handler: Handler, this: Rule) -> Iterator[Diagnostic]:
+    """Every RuntimeError is treated as if it had been memory."""
+    module, node = event.place.module, handler.node
+    if not any(act.kind in _RUNS for act in event.acts) or _looks(node):
+        return
+    shrunk = shrinks_batches(node)
+    if not shrunk and not speaks_of_memory(node):
+        return
+    if is_in_batches(event) and is_swallowing(module, node) and not handler.acts:
+        return
+    span = header(module, node)
+    outcome = f"makes `{shrunk}` smaller" if shrunk else "goes on as if it had been memory"
+    edit = narrowed(module, node)
+    yield this.diagnostic(
+        span,
+        f"`{short(_header_text(module, node))}` {outcome}, whatever was raised: sizes that do not fit, too",
+        evidence=[*calls(event), Evidence(span, "nobody looks at what was raised")],
+        fixes=[]
+        if edit is None
+        else [
+            Fix(
+                Applicability.UNSAFE,
+                "catch what the handler means, and nothing else: torch.cuda.OutOfMemoryError",
+                (edit,),
+                (Import("torch"),),
+            )
+        ],
+    )
+
+
+def _header_text(module: Module, node: ExceptHandler) -> str:
+    return "except" if node.type is None else f"except {module.code(node.type)}"
+
+
+def _looks(handler: ExceptHandler) -> bool:
+    """Whether a handler looks at what was raised, raises it, or ends the run."""
+    for node in all_below(handler.body):
+        if isinstance(node, cst.Raise):
+            return True
+        if isinstance(node, cst.Comparison) and any(
+            isinstance(each.operator, (cst.In, cst.NotIn)) for each in node.comparisons
+        ):
+            return True
+        if isinstance(node, cst.Call):
+            called = dotted_name(node.func)
+            if called.rpartition(".")[2] in ("exit", "_exit", "isinstance", "is_oom_error", "fail", "skip"):
+                return True
+        if isinstance(node, (cst.If, cst.IfExp)) and asks_what(handler, node.test):
+            return True
+    return False

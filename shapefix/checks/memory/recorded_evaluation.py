@@ -1,0 +1,130 @@
+"""SF702: models that are evaluated batch by batch while torch records gradients."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.checks.context import Run
+from shapefix.checks.layout.view_across_stride_gap import short
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support import rewrites
+from shapefix.checks.support.event_order import of_kind, within
+from shapefix.checks.support.evidence import calls
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity, Span
+from shapefix.interpreter.evaluator import Loop
+from shapefix.interpreter.gradients import carries_graph, lineage
+from shapefix.interpreter.modules import Module, dotted_name
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.training_events import Accumulated, Backward, Recorded, Switched
+from shapefix.interpreter.values import Unknown
+
+_DIFFERENTIATES = re.compile(
+    r"backward|autograd|\.grad\b|grad_|_grad\b|attack|adversar|saliency|captum|cam\b"
+)
+"""What stands in code that wants gradients although it evaluates: attacks, explanations, learnt inputs."""
+_COUNTERS = ("range", "trange", "count", "itertools.count")
+
+
+@rule(
+    "SF702",
+    "recorded-evaluation",
+    Severity.WARNING,
+    "a model in evaluation mode is called for every batch with gradients recorded, which nobody asks for",
+    Applicability.UNSAFE,
+    on=Recorded,
+)
+def recorded_evaluation(event: Recorded, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    module = event.place.module
+    loop = event.loops[-1].loop
+    around = rewrites.enclosing(module, event.place.node)
+    if loop.around.node not in around or not _goes_over_data(loop) or within(loop, run, Backward):
+        return
+    switched = _switched(event, run)
+    if switched is None or switched.training is not False or _is_differentiated(event, run):
+        return
+    function = next((node for node in reversed(around) if isinstance(node, cst.FunctionDef)), None)
+    if _DIFFERENTIATES.search(_text(module, function or loop.around.node)):
+        return
+    called = (
+        short(module.code(event.place.node.func)) if isinstance(event.place.node, cst.Call) else "the model"
+    )
+    kept = _kept(event, loop, run)
+    effect = "each batch keeps its activations for a backward that never comes"
+    if kept is not None:
+        effect = f"`{short(module.code(kept.holder))}` keeps the graph, and the activations, of every batch"
+    yield this.diagnostic(
+        event.place.span,
+        f"`{called}` is evaluated with gradients recorded: {effect}",
+        evidence=[
+            *calls(event),
+            Evidence(switched.place.span, "put into evaluation mode here"),
+            Evidence(event.place.span, "torch records a graph here, as nothing says `torch.no_grad()`"),
+            *([Evidence(kept.place.span, "kept here with its graph")] if kept is not None else ()),
+        ],
+        fixes=_without_gradients(module, function),
+    )
+
+
+def _goes_over_data(loop: Loop) -> bool:
+    """Whether a loop goes over a data set, and does not just count."""
+    node = loop.around.node
+    if not isinstance(node, cst.For) or loop.around.of_settings:
+        return False
+    counts = isinstance(node.iter, cst.Call) and dotted_name(node.iter.func) in _COUNTERS
+    return loop.around.over_batches or not counts
+
+
+def _switched(event: Recorded, run: Run) -> Switched | None:
+    """The last time before the call that the mode of the module was set."""
+    before = run.training[: run.positions[event]]
+    return next(
+        (other for other in reversed(before) if isinstance(other, Switched) and other.module is event.module),
+        None,
+    )
+
+
+def _is_differentiated(event: Recorded, run: Run) -> bool:
+    """Whether somebody computes gradients of what the module returned."""
+    results = {id(result) for result in event.results}
+    return any(
+        isinstance(each.loss, TensorValue) and not results.isdisjoint(map(id, lineage(each.loss)))
+        for each in of_kind(run, Backward)
+    )
+
+
+def _text(module: Module, node: cst.CSTNode) -> str:
+    span = module.span(node)
+    return "\n".join(module.text.split("\n")[span.row - 1 : span.end_row])
+
+
+def _kept(event: Recorded, loop: Loop, run: Run) -> Accumulated | None:
+    """Where the loop adds up, or keeps, something that has the graph of the module's results."""
+    results = {id(result) for result in event.results}
+    for each in within(loop, run, Accumulated):
+        value = each.value.tensor if isinstance(each.value, Unknown) else each.value
+        if value is None or not carries_graph(value) or each.place.module is not event.place.module:
+            continue
+        if not results.isdisjoint(map(id, lineage(value))):
+            return each
+    return None
+
+
+def _without_gradients(module: Module, function: cst.FunctionDef | None) -> Iterator[Fix]:
+    """`@torch.no_grad()` in front of the function."""
+    if function is None or function.asynchronous is not None:
+        yield Fix(Applicability.DISPLAY, "put the loop into a `with torch.no_grad():`", ())
+        return
+    row = module.span(function.name).row
+    line = module.text.split("\n")[row - 1]
+    indent = line[: len(line) - len(line.lstrip())]
+    start = Span(module.path, row, len(indent) + 1, row, len(indent) + 1)
+    edit = Edit(start, f"@torch.no_grad()\n{indent}")
+    yield Fix(
+        Applicability.UNSAFE,
+        f"record no gradients in `{function.name.value}`: `@torch.no_grad()`",
+        (edit,),
+        (Import("torch"),),
+    )

@@ -1,0 +1,1 @@
+"""Shared parts of rules: evidence, wording, rewrites and syntax queries."""

@@ -1,0 +1,86 @@
+"""What came before and after an event of a training, and whether it stands in the same loop or block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeVar
+
+import libcst as cst
+
+from shapefix.checks.context import Run
+from shapefix.checks.support.rewrites import enclosing
+from shapefix.interpreter.evaluator import Loop
+from shapefix.interpreter.modules import Module, Place
+from shapefix.interpreter.training_events import TrainingEvent
+
+Kind = TypeVar("Kind", bound=TrainingEvent)
+
+
+def of_kind(run: Run, kind: type[Kind]) -> Iterator[Kind]:
+    """The events of this type, in their order."""
+    return (event for event in run.training if isinstance(event, kind))
+
+
+def after(event: TrainingEvent, run: Run, kind: type[Kind]) -> Iterator[Kind]:
+    """The events of this type that come later in the run."""
+    position = run.positions[event]
+    return (other for other in run.training[position + 1 :] if isinstance(other, kind))
+
+
+def between(first: TrainingEvent, last: TrainingEvent, run: Run, kind: type[Kind]) -> list[Kind]:
+    """The events of this type from first to last."""
+    start, end = run.positions[first], run.positions[last]
+    return [event for event in run.training[start : end + 1] if isinstance(event, kind)]
+
+
+def within(loop: Loop, run: Run, kind: type[Kind]) -> list[Kind]:
+    """The events of this type in a loop, in their order."""
+    return [event for event in run.in_loops.get(loop, ()) if isinstance(event, kind)]
+
+
+def is_certain(event: TrainingEvent, loop: Loop) -> bool:
+    """Whether each pass of the loop gets to the event."""
+    return any(each.loop is loop and each.certain for each in event.loops)
+
+
+def is_followed(loop: Loop) -> bool:
+    """Whether every call in the loop that may work on models or optimizers was followed."""
+    before, behind = loop.unfollowed
+    return before == behind
+
+
+def ends_early(loop: Loop) -> bool:
+    """Whether the body of a loop ends in a break or a return, so that there is no second pass."""
+    last = loop.around.node.body.body[-1]
+    ends = last.body if isinstance(last, cst.SimpleStatementLine) else ()
+    return any(isinstance(node, (cst.Break, cst.Return, cst.Raise)) for node in ends)
+
+
+def receiver_code(place: Place) -> str:
+    """The code of the object whose method a call is: `self.scaler` of `self.scaler.step(x)`."""
+    node = place.node
+    is_method = isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute)
+    return place.module.code(node.func.value) if is_method else ""  # type: ignore[attr-defined]
+
+
+def first_argument(place: Place) -> cst.BaseExpression | None:
+    """What a call hands over first."""
+    node = place.node
+    return node.args[0].value if isinstance(node, cst.Call) and node.args else None
+
+
+def is_passed(module: Module, first: cst.CSTNode, last: cst.CSTNode) -> bool:
+    """Whether whoever gets to first also gets to last: it stands in the same block, or in one around it."""
+    around_first, around_last = enclosing(module, first), enclosing(module, last)
+    block = next(
+        (node for node in reversed(around_last) if isinstance(node, (cst.BaseSuite, cst.Module))), None
+    )
+    return any(node is block for node in around_first)
+
+
+def text_between(first: Place, last: Place) -> str:
+    """The lines from one place to another one of the same file; nothing where they are of two files."""
+    if first.module is not last.module:
+        return ""
+    start, end = first.span.row, last.span.end_row
+    return "\n".join(first.module.text.split("\n")[start - 1 : end])

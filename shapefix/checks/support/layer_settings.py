@@ -1,0 +1,168 @@
+"""The settings of layers that say what they take and what they give, and the edits that change them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import libcst as cst
+
+from shapefix.checks.layout.view_across_stride_gap import short
+from shapefix.checks.support import rewrites
+from shapefix.checks.support.operands import layer_code
+from shapefix.diagnostics import Edit
+from shapefix.interpreter.events import Refused
+from shapefix.interpreter.values import InstanceValue, LibraryObject, Value, as_size
+from shapefix.tensors.errors import SizeMismatch
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A parameter of a layer's constructor that is a size of its input or output: its name and position.
+
+    parts is the name of another parameter that the size must be divisible by.
+    """
+
+    name: str
+    position: int
+    parts: str = ""
+
+
+_NN = "torch.nn."
+_RECURRENT = ("RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell")
+_CONVOLUTIONS = [f"{kind}{rank}d" for kind in ("Conv", "ConvTranspose") for rank in (1, 2, 3)]
+_BATCH_NORMS = ("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm")
+_INSTANCE_NORMS = ("InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d")
+
+FEATURES: dict[str, tuple[Setting, ...]] = {
+    f"{_NN}Linear": (Setting("in_features", 0),),
+    f"{_NN}modules.linear.NonDynamicallyQuantizableLinear": (Setting("in_features", 0),),
+    f"{_NN}Bilinear": (Setting("in1_features", 0), Setting("in2_features", 1)),
+    **{f"{_NN}{kind}": (Setting("input_size", 0),) for kind in _RECURRENT},
+    f"{_NN}MultiheadAttention": (
+        Setting("embed_dim", 0, "num_heads"),
+        Setting("kdim", 6),
+        Setting("vdim", 7),
+    ),
+    f"{_NN}TransformerEncoderLayer": (Setting("d_model", 0, "nhead"),),
+    f"{_NN}TransformerDecoderLayer": (Setting("d_model", 0, "nhead"),) * 2,
+    f"{_NN}Transformer": (Setting("d_model", 0, "nhead"),) * 2,
+}
+"""Of layers that take a last size: the setting that it is, for each of their tensors."""
+
+CHANNELS = {f"{_NN}{kind}": Setting("in_channels", 0, "groups") for kind in _CONVOLUTIONS}
+"""Of layers that take channels."""
+
+NORMS = {
+    **{f"{_NN}{kind}": Setting("num_features", 0) for kind in (*_BATCH_NORMS, *_INSTANCE_NORMS)},
+    f"{_NN}GroupNorm": Setting("num_channels", 1, "num_groups"),
+    f"{_NN}LayerNorm": Setting("normalized_shape", 0),
+    f"{_NN}RMSNorm": Setting("normalized_shape", 0),
+}
+"""Of normalisations."""
+
+GIVES = {
+    f"{_NN}Linear": Setting("out_features", 1),
+    f"{_NN}LazyLinear": Setting("out_features", 0),
+    f"{_NN}Bilinear": Setting("out_features", 2),
+    f"{_NN}Embedding": Setting("embedding_dim", 1),
+    f"{_NN}EmbeddingBag": Setting("embedding_dim", 1),
+    **{f"{_NN}{kind}": Setting("hidden_size", 1) for kind in _RECURRENT},
+    **{f"{_NN}{kind}": Setting("out_channels", 1) for kind in _CONVOLUTIONS},
+    **{f"{_NN}Lazy{kind}": Setting("out_channels", 0) for kind in _CONVOLUTIONS},
+}
+"""The setting that a layer's output has as a size: the last one, or the channels."""
+
+
+def taken_by(event: Refused) -> Setting | None:
+    """The setting that a layer's operand should have had as a size; None where no setting asks for it."""
+    error = event.error
+    if not isinstance(error, SizeMismatch) or error.other is not None:
+        return None
+    features = FEATURES.get(event.function, ())
+    if features:
+        found = features[error.operand] if error.operand < len(features) else None
+        if (
+            found is not None
+            and found.name in ("kdim", "vdim")
+            and as_size(event.settings[found.name]) is None
+        ):
+            return features[0]
+        return found
+    return None if error.operand else CHANNELS.get(event.function) or NORMS.get(event.function)
+
+
+def chosen_by(layer: Value | None, dim: int) -> Setting | None:
+    """The setting of a layer that its output has as size of dimension dim, counted from the end."""
+    found = GIVES.get(kind_of(layer))
+    if found is None:
+        return None
+    own = -int(kind_of(layer)[-2]) - 1 if found.name == "out_channels" else -1
+    return found if dim == own else None
+
+
+def from_end(event: Refused, error: SizeMismatch) -> int:
+    """The dimension that an error is about, counted from the end; as it is where the rank is not known."""
+    layout = event.operands[error.operand].layout
+    return error.dim if error.dim < 0 or layout is None else error.dim - layout.rank
+
+
+def kind_of(layer: Value | None) -> str:
+    """The qualified name of the class of a layer; empty where it is none of a library."""
+    return layer.kind if isinstance(layer, LibraryObject) else ""
+
+
+def called(event: Refused) -> str:
+    """What to call the layer of an event: the code that made it, else its class."""
+    if isinstance(event.layer, InstanceValue):
+        return event.layer.cls.name
+    if not event.operands:
+        return short(event.place.code)
+    return layer_code(event.layer) or event.function.replace("torch.nn.functional.", "F.").replace(_NN, "nn.")
+
+
+def counted(number: str, noun: str) -> str:
+    """`1 channel`, `3 channels`."""
+    return f"{number} {noun}" if number == "1" else f"{number} {noun}s"
+
+
+def constructor(layer: Value | None) -> cst.Call | None:
+    """The call that made a layer: `nn.Linear(4, 2)`; None where another call, or none, did."""
+    if not isinstance(layer, LibraryObject) or layer.place is None:
+        return None
+    node = layer.place.node
+    if not isinstance(node, cst.Call):
+        return None
+    own = node.func.attr if isinstance(node.func, cst.Attribute) else node.func
+    is_own = isinstance(own, cst.Name) and own.value == layer.kind.rpartition(".")[2]
+    return node if is_own else None
+
+
+def can_be(layer: LibraryObject, setting: Setting, number: int) -> bool:
+    """Whether a layer could be made with another number: it may have to be cut into equal parts."""
+    parts = as_size(layer.arguments.get(setting.parts)) if setting.parts else None
+    return parts is None or (bool(parts.value) and number % (parts.value or 1) == 0)
+
+
+def item_edit(layer: Value | None, setting: Setting, number: int, item: int) -> Edit | None:
+    """The edit that makes a layer with another number in a tuple; None where no number is written there."""
+    call = constructor(layer)
+    if call is None or not isinstance(layer, LibraryObject) or layer.place is None:
+        return None
+    given = rewrites.argument(call, setting.position, setting.name)
+    if given is None or not isinstance(given.value, (cst.Tuple, cst.List)):
+        return None
+    value = given.value.elements[item].value if -len(given.value.elements) <= item < 0 else None
+    return Edit(layer.place.module.span(value), str(number)) if isinstance(value, cst.Integer) else None
+
+
+def renamed_class(layer: Value | None, name: str) -> Edit | None:
+    """The edit that makes a layer of another class: `nn.BatchNorm2d` for `nn.BatchNorm1d`."""
+    call = constructor(layer)
+    if call is None or not isinstance(layer, LibraryObject) or layer.place is None:
+        return None
+    # A name that was imported on its own would have to be imported, too.
+    if not isinstance(call.func, cst.Attribute):
+        return None
+    if any(isinstance(each.value, (cst.Tuple, cst.List)) for each in call.args):
+        return None
+    return rewrites.renamed(layer.place.module, call.func, name)

@@ -1,0 +1,176 @@
+"""Where the number is written that a layer was made with, and the edit that makes it another one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from shapefix.checks.support import rewrites
+from shapefix.diagnostics import Edit
+from shapefix.interpreter.literals import Literal
+from shapefix.interpreter.modules import Module, Place, children
+from shapefix.interpreter.values import LibraryObject
+
+
+@dataclass(frozen=True)
+class Stated:
+    """The place of a number that a layer was made with, what the code calls it, and whether only that layer
+    is made with it: then it can be changed without anything else.
+    """
+
+    place: Place
+    name: str
+    alone: bool
+
+
+def given_to(layer: LibraryObject | None, position: int, setting: str) -> cst.BaseExpression | None:
+    """The expression that the code has for a setting of a layer; None where there is none."""
+    if layer is None or layer.place is None or not isinstance(layer.place.node, cst.Call):
+        return None
+    given = rewrites.argument(layer.place.node, position, setting)
+    return None if given is None else given.value
+
+
+def stated(layer: LibraryObject, setting: str, given: cst.BaseExpression) -> Stated | None:
+    """Where the number is written that a layer is handed by name; None where that is not known."""
+    value = layer.arguments.get(setting)
+    if not isinstance(value, Literal) or layer.place is None or value.place.node is given:
+        return None
+    home = value.place.module
+    around = rewrites.enclosing(home, value.place.node)
+    named = next(_names(around), None)
+    if named is None:
+        return None
+    name, call = named
+    modules = {home, layer.place.module}
+    own = _last_name(given)
+    if call is not None and not name:
+        # `Net(271, 256)`: what this number is called, only the function that takes it tells.
+        maker = _class_around(layer.place)
+        is_maker = maker is not None and _last_name(call.func) == maker.name.value
+        alone = is_maker and maker is not None and _reads(own, [maker], {}) == (1, 0)
+        return Stated(value.place, own, alone)
+    classes = {node.name.value: node for module in modules for node in _classes(module.tree)}
+    used, handed_on = _reads(name, [module.tree for module in modules], classes)
+    if handed_on and own != name:
+        used += _reads(own, [_class_around(layer.place) or layer.place.module.tree], classes)[0]
+    return Stated(value.place, name, used <= 1 and handed_on <= 1)
+
+
+def _names(around: Sequence[cst.CSTNode]) -> Iterator[tuple[str, cst.Call | None]]:
+    """What a number is called by the code that stands directly around it."""
+    if len(around) < 2:
+        return
+    outer = around[-2]
+    if isinstance(outer, cst.Assign) and len(outer.targets) == 1:
+        yield _last_name(outer.targets[0].target), None
+    elif isinstance(outer, cst.AnnAssign):
+        yield _last_name(outer.target), None
+    elif isinstance(outer, cst.Param):
+        yield outer.name.value, None
+    elif isinstance(outer, cst.DictElement) and isinstance(outer.key, cst.SimpleString):
+        yield str(outer.key.evaluated_value), None
+    elif isinstance(outer, cst.Arg) and isinstance(around[-3], cst.Call) and not outer.star:
+        call = around[-3]
+        if _last_name(call.func) == "add_argument":
+            options = [each.value for each in call.args if isinstance(each.value, cst.SimpleString)]
+            if options:
+                yield str(options[-1].evaluated_value).lstrip("-").replace("-", "_"), None
+        else:
+            yield outer.keyword.value if outer.keyword is not None else "", call
+
+
+def _last_name(node: cst.CSTNode) -> str:
+    if isinstance(node, cst.Name):
+        return node.value
+    if isinstance(node, cst.Attribute):
+        return node.attr.value
+    if isinstance(node, cst.Subscript) and len(node.slice) == 1:
+        index = node.slice[0].slice
+        if isinstance(index, cst.Index) and isinstance(index.value, cst.SimpleString):
+            return str(index.value.evaluated_value)
+    return ""
+
+
+def _class_around(place: Place) -> cst.ClassDef | None:
+    around = rewrites.enclosing(place.module, place.node)
+    return next((node for node in reversed(around) if isinstance(node, cst.ClassDef)), None)
+
+
+def _classes(tree: cst.CSTNode) -> Iterator[cst.ClassDef]:
+    for node in children(tree):
+        if isinstance(node, cst.ClassDef):
+            yield node
+        elif isinstance(node, (cst.If, cst.IndentedBlock)):
+            yield from _classes(node)
+
+
+def _reads(name: str, trees: Sequence[cst.CSTNode], classes: dict[str, cst.ClassDef]) -> tuple[int, int]:
+    """How often the code reads a name, and how often it only hands it on to a class of its own.
+
+    What is printed does not count.
+    """
+    used = handed_on = 0
+    stack: list[tuple[cst.CSTNode, bool]] = [(tree, False) for tree in trees]
+    while stack:
+        node, is_argument = stack.pop()
+        if isinstance(node, (cst.Name, cst.Attribute, cst.Subscript)) and _last_name(node) == name:
+            used, handed_on = (used, handed_on + 1) if is_argument else (used + 1, handed_on)
+            continue
+        if isinstance(node, cst.FormattedString):
+            continue
+        own = _last_name(node.func) if isinstance(node, cst.Call) else ""
+        for child in children(node):
+            if _is_binding(node, child):
+                continue
+            if isinstance(node, cst.Call) and isinstance(child, cst.Arg):
+                stack.append((child.value, own in classes))
+            else:
+                stack.append((child, False))
+    return used, handed_on
+
+
+def _is_binding(node: cst.CSTNode, child: cst.CSTNode) -> bool:
+    """Whether child is a name that node gives to something, and reads nothing."""
+    if isinstance(node, (cst.Param, cst.ClassDef, cst.FunctionDef)):
+        return child is node.name
+    if isinstance(node, cst.AnnAssign):
+        return child is node.target
+    return isinstance(node, cst.AssignTarget) and isinstance(child, (cst.Name, cst.Attribute))
+
+
+def product_of(node: cst.BaseExpression, number: int, sizes: Sequence[int]) -> str | None:
+    """The product of sizes in the manner of node, whose value was number: `16 * 6 * 6` for `16 * 5 * 5`.
+
+    A name that stands for the first of the sizes stays: `channels * 6 * 6`. None where node is a plain
+    number, or a name for something else.
+    """
+    factors = _factors(node)
+    values = [int(each.value, 0) if isinstance(each, cst.Integer) else None for each in factors]
+    named = [i for i, value in enumerate(values) if value is None]
+    if len(named) == 1:
+        rest = 1
+        for value in values:
+            rest *= value if value is not None else 1
+        values[named[0]] = number // rest if rest and number % rest == 0 else None
+    code = [str(size) for size in sizes]
+    keeps = named and values[named[0]] == sizes[0] and len(named) == 1
+    if keeps:
+        code[0] = cst.Module([]).code_for_node(factors[named[0]])
+    elif len(factors) == 1:
+        return None
+    return " * ".join(code)
+
+
+def _factors(node: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """The factors of a product, from left to right; node itself where it is none."""
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Multiply):
+        return [*_factors(node.left), *_factors(node.right)]
+    return [node]
+
+
+def edit_of(module: Module, node: cst.BaseExpression, text: str) -> Edit:
+    """The edit that writes text in the place of an expression."""
+    return Edit(module.span(node), text)

@@ -1,0 +1,142 @@
+"""Whether a value is still used as input ids once something was written into it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import libcst as cst
+
+from shapefix.checks.support.bound_names import value_at
+from shapefix.interpreter.holders import Holder
+from shapefix.interpreter.modules import Place, children
+
+INPUTS = "input_ids"
+_OF_ALL = frozenset({"items", "values", "to", "data", "copy"})
+_OF_ONE = frozenset({"pop", "get", "setdefault"})
+
+
+def is_read_as_input(holder: Holder) -> bool:
+    """Whether the code behind the write hands on what the holder holds, as `input_ids`.
+
+    It is the dictionary that has it under that key, or the value of that key itself; or the variable is put
+    under the key, or handed over by that name.
+    """
+    if holder.key is not None:
+        return holder.key == INPUTS and _is_read(holder, _reads_key)
+    return _is_read(holder, _is_given)
+
+
+def is_argument(holder: Holder) -> bool:
+    """Whether the code behind the write hands the variable to a call, under whatever name."""
+    return holder.key is None and _is_read(holder, lambda path: isinstance(path[-2], cst.Arg))
+
+
+def _is_read(holder: Holder, counts: Callable[[list[cst.CSTNode]], bool]) -> bool:
+    for path in _mentions(holder.body, holder.name):
+        if not _is_behind(holder.at, path[-1]):
+            continue
+        if isinstance(path[-2], cst.AssignTarget):
+            return False
+        if counts(path):
+            return True
+    return False
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Where a name or a key was given its value, and that value's expression."""
+
+    place: Place
+    value: cst.BaseExpression
+
+
+def last_bound(holder: Holder) -> Bound | None:
+    """How the holder came by its value, the last time before the write; None where that is not plain."""
+    if holder.key is not None:
+        value = value_at(holder.set_at) if holder.set_at is not None else None
+        return Bound(holder.set_at, value) if holder.set_at is not None and value is not None else None
+    found: Bound | None = None
+    for path in _mentions(holder.body, holder.name):
+        value = _assigned(path)
+        if value is not None and not _is_behind(holder.at, path[-1]):
+            found = Bound(Place(holder.at.module, value), value)
+    return found
+
+
+def _assigned(path: list[cst.CSTNode]) -> cst.BaseExpression | None:
+    """The expression that a mention of a variable is assigned, alone or in a tuple of others."""
+    if len(path) > 2 and isinstance(path[-2], cst.AssignTarget) and isinstance(path[-3], cst.Assign):
+        return path[-3].value
+    if len(path) < 5 or not isinstance(path[-4], cst.AssignTarget) or not isinstance(path[-5], cst.Assign):
+        return None
+    names, values = path[-3], path[-5].value
+    if not isinstance(names, cst.Tuple) or not isinstance(values, cst.Tuple):
+        return None
+    positions = [position for position, element in enumerate(names.elements) if element is path[-2]]
+    if len(names.elements) != len(values.elements) or not positions:
+        return None
+    return values.elements[positions[0]].value
+
+
+def _is_behind(here: Place, node: cst.CSTNode) -> bool:
+    span, other = here.span, here.module.span(node)
+    return (other.row, other.column) >= (span.end_row, span.end_column)
+
+
+def _mentions(body: cst.CSTNode, name: str) -> Iterator[list[cst.CSTNode]]:
+    """The ways from body to each mention of a variable, in the order of the code."""
+    yield from _below([body], name)
+
+
+def _below(path: list[cst.CSTNode], name: str) -> Iterator[list[cst.CSTNode]]:
+    node = path[-1]
+    if isinstance(node, cst.Name):
+        if node.value == name:
+            yield path
+        return
+    parts = list(children(node))
+    if isinstance(node, cst.Assign):
+        # The value is read before anything is bound.
+        parts = [node.value, *node.targets]
+    elif isinstance(node, (cst.Arg, cst.Attribute)):
+        parts = [node.value]
+    elif isinstance(node, cst.Parameters):
+        parts = []
+    for part in parts:
+        yield from _below([*path, part], name)
+
+
+def _reads_key(path: list[cst.CSTNode]) -> bool:
+    """Whether a mention of a dictionary reads its input ids, or all of it."""
+    name, parent = path[-1], path[-2]
+    around = path[-3] if len(path) > 2 else None
+    if isinstance(parent, cst.Subscript) and parent.value is name:
+        return _constant(parent.slice[0].slice) == INPUTS and not isinstance(around, cst.AssignTarget)
+    if isinstance(parent, cst.Attribute):
+        if parent.attr.value in _OF_ONE and isinstance(around, cst.Call) and around.args:
+            return _text(around.args[0].value) == INPUTS
+        return parent.attr.value == INPUTS or parent.attr.value in _OF_ALL
+    return not isinstance(parent, (cst.Del, cst.Comparison, cst.ComparisonTarget))
+
+
+def _is_given(path: list[cst.CSTNode]) -> bool:
+    """Whether a mention of a variable hands it on as the input ids."""
+    name, parent = path[-1], path[-2]
+    if isinstance(parent, cst.Arg):
+        return parent.keyword is not None and parent.keyword.value == INPUTS
+    if isinstance(parent, cst.DictElement):
+        return parent.value is name and _text(parent.key) == INPUTS
+    if isinstance(parent, cst.Assign) and parent.value is name:
+        target = parent.targets[0].target
+        return isinstance(target, cst.Subscript) and _constant(target.slice[0].slice) == INPUTS
+    return False
+
+
+def _constant(index: cst.BaseSlice) -> str:
+    return _text(index.value) if isinstance(index, cst.Index) else ""
+
+
+def _text(node: cst.CSTNode) -> str:
+    value = node.evaluated_value if isinstance(node, cst.SimpleString) else ""
+    return value if isinstance(value, str) else ""

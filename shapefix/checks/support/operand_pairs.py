@@ -1,0 +1,103 @@
+"""What a finding says of two tensors that do not fit each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+
+import libcst as cst
+
+from shapefix.checks.context import Run
+from shapefix.checks.layout.view_across_stride_gap import short
+from shapefix.checks.support import rewrites
+from shapefix.checks.support.evidence import calls
+from shapefix.checks.support.operands import code_of, named, shown, way
+from shapefix.diagnostics import Edit, Evidence
+from shapefix.interpreter.events import Refused
+from shapefix.tensors.bounds import same
+from shapefix.tensors.errors import SizeMismatch, WrongRank
+from shapefix.tensors.layout import Layout
+from shapefix.tensors.polynomials import ONE, Size
+
+_EACH = 3
+"""How many steps are told of the way of each of two tensors."""
+
+
+def name_of(event: Refused) -> str:
+    """The last part of the operation's name: `cat`, `matmul`, `add`."""
+    return event.function.rpartition(".")[2]
+
+
+def concerned(event: Refused) -> tuple[int, ...]:
+    """The numbers of the operands that the error is about, in their order."""
+    error = event.error
+    numbers: set[int] = set()
+    if isinstance(error, SizeMismatch):
+        numbers = {error.operand} if error.other is None else {error.operand, error.other}
+    elif isinstance(error, WrongRank):
+        numbers = {error.operand}
+    return tuple(sorted(number for number in numbers if number < len(event.operands)))
+
+
+def told(event: Refused, run: Run, numbers: Sequence[int]) -> str:
+    """`x` is f32[2, 3] and `y` is f32[4, 3]."""
+    parts = [f"{subject(event, number)} is {shown(event.operands[number], run)}" for number in numbers]
+    return " and ".join(parts)
+
+
+def subject(event: Refused, number: int) -> str:
+    """What the code calls an operand; "operand 2" where it has no words for it."""
+    words = named(event, number)
+    return f"operand {number + 1}" if words == "the input" else words
+
+
+def code(event: Refused) -> str:
+    """The code that torch refuses, for a message."""
+    node = event.place.node
+    text = event.place.code
+    if isinstance(node, cst.BaseExpression) and len(node.lpar) == 1:
+        text = text.removeprefix("(").removesuffix(")").strip()
+    return short(text)
+
+
+def evidence(event: Refused, run: Run, numbers: Sequence[int], reason: str) -> list[Evidence]:
+    """The calls, the ways of the operands, and why they do not fit."""
+    ways = [way(event.operands[number].tensor, run)[-_EACH:] for number in numbers]
+    steps = list(dict.fromkeys(step for steps in ways for step in steps))
+    return [*calls(event), *steps, Evidence(event.place.span, reason)]
+
+
+def changed(event: Refused, number: int, method: str) -> Edit | None:
+    """The edit that calls a method of an operand; None where the code has no expression of its own for it."""
+    node = code_of(event, number)
+    if node is None:
+        return None
+    return rewrites.method_called(event.place.module, node, method)
+
+
+def insertions(short_sizes: Sequence[Size], long_sizes: Sequence[Size], free: int = -1) -> Iterator[int]:
+    """Where a dimension of size 1 makes the sizes fit others, which are one more; free may differ anyway."""
+    for place in range(len(short_sizes) + 1):
+        sizes = (*short_sizes[:place], ONE, *short_sizes[place:])
+        rest = [dim for dim in range(len(sizes)) if dim not in (place, free)]
+        stretches = free < 0 or place == free or same(long_sizes[place], 1) is True
+        if stretches and all(same(sizes[dim], long_sizes[dim]) is True for dim in rest):
+            yield place
+
+
+def swapped(layout: Layout) -> Layout | None:
+    """The layout with its last two dimensions swapped; None where it has fewer, or both are the same."""
+    if layout.rank < 2 or same(layout.sizes[-1], layout.sizes[-2]) is True:
+        return None
+    sizes, strides = layout.sizes, layout.strides
+    return Layout(
+        (*sizes[:-2], sizes[-1], sizes[-2]),
+        (*strides[:-2], strides[-1], strides[-2]),
+    )
+
+
+def differing(one: Sequence[Size], two: Sequence[Size]) -> list[int]:
+    """The dimensions in which two shapes are not known to be the same."""
+    return [
+        dim for dim, (a, b) in enumerate(zip_longest(one, two)) if a is None or b is None or not same(a, b)
+    ]

@@ -1,0 +1,48 @@
+"""Layers in a Sequential: which of them gave what another one does not take."""
+
+from __future__ import annotations
+
+from shapefix.checks.support.layer_settings import GIVES, NORMS, from_end, kind_of
+from shapefix.interpreter.events import Refused
+from shapefix.interpreter.tensor_values import Step
+from shapefix.interpreter.values import LibraryObject
+from shapefix.tensors.bounds import same
+from shapefix.tensors.errors import NotDivisible, SizeMismatch, WindowTooLarge, WrongRank
+
+
+def neighbour(event: Refused) -> LibraryObject | None:
+    """The layer of the same Sequential that gave the tensor what does not fit.
+
+    None where it came from outside. Layers in between, such as an activation, left it as it was.
+    """
+    if not event.operands:
+        return None
+    step, found = event.operands[0].tensor.origin, None
+    while step is not None and step.place.node is event.place.node:
+        if isinstance(step.maker, LibraryObject):
+            found = step.maker
+        if step.source is None or not _is_kept(event, step, step.source):
+            return found
+        step = step.source
+    # It was so before the first layer.
+    return None
+
+
+def _is_kept(event: Refused, step: Step, source: Step) -> bool:
+    """Whether a layer took over from its input what does not fit."""
+    error = event.error
+    if isinstance(error, (WindowTooLarge, NotDivisible)) or step.maker is None:
+        return step.maker is None
+    if step.layout is None or source.layout is None:
+        known = kind_of(step.maker)
+        return step.layout is source.layout and known not in GIVES and known not in NORMS
+    if step.layout.rank != source.layout.rank:
+        return False
+    if isinstance(error, WrongRank):
+        return kind_of(step.maker) not in GIVES
+    if not isinstance(error, SizeMismatch):
+        return False
+    operand, dim = event.operands[0].layout, from_end(event, error)
+    if -dim > step.layout.rank or (operand is not None and operand.rank != step.layout.rank):
+        return False
+    return same(step.layout.sizes[dim], source.layout.sizes[dim]) is True

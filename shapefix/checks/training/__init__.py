@@ -1,0 +1,1 @@
+"""Rules SF8xx: training and evaluation loops."""

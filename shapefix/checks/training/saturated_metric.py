@@ -1,0 +1,217 @@
+"""SF802: a metric that looks the same whatever happens: cut off, or a number in the place of an exception."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.checks.context import Run
+from shapefix.checks.layout.view_across_stride_gap import short
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support.evidence import calls
+from shapefix.checks.support.handlers import all_below, asks_what, is_swallowing, tells_only
+from shapefix.checks.support.rewrites import enclosing
+from shapefix.checks.training.swallowed_exception import header, is_in_batches
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
+from shapefix.interpreter.attempts import Capped, Handler, Kind, Tried
+from shapefix.interpreter.modules import dotted_name
+
+CODE, NAME = "SF802", "blind-metric"
+SUMMARY = (
+    "a metric that looks the same whatever happens: a perplexity cut off, `inf` for a swallowed exception"
+)
+_SMALLEST, _LARGEST = 2.0, 1e6
+"""A perplexity is at least 1; above the largest, nobody tells one from another."""
+_PERPLEXITY = re.compile(r"(?:^|_)ppl|perplexity", re.IGNORECASE)
+_LOSS = re.compile(rf"loss|nll|entropy|(?:^|_)ce(?:_|$)|{_PERPLEXITY.pattern}", re.IGNORECASE)
+
+
+@rule(CODE, NAME, Severity.WARNING, SUMMARY, Applicability.UNSAFE, on=Capped)
+def capped_perplexity(event: Capped, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    if not _SMALLEST < event.bound < _LARGEST or not _is_of_loss(event):
+        return
+    bound = f"{event.bound:.6g}"
+    yield this.diagnostic(
+        event.place.span,
+        f"`{short(event.place.code)}` is {bound} for all that is larger: a model that learns nothing and one "
+        "that falls apart look the same",
+        evidence=[
+            *calls(event),
+            Evidence(event.exponential.span, "the perplexity is computed here"),
+            Evidence(event.place.span, f"cut off at {bound} here"),
+        ],
+        fixes=list(_uncapped(event)),
+    )
+
+
+def _is_of_loss(event: Capped) -> bool:
+    """Whether what is cut off is the exponential of a loss, or is called a perplexity."""
+    node = event.exponential.node
+    named = [each.value for each in all_below(node) if isinstance(each, cst.Name)]
+    named += [str(each.evaluated_value) for each in all_below(node) if isinstance(each, cst.SimpleString)]
+    if any(_LOSS.search(name) for name in named):
+        return True
+    results: list[str] = []
+    for each in enclosing(event.place.module, event.place.node):
+        if isinstance(each, cst.Assign):
+            results += [dotted_name(target.target) for target in each.targets]
+        elif isinstance(each, cst.FunctionDef):
+            results.append(each.name.value)
+    return any(_PERPLEXITY.search(name.rpartition(".")[2]) for name in results)
+
+
+def _uncapped(event: Capped) -> Iterator[Fix]:
+    """Leave the bound out, where the exponential stands in the same expression."""
+    outer, inner, module = event.place.node, event.exponential.node, event.place.module
+    message = "report the perplexity as it is"
+    if not isinstance(outer, cst.Call) or event.exponential.module is not module:
+        return
+    if outer is inner:
+        least = outer.args[0].value
+        kept = (
+            [arg.value for arg in least.args if not _is_number(arg.value)]
+            if isinstance(least, cst.Call)
+            else []
+        )
+        if len(kept) == 1:
+            edit = Edit(module.span(least), module.code(kept[0]))
+            yield Fix(Applicability.UNSAFE, message, (edit,))
+    elif inner in list(all_below(outer)) and isinstance(outer.func, cst.Name):
+        yield Fix(Applicability.UNSAFE, message, (Edit(event.place.span, module.code(inner)),))
+
+
+def _is_number(node: cst.BaseExpression) -> bool:
+    return isinstance(node, (cst.Integer, cst.Float))
+
+
+@rule(CODE, NAME, Severity.WARNING, SUMMARY, Applicability.UNSAFE, on=Tried)
+def number_for_an_exception(event: Tried, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    if not _evaluates(event):
+        return
+    for handler in event.handlers:
+        if handler.catches_all and not handler.acts:
+            yield from _returned(event, handler, this)
+            yield from _averages_over_nothing(event, handler, this)
+            return
+
+
+def _evaluates(event: Tried) -> bool:
+    """Whether a try statement holds an evaluation: a model and batches, or a loss, and no backward pass."""
+    kinds = {act.kind for act in event.acts}
+    if Kind.BACKWARD in kinds or event.tries_settings:
+        return False
+    over_batches = any(loop.over_batches for loop in event.loops) or Kind.LOADER in kinds
+    return Kind.LOSS in kinds or (over_batches and Kind.MODEL in kinds)
+
+
+def _returned(event: Tried, handler: Handler, this: Rule) -> Iterator[Diagnostic]:
+    """A handler that returns a number which an evaluation may as well have found."""
+    module, node = event.place.module, handler.node
+    last = _last_statement(node.body)
+    if not isinstance(last, cst.Return) or last.value is None or not tells_only(module, node):
+        return
+    value = number_of(last.value)
+    if value is None:
+        return
+    span = module.span(last)
+    code = short(module.code(last.value))
+    yield this.diagnostic(
+        span,
+        f"`{code}` stands for whatever went wrong: nobody can tell it from a result of the evaluation",
+        evidence=[
+            *calls(event),
+            Evidence(header(module, node), "every exception of the evaluation ends here"),
+            Evidence(span, f"and becomes `{code}`"),
+        ],
+        fixes=[Fix(Applicability.UNSAFE, "raise it again: the run stops", (Edit(span, "raise"),))],
+    )
+
+
+def _averages_over_nothing(event: Tried, handler: Handler, this: Rule) -> Iterator[Diagnostic]:
+    """What comes out where each batch has been swallowed: `return float("inf")` behind `if count == 0`."""
+    module = event.place.module
+    if not is_in_batches(event) or not is_swallowing(module, handler.node):
+        return
+    if any(asks_what(handler.node, test) for test in _tests(handler.node.body)):
+        return
+    tried = event.place.node
+    counted = {
+        each.target.value
+        for each in all_below(tried.body)  # type: ignore[attr-defined]
+        if isinstance(each, cst.AugAssign) and isinstance(each.target, cst.Name)
+    }
+    around = event.function if event.function is not None else module.tree
+    for node, value in _stand_ins(around, counted):
+        span = module.span(node)
+        code = short(module.code(value))
+        yield this.diagnostic(
+            span,
+            f"`{code}` is what comes out where every batch has failed: nobody can tell it from a result",
+            evidence=[
+                *calls(event),
+                Evidence(header(module, handler.node), "each batch that fails is swallowed here"),
+                Evidence(span, f"nothing was counted: `{code}`"),
+            ],
+        )
+
+
+def _stand_ins(around: cst.CSTNode, counted: set[str]) -> Iterator[tuple[cst.CSTNode, cst.BaseExpression]]:
+    """The numbers that stand for a result where nothing was counted, with their statement or expression."""
+    for node in all_below(around):
+        if isinstance(node, cst.IfExp) and _mentions(node.test, counted):
+            for value in (node.body, node.orelse):
+                if number_of(value) is not None:
+                    yield node, value
+        elif isinstance(node, cst.If) and _mentions(node.test, counted):
+            for block in (node.body, node.orelse.body if isinstance(node.orelse, cst.Else) else None):
+                last = _last_statement(block) if block is not None else None
+                if isinstance(last, (cst.Return, cst.Assign)) and last.value is not None:
+                    if number_of(last.value) is not None:
+                        yield last, last.value
+
+
+def _mentions(test: cst.BaseExpression, names: set[str]) -> bool:
+    return any(isinstance(each, cst.Name) and each.value in names for each in all_below(test))
+
+
+def _last_statement(block: cst.BaseSuite) -> cst.CSTNode | None:
+    last = block.body[-1]
+    if isinstance(last, cst.SimpleStatementLine):
+        return last.body[-1]
+    return last if isinstance(last, cst.BaseSmallStatement) else None
+
+
+def _tests(block: cst.BaseSuite) -> Iterator[cst.BaseExpression]:
+    for statement in block.body:
+        if isinstance(statement, cst.If):
+            yield statement.test
+
+
+def number_of(node: cst.BaseExpression) -> float | None:
+    """The number that an expression states: `float("inf")`, `math.nan`, `0.0`; None for anything else.
+
+    Of several in a tuple it is the first one.
+    """
+    if isinstance(node, cst.Tuple):
+        numbers = [number_of(element.value) for element in node.elements]
+        return numbers[0] if numbers and None not in numbers else None
+    if isinstance(node, (cst.Integer, cst.Float)):
+        return float(node.evaluated_value)
+    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
+        inner = number_of(node.expression)
+        return None if inner is None else -inner
+    if dotted_name(node) in ("math.inf", "np.inf", "numpy.inf", "torch.inf"):
+        return math.inf
+    if dotted_name(node) in ("math.nan", "np.nan", "numpy.nan", "torch.nan"):
+        return math.nan
+    if isinstance(node, cst.Call) and dotted_name(node.func) == "float" and len(node.args) == 1:
+        text = node.args[0].value
+        if isinstance(text, cst.SimpleString) and isinstance(text.evaluated_value, str):
+            try:
+                return float(text.evaluated_value)
+            except ValueError:
+                return None
+    return None

@@ -1,0 +1,198 @@
+"""SF801: a loop over batches that swallows whatever the model, the loss or the backward pass raises."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.checks.context import Run
+from shapefix.checks.layout.view_across_stride_gap import short
+from shapefix.checks.registry import RULES, Rule, findings, rule
+from shapefix.checks.support.evidence import calls
+from shapefix.checks.support.handlers import ExceptHandler, asks_what, is_swallowing, means_memory
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity, Span
+from shapefix.interpreter.attempts import Act, Handler, Kind, Tried
+from shapefix.interpreter.modules import Module, Place
+
+_LONGEST = 60
+_TRAINING = frozenset({Kind.LOSS, Kind.BACKWARD})
+_FAMILIES = ("SF1", "SF3", "SF4", "SF5")
+"""Rules of which the errors are exceptions of torch, and SF602, whose are too."""
+_RAISES_NOTHING = frozenset({"SF103", "SF402"})
+"""Errors of other rules that no exception comes of, or not always."""
+
+
+@rule(
+    "SF801",
+    "swallowed-exception",
+    Severity.WARNING,
+    "a loop over batches swallows what the model, the loss or the backward pass raises, and goes on",
+    Applicability.UNSAFE,
+    on=Tried,
+)
+def swallowed_exception(event: Tried, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    if not is_in_batches(event):
+        return
+    for handler in event.handlers:
+        if not handler.catches_all:
+            continue
+        if handler.acts or not is_swallowing(event.place.module, handler.node):
+            return
+        yield _finding(event, handler, run, this)
+        return
+
+
+def is_in_batches(event: Tried) -> bool:
+    """Whether a try statement stands in a loop over batches, or steps, of a training or an evaluation.
+
+    What makes its own model tries a configuration, and a loop over stated settings does so, too.
+    """
+    kinds = {act.kind for act in event.acts}
+    if event.tries_settings:
+        return False
+    trains = not kinds.isdisjoint(_TRAINING)
+    if event.loops:
+        return trains or (event.loops[-1].over_batches and Kind.MODEL in kinds)
+    return event.repeated and Kind.BACKWARD in kinds
+
+
+def _finding(event: Tried, handler: Handler, run: Run, this: Rule) -> Diagnostic:
+    module = event.place.module
+    span = header(module, handler.node)
+    act = _foremost(event)
+    subject = f"`{called(act.place)}`" if isinstance(act.place.node, cst.Call) else act.kind
+    hidden = _hidden(event, run)
+    goes_on = f"what {subject} raises is swallowed here, and the loop goes on"
+    if hidden:
+        first = hidden[0]
+        where = f"line {first.span.row}" if first.span.path == span.path else _elsewhere(first)
+        consequence = f"this hides {first.code} at {where}"
+    else:
+        consequence = "every batch may fail without anybody noticing"
+    return this.diagnostic(
+        span,
+        f"{goes_on}: {consequence}",
+        evidence=[
+            *calls(event),
+            Evidence(act.place.span, f"{act.kind} is tried here"),
+            *(Evidence(each.span, f"{each.code}, hidden: {each.message}") for each in hidden[:3]),
+        ],
+        fixes=list(_fixes(module, handler)),
+    )
+
+
+def _elsewhere(finding: Diagnostic) -> str:
+    file = finding.span.path.replace("\\", "/").rpartition("/")[2]
+    return f"{file}:{finding.span.row}"
+
+
+def called(place: Place) -> str:
+    """The code of a call, its arguments left out where it is long: `train_model(…)`."""
+    code, node = place.code, place.node
+    if len(code) <= _LONGEST or not isinstance(node, cst.Call):
+        return short(code)
+    return short(f"{place.module.code(node.func)}(…)")
+
+
+def _foremost(event: Tried) -> Act:
+    """The step that the try statement is there for: the first one of those that the fewest calls lead to."""
+    return min(
+        (act for act in event.acts if act.kind is not Kind.LOADER),
+        key=lambda act: len(act.calls),
+    )
+
+
+def _hidden(event: Tried, run: Run) -> list[Diagnostic]:
+    """What other rules find in the body of the try statement, and that raises."""
+    codes = frozenset(
+        code
+        for code, other in RULES.items()
+        if other.severity is Severity.ERROR and (code[:3] in _FAMILIES or code == "SF602")
+    )
+    found = findings(Run(event.hidden, run.symbol_names), codes - _RAISES_NOTHING)
+    by_place = {(each.code, each.span): each for each in found}
+    return sorted(by_place.values(), key=lambda each: (each.condition is not None, each.span, each.code))
+
+
+def header(module: Module, handler: ExceptHandler) -> Span:
+    """Where `except Exception as e` stands, without the body."""
+    span = module.span(handler)
+    last = handler.name or handler.type
+    if last is None:
+        return Span(span.path, span.row, span.column, span.row, span.column + len("except"))
+    end = module.span(last)
+    return Span(span.path, span.row, span.column, end.end_row, end.end_column)
+
+
+def _fixes(module: Module, handler: Handler) -> Iterator[Fix]:
+    node = handler.node
+    if not any(asks_what(node, test) for test in _tests(node.body)) and means_memory(module, node):
+        edit = narrowed(module, node)
+        if edit is not None:
+            message = "catch what the handler means, and nothing else: torch.cuda.OutOfMemoryError"
+            yield Fix(Applicability.UNSAFE, message, (edit,), (Import("torch"),))
+    edit = _raising(module, node, node.body)
+    if edit is not None:
+        yield Fix(Applicability.UNSAFE, "raise it again: the run stops at the first one", (edit,))
+
+
+def _tests(block: cst.BaseSuite) -> Iterator[cst.BaseExpression]:
+    for statement in block.body:
+        node: cst.CSTNode | None = statement
+        while isinstance(node, cst.If):
+            yield node.test
+            node = node.orelse
+
+
+def narrowed(module: Module, handler: ExceptHandler) -> Edit | None:
+    """The edit that catches exhausted memory only; None for a tuple of exceptions."""
+    wanted = "torch.cuda.OutOfMemoryError"
+    if handler.type is not None:
+        if isinstance(handler.type, cst.Tuple):
+            return None
+        return Edit(module.span(handler.type), wanted)
+    span = header(module, handler)
+    end = Span(span.path, span.row, span.end_column, span.row, span.end_column)
+    return Edit(end, f" {wanted}")
+
+
+def _raising(module: Module, handler: ExceptHandler, block: cst.BaseSuite) -> Edit | None:
+    """The edit that ends a block with `raise`, in the branch where the exception is not the one asked for."""
+    if not isinstance(block, cst.IndentedBlock):
+        return None
+    last = block.body[-1]
+    span = module.span(last)
+    indent = " " * (span.column - 1)
+    rows = module.text.split("\n")
+    if rows[span.row - 1][: span.column - 1].strip(" "):
+        # Tabs, or something else in front of it.
+        indent = rows[span.row - 1][: span.column - 1]
+    if isinstance(last, cst.SimpleStatementLine):
+        small = last.body[-1]
+        if isinstance(small, (cst.Continue, cst.Pass)) and len(last.body) == 1:
+            return Edit(module.span(small), "raise")
+        if len(last.body) > 1:
+            return None
+        return Edit(_behind(rows, span), f"\n{indent}raise")
+    if isinstance(last, cst.If) and asks_what(handler, last.test):
+        return _raising_otherwise(module, handler, last, rows, indent)
+    return Edit(_behind(rows, span), f"\n{indent}raise")
+
+
+def _raising_otherwise(
+    module: Module, handler: ExceptHandler, asked: cst.If, rows: list[str], indent: str
+) -> Edit | None:
+    if isinstance(asked.orelse, cst.If):
+        return _raising_otherwise(module, handler, asked.orelse, rows, indent)
+    if asked.orelse is not None:
+        return _raising(module, handler, asked.orelse.body)
+    inner = module.span(asked.body.body[-1])
+    step = rows[inner.row - 1][: inner.column - 1]
+    return Edit(_behind(rows, inner), f"\n{indent}else:\n{step}raise")
+
+
+def _behind(rows: list[str], span: Span) -> Span:
+    """The end of the last line of a statement, behind its comment."""
+    column = len(rows[span.end_row - 1].rstrip("\r")) + 1
+    return Span(span.path, span.end_row, column, span.end_row, column)

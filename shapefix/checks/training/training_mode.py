@@ -1,0 +1,165 @@
+"""SF804: models that are evaluated in training mode, or trained in evaluation mode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.checks.context import Run
+from shapefix.checks.layout.view_across_stride_gap import short
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support.event_order import between, ends_early, is_followed, within
+from shapefix.checks.support.evidence import calls
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity, Span
+from shapefix.interpreter.evaluator import Loop
+from shapefix.interpreter.modules import Module, Place, dotted_name
+from shapefix.interpreter.training_events import Backward, Forwarded, Stepped, Switched
+from shapefix.interpreter.values import LibraryObject
+
+
+@rule(
+    "SF804",
+    "training-mode",
+    Severity.WARNING,
+    "a model with dropout or batch norm is evaluated without `eval()`, or trained after it without `train()`",
+    Applicability.UNSAFE,
+    on=(Forwarded, Switched),
+)
+def training_mode(event: Forwarded | Switched, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    if isinstance(event, Switched):
+        if event.training is False:
+            yield from _never_back(event, run, this)
+    elif event.training and event.moody and not event.recording and event.loops:
+        yield from _evaluated_in_training(event, run, this)
+
+
+def _evaluated_in_training(event: Forwarded, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    loop = event.loops[-1].loop
+    if not _is_over_batches(loop) or within(loop, run, Backward) or _is_meant(event, run):
+        return
+    if any(each.module is event.module and each.recording for each in within(loop, run, Forwarded)):
+        return
+    named = _called(event.place)
+    fixes = _in_front(event.place.module, loop.around.node, f"{named}.eval()", "evaluate as it will be used")
+    switched = _switched_on(event, run)
+    layer = event.moody[0]
+    yield this.diagnostic(
+        event.place.span,
+        f"`{named}` is evaluated in training mode, {_effect(layer)}",
+        evidence=[
+            *calls(event),
+            *_made(layer, "does something else in training"),
+            *([Evidence(switched.place.span, "put into training mode here")] if switched else []),
+            Evidence(event.place.span, "evaluated here: nobody called `eval()` on the way"),
+        ],
+        fixes=fixes,
+    )
+
+
+def _is_over_batches(loop: Loop) -> bool:
+    """Whether a loop goes over a data set, and does not just count."""
+    node = loop.around.node
+    if not isinstance(node, cst.For) or loop.around.of_settings:
+        return False
+    counts = isinstance(node.iter, cst.Call) and dotted_name(node.iter.func) in ("range", "trange", "count")
+    return loop.around.over_batches or not counts
+
+
+def _is_meant(event: Forwarded, run: Run) -> bool:
+    """Whether the function that evaluates puts the model into training mode itself, to sample dropout.
+
+    That is not so where it has trained since.
+    """
+    switched = _switched_on(event, run)
+    if switched is None or switched.calls != event.calls:
+        return switched is not None and switched.training is None
+    return not between(switched, event, run, Backward)
+
+
+def _switched_on(event: Forwarded, run: Run) -> Switched | None:
+    """The last time before that the mode of the model was set."""
+    before = run.training[: run.positions[event]]
+    switches = [each for each in before if isinstance(each, Switched) and each.module in event.modules]
+    return switches[-1] if switches else None
+
+
+def _effect(layer: LibraryObject) -> str:
+    """What a layer does in training mode, for a message."""
+    if "Norm" in layer.kind:
+        return "and its batch norm normalises with each batch, and learns from it"
+    return "and dropout still drops"
+
+
+def _called(place: Place) -> str:
+    """What the code calls the model: `self.model` of `self.model(x)`."""
+    node = place.node
+    return short(place.module.code(node.func)) if isinstance(node, cst.Call) else short(place.code)
+
+
+def _made(layer: LibraryObject, what: str) -> Iterator[Evidence]:
+    if layer.place is not None:
+        kind = layer.kind.rpartition(".")[2]
+        yield Evidence(layer.place.span, f"this {kind} {what}")
+
+
+def _in_front(module: Module, loop: cst.CSTNode, code: str, what: str) -> Iterator[Fix]:
+    """A line of code in front of a loop."""
+    span = module.span(loop)
+    line = module.text.split("\n")[span.row - 1]
+    indent = line[: span.column - 1]
+    if not indent.strip() and code.rpartition(".")[0].replace(".", "").isidentifier():
+        start = Span(span.path, span.row, span.column, span.row, span.column)
+        yield Fix(Applicability.UNSAFE, f"{what}: `{code}`", (Edit(start, f"{code}\n{indent}"),))
+
+
+def _never_back(event: Switched, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    """A loop that trains, then evaluates, and trains on in evaluation mode from its second pass on."""
+    for around in reversed(event.loops):
+        loop = around.loop
+        trained = _trained_before(event, loop, run)
+        if trained is None:
+            continue
+        if not around.certain or ends_early(loop) or _may_switch_back(event, loop, run):
+            return
+        named, layer = _called(trained.place), trained.moody[0]
+        inner = trained.loops[-1].loop
+        fixes = _in_front(trained.place.module, inner.around.node, f"{named}.train()", "train as meant")
+        yield this.diagnostic(
+            event.place.span,
+            f"`{short(event.place.code)}` is never undone: from the second pass on, `{named}` is trained "
+            f"{_lack(layer)}",
+            evidence=[
+                *calls(event),
+                *_made(layer, "does nothing in evaluation, or goes by old statistics"),
+                Evidence(trained.place.span, "trained here, in training mode in the first pass only"),
+                Evidence(event.place.span, "put into evaluation mode here, in each pass of the loop"),
+            ],
+            fixes=fixes,
+        )
+        return
+
+
+def _trained_before(event: Switched, loop: Loop, run: Run) -> Forwarded | None:
+    """The call in which a pass of the loop trains the model that is put into evaluation mode after it."""
+    position = run.positions[event]
+    before = [each for each in within(loop, run, Forwarded) if run.positions[each] < position]
+    if not within(loop, run, Backward) or not within(loop, run, Stepped):
+        return None
+    return next(
+        (
+            each
+            for each in before
+            if each.recording and each.training and each.moody and event.module in each.modules
+        ),
+        None,
+    )
+
+
+def _lack(layer: LibraryObject) -> str:
+    return "with the statistics of the first one" if "Norm" in layer.kind else "without dropout"
+
+
+def _may_switch_back(event: Switched, loop: Loop, run: Run) -> bool:
+    """Whether any call in the loop puts a module into training mode, or may do so without being followed."""
+    return not is_followed(loop) or any(each.training is not False for each in within(loop, run, Switched))

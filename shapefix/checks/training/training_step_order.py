@@ -1,0 +1,226 @@
+"""SF803: training loops whose gradients pile up, are thrown away, or never reach the weights."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.checks.context import Run
+from shapefix.checks.layout.view_across_stride_gap import short
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support.event_order import (
+    after,
+    ends_early,
+    is_certain,
+    is_followed,
+    receiver_code,
+    within,
+)
+from shapefix.checks.support.evidence import calls
+from shapefix.checks.support.rewrites import before_statement, enclosing
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity
+from shapefix.interpreter.modules import Place, children
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.training_events import (
+    OWNERS,
+    Backward,
+    Built,
+    Gradients,
+    Scheduled,
+    Stepped,
+    TrainingEvent,
+    Zeroed,
+)
+from shapefix.interpreter.values import LibraryObject, Value
+
+_GRADIENT = re.compile(r"\.grad\b")
+_MADE_ANEW = ("created", "copied")
+_HARMLESS = frozenset({"print", "append", "info", "debug", "item", "format", "step", "zero_grad"})
+"""What may be called between throwing gradients away and the step, and computes none."""
+
+
+@rule(
+    "SF803",
+    "training-step-order",
+    Severity.ERROR,
+    "gradients that pile up from batch to batch, are zeroed before the step, or never reach the weights",
+    Applicability.UNSAFE,
+    on=(Backward, Stepped, Scheduled),
+)
+def training_step_order(event: Backward | Stepped | Scheduled, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    if isinstance(event, Backward):
+        yield from _cut_off(event, run, this)
+    elif isinstance(event, Scheduled):
+        yield from _only_scheduled(event, run, this)
+    elif isinstance(event.optimizer, LibraryObject) and not event.closure:
+        gradients = event.gradients
+        if gradients is not None and gradients.zeroed is not None:
+            yield from _zeroed_before(event, event.optimizer, gradients, gradients.zeroed, this)
+        else:
+            yield from _never_zeroed(event, event.optimizer, run, this)
+
+
+def _cut_off(event: Backward, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    loss = event.loss
+    if (
+        not isinstance(loss, TensorValue)
+        or loss.origin is None
+        or not (event.leaf or event.requires is False)
+    ):
+        return
+    if event.leaf and not any(_shares_loop(event, step) for step in after(event, run, Stepped)):
+        return
+    named = short(receiver_code(event.place)) or short(event.place.code)
+    made = loss.origin
+    is_new = made.verb in _MADE_ANEW
+    if is_new and _is_assigned_between(named, made.place, event.place):
+        return
+    how = "is a new tensor" if is_new else "is cut off from what it was computed of"
+    outcome = "the gradient ends there, and no weight gets any" if event.leaf else "RuntimeError"
+    yield this.diagnostic(
+        event.place.span,
+        f"`{named}` {how}: {outcome}",
+        evidence=[
+            *calls(event),
+            Evidence(made.place.span, "made here, of numbers alone" if is_new else "computed here"),
+            Evidence(event.place.span, f"`{named}` has no way back to that, or to any weight"),
+        ],
+    )
+
+
+def _is_assigned_between(name: str, first: Place, last: Place) -> bool:
+    """Whether the lines from one place to another one give the name something else, or add to what it has."""
+    if first.module is not last.module:
+        return True
+    rows = first.module.text.split("\n")[first.span.end_row : last.span.row - 1]
+    assigns = re.compile(rf"\s*{re.escape(name)}\s*[-+*/]?=(?!=)")
+    return any(assigns.match(row) for row in rows)
+
+
+def _shares_loop(one: TrainingEvent, other: TrainingEvent) -> bool:
+    """Whether two events stand in the same innermost loop, or both at one place outside of any."""
+    loops = [each.loop for each in one.loops], [each.loop for each in other.loops]
+    return loops[0][-1:] == loops[1][-1:] and (bool(one.loops) or one.calls == other.calls)
+
+
+def _zeroed_before(
+    event: Stepped, optimizer: LibraryObject, gradients: Gradients, zeroed: Zeroed, this: Rule
+) -> Iterator[Diagnostic]:
+    if optimizer in gradients.stepped or not _covers(zeroed.owner, optimizer):
+        return
+    if event.unfollowed != zeroed.unfollowed or not _is_straight(zeroed, event):
+        return
+    yield this.diagnostic(
+        event.place.span,
+        f"`{short(event.place.code)}` finds no gradients: `{short(zeroed.place.code)}` has thrown them away",
+        evidence=[
+            *calls(event),
+            Evidence(gradients.place.span, "the gradients are computed here"),
+            Evidence(zeroed.place.span, "and thrown away here, before anything used them"),
+            Evidence(event.place.span, "so this step changes nothing"),
+        ],
+    )
+
+
+def _covers(owner: Value, optimizer: LibraryObject) -> bool:
+    """Whether zero_grad of owner takes all gradients of an optimizer."""
+    owners = optimizer.fields.get(OWNERS)
+    return owner is optimizer or owners == {owner}
+
+
+def _is_straight(first: TrainingEvent, last: TrainingEvent) -> bool:
+    """Whether nothing happens between two calls of one function that might compute gradients anew."""
+    module = first.place.module
+    if first.calls != last.calls or module is not last.place.module or first.loops != last.loops:
+        if [each.loop for each in first.loops] != [each.loop for each in last.loops]:
+            return False
+    around, others = enclosing(module, first.place.node), enclosing(module, last.place.node)
+    block = next(
+        (node for node in reversed(around) if isinstance(node, (cst.IndentedBlock, cst.Module))), None
+    )
+    if block is None or block not in others:
+        return False
+    body = list(block.body)
+    start = next(index for index, node in enumerate(body) if node in around)
+    end = next(index for index, node in enumerate(body) if node in others)
+    called = [name for node in body[start + 1 : end] for name in _called(node)]
+    return _HARMLESS.issuperset(called)
+
+
+def _called(node: cst.CSTNode) -> Iterator[str]:
+    """The last names of all functions that are called in node."""
+    if isinstance(node, cst.Call):
+        function = node.func
+        name = function.attr if isinstance(function, cst.Attribute) else function
+        yield name.value if isinstance(name, cst.Name) else ""
+    for child in children(node):
+        yield from _called(child)
+
+
+def _never_zeroed(event: Stepped, optimizer: LibraryObject, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    if not event.loops or not event.loops[-1].certain:
+        return
+    loop = event.loops[-1].loop
+    computed = [each for each in within(loop, run, Backward) if is_certain(each, loop)]
+    if not computed or within(loop, run, Zeroed) or not is_followed(loop) or ends_early(loop):
+        return
+    if any(each.optimizer is optimizer for each in within(loop, run, Built)):
+        return
+    backward = computed[0]
+    if any(_touches_gradients(place) for place in (event.place, backward.place)):
+        return
+    named = _name_of(event)
+    yield this.diagnostic(
+        event.place.span,
+        f"`{named}` steps in every pass of the loop, and nobody zeroes the gradients: they add up",
+        evidence=[
+            *calls(event),
+            Evidence(backward.place.span, "adds to the gradients that the passes before have left"),
+            Evidence(event.place.span, "steps with the sum"),
+        ],
+        fixes=_zero_first(event, backward, named),
+    )
+
+
+def _touches_gradients(place: Place) -> bool:
+    """Whether somebody in the file works on gradients by hand."""
+    return _GRADIENT.search(place.module.text) is not None
+
+
+def _name_of(event: Stepped) -> str:
+    """What the code calls the optimizer that steps."""
+    node = event.place.node
+    if event.scaler is not None and isinstance(node, cst.Call) and node.args:
+        return event.place.module.code(node.args[0].value)
+    return receiver_code(event.place)
+
+
+def _zero_first(event: Stepped, backward: Backward, named: str) -> Iterator[Fix]:
+    """`optimizer.zero_grad()` in front of backward, where both stand in one function."""
+    if backward.calls != event.calls or backward.place.module is not event.place.module:
+        return
+    edit = before_statement(backward.place, f"{named}.zero_grad()")
+    if edit is not None:
+        yield Fix(Applicability.UNSAFE, f"zero the gradients first: `{named}.zero_grad()`", (edit,))
+
+
+def _only_scheduled(event: Scheduled, run: Run, this: Rule) -> Iterator[Diagnostic]:
+    if not isinstance(event.optimizer, LibraryObject):
+        return
+    outer = next((each.loop for each in event.loops if within(each.loop, run, Backward)), None)
+    if outer is None or within(outer, run, Stepped) or not is_followed(outer):
+        return
+    backward = within(outer, run, Backward)[0]
+    if any(_touches_gradients(place) for place in (event.place, backward.place)):
+        return
+    yield this.diagnostic(
+        event.place.span,
+        f"`{short(event.place.code)}` schedules an optimizer that never steps: no weight changes",
+        evidence=[
+            *calls(event),
+            Evidence(backward.place.span, "gradients are computed here"),
+            Evidence(event.place.span, "the scheduler steps, and the optimizer does not"),
+        ],
+    )

@@ -1,0 +1,69 @@
+"""Puts findings, failures and diffs where they belong: results on standard output, remarks beside them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+
+from shapefix.cli.terminal import say
+from shapefix.diagnostics import Diagnostic, Failure
+from shapefix.report.view import View, failure_line, one_line
+
+
+def report(
+    findings: tuple[Diagnostic, ...],
+    failures: tuple[Failure, ...],
+    view: View,
+    output_format: str,
+    quiet: bool,
+) -> None:
+    """Write findings and failures in an output format; quiet leaves out the summary."""
+    # As few modules as possible are loaded before it is known that they are needed.
+    from shapefix.report.formats import FORMATS
+
+    pieces = list(FORMATS[output_format](findings, failures, view))
+    if quiet and output_format == "full":
+        del pieces[-1]  # the summary
+    write(pieces)
+
+
+def write(pieces: Iterable[str]) -> None:
+    """Write pieces of text as they are."""
+    sys.stdout.writelines(pieces)
+
+
+def write_diff(view: View, path: str, old: str, new: str) -> None:
+    """Write the unified diff between two texts of the file at path."""
+    from shapefix.repair.difference import unified
+
+    lines = unified(view.relative(path), old, new)
+    if not view.colour:
+        write(lines)
+        return
+    from rich.console import Console
+
+    from shapefix.report.difference import coloured
+
+    console = Console(file=sys.stdout, force_terminal=True, color_system="standard", highlight=False)
+    console.print(coloured(lines), soft_wrap=True, end="")
+
+
+def say_failures(failures: Iterable[Failure], view: View) -> None:
+    """Say what could not be answered, a line for each."""
+    for failure in failures:
+        say(failure_line(failure, view))
+
+
+def say_refused(refused: Iterable[tuple[Diagnostic, str]], view: View) -> None:
+    """Say which repairs were not made, and why, a line for each."""
+    for finding, reason in refused:
+        place = f"{one_line(view.relative(finding.span.path))}:{finding.span.row}:{finding.span.column}"
+        say(f"not repaired: {place}: {finding.code}: {one_line(reason)}")
+
+
+def say_outside(paths: Sequence[str], view: View) -> None:
+    """Say which files have something to repair, and are left alone."""
+    outside = [one_line(view.relative(path)) for path in paths]
+    if outside:
+        listed = ", ".join(outside[:5]) + (f" and {len(outside) - 5} more" if len(outside) > 5 else "")
+        say(f"left alone, because not among the given paths: {listed}")

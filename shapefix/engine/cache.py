@@ -1,0 +1,143 @@
+"""Results of earlier runs, good as long as nothing that they rest on has changed."""
+
+# Paths are plain strings here: this runs for every file of a warm run.
+# ruff: noqa: PTH100, PTH103, PTH105, PTH108, PTH110, PTH116, PTH118, PTH120, PTH123, PTH208
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import sys
+import threading
+from collections.abc import Iterable
+
+import shapefix
+from shapefix.engine.cache_entries import CachedResult, content_hash, from_bytes, to_bytes
+
+_NOT_A_FILE = "not a readable file"
+_IGNORE_ALL = "# The cache of shapefix: safe to delete.\n*\n"
+
+
+def fingerprint(*settings: str) -> str:
+    """Return what stands for the version of shapefix, its own source files, libcst, Python, and settings.
+
+    The files count by size and time of change, so that work on shapefix itself never sees old results.
+    """
+    own = os.path.dirname(shapefix.__file__)
+    sources = [os.path.join(folder, name) for folder, _, names in os.walk(own) for name in names]
+    # Of libcst one file is enough: an upgrade writes it anew.
+    spec = importlib.util.find_spec("libcst")
+    if spec and spec.origin:
+        sources.append(spec.origin)
+    parts = [shapefix.__version__, sys.version, *settings]
+    for path in sorted(sources):
+        if path.endswith(".py"):
+            state = os.stat(path)
+            parts.append(f"{path} {state.st_size} {state.st_mtime_ns}")
+    return content_hash("\0".join(parts).encode("utf-8", "surrogatepass"))
+
+
+class Cache:
+    """Entries in a folder, one file each, all of them from runs with the same fingerprint.
+
+    Other processes may use the folder at the same time. A broken entry counts as none; when the folder
+    cannot be written, nothing is kept. The state of a file is looked up once: a Cache is for one run, and
+    after writing a file call forget.
+    """
+
+    def __init__(self, directory: str, fingerprint: str) -> None:
+        self._directory = os.path.abspath(directory)
+        self._fingerprint = fingerprint
+        self._hashes: dict[str, str | None] = {}
+        self._names: dict[str, frozenset[str]] = {}
+        self._is_writable: bool | None = None
+
+    def get(self, path: str, content: str) -> CachedResult | None:
+        """Return the result for the file at path with this content_hash, if everything is as it was then."""
+        self._hashes[os.path.abspath(path)] = content
+        try:
+            with open(self._entry_path(path), "rb") as file:
+                entry = from_bytes(file.read())
+            if entry is None or entry.fingerprint != self._fingerprint or entry.content != content:
+                return None
+            for folder, names in entry.missing.items():
+                if not self._listing(folder).isdisjoint(names):
+                    return None
+            if any(self.hash(dependency) != known for dependency, known in entry.found.items()):
+                return None
+            return entry.result()
+        except (OSError, ValueError, TypeError, RecursionError):
+            return None
+
+    def put(self, path: str, content: str, result: CachedResult) -> None:
+        """Keep the result for the file at path with this content_hash."""
+        if self._is_writable is None:
+            self._is_writable = self._prepare()
+        if self._is_writable:
+            self._is_writable = _write(self._entry_path(path), to_bytes(self._fingerprint, content, result))
+
+    def hash(self, path: str) -> str | None:
+        """Return the content_hash of the file at path as it is in this run; None where nothing is."""
+        if path in self._hashes:
+            return self._hashes[path]
+        absolute = os.path.abspath(path)
+        if absolute not in self._hashes:
+            self._hashes[absolute] = _hash_of_file(absolute)
+        return self._hashes[absolute]
+
+    def dependencies(self, found: Iterable[str], missing: Iterable[str]) -> dict[str, str | None]:
+        """Return the dependencies of a CachedResult for files that were found and paths that were missing."""
+        return {**dict.fromkeys(missing), **{path: self.hash(path) for path in found}}
+
+    def forget(self, path: str) -> None:
+        """Look again at the file at path when it is asked for next, because it was written."""
+        self._hashes.pop(os.path.abspath(path), None)
+        self._names.clear()
+
+    def _entry_path(self, path: str) -> str:
+        # Findings carry paths as they were written on the command line, so that is part of the key.
+        key = content_hash(f"{os.path.abspath(path)}\0{path}".encode("utf-8", "surrogatepass"))
+        return f"{self._directory}{os.sep}{key}"
+
+    def _listing(self, folder: str) -> frozenset[str]:
+        """The names in a folder; none where there is no such folder."""
+        if folder not in self._names:
+            try:
+                self._names[folder] = frozenset(os.listdir(folder or os.curdir))
+            except OSError:
+                self._names[folder] = frozenset()
+        return self._names[folder]
+
+    def _prepare(self) -> bool:
+        """Make the folder, and hide it from git; False where that is impossible."""
+        ignore = f"{self._directory}{os.sep}.gitignore"
+        try:
+            os.makedirs(self._directory, exist_ok=True)
+        except OSError:
+            return False
+        return os.path.exists(ignore) or _write(ignore, _IGNORE_ALL.encode())
+
+
+def _hash_of_file(path: str) -> str | None:
+    try:
+        with open(path, "rb") as file:
+            return content_hash(file.read())
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None
+    except OSError:
+        return _NOT_A_FILE
+
+
+def _write(path: str, data: bytes) -> bool:
+    """Write a file in one step, so that no reader sees half of it; False where that is impossible."""
+    draft = f"{path}.{os.getpid()}-{threading.get_ident()}"
+    try:
+        with open(draft, "wb") as file:
+            file.write(data)
+        os.replace(draft, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(draft)
+        return False
+    return True

@@ -1,0 +1,121 @@
+"""`filter`: fewer rows of the same columns, whose lengths may be the same from there on."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import DictValue, ListValue
+from shapefix.interpreter.modules import children
+from shapefix.interpreter.rows import may_differ
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import BoundMethod, FunctionValue, LibraryObject, Reference, Unknown, Value
+from shapefix.library.data.datasets.formats import PLAIN, formatted
+from shapefix.library.data.datasets.mapping import hand_over, run_apart, settings
+from shapefix.library.data.datasets.objects import (
+    ROWS,
+    SAMPLE,
+    another,
+    dataset_method,
+    format_of,
+    receiver,
+    rows_of,
+    sample_of,
+)
+
+SMALL = 1
+"""Nobody compares with a number up to this to keep rows of one length only."""
+
+
+@dataset_method("filter")
+def filter_(call: Call) -> Value:
+    dataset, given = receiver(call), settings(call)
+    function, batched = given.value("function"), given.flag("batched")
+    rows = rows_of(dataset)
+    if format_of(dataset) != PLAIN:
+        rows = formatted(rows, format_of(dataset))
+    handed = hand_over(rows, given, batched) if batched is not None else None
+    if handed is not None:
+        run_apart(call, function, handed)
+    kept = another(dataset)
+    if may_even_out(function):
+        kept.fields[ROWS] = _of_any_lengths(rows_of(dataset))
+        kept.fields[SAMPLE] = _of_any_lengths(sample_of(dataset))
+    return kept
+
+
+def _of_any_lengths(row: DictValue) -> DictValue:
+    """The row without the lengths that differ: those that are left may be one."""
+    fields = {name: _of_any_length(cell) for name, cell in row.fields.items()}
+    return DictValue(fields, row.closed, row.kind, row.absent, row.written)
+
+
+def _of_any_length(cell: Value) -> Value:
+    if isinstance(cell, ListValue):
+        inner = cell.element and _of_any_length(cell.element)
+        length = None if may_differ(cell) else cell.length
+        return ListValue(cell.items, inner, length, cell.axes) if cell.items is None else cell
+    return Unknown() if isinstance(cell, TensorValue) and may_differ(cell) else cell
+
+
+def may_even_out(function: Value) -> bool:
+    """Whether what passes the function may be of one length, as with `len(x["input_ids"]) == 512`."""
+    while isinstance(function, (BoundMethod, LibraryObject)):
+        inner = function.function if isinstance(function, BoundMethod) else function.fields.get("target")
+        if not isinstance(inner, (FunctionValue, BoundMethod, LibraryObject)):
+            return not isinstance(inner, Reference)
+        function = inner
+    if not isinstance(function, FunctionValue):
+        return True
+    return any(_may_even_out(node) for node in _below(function.node.body))
+
+
+def _may_even_out(node: cst.CSTNode) -> bool:
+    if isinstance(node, cst.Call):
+        called = node.func
+        if isinstance(called, cst.Attribute):
+            return isinstance(called.value, cst.Name) and called.value.value == "self"
+        return not (isinstance(called, cst.Name) and hasattr(builtins, called.value))
+    if not isinstance(node, cst.Comparison):
+        return False
+    left = node.left
+    for target in node.comparisons:
+        if _is_equality(target.operator, left, target.comparator):
+            return True
+        left = target.comparator
+    return False
+
+
+def _is_equality(operator: cst.BaseCompOp, left: cst.BaseExpression, right: cst.BaseExpression) -> bool:
+    """Whether a comparison may say that a length is this one, or not below the longest that there is."""
+    if isinstance(operator, (cst.NotEqual, cst.Is, cst.IsNot, cst.In, cst.NotIn)):
+        return False
+    if any(isinstance(side, cst.SimpleString) or _is_small(side) for side in (left, right)):
+        return False
+    if isinstance(operator, (cst.LessThan, cst.LessThanEqual)):
+        return _is_asked(right)
+    if isinstance(operator, (cst.GreaterThan, cst.GreaterThanEqual)):
+        return _is_asked(left)
+    return True
+
+
+def _is_small(node: cst.BaseExpression) -> bool:
+    if isinstance(node, cst.UnaryOperation):
+        return True
+    return isinstance(node, cst.Float) or (
+        isinstance(node, cst.Integer) and node.value.isdigit() and int(node.value) <= SMALL
+    )
+
+
+def _is_asked(node: cst.BaseExpression) -> bool:
+    """Whether an operand may be what is asked of the row, and not what that is compared with."""
+    return not isinstance(node, (cst.Name, cst.Attribute, cst.Integer))
+
+
+def _below(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    yield node
+    for child in children(node):
+        yield from _below(child)

@@ -1,0 +1,188 @@
+"""Where datasets come from: the hub, files, dictionaries and lists of the program, other datasets."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from shapefix.interpreter.calls import Arguments, Call, call_value
+from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
+from shapefix.interpreter.iteration import each, iterate
+from shapefix.interpreter.modules import Place
+from shapefix.interpreter.values import FALSE, NONE, TEXT, Constant, LibraryObject, Unknown, Value, integer
+from shapefix.library.data.datasets import hub
+from shapefix.library.data.datasets.cells import Lengths, either, row, stored
+from shapefix.library.data.datasets.formats import PLAIN, Format
+from shapefix.library.data.datasets.objects import (
+    DATASET,
+    DICT,
+    ITERABLE,
+    ITERABLE_DICT,
+    LOADED,
+    any_rows,
+    as_dataset,
+    format_of,
+    make,
+    rows_of,
+)
+from shapefix.library.data.datasets.splits import like
+from shapefix.library.registry import function
+
+_FILES = "from_pandas from_polars from_csv from_json from_parquet from_sql from_file from_buffer".split()
+LITERAL = "given with different lengths"
+_PACKAGES = {
+    DATASET: ("datasets.Dataset", "datasets.arrow_dataset.Dataset"),
+    ITERABLE: ("datasets.IterableDataset", "datasets.iterable_dataset.IterableDataset"),
+}
+
+
+def _named(kind: str, method: str) -> list[str]:
+    return [f"{name}.{method}" for name in _PACKAGES[kind]]
+
+
+def _lines() -> DictValue:
+    """A row of a text file."""
+    return DictValue({"text": TEXT})
+
+
+def _loaded(call: Call, path: Value | None) -> DictValue:
+    """A row of what `load_dataset` loads from the hub, or from files."""
+    if not isinstance(path, Constant):
+        return any_rows()
+    if path.value == "text":
+        return _lines()
+    name = call.constant(1, "name")
+    others = {"data_files", "data_dir", "features"}.intersection(call.arguments.keywords)
+    if call.arguments.open or others or len(call.arguments.positional) > 2:
+        return any_rows()
+    known = hub.rows(str(path.value), name if isinstance(name, str) else None, call.place)
+    return known if known is not None else any_rows()
+
+
+@function("datasets.load_dataset", "datasets.load.load_dataset")
+def load_dataset(call: Call) -> Value:
+    """The splits of a dataset, one of them or several, by the argument split; any columns."""
+    default = Unknown("split") if call.arguments.open else NONE
+    split = call.value(5, "split") or default
+    streams = call.arguments.keywords.get("streaming", FALSE)
+    streaming = isinstance(streams, Constant) and streams.value is True
+    path = call.value(0, "path")
+    rows = _loaded(call, path)
+    names = None if rows.closed else LOADED
+    one = partial(make, ITERABLE if streaming else DATASET, call.place, rows, names=names)
+    if isinstance(split, Constant) and split.value is None:
+        return like(one(), ITERABLE_DICT if streaming else DICT)
+    if isinstance(split, (ListValue, TupleValue)):
+        parts = elements(split)
+        return ListValue(None, one()) if parts is None else ListValue(tuple(one() for _ in parts))
+    # A split of unknown name is one; see reading.SPLITS for the None that it may be.
+    return one()
+
+
+@function("datasets.load_from_disk", "datasets.load.load_from_disk")
+def load_from_disk(call: Call) -> Value:
+    return make(DATASET, call.place, any_rows(), names=LOADED)
+
+
+@function(*(name for method in _FILES for name in _named(DATASET, method)))
+def from_files(call: Call) -> Value:
+    return make(DATASET, call.place, any_rows())
+
+
+@function(*_named(DATASET, "from_text"))
+def from_text(call: Call) -> Value:
+    return make(DATASET, call.place, _lines())
+
+
+@function(*_named(DATASET, "from_dict"))
+def from_dict(call: Call) -> Value:
+    """Columns by name, each with all its cells."""
+    given = call.value(0, "mapping")
+    if not isinstance(given, DictValue):
+        return make(DATASET, call.place, any_rows())
+    lengths = Lengths(call.place, LITERAL)
+    fields = {name: row(column, lengths) for name, column in given.fields.items()}
+    sizes = [column.length for column in given.fields.values() if isinstance(column, ListValue)]
+    number = integer(sizes[0]) if sizes and sizes[0] is not None else None
+    rows = DictValue(fields, given.closed, absent=any_rows().absent, written=given.written)
+    return make(DATASET, call.place, rows, num_rows=number)
+
+
+@function(*_named(DATASET, "from_list"))
+def from_list(call: Call) -> Value:
+    """Rows one by one; the first one tells which columns there are."""
+    given = iterate(call.ev, call.value(0, "mapping") or Unknown(), call.place.node)
+    known = elements(given)
+    length = given.length if isinstance(given, ListValue) else None
+    return make(
+        DATASET,
+        call.place,
+        _like_rows(list(known) if known is not None else [each(call.ev, given)], call.place),
+        num_rows=None if length is None else integer(length),
+    )
+
+
+def _like_rows(given: list[Value], place: Place) -> DictValue:
+    """A row that stands for all that are given."""
+    rows = [stored(value) for value in given]
+    first = rows[0] if rows else None
+    if not isinstance(first, DictValue):
+        return any_rows()
+    lengths = Lengths(place, LITERAL)
+    alike = [one for one in rows if isinstance(one, DictValue) and one.fields.keys() == first.fields.keys()]
+    if len(alike) < len(rows):
+        return any_rows()
+    fields = {name: either([one.fields[name] for one in alike], lengths) for name in first.fields}
+    closed = all(one.closed for one in alike)
+    return DictValue(fields, closed, absent=any_rows().absent, written=first.written)
+
+
+@function(*_named(DATASET, "from_generator"), *_named(ITERABLE, "from_generator"))
+def from_generator(call: Call) -> Value:
+    """What a generator function yields, called with gen_kwargs."""
+    kind = ITERABLE if "terable" in call.name else DATASET
+    generator = call.value(0, "generator")
+    settings = call.arguments.keywords.get("gen_kwargs", NONE)
+    given = settings.fields if isinstance(settings, DictValue) else {}
+    is_open = not isinstance(settings, (DictValue, Constant)) or call.arguments.open
+    arguments = Arguments([], {str(key): value for key, value in given.items()}, is_open)
+    yielded = (
+        call_value(call.ev, generator, arguments, call.place.node) if generator is not None else Unknown()
+    )
+    rows = each(call.ev, iterate(call.ev, yielded, call.place.node))
+    return make(kind, call.place, _like_rows([rows], call.place))
+
+
+@function(
+    "datasets.concatenate_datasets",
+    "datasets.combine.concatenate_datasets",
+    "datasets.interleave_datasets",
+    "datasets.combine.interleave_datasets",
+)
+def combined(call: Call) -> Value:
+    """Rows of several datasets: a column that one of them lacks is None there."""
+    given = iterate(
+        call.ev, call.value(0, "dsets") or call.value(0, "datasets") or Unknown(), call.place.node
+    )
+    parts = elements(given)
+    found = [as_dataset(part) for part in (parts if parts is not None else (each(call.ev, given),))]
+    datasets = [dataset for dataset in found if dataset is not None]
+    if not datasets or len(datasets) < len(found):
+        return make(DATASET, call.place, any_rows())
+    formats = {format_of(dataset) for dataset in datasets}
+    format = Format(None) if Format(None) in formats else formats.pop() if len(formats) == 1 else PLAIN
+    return make(datasets[0].kind, call.place, _of_any(datasets, call.place), format=format)
+
+
+def _of_any(datasets: list[LibraryObject], place: Place) -> DictValue:
+    rows = [rows_of(dataset) for dataset in datasets]
+    if all(one is rows[0] for one in rows):
+        return rows[0]
+    lengths = Lengths(place, "of datasets of different lengths")
+    names = dict.fromkeys(name for one in rows for name in one.fields)
+    fields: dict[object, Value] = {}
+    for name in names:
+        cells = [one.fields[name] for one in rows if name in one.fields]
+        fields[name] = either(cells, lengths) if len(cells) == len(rows) else Unknown(str(name))
+    written = {name: where for one in reversed(rows) for name, where in one.written.items()}
+    closed = all(one.closed for one in rows)
+    return DictValue(fields, closed, absent=any_rows().absent, written=written)

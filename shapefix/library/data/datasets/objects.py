@@ -1,0 +1,203 @@
+"""Datasets as values: their rows, the names of their columns, the format in which rows are handed out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import DictValue, ListValue, elements
+from shapefix.interpreter.modules import Place
+from shapefix.interpreter.rows import Column
+from shapefix.interpreter.values import Constant, Integer, LibraryObject, Text, Unknown, Value
+from shapefix.library.data.datasets.formats import PLAIN, Format, formatted, unknown_column
+from shapefix.library.registry import Handler, declare, method
+from shapefix.tensors.sizes import Size
+
+DATASET, ITERABLE = "datasets.Dataset", "datasets.IterableDataset"
+DICT, ITERABLE_DICT = "datasets.DatasetDict", "datasets.IterableDatasetDict"
+declare(DATASET, "builtins.object")
+declare(ITERABLE, "builtins.object")
+declare(DICT, "builtins.dict")
+declare(ITERABLE_DICT, DICT)
+
+ROWS, NAMES, FORMAT, SAMPLE, NUM_ROWS = "rows", "names", "format", "sample", "num_rows"
+"""The fields of a dataset: a DictValue, a ListValue, a Format, a DictValue, a Value."""
+
+
+class ColumnName(Text):
+    """The name of any one column of a dataset of which not all columns are known."""
+
+    __slots__ = ()
+
+
+LOADED = ListValue(None, ColumnName(), Size.symbol("columns"))
+"""The names of the columns of any dataset that is loaded: of two, nobody knows that they differ."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The columns that an argument names; everything stands for all that the dataset has."""
+
+    names: frozenset[str] = frozenset()
+    everything: bool = False
+
+    def __contains__(self, name: object) -> bool:
+        return self.everything or name in self.names
+
+
+class Remembered:
+    """What reading a key gives that is not known to be there: made when it is first read, then the same."""
+
+    __slots__ = ("_found", "_make")
+
+    def __init__(self, make: Callable[[object], Value]) -> None:
+        self._make = make
+        self._found: dict[object, Value] = {}
+
+    def __call__(self, key: object) -> Value:
+        if key not in self._found:
+            self._found[key] = self._make(key)
+        return self._found[key]
+
+    def has(self, key: object) -> bool:
+        """Whether a key has been read."""
+        return key in self._found
+
+    @property
+    def known(self) -> tuple[Value, ...]:
+        """What has been read already."""
+        return tuple(self._found.values())
+
+
+def any_rows() -> DictValue:
+    """A row of which nothing is known."""
+    return DictValue({}, closed=False, absent=unknown_column)
+
+
+def make(
+    kind: str,
+    place: Place | None,
+    rows: DictValue,
+    *,
+    names: ListValue | None = None,
+    format: Format = PLAIN,
+    num_rows: Value | None = None,
+) -> LibraryObject:
+    """A dataset whose rows are like these; names are those of its columns, where another one has the same."""
+    if any(not isinstance(origin, Column) for origin in rows.written.values()):
+        rows = DictValue(rows.fields, rows.closed, rows.kind, rows.absent, stepped(rows.written, None))
+    if names is not None:
+        names = ListValue.of(names.contents)
+    else:
+        known = tuple(Constant(name) for name in rows.fields)
+        some = ListValue(None, ColumnName(), Size.symbol("columns"))
+        names = ListValue(known) if rows.closed else some
+    fields: dict[str, object] = {
+        ROWS: rows,
+        NAMES: names,
+        FORMAT: format,
+        SAMPLE: formatted(rows, format),
+        NUM_ROWS: num_rows or Integer(Size.symbol("num_rows", least=0)),
+    }
+    return LibraryObject(kind, {}, place, fields)
+
+
+def dataset_method(*names: str) -> Callable[[Handler], Handler]:
+    """Register methods, or @properties, of both kinds of dataset."""
+
+    def register(handler: Handler) -> Handler:
+        return method(ITERABLE, *names)(method(DATASET, *names)(handler))
+
+    return register
+
+
+def receiver(call: Call) -> LibraryObject:
+    """The dataset whose method is called; any one where it is an object of a class derived from it."""
+    return as_dataset(call.receiver) or make(DATASET, call.place, any_rows())
+
+
+def as_dataset(value: Value | None) -> LibraryObject | None:
+    """The value where it is one of the datasets that are made here."""
+    return value if isinstance(value, LibraryObject) and value.kind in (DATASET, ITERABLE) else None
+
+
+def rows_of(dataset: LibraryObject) -> DictValue:
+    """What one row of the dataset is like, with all its columns."""
+    rows = dataset.fields.get(ROWS)
+    return rows if isinstance(rows, DictValue) else any_rows()
+
+
+def names_of(dataset: LibraryObject) -> ListValue:
+    """The names of the columns."""
+    names = dataset.fields.get(NAMES)
+    return names if isinstance(names, ListValue) else ListValue(None, ColumnName())
+
+
+def format_of(dataset: LibraryObject) -> Format:
+    """The format in which rows are handed out."""
+    found = dataset.fields.get(FORMAT)
+    return found if isinstance(found, Format) else Format(None)
+
+
+def sample_of(dataset: LibraryObject) -> DictValue:
+    """What one row is like when it is read."""
+    sample = dataset.fields.get(SAMPLE)
+    return sample if isinstance(sample, DictValue) else any_rows()
+
+
+def number_of(dataset: LibraryObject) -> Value:
+    """The number of rows."""
+    number = dataset.fields.get(NUM_ROWS)
+    return number if isinstance(number, Value) else Unknown(NUM_ROWS)
+
+
+def another(dataset: LibraryObject, *, same_number: bool = False) -> LibraryObject:
+    """A dataset with the same columns."""
+    fields = dict(dataset.fields)
+    if not same_number:
+        fields[NUM_ROWS] = Integer(Size.symbol(NUM_ROWS, least=0))
+    return LibraryObject(dataset.kind, {}, dataset.place, fields)
+
+
+def with_rows(
+    dataset: LibraryObject,
+    place: Place,
+    rows: DictValue,
+    format: Format | None = None,
+    same_number: bool = True,
+) -> LibraryObject:
+    """A dataset of the same kind with other columns."""
+    number = number_of(dataset) if same_number else None
+    if rows is not rows_of(dataset):
+        rows = DictValue(rows.fields, rows.closed, rows.kind, rows.absent, stepped(rows.written, place))
+    return make(dataset.kind, place, rows, format=format or format_of(dataset), num_rows=number)
+
+
+def stepped(written: Mapping[Any, Place], place: Place | None) -> dict[Any, Place]:
+    """Where columns come from, after one more call that has changed which there are."""
+    steps = () if place is None else (place,)
+    return {
+        key: Column(origin.module, origin.node, (*origin.steps, *steps))
+        if isinstance(origin, Column)
+        else Column(origin.module, origin.node)
+        for key, origin in written.items()
+    }
+
+
+def chosen(value: Value | None, dataset: LibraryObject) -> Chosen | None:
+    """The columns that an argument names, one or a list of them; None where that is not known."""
+    if value is None or (isinstance(value, Constant) and value.value is None):
+        return Chosen()
+    if isinstance(value, Constant) and isinstance(value.value, str):
+        return Chosen(frozenset({value.value}))
+    items = elements(value)
+    if items is not None:
+        names = [item.value for item in items if isinstance(item, Constant) and isinstance(item.value, str)]
+        return Chosen(frozenset(names)) if len(names) == len(items) else None
+    own = names_of(dataset)
+    if isinstance(value, ListValue) and own.items is None and own.length is not None:
+        if value.element is own.element and value.length == own.length:
+            return Chosen(everything=True)
+    return None

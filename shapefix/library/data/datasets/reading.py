@@ -1,0 +1,149 @@
+"""What comes out of a dataset: rows, columns, batches; in which format, and how many."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import Axis, ListValue, TupleValue
+from shapefix.interpreter.values import NONE, Constant, Integer, Number, Slice, Text, Unknown, Value, as_size
+from shapefix.library.data.datasets.cells import columns, fresh, fresh_row
+from shapefix.library.data.datasets.formats import Format, formatted
+from shapefix.library.data.datasets.objects import (
+    DATASET,
+    FORMAT,
+    ITERABLE,
+    SAMPLE,
+    another,
+    chosen,
+    dataset_method,
+    number_of,
+    receiver,
+    rows_of,
+    sample_of,
+)
+from shapefix.library.registry import method
+from shapefix.library.signatures import bound
+from shapefix.tensors.sizes import Size
+
+SPLITS = frozenset({"train", "test", "validation", "valid", "val", "dev", "eval", "unsupervised"})
+"""What nobody calls a column: where not all columns are known, the dataset may as well be several splits."""
+
+
+@method(DATASET, "__getitem__")
+def item(call: Call) -> Value:
+    """A row by its number, a column by its name, several rows by a slice or a list."""
+    index, sample = call.value(0), sample_of(receiver(call))
+    if isinstance(index, (Integer, Number)) or (isinstance(index, Constant) and type(index.value) is int):
+        return fresh_row(sample, None)
+    if isinstance(index, Constant) and isinstance(index.value, str):
+        if index.value in SPLITS and not sample.closed and index.value not in sample.fields:
+            return Unknown(index.value)
+        return _column(call, sample.read(index.value))
+    if isinstance(index, Text):
+        return _column(call, Unknown())
+    if isinstance(index, (Slice, ListValue, TupleValue)):
+        return columns(sample, Size.symbol("rows"), Axis())
+    return Unknown()
+
+
+def _column(call: Call, cell: Value) -> Value:
+    axis = Axis()
+    number = as_size(number_of(receiver(call)))
+    return ListValue(None, fresh(cell, axis), number, frozenset({axis}))
+
+
+@dataset_method("__iter__")
+def rows(call: Call) -> Value:
+    """One row after another."""
+    axis = Axis()
+    number = as_size(number_of(receiver(call))) if receiver(call).kind == DATASET else None
+    return ListValue(None, fresh_row(sample_of(receiver(call)), axis), number, frozenset({axis}))
+
+
+@dataset_method("iter")
+def batches(call: Call) -> Value:
+    """One batch after another, each a dictionary of columns."""
+    size = as_size(call.value(0, "batch_size"))
+    return ListValue(None, columns(sample_of(receiver(call)), size, Axis()))
+
+
+@method(DATASET, "to_dict")
+def to_dict(call: Call) -> Value:
+    return columns(rows_of(receiver(call)), as_size(number_of(receiver(call))), Axis())
+
+
+@method(DATASET, "to_list")
+def to_list(call: Call) -> Value:
+    axis = Axis()
+    number = as_size(number_of(receiver(call)))
+    return ListValue(None, fresh_row(rows_of(receiver(call)), axis), number, frozenset({axis}))
+
+
+@method(DATASET, "__len__")
+def length(call: Call) -> Value:
+    return number_of(receiver(call))
+
+
+@dataset_method("unique")
+def unique(call: Call) -> Value:
+    name = call.value(0, "column")
+    rows = rows_of(receiver(call))
+    cell = rows.read(name.value) if isinstance(name, Constant) else Unknown()
+    axis = Axis()
+    return ListValue(None, fresh(cell, axis), axes=frozenset({axis}))
+
+
+_FORMAT = "type=None, columns=None, output_all_columns=False"
+
+
+def stated_format(call: Call, arguments: Mapping[str, Value]) -> Format:
+    """The format that `set_format` is asked for."""
+    kind, rest = arguments["type"], arguments["output_all_columns"]
+    names = chosen(arguments["columns"], receiver(call))
+    if not isinstance(kind, Constant) or not isinstance(rest, Constant) or names is None:
+        return Format(None)
+    every = names.everything or (isinstance(arguments["columns"], Constant) and not names.names)
+    columns = None if every else names.names
+    known = {None: "python", "python": "python", "torch": "torch", "pt": "torch", "pytorch": "torch"}
+    return Format(known.get(kind.value), columns, bool(rest.value))
+
+
+@dataset_method("set_format", "reset_format")
+def set_format(call: Call) -> Value:
+    """The dataset itself hands out its rows in another form from here on."""
+    dataset = receiver(call)
+    format = stated_format(call, bound(_FORMAT, call.arguments))
+    call.ev.journal.write(dataset.fields, FORMAT, format)
+    call.ev.journal.write(dataset.fields, SAMPLE, formatted(rows_of(dataset), format))
+    return NONE
+
+
+@dataset_method("with_format")
+def with_format(call: Call) -> Value:
+    dataset = another(receiver(call), same_number=True)
+    dataset.fields[FORMAT] = stated_format(call, bound(_FORMAT, call.arguments))
+    dataset.fields[SAMPLE] = formatted(rows_of(dataset), dataset.fields[FORMAT])
+    return dataset
+
+
+@dataset_method("shuffle", "sort", "flatten_indices", "repartition", "with_epoch")
+def reordered(call: Call) -> Value:
+    return another(receiver(call), same_number=True)
+
+
+@dataset_method("select", "shard", "take", "skip", "repeat")
+def fewer(call: Call) -> Value:
+    return another(receiver(call))
+
+
+@method(DATASET, "to_iterable_dataset")
+def to_iterable(call: Call) -> Value:
+    dataset = another(receiver(call), same_number=True)
+    dataset.kind = ITERABLE
+    return dataset
+
+
+@dataset_method("save_to_disk", "set_epoch", "cleanup_cache_files")
+def nothing(call: Call) -> Value:
+    return NONE

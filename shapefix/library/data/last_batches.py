@@ -1,0 +1,109 @@
+"""What torch refuses only for the last batch of a loader, which holds fewer samples than all others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import ListValue, TupleValue, elements
+from shapefix.interpreter.events import RefusedForLastBatch
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import Constant, Integer, Value, integer
+from shapefix.library.rejections import refusal
+from shapefix.tensors.bounds import same
+from shapefix.tensors.errors import ShapeError
+from shapefix.tensors.layout import substitute as substitute_layout
+from shapefix.tensors.polynomials import Size
+from shapefix.tensors.quotients import substitute
+from shapefix.tensors.symbols import BatchSize, Symbol
+
+Values = Mapping[str, Value]
+
+
+def try_last_batch(
+    call: Call,
+    given: Values,
+    again: Callable[[Values], object],
+    *,
+    function: str = "",
+    layer: Value | None = None,
+    settings: Values | None = None,
+) -> None:
+    """Run an operation that went well once more, with fewer samples, and tell the checks if torch refuses.
+
+    given are the operands and arguments by name, again does what the operation does with others. Only where
+    the full number of samples stands among them, so that it may have been meant for all batches.
+    """
+    ev = call.ev
+    if not ev.batch_sizes or ev.muted:
+        return
+    for batch in _batches(given):
+        if not any(_holds(value, batch.full) for value in given.values()):
+            continue
+        for fewer in _fewer(batch):
+            error = _error_of(call, again, {k: _with_size(v, {batch: fewer}) for k, v in given.items()})
+            if error is not None:
+                refused = refusal(call, error, given, function=function, layer=layer, settings=settings)
+                if refused is not None:
+                    ev.emit(RefusedForLastBatch(call.place, ev.calls, refused, batch))
+                return
+
+
+def _error_of(call: Call, again: Callable[[Values], object], given: Values) -> ShapeError | None:
+    """What the operation raises for these values; it tells the checks nothing meanwhile."""
+    call.ev.muted += 1
+    try:
+        again(given)
+    except ShapeError as error:
+        return error
+    except IndexError:
+        return None
+    finally:
+        call.ev.muted -= 1
+    return None
+
+
+def _batches(given: Values) -> list[BatchSize]:
+    found: dict[BatchSize, None] = {}
+    for value in given.values():
+        for part in elements(value) or (value,):
+            if isinstance(part, TensorValue) and part.layout is not None:
+                for size in part.layout.sizes:
+                    found |= dict.fromkeys(s for s in size.symbols if isinstance(s, BatchSize))
+    return list(found)
+
+
+def _fewer(batch: BatchSize) -> Iterator[Size]:
+    """Numbers of samples in the last batch to try: any smaller one, and the one that is there."""
+    yield batch.full - Size.from_symbol(Symbol("missing"))
+    if batch.full.value is not None:
+        length = batch.length.value if batch.length is not None else None
+        yield Size.of(batch.full.value - 1 if length is None else length % batch.full.value)
+
+
+def _holds(value: Value, number: Size) -> bool:
+    """Whether a number is among the sizes of a value, or among its ints."""
+    if isinstance(value, TensorValue):
+        return value.layout is not None and any(same(size, number) for size in value.layout.sizes)
+    if isinstance(value, Integer):
+        return same(value.size, number) is True
+    if isinstance(value, Constant):
+        return type(value.value) is int and number.value == value.value
+    return any(_holds(part, number) for part in elements(value) or ())
+
+
+def _with_size(value: Value, sizes: Mapping[Symbol, Size]) -> Value:
+    if isinstance(value, Integer):
+        return integer(substitute(value.size, sizes))
+    if isinstance(value, TensorValue) and value.layout is not None:
+        return TensorValue(
+            substitute_layout(value.layout, sizes),
+            dtype=value.dtype,
+            device=value.device,
+            origin=value.origin,
+        )
+    if isinstance(value, TupleValue):
+        return TupleValue(tuple(_with_size(part, sizes) for part in value.items), value.names)
+    if isinstance(value, ListValue) and value.items is not None:
+        return ListValue(tuple(_with_size(part, sizes) for part in value.items))
+    return value

@@ -1,0 +1,363 @@
+"""torch.utils.data: what is put into a dataset comes out of its loader in batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import TypeGuard
+
+import libcst as cst
+
+from shapefix.interpreter.attempts import Kind
+from shapefix.interpreter.axes import now
+from shapefix.interpreter.batch_events import Collated
+from shapefix.interpreter.calls import Arguments, Call, call_method
+from shapefix.interpreter.classes import member
+from shapefix.interpreter.containers import Axis, DictValue, ListValue, TextTuple, TupleValue, elements
+from shapefix.interpreter.devices import CPU, Device, DeviceKind, placed
+from shapefix.interpreter.gradients import requires_grad
+from shapefix.interpreter.iteration import each, iterate
+from shapefix.interpreter.joins import join
+from shapefix.interpreter.rows import may_differ
+from shapefix.interpreter.subscripts import item
+from shapefix.interpreter.tensor_values import TensorValue, tensor_row
+from shapefix.interpreter.values import (
+    NONE,
+    TEXT,
+    Constant,
+    InstanceValue,
+    Integer,
+    LibraryObject,
+    Number,
+    Text,
+    Unknown,
+    Value,
+    as_size,
+)
+from shapefix.library.data.collators import collate_by, is_callable
+from shapefix.library.data.dataset_lengths import batch_size, length_of
+from shapefix.library.data.datasets.cells import fresh_row
+from shapefix.library.data.samples import gathered, one_of
+from shapefix.library.numpy_arrays import as_array
+from shapefix.library.ops.devices import sent
+from shapefix.library.registry import declare, derives, function, method
+from shapefix.library.signatures import bound
+from shapefix.library.tensors import as_result, contiguous_result
+from shapefix.tensors.layout import contiguous, unknown_strides
+from shapefix.tensors.memory_format import suggests_channels_last
+from shapefix.tensors.polynomials import Size
+
+_DATA = "torch.utils.data"
+DATASET, ITERABLE, LOADER = f"{_DATA}.Dataset", f"{_DATA}.IterableDataset", f"{_DATA}.DataLoader"
+TENSORS, SUBSET, CONCATENATED = f"{_DATA}.TensorDataset", f"{_DATA}.Subset", f"{_DATA}.ConcatDataset"
+
+declare(DATASET, "builtins.object")
+declare(ITERABLE, DATASET)
+declare(f"{_DATA}.dataset.Dataset", DATASET)
+for _kind in (TENSORS, SUBSET, CONCATENATED):
+    declare(_kind, DATASET)
+declare(LOADER, "builtins.object")
+
+SENT = "<sent>"
+"""The field of a loader whose batches somebody sends to a device: accelerate's."""
+
+SIGNATURE = (
+    "dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None, num_workers=0, collate_fn=None, "
+    "pin_memory=False, drop_last=False"
+)
+
+
+@method(DATASET, "__init__")
+def nothing(call: Call) -> Value:
+    return NONE
+
+
+@function(TENSORS)
+def tensor_dataset(call: Call) -> Value:
+    tensors = ListValue(None) if call.arguments.open else TupleValue(tuple(call.arguments.positional))
+    return LibraryObject(TENSORS, {}, call.place, {"tensors": tensors})
+
+
+@function(SUBSET)
+def subset(call: Call) -> Value:
+    fields = {
+        "dataset": call.value(0, "dataset") or Unknown(),
+        "indices": call.value(1, "indices") or Unknown(),
+    }
+    return LibraryObject(SUBSET, {}, call.place, fields)
+
+
+@function(f"{_DATA}.random_split")
+def random_split(call: Call) -> Value:
+    """As many subsets of the dataset as lengths, or fractions, are asked for."""
+    dataset, parts = call.value(0, "dataset") or Unknown(), elements(call.value(1, "lengths"))
+    part = LibraryObject(SUBSET, {}, call.place, {"dataset": dataset, "indices": Unknown()})
+    return ListValue(None if parts is None else (part,) * len(parts), part)
+
+
+@function(CONCATENATED)
+def concatenated(call: Call) -> Value:
+    datasets = iterate(call.ev, call.value(0, "datasets") or Unknown(), call.place.node)
+    return LibraryObject(CONCATENATED, {}, call.place, {"datasets": datasets})
+
+
+@method(DATASET, "__add__")
+def added(call: Call) -> Value:
+    datasets = ListValue((call.receiver or Unknown(), call.value(0) or Unknown()))
+    return LibraryObject(CONCATENATED, {}, call.place, {"datasets": datasets})
+
+
+@method(TENSORS, "__getitem__")
+@method(SUBSET, "__getitem__")
+@method(CONCATENATED, "__getitem__")
+def sample_at(call: Call) -> Value:
+    # A class of the project that derives from one of these keeps its parts in its own way.
+    return sample(call, call.receiver) if isinstance(call.receiver, LibraryObject) else Unknown()
+
+
+@method(TENSORS, "__iter__")
+@method(SUBSET, "__iter__")
+@method(CONCATENATED, "__iter__")
+def samples(call: Call) -> Value:
+    return ListValue(None, sample_at(call))
+
+
+def sample(call: Call, dataset: Value | None) -> Value:
+    """What any one index of a dataset gives."""
+    index = Integer(Size.symbol("index", least=0))
+    node = call.place.node
+    if isinstance(dataset, LibraryObject):
+        if dataset.kind == TENSORS:
+            tensors = elements(dataset.fields["tensors"])
+            if tensors is None:
+                return Unknown()
+            return TupleValue(tuple(item(call.ev, tensor, index, node) for tensor in tensors))
+        if dataset.kind == SUBSET:
+            return sample(call, dataset.fields["dataset"])
+        stored = dataset.fields.get("sample")
+        if isinstance(stored, DictValue):
+            return fresh_row(stored, None)
+        if dataset.kind == CONCATENATED:
+            parts = dataset.fields["datasets"]
+            found = [sample(call, part) for part in elements(parts) or (each(call.ev, parts),)]
+            return reduce(join, found)
+        method_ = call.ev.library.method(dataset.kind, "__getitem__") if _is_dataset(dataset) else None
+        if method_ is not None:
+            return method_(
+                Call(call.ev, f"{dataset.kind}.__getitem__", call.place, Arguments([index]), dataset)
+            )
+        return Unknown()
+    if isinstance(dataset, InstanceValue):
+        if member(dataset.cls, "__getitem__") is None and member(dataset.cls, "__iter__") is not None:
+            return each(call.ev, iterate(call.ev, dataset, node))
+        return call_method(call.ev, dataset, "__getitem__", Arguments([index]), node)
+    if isinstance(dataset, (ListValue, TupleValue)):
+        samples_ = elements(dataset)
+        return one_of(call, samples_) if samples_ else each(call.ev, dataset)
+    if isinstance(dataset, TensorValue):
+        return item(call.ev, dataset, index, node)
+    return Unknown()
+
+
+def _is_dataset(value: LibraryObject) -> bool:
+    return derives(value.kind, DATASET)
+
+
+@function(LOADER)
+def make_loader(call: Call) -> Value:
+    settings = bound(SIGNATURE, call.arguments)
+    loader = LibraryObject(LOADER, settings, call.place, dict(settings))
+    made = _batch(call, loader)
+    if made is not None:
+        event = Collated(
+            call.place,
+            call.ev.calls,
+            LOADER,
+            made.sample,
+            made.collator,
+            None,
+            made.batch,
+            single=made.single,
+        )
+        call.ev.emit(event)
+    return loader
+
+
+@method(LOADER, "__init__")
+def initialize_loader(call: Call) -> Value:
+    if isinstance(call.receiver, InstanceValue):
+        for name, value in bound(SIGNATURE, call.arguments).items():
+            call.ev.journal.write(call.receiver.fields, name, value)
+    return NONE
+
+
+@method(LOADER, "__iter__")
+def batches(call: Call) -> Value:
+    loader = call.receiver
+    call.ev.note(Kind.LOADER, call.place.node)
+    made = _batch(call, loader) if isinstance(loader, (LibraryObject, InstanceValue)) else None
+    if made is not None and isinstance(loader, LibraryObject) and SENT in loader.fields:
+        return ListValue(None, sent(made.batch, None), axes=frozenset({Axis()}))
+    return ListValue(None, made.batch if made is not None else Unknown(), axes=frozenset({Axis()}))
+
+
+@dataclass(frozen=True, eq=False)
+class _Made:
+    """A batch, one of the samples that it was made of, and what put them together: None for torch itself.
+
+    single tells that batches hold one sample.
+    """
+
+    sample: Value
+    collator: Value | None
+    batch: Value
+    single: bool
+
+
+def _batch(call: Call, loader: LibraryObject | InstanceValue) -> _Made | None:
+    """One batch of the loader: samples put together by the collate function, or by torch's own."""
+    fields = loader.fields
+    dataset = fields.get("dataset")
+    if dataset is None:
+        return None
+    size = _batch_size(call, loader)
+    collator = fields["collate_fn"]
+    since = now()
+    one = sample(call, dataset)
+    features, one = gathered(one, size if size is not None else Size.symbol("batch_size"), since)
+    single = size is not None and size.value == 1
+    if is_callable(collator):
+        return _Made(one, collator, collate_by(call, collator, features), single)
+    if not (isinstance(collator, Constant) and collator.value is None):
+        return None
+    if size is None:
+        return _Made(one, Unknown(), one, single)
+    return _Made(one, None, default_collate(call, one, size), single)
+
+
+def _batch_size(call: Call, loader: LibraryObject | InstanceValue) -> Size | None:
+    """The size of a batch, its last one perhaps smaller; None where samples come out one by one."""
+    fields, name = loader.fields, _wanted_name(loader)
+    sampler, wanted, drops = fields["batch_sampler"], fields["batch_size"], fields["drop_last"]
+    by_sampler = not (isinstance(sampler, Constant) and sampler.value is None)
+    if isinstance(wanted, Constant) and wanted.value is None and not by_sampler:
+        return None
+    if by_sampler:
+        return Size.symbol(name)
+    size = as_size(wanted)
+    known = isinstance(drops, Constant)
+    if size is not None and (size.value == 1 or (isinstance(drops, Constant) and drops.value)):
+        return size
+    place = loader.place if isinstance(loader, LibraryObject) else None
+    drawn = isinstance(fields["sampler"], Constant)
+    length = length_of(call, fields["dataset"]) if drawn else None
+    call.ev.batch_sizes = True
+    return batch_size(name, size if known else None, length, place)
+
+
+def _wanted_name(loader: LibraryObject | InstanceValue) -> str:
+    """What the code that makes the loader calls its batch size."""
+    node = loader.place.node if isinstance(loader, LibraryObject) and loader.place is not None else None
+    for argument in node.args if isinstance(node, cst.Call) else ():
+        if argument.keyword is not None and argument.keyword.value == "batch_size":
+            if isinstance(argument.value, cst.Name):
+                return argument.value.value
+            if isinstance(argument.value, cst.Attribute):
+                return argument.value.attr.value
+    return "batch_size"
+
+
+def _are_texts(column: Value) -> TypeGuard[ListValue]:
+    return isinstance(column, ListValue) and isinstance(column.element, Text)
+
+
+def default_collate(call: Call, one: Value, size: Size) -> Value:
+    """A batch of samples like one, as torch puts them together without a collate function.
+
+    Unknown where torch raises for some of what is in them.
+    """
+    return _collated(call, one, size) or Unknown()
+
+
+def _collated(call: Call, one: Value, size: Size) -> Value | None:
+    if isinstance(one, TensorValue):
+        return _stacked(call, one, size)
+    array = as_array(one)
+    if array is not None:
+        return _stacked(call, array, size)
+    if isinstance(one, Constant):
+        dtype = {bool: "bool", int: "int64", float: "float64"}.get(type(one.value))
+        if dtype is not None:
+            return contiguous_result(call, [size], "collated", dtype=dtype, device=_on_cpu(call))
+        return ListValue(None, TEXT, size) if isinstance(one.value, str) else None
+    if isinstance(one, Number):
+        return contiguous_result(call, [size], "collated", device=_on_cpu(call))
+    if isinstance(one, Integer):
+        return contiguous_result(call, [size], "collated", dtype="int64", device=_on_cpu(call))
+    if isinstance(one, Text):
+        return ListValue(None, TEXT, size)
+    if isinstance(one, (TupleValue, ListValue)):
+        return _collated_row(call, one, size)
+    if isinstance(one, DictValue):
+        columns = {name: _collated(call, part, size) for name, part in one.fields.items()}
+        fields = {name: column for name, column in columns.items() if column is not None}
+        if len(fields) < len(columns):
+            return None
+        return DictValue(fields, one.closed, absent=one.absent, written=one.written)
+    return Unknown()
+
+
+def _collated_row(call: Call, one: TupleValue | ListValue, size: Size) -> Value | None:
+    """Parts of samples, or rows of one length, which come out transposed: a list with a tensor for each."""
+    items = elements(one)
+    if items is None:
+        assert isinstance(one, ListValue)
+        if may_differ(one) and size.value != 1:
+            return None
+        column = _collated(call, one.element, size) if one.element is not None else Unknown()
+        return None if column is None else ListValue(None, column, one.length)
+    parts = [_collated(call, part, size) for part in items]
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    if isinstance(one, TupleValue) and one.names:
+        return TupleValue(tuple(known), one.names)
+    return ListValue(tuple(TextTuple.of(part.contents) if _are_texts(part) else part for part in known))
+
+
+def _on_cpu(call: Call) -> Device | None:
+    """Batches are put together on the CPU, of samples that are there."""
+    return placed(call.ev, CPU, call.place)
+
+
+def _stacked(call: Call, one: TensorValue, size: Size) -> TensorValue | None:
+    device = _on_cpu(call) if one.device is not None and one.device.kind is DeviceKind.CPU else one.device
+    if may_differ(one) and size.value != 1:
+        return None
+    if one.layout is None:
+        made = as_result(call, None, "collated", dtype=one.dtype, device=device, is_contiguous=True)
+        made.row = tensor_row(one)
+        made = as_result(call, None, "collated", dtype=one.dtype, is_contiguous=True)
+        made.row, made.graph = tensor_row(one), requires_grad(one)
+        return made
+    sizes = (size, *one.layout.sizes)
+    # Samples that are images in channels_last are joined in that order.
+    ordered = suggests_channels_last(one.layout) is not False
+    layout = unknown_strides(sizes) if ordered else contiguous(sizes)
+    made = as_result(call, layout, "collated", dtype=one.dtype, device=device)
+    if made.origin is not None:
+        made.origin.source = one.origin
+    made.row, made.graph = tensor_row(one), requires_grad(one)
+    return made
+
+
+@function(f"{_DATA}.default_collate", f"{_DATA}.dataloader.default_collate")
+def collate(call: Call) -> Value:
+    """The batch that a list of samples makes."""
+    given = call.value(0, "batch")
+    items = elements(given)
+    if items:
+        return default_collate(call, one_of(call, items), Size.of(len(items)))
+    if isinstance(given, ListValue) and given.element is not None:
+        return default_collate(call, given.element, Size.symbol("batch_size"))
+    return Unknown()

@@ -1,0 +1,119 @@
+"""Samples on their way into a batch: one that stands for all, and the list of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from shapefix.interpreter.axes import now, over_samples
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import Axis, Contents, DictValue, ListValue, TupleValue, elements
+from shapefix.interpreter.iteration import each
+from shapefix.interpreter.joins import join, without_length
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import Constant, Integer, Value
+from shapefix.library.data.datasets.cells import Lengths
+from shapefix.tensors.layout import unknown_strides
+from shapefix.tensors.sizes import Size
+
+LONGEST_ROW = 64
+"""Rows of more items than this are not compared item by item."""
+
+
+def gathered(sample: Value, size: Size, since: int) -> tuple[ListValue, Value]:
+    """The list of samples that a collate function is handed, and one of them.
+
+    What was made since that moment was made for this one sample.
+    """
+    axis = Axis()
+    one = over_samples(sample, axis, since)
+    if size.value == 1:
+        return ListValue((one,)), one
+    return ListValue(None, one, size, frozenset({axis})), one
+
+
+def known_apart(call: Call, features: Value) -> tuple[Value, Value]:
+    """The features, and one that stands for all; where they are known one by one, what differs varies."""
+    items = elements(features)
+    if not items or len(items) == 1:
+        return features, each(call.ev, features)
+    since = now()
+    return gathered(one_of(call, items), Size.of(len(items)), since)
+
+
+def one_of(call: Call, samples: Sequence[Value]) -> Value:
+    """One sample that stands for all of these; what differs in size varies from one to the other.
+
+    Rows whose lengths agree sample by sample have the same length.
+    """
+    return _alike(samples, Lengths(call.place, "given with different lengths"))
+
+
+def _alike(values: Sequence[Value], lengths: Lengths) -> Value:
+    first = values[0]
+    if all(value is first for value in values):
+        return first
+    if isinstance(first, Constant) and all(_is_flag(value) for value in values):
+        return first
+    dictionaries = [value for value in values if isinstance(value, DictValue)]
+    if isinstance(first, DictValue) and len(dictionaries) == len(values):
+        return _alike_dictionaries(first, dictionaries, lengths)
+    tuples = [value for value in values if isinstance(value, TupleValue)]
+    if isinstance(first, TupleValue) and len(tuples) == len(values):
+        if all(len(value.items) == len(first.items) for value in tuples):
+            columns = zip(*(value.items for value in tuples), strict=True)
+            return TupleValue(tuple(_alike(column, lengths) for column in columns), first.names)
+    lists = [value for value in values if isinstance(value, ListValue)]
+    if len(lists) == len(values):
+        return _alike_rows(lists, lengths)
+    tensors = [value for value in values if isinstance(value, TensorValue)]
+    if len(tensors) == len(values):
+        return _alike_tensors(tensors, lengths)
+    if all(_is_number(value) for value in values):
+        return without_length(Contents(tuple(values))).element or first
+    joined: Value = reduce(join, values)
+    return joined
+
+
+def _is_flag(value: Value) -> bool:
+    return isinstance(value, Constant) and isinstance(value.value, bool)
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value, Integer) or (
+        isinstance(value, Constant) and isinstance(value.value, (int, float)) and not _is_flag(value)
+    )
+
+
+def _alike_dictionaries(first: DictValue, others: Sequence[DictValue], lengths: Lengths) -> Value:
+    if any(other.fields.keys() != first.fields.keys() for other in others):
+        joined: Value = reduce(join, others)
+        return joined
+    fields = {key: _alike([other.fields[key] for other in others], lengths) for key in first.fields}
+    closed = all(other.closed for other in others)
+    return DictValue(fields, closed, first.kind, first.absent, first.written)
+
+
+def _alike_rows(rows: Sequence[ListValue], lengths: Lengths) -> Value:
+    length = lengths.one([row.length for row in rows])
+    known = [row.items for row in rows if row.items is not None]
+    if length is not None and length.value is not None and len(known) == len(rows):
+        if length.value <= LONGEST_ROW:
+            items = zip(*known, strict=True)
+            return ListValue(tuple(_alike(item, lengths) for item in items), axes=rows[0].axes)
+    both: Contents = reduce(join, (row.contents for row in rows))
+    return ListValue(None, without_length(both).element, length, both.axes)
+
+
+def _alike_tensors(tensors: Sequence[TensorValue], lengths: Lengths) -> Value:
+    first = tensors[0]
+    layouts = [tensor.layout for tensor in tensors if tensor.layout is not None]
+    ranks = {layout.rank for layout in layouts}
+    if len(layouts) < len(tensors) or len(ranks) > 1 or all(layout == layouts[0] for layout in layouts):
+        joined: Value = reduce(join, tensors)
+        return joined
+    sizes = [lengths.one(column) for column in zip(*(layout.sizes for layout in layouts), strict=True)]
+    found = [size for size in sizes if size is not None]
+    layout = unknown_strides(found) if len(found) == len(sizes) else None
+    same_dtype = all(tensor.dtype == first.dtype for tensor in tensors)
+    return TensorValue(layout, dtype=first.dtype if same_dtype else None)

@@ -1,0 +1,217 @@
+"""What losses refuse: sizes and dtypes of predictions and targets that do not go together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.tensor_values import TensorValue, as_tensor
+from shapefix.interpreter.values import Value
+from shapefix.library.nn.dtypes import may_be_cast
+from shapefix.library.ops.broadcasts import note_broadcast
+from shapefix.library.rejections import refuse
+from shapefix.library.signatures import Given
+from shapefix.tensors import losses, refused_dtypes
+from shapefix.tensors.errors import ClassesLast
+
+Sizes = losses.Sizes
+
+
+class Operands:
+    """The tensors that a loss is handed: sizes and dtypes by the names of parameters, None if unknown."""
+
+    __slots__ = ("call", "given")
+
+    def __init__(self, call: Call, given: Mapping[str, Value]) -> None:
+        self.call = call
+        self.given = given
+
+    def tensor(self, name: str) -> TensorValue | None:
+        tensor = as_tensor(self.given.get(name))
+        if tensor is not None:
+            tensor.certain = True
+        return tensor
+
+    def sizes(self, name: str) -> Sizes | None:
+        tensor = self.tensor(name)
+        return None if tensor is None or tensor.layout is None else tensor.layout.sizes
+
+    def dtype(self, name: str) -> str | None:
+        tensor = self.tensor(name)
+        return None if tensor is None else tensor.dtype
+
+    def checked(self, check: Callable[..., None], *names: str) -> None:
+        """Let check see the sizes of these operands, where all are known."""
+        sizes = [self.sizes(name) for name in names]
+        if all(one is not None for one in sizes):
+            check(*sizes)
+
+
+Check = Callable[[Operands, Given], None]
+CHECKS: dict[str, Check] = {}
+
+
+def _losses(layers: str, functions: str) -> Callable[[Check], Check]:
+    """Register what losses refuse, by the names of the layers and functions, between spaces."""
+
+    def register(check: Check) -> Check:
+        for kind in layers.split():
+            CHECKS[f"torch.nn.{kind}"] = check
+        for name in functions.split():
+            CHECKS[f"torch.nn.functional.{name}"] = check
+        return check
+
+    return register
+
+
+def check_loss(
+    call: Call, name: str, given: Mapping[str, Value], settings: Mapping[str, Value], layer: Value | None
+) -> None:
+    """Raises ShapeError where a loss refuses what it is handed, and tells of what it broadcasts."""
+    check = CHECKS.get(name)
+    if check is None:
+        return
+    operands = Operands(call, given)
+    try:
+        check(operands, Given(settings))
+    except ClassesLast as error:
+        if not error.unless:
+            raise
+        # Where the sizes happen to be equal, torch does not notice.
+        refuse(call, error, given, function=name, layer=layer, settings=settings)
+    if name in _BROADCASTING:
+        compared = {key: given[key] for key in ("input", "target") if key in given}
+        note_broadcast(call, name, compared, layer=layer)
+
+
+_BROADCASTING = frozenset(
+    "torch.nn.MSELoss torch.nn.L1Loss torch.nn.SmoothL1Loss torch.nn.HuberLoss torch.nn.PoissonNLLLoss "
+    "torch.nn.functional.mse_loss torch.nn.functional.l1_loss torch.nn.functional.smooth_l1_loss "
+    "torch.nn.functional.huber_loss torch.nn.functional.poisson_nll_loss".split()
+)
+
+
+@_losses("CrossEntropyLoss", "cross_entropy")
+def cross_entropy(operands: Operands, settings: Given) -> None:
+    scores, target = operands.sizes("input"), operands.sizes("target")
+    probabilities = None
+    if scores is not None and target is not None:
+        probabilities = losses.are_probabilities(scores, target)
+        known = operands.dtype("target")
+        ids = known is not None and refused_dtypes.whole(known)
+        if probabilities is False or (ids and len(scores) > 1):
+            losses.class_ids(scores, target)
+    rank = None if scores is None else len(scores)
+    refused_dtypes.class_ids(operands.dtype("input"), operands.dtype("target"), probabilities, rank)
+
+
+@_losses("NLLLoss NLLLoss2d", "nll_loss")
+def negative_log_likelihood(operands: Operands, settings: Given) -> None:
+    operands.checked(losses.class_ids, "input", "target")
+    scores = operands.sizes("input")
+    rank = None if scores is None else len(scores)
+    refused_dtypes.class_ids(operands.dtype("input"), operands.dtype("target"), False, rank)
+
+
+@_losses("BCELoss", "binary_cross_entropy")
+def binary_cross_entropy(operands: Operands, settings: Given) -> None:
+    operands.checked(losses.equal_sizes, "input", "target")
+    refused_dtypes.equal(operands.dtype("input"), operands.dtype("target"), may_be_cast(operands.call))
+
+
+@_losses("BCEWithLogitsLoss", "binary_cross_entropy_with_logits")
+def binary_cross_entropy_with_logits(operands: Operands, settings: Given) -> None:
+    operands.checked(losses.equal_sizes, "input", "target")
+    refused_dtypes.floating(operands.dtype("target"), 1)
+    refused_dtypes.floating(operands.dtype("input"))
+
+
+@_losses("MSELoss SmoothL1Loss", "mse_loss smooth_l1_loss")
+def squared_error(operands: Operands, settings: Given) -> None:
+    operands.checked(losses.broadcast, "input", "target")
+    refused_dtypes.some_floating(operands.dtype("input"), operands.dtype("target"))
+
+
+@_losses("L1Loss", "l1_loss")
+def absolute_error(operands: Operands, settings: Given) -> None:
+    operands.checked(losses.broadcast, "input", "target")
+    refused_dtypes.not_bool(operands.dtype("input"), operands.dtype("target"))
+    if settings.text("reduction") == "mean":
+        refused_dtypes.some_floating(operands.dtype("input"), operands.dtype("target"))
+
+
+@_losses("HuberLoss", "huber_loss")
+def huber(operands: Operands, settings: Given) -> None:
+    operands.checked(losses.broadcast, "input", "target")
+    refused_dtypes.floating(operands.dtype("input"))
+
+
+@_losses("KLDivLoss", "kl_div")
+def divergence(operands: Operands, settings: Given) -> None:
+    operands.checked(losses.broadcast, "input", "target")
+    refused_dtypes.floating(operands.dtype("input"))
+    refused_dtypes.floating(operands.dtype("target"), 1)
+
+
+@_losses("PoissonNLLLoss", "poisson_nll_loss")
+def poisson(operands: Operands, settings: Given) -> None:
+    operands.checked(losses.broadcast, "input", "target")
+
+
+@_losses("HingeEmbeddingLoss", "hinge_embedding_loss")
+def hinge_embedding(operands: Operands, settings: Given) -> None:
+    operands.checked(losses.broadcast, "input", "target")
+    refused_dtypes.not_bool(operands.dtype("input"))
+    if settings.text("reduction") == "mean":
+        refused_dtypes.floating(operands.dtype("input"))
+
+
+@_losses("SoftMarginLoss", "soft_margin_loss")
+def soft_margin(operands: Operands, settings: Given) -> None:
+    operands.checked(losses.broadcast_into, "input", "target")
+    refused_dtypes.floating(operands.dtype("input"))
+
+
+@_losses("MultiLabelSoftMarginLoss", "multilabel_soft_margin_loss")
+def multilabel_soft_margin(operands: Operands, settings: Given) -> None:
+    operands.checked(losses.broadcast, "input", "target")
+    refused_dtypes.floating(operands.dtype("input"))
+    refused_dtypes.not_bool(None, operands.dtype("target"))
+
+
+@_losses("MultiMarginLoss", "multi_margin_loss")
+def multi_margin(operands: Operands, settings: Given) -> None:
+    operands.checked(losses.one_id_per_row, "input", "target")
+    refused_dtypes.one_of(operands.dtype("target"), ("int64",), 1)
+
+
+@_losses("MultiLabelMarginLoss", "multilabel_margin_loss")
+def multilabel_margin(operands: Operands, settings: Given) -> None:
+    sizes = operands.sizes("input")
+    if sizes is not None and len(sizes) == 2:
+        operands.checked(losses.equal_sizes, "input", "target")
+    refused_dtypes.one_of(operands.dtype("target"), ("int64",), 1)
+
+
+@_losses("CosineEmbeddingLoss", "cosine_embedding_loss")
+def cosine_embedding(operands: Operands, settings: Given) -> None:
+    operands.checked(losses.cosine_embedding, "input1", "input2", "target")
+
+
+@_losses("MarginRankingLoss", "margin_ranking_loss")
+def margin_ranking(operands: Operands, settings: Given) -> None:
+    operands.checked(losses.same_rank, "input1", "input2", "target")
+
+
+@_losses("TripletMarginLoss", "triplet_margin_loss")
+def triplet_margin(operands: Operands, settings: Given) -> None:
+    operands.checked(losses.triplets, "anchor", "positive", "negative")
+
+
+@_losses("CTCLoss", "ctc_loss")
+def connectionist(operands: Operands, settings: Given) -> None:
+    log_probs = operands.sizes("log_probs")
+    if log_probs is not None:
+        lengths = [(n, operands.sizes(name)) for n, name in ((2, "input_lengths"), (3, "target_lengths"))]
+        losses.connectionist(log_probs, lengths, operands.sizes("targets"))
+    refused_dtypes.floating(operands.dtype("log_probs"))

@@ -1,0 +1,104 @@
+"""Where the parameters of layers and models are, as far as everything that happens to them can be seen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.devices import (
+    OF_MODULE,
+    WHERE,
+    Device,
+    DeviceKind,
+    DeviceValue,
+    Whereabouts,
+    shared,
+)
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import InstanceValue, LibraryObject, Unknown, Value
+from shapefix.library.nn.training import has_weights
+from shapefix.library.ops.devices import joint, meet
+from shapefix.library.rejections import operands_in
+from shapefix.library.tensors import device_asked
+
+
+def made_where(call: Call, settings: Mapping[str, Value]) -> Value:
+    """The field of a module that is made here; a loss keeps its weights where they were."""
+    for name in ("weight", "pos_weight"):
+        given = settings.get(name)
+        if isinstance(given, TensorValue):
+            return _field(call, given.device)
+    return _field(call, device_asked(call))
+
+
+def _field(call: Call, found: Device | None) -> Value:
+    return Unknown() if found is None else Whereabouts(found, call.ev.root)
+
+
+_SPREAD = frozenset({"device_map", "quantization_config", "load_in_8bit", "load_in_4bit"})
+
+
+def model_where(call: Call) -> Value:
+    """The field of a model of transformers, which may be spread over several devices as it is loaded."""
+    is_plain = _SPREAD.isdisjoint(call.arguments.keywords)
+    return made_where(call, {}) if is_plain else Unknown()
+
+
+def note_model_place(call: Call, made: Mapping[str, Value]) -> None:
+    """The same as note_place for a model of transformers, and what comes out of it."""
+    known = where_is(call, getattr(call.receiver, "fields", {}))
+    given = {str(number): value for number, value in enumerate(call.arguments.positional)}
+    given |= call.arguments.keywords
+    if known is not None:
+        meet(call, given, layer=call.receiver, weights=known)
+        known = replace(known, by_default=False, within=None)
+    for part in made.values():
+        if isinstance(part, TensorValue):
+            part.device = known
+
+
+def where_is(call: Call, fields: Mapping[str, Value]) -> Device | None:
+    """Where the parameters of a module are; None where somebody may have sent them anywhere."""
+    field = fields.get(WHERE)
+    return field.device if isinstance(field, Whereabouts) and field.root == call.ev.root else None
+
+
+def device_of_model(call: Call) -> Value:
+    """`model.device`, which the models of transformers and Lightning have: where the parameters are."""
+    return DeviceValue(where_is(call, getattr(call.receiver, "fields", {})) or shared())
+
+
+def send(call: Call, modules: list[InstanceValue | LibraryObject], found: Device | None) -> None:
+    """Take note that modules were sent to a device; None for one of which nothing is known."""
+    for module in modules:
+        if WHERE in module.fields:
+            call.ev.journal.write(module.fields, WHERE, _field(call, found))
+
+
+def note_place(
+    call: Call,
+    name: str,
+    given: Mapping[str, Value],
+    settings: Mapping[str, Value],
+    made: Value,
+    layer: Value,
+) -> None:
+    """Take note of where a layer's result lies; tell the checks where its input lies elsewhere than it."""
+    weighted = has_weights(name, settings) or any(
+        isinstance(settings.get(key), TensorValue) for key in ("weight", "pos_weight")
+    )
+    known = where_is(call, settings) if weighted else None
+    weights = (known or OF_MODULE) if weighted else None
+    apart = meet(call, given, function=name, layer=layer, weights=weights)
+    if known is not None and known.by_default:
+        # What a layer computes is not what nobody gave a device to.
+        weights = replace(known, by_default=False, within=None)
+    # Where the layer was left behind, so were its neighbours: once is enough.
+    was_left = apart is not None and known is not None and known.kind is DeviceKind.CPU
+    found = (
+        None if was_left else apart or weights or joint([operand.tensor for operand in operands_in(given)])
+    )
+    for part in getattr(made, "items", None) or (made,):
+        if isinstance(part, TensorValue) and not any(part is value for value in given.values()):
+            part.device = found

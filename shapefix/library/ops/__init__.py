@@ -1,0 +1,1 @@
+"""torch functions and tensor methods, by what they do to a layout."""

@@ -1,0 +1,249 @@
+"""Devices: what an operation makes lies where its operands do, and torch refuses operands of two devices.
+
+A tensor of rank 0 on the CPU may meet any other one in elementwise arithmetic, and indices on the CPU may
+pick from a tensor elsewhere: tests ask torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
+from shapefix.interpreter.devices import (
+    ASKED_CPU,
+    FORWARD,
+    Device,
+    DeviceKind,
+    DeviceValue,
+    chosen,
+    device_of,
+    is_forward,
+    placed,
+    same,
+    shared,
+)
+from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.events import Apart, Operand
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import Constant, Unknown, Value
+from shapefix.library.registry import function, tensor_method
+from shapefix.library.rejections import by_position, is_doubtful, operands_in
+from shapefix.library.tensors import seen_again
+
+_SPACES = ("torch.Tensor.", "torch.nn.functional.", "operator.")
+_ELSEWHERE = frozenset(
+    "to cuda cpu xpu type type_as tensor as_tensor asarray from_numpy load device zeros ones empty full rand "
+    "randn randint randperm arange range linspace logspace eye zeros_like ones_like empty_like full_like "
+    "rand_like randn_like randint_like new_zeros new_ones new_empty new_full new_tensor data numpy Tensor "
+    "FloatTensor LongTensor IntTensor BoolTensor DoubleTensor HalfTensor ByteTensor Parameter Buffer".split()
+)
+"""What comes out of these goes where they say, or was asked to go."""
+_OF_FIRST = frozenset("getitem expand_as view_as reshape_as copy_ setitem index_put index_put_ set_".split())
+"""What comes out of these lies where the first operand does; the others may lie elsewhere."""
+_TOGETHER = frozenset(
+    "add sub subtract mul multiply div divide true_divide floor_divide remainder fmod pow atan2 maximum "
+    "minimum fmax fmin eq ne lt le gt ge greater less greater_equal less_equal not_equal logical_and "
+    "logical_or logical_xor bitwise_and bitwise_or bitwise_xor lerp addcmul addcdiv where masked_fill "
+    "masked_scatter truediv floordiv mod and or xor iadd matmul mm bmm mv dot einsum addmm baddbmm outer ger "
+    "cdist cat concat concatenate stack hstack vstack dstack gather index_select scatter scatter_add "
+    "index_add masked_select take_along_dim".split()
+)
+"""The operations whose operands must be on one device."""
+
+
+@function("torch.device")
+def device(call: Call) -> Value:
+    named = device_of(call.value(0, "type") or call.value(0, "device"))
+    return DeviceValue(named if named is not None and named.kind is not DeviceKind.SHARED else chosen())
+
+
+@tensor_method("@device")
+def own_device(call: Call, tensor: TensorValue) -> Value:
+    """`x.device`: the same each time, whichever that is."""
+    if tensor.device is None:
+        tensor.device = shared()
+    return DeviceValue(tensor.device)
+
+
+def note_device(call: Call, made: Value) -> None:
+    """Take note in what a function of torch made of where that lies; tell the checks what torch refuses."""
+    name = call.name
+    if not name.startswith("torch.") and not name.startswith("operator."):
+        return
+    last = name.rpartition(".")[2]
+    if last in _ELSEWHERE:
+        return
+    values = by_position(call)
+    operands = operands_in(values)
+    if not any(operand.tensor.device is not None for operand in operands):
+        return
+    if last in _OF_FIRST:
+        found = operands[0].tensor.device
+    else:
+        checked = last.removesuffix("_") in _TOGETHER or name.startswith("torch.nn.functional.")
+        apart = meet(call, values) if checked else None
+        others = any(_may_be_tensor(value) for value in values.values()) or call.arguments.open
+        found = apart or (None if others else joint([operand.tensor for operand in operands]))
+    results = (made.element,) if isinstance(made, ListValue) and made.element else elements(made) or (made,)
+    for part in results:
+        if isinstance(part, TensorValue) and not any(part is operand.tensor for operand in operands):
+            part.device = found
+
+
+def _may_be_tensor(value: Value) -> bool:
+    return isinstance(value, Unknown) and value.tensor is None
+
+
+def joint(tensors: Sequence[TensorValue], weights: Device | None = None) -> Device | None:
+    """Where that lies which is computed from tensors, and from weights that lie there; None where unknown."""
+    counted = [tensor for tensor in tensors if not is_number_on_cpu(tensor)] or list(tensors)
+    devices = [tensor.device for tensor in counted]
+    if weights is not None:
+        devices.append(weights)
+    first = devices[0] if devices else None
+    return first if all(same(first, each) for each in devices) else None
+
+
+def is_number_on_cpu(tensor: TensorValue) -> bool:
+    """Whether a tensor of rank 0 lies on the CPU, which may meet tensors of any device."""
+    on_cpu = tensor.device is not None and tensor.device.kind is DeviceKind.CPU
+    return on_cpu and tensor.layout is not None and tensor.layout.rank == 0
+
+
+def meet(
+    call: Call,
+    values: Mapping[str, Value],
+    *,
+    function: str = "",
+    layer: Value | None = None,
+    weights: Device | None = None,
+) -> Device | None:
+    """Tell the checks where values, by the names of their parameters, do not all lie where torch wants them.
+
+    weights is where those of the layer are. Gives back the device that was meant where it is so.
+    """
+    operands = operands_in(values)
+    local = [number for number, operand in enumerate(operands) if _is_on_cpu(operand)]
+    ev = call.ev
+    forward = any(is_forward(ev, frame.function, frame.receiver) for frame in ev.frames) if local else False
+    for here in (*local, *([None] if weights is not None and weights.kind is DeviceKind.CPU else ())):
+        cpu = weights if here is None else operands[here].tensor.device
+        if cpu is None:
+            continue
+        for there in (*range(len(operands)), None):
+            if there == here:
+                continue
+            other = weights if there is None else operands[there].tensor.device
+            if other is None or not _is_elsewhere(cpu, other, forward and here is not None):
+                continue
+            if there is not None and not _is_tensor(operands[there].tensor):
+                continue
+            if _asks_for_device(call):
+                return None
+            ev.emit(
+                Apart(
+                    call.place,
+                    ev.calls,
+                    function or call.name,
+                    layer,
+                    tuple(values),
+                    tuple(operands),
+                    here,
+                    there,
+                    cpu,
+                    other,
+                    ev.function,
+                    any(is_doubtful(ev, operand.tensor) for operand in operands),
+                )
+            )
+            return other
+    return None
+
+
+_WORDS = ("cuda", "gpu", "device", "cpu", "mps")
+
+
+def _asks_for_device(call: Call) -> bool:
+    """Whether an open branch asks what device is there: it may not be taken where that is a GPU."""
+    return any(
+        word in frame.module.code(test).lower()
+        for frame in call.ev.frames
+        for test in frame.tests
+        for word in _WORDS
+    )
+
+
+def _is_on_cpu(operand: Operand) -> bool:
+    """Whether an operand is on the CPU for certain, and no tensor of rank 0, which may meet any other."""
+    tensor = operand.tensor
+    found = tensor.device
+    if found is None or found.kind is not DeviceKind.CPU or not tensor.certain:
+        return False
+    if tensor.layout is not None:
+        return tensor.layout.rank > 0
+    return found.by_default and tensor.origin is not None and tensor.origin.place is found.place
+
+
+def _is_elsewhere(cpu: Device, other: Device, forward: bool) -> bool:
+    """Whether what lies on the CPU may not be where the other is; forward tells whether a module computes."""
+    if other.may_be_gpu:
+        return True
+    if not forward or not cpu.by_default or cpu.within is None:
+        return False
+    if other.symbol == ASKED_CPU.symbol:
+        return False
+    # Made in a module, and meeting what comes from outside, or its parameters: these may go to a GPU one day.
+    if _is_of_forward(cpu):
+        return other.kind is DeviceKind.SHARED or not _is_of_forward(other)
+    return other.kind is DeviceKind.SHARED or other.within is None
+
+
+def _is_of_forward(found: Device) -> bool:
+    """Whether something lies on the CPU because the forward of a module made it, or what it follows."""
+    return found.within is not None and found.within.name.value in FORWARD
+
+
+def _is_tensor(tensor: TensorValue) -> bool:
+    """Whether a value is a tensor, and no number: it has sizes, or was computed by torch."""
+    is_shaped = tensor.layout is not None or tensor.settled(0) is not None or tensor.settled(-1) is not None
+    return is_shaped or tensor.certain or tensor.origin is not None
+
+
+def sent(value: Value, found: Device | None, depth: int = 0) -> Value:
+    """The same batch with its tensors somewhere else, as whoever runs the loop sends them; None: anywhere."""
+    if depth > 4:
+        return value
+    if isinstance(value, TensorValue):
+        again = seen_again(value)
+        again.device = found
+        return again
+    if isinstance(value, DictValue):
+        fields = {key: sent(part, found, depth + 1) for key, part in value.fields.items()}
+        return DictValue(fields, value.closed, value.kind, value.absent, value.written)
+    if isinstance(value, TupleValue) and type(value) is TupleValue:
+        return TupleValue(tuple(sent(part, found, depth + 1) for part in value.items), value.names)
+    if type(value) is ListValue and value.items is not None:
+        return ListValue(tuple(sent(part, found, depth + 1) for part in value.items))
+    return value
+
+
+def forget_places(ev: Evaluator, batch: DictValue) -> None:
+    """Forget where the tensors of a batch are that unknown code was handed."""
+    for key, value in list(batch.fields.items()):
+        if isinstance(value, TensorValue) and value.device is not None:
+            ev.journal.write(batch.fields, key, sent(value, None))
+
+
+def destination(call: Call) -> Device | None:
+    """Where `.to(…)` sends something; None where that is not known, or only a dtype is named."""
+    given = [*call.arguments.positional, *call.arguments.keywords.values()]
+    for value in given:
+        if isinstance(value, TensorValue):
+            return placed(call.ev, value.device, call.place)
+        if isinstance(value, Constant) and isinstance(value.value, bool):
+            continue
+        found = device_of(value)
+        if found is not None:
+            return placed(call.ev, found, call.place)
+    return None

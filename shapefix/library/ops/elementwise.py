@@ -1,0 +1,215 @@
+"""Elementwise operations: the result takes over the layout of its operands, as TensorIterator does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.tensor_values import TensorValue, as_tensor
+from shapefix.interpreter.values import Unknown, Value
+from shapefix.library.data.last_batches import try_last_batch
+from shapefix.library.ops.broadcasts import COMPARING, note_broadcast
+from shapefix.library.ops.clamped_exponentials import CLAMPS, note_clamped
+from shapefix.library.ops.in_place import overwritten
+from shapefix.library.registry import METHODS, TENSOR, function, operation, tensor_function, tensor_method
+from shapefix.library.rejections import by_position, refuse, refuse_beyond_one, trace
+from shapefix.library.tensors import as_result, contiguous_result, flag, is_number, sizes_from
+from shapefix.library.transformers.label_provenance import masked_row
+from shapefix.tensors import dtypes
+from shapefix.tensors.errors import ShapeError
+from shapefix.tensors.layout import contiguous
+from shapefix.tensors.tensor_iterator import broadcast_sizes, elementwise
+
+_COMPARISONS = frozenset(
+    "eq ne lt le gt ge isnan isinf isfinite logical_and logical_or logical_not logical_xor isclose "
+    "greater less greater_equal less_equal not_equal".split()
+)
+_FLOATING = frozenset(
+    "sqrt rsqrt exp log log2 log10 log1p expm1 sin cos tan tanh sigmoid erf reciprocal truediv div "
+    "divide true_divide sinh cosh asin acos atan arcsin arccos arctan exp2 erfc erfinv logit lgamma digamma "
+    "deg2rad rad2deg atan2 xlogy".split()
+)
+
+UNARY = (
+    "abs absolute neg negative sqrt rsqrt exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh "
+    "asin acos atan arcsin arccos arctan sigmoid erf erfc erfinv reciprocal square sign sgn round floor "
+    "ceil trunc frac relu logical_not bitwise_not isnan isinf isfinite nan_to_num logit deg2rad rad2deg "
+    "lgamma digamma clamp clip clamp_min clamp_max"
+).split()
+BINARY = (
+    "add sub subtract mul multiply div divide true_divide floor_divide remainder fmod pow atan2 maximum "
+    "minimum fmax fmin eq ne lt le gt ge greater less greater_equal less_equal not_equal logical_and "
+    "logical_or logical_xor bitwise_and bitwise_or bitwise_xor lerp addcmul addcdiv hypot xlogy logaddexp "
+    "isclose copysign heaviside"
+).split()
+OPERATORS = "add sub mul truediv floordiv mod pow and or xor lshift rshift lt le gt ge eq ne".split()
+
+
+def result_of(call: Call, operands: list[Value | None], name: str) -> TensorValue:
+    """The result of an elementwise operation on these operands; numbers among them have no layout."""
+    tensors = [tensor for tensor in map(as_tensor, operands) if tensor is not None]
+    unsure = any(isinstance(operand, Unknown) and not _is_certain(operand) for operand in operands)
+    dtype = _dtype(tensors, operands, name) if not unsure else None
+    first = tensors[0] if tensors else None
+    if unsure or first is None:
+        # An unknown operand may be a number, or a tensor that broadcasts.
+        return as_result(call, None, name, dtype=dtype, device=first.device if first else None)
+    layouts = [tensor.layout for tensor in tensors]
+    known = [layout for layout in layouts if layout is not None]
+    if len(known) < len(layouts):
+        is_contiguous = len(tensors) == 1 and first.contiguous
+        result = as_result(call, None, name, dtype=dtype, device=first.device, is_contiguous=is_contiguous)
+        if len(tensors) == 1:
+            result.settle_as(first)
+        return result
+    named = _named(call, operands)
+    try:
+        layout = elementwise(*known)
+    except ShapeError as error:
+        refuse(call, error, named)
+        return TensorValue(dtype=dtype)
+    refuse_beyond_one(call, named, known)
+    if call.ev.batch_sizes:
+        try_last_batch(call, named, _broadcast)
+    before = next((tensor.origin for tensor in tensors if tensor.layout == layout), None)
+    made = trace(call, as_result(call, layout, name, dtype=dtype, device=first.device, before=before), first)
+    if len(tensors) == 2 and name in COMPARING:
+        is_method = call.name.startswith("torch.Tensor.")
+        names = ("self", "0") if is_method else ("0", "1")
+        note_broadcast(call, call.name, dict(zip(names, tensors, strict=True)), result=made)
+    return made
+
+
+def _named(call: Call, operands: list[Value | None]) -> dict[str, Value]:
+    """The tensors among the operands by the names, or positions, that they have in the call."""
+    of_method = call.receiver is not None and call.name.startswith(f"{TENSOR}.")
+    names = [str(place) for place in range(len(operands))]
+    if of_method:
+        names = ["self", *names]
+    pairs = zip(names, map(as_tensor, operands), strict=False)
+    return {name: tensor for name, tensor in pairs if tensor is not None}
+
+
+def _broadcast(values: Mapping[str, Value]) -> None:
+    tensors = [value for value in values.values() if isinstance(value, TensorValue)]
+    elementwise(*(tensor.layout for tensor in tensors if tensor.layout is not None))
+
+
+def _is_certain(value: Unknown) -> bool:
+    return value.tensor is not None and (value.tensor.certain or value.tensor.layout is not None)
+
+
+def _dtype(tensors: list[TensorValue], operands: list[Value | None], name: str) -> str | None:
+    if name in _COMPARISONS:
+        return "bool"
+    if any(tensor.dtype is None for tensor in tensors) or not tensors:
+        return None
+    dtype = tensors[0].dtype
+    for tensor in tensors[1:]:
+        if tensor.layout is None or tensors[0].layout is None:
+            return None
+        # A tensor of rank 0 does not decide the dtype within its category.
+        if dtype != tensor.dtype and 0 in (tensor.layout.rank, tensors[0].layout.rank):
+            return None
+        dtype = dtypes.promote(dtype, tensor.dtype) if dtype and tensor.dtype else None
+    if any(is_number(operand) for operand in operands) and dtype and not dtypes.is_floating(dtype):
+        return None
+    if name in _FLOATING and dtype and not dtypes.is_floating(dtype):
+        return "float32"
+    return dtype
+
+
+def _operands(call: Call, tensor: TensorValue) -> list[Value | None]:
+    others = [*call.arguments.positional]
+    others += [
+        v for k, v in call.arguments.keywords.items() if k in ("other", "exponent", "end", "min", "max")
+    ]
+    return [call.receiver if call.receiver is not None else tensor, *others]
+
+
+@operation(*BINARY)
+def binary(call: Call, tensor: TensorValue) -> Value:
+    return result_of(call, _operands(call, tensor), call.name.rpartition(".")[2])
+
+
+@operation(*UNARY)
+def unary(call: Call, tensor: TensorValue) -> Value:
+    if call.name.rpartition(".")[2] in CLAMPS:
+        note_clamped(call, tensor)
+    limits = [v for v in _operands(call, tensor)[1:] if isinstance(v, TensorValue)]
+    return result_of(call, [tensor, *limits], call.name.rpartition(".")[2])
+
+
+@function(*(f"operator.{name}" for name in OPERATORS))
+def operator(call: Call) -> Value:
+    made = result_of(call, list(call.arguments.positional), call.name.rpartition(".")[2])
+    if call.name == "operator.pow" and is_number(call.value(0)) and made.layout is not None:
+        # The one operation that does not follow the only tensor that it has.
+        made.layout = contiguous(made.layout.sizes)
+    return made
+
+
+@function("operator.neg")
+def negative(call: Call) -> Value:
+    return result_of(call, list(call.arguments.positional), "neg")
+
+
+@function("torch.where")
+def where(call: Call) -> Value:
+    given = call.arguments.positional
+    if len(given) < 3:
+        return Unknown()
+    made = result_of(call, list(given), "where")
+    made.row = masked_row(given[1:3], call.place)
+    return made
+
+
+@tensor_method("where")
+def where_method(call: Call, tensor: TensorValue) -> Value:
+    return result_of(call, [tensor, *call.arguments.positional], "where")
+
+
+ACTIVATIONS = "prelu gelu hardshrink tanhshrink softsign softplus softshrink tanh sigmoid".split()
+"""Those of torch.nn.functional that cannot be told to write into their operand."""
+
+
+@tensor_function(*(f"torch.nn.functional.{name}" for name in ACTIVATIONS), "torch.special.expit")
+def activation(call: Call, tensor: TensorValue) -> Value:
+    if flag(call, -1, "inplace"):
+        return overwritten(call, tensor)
+    return result_of(call, [tensor], call.name.rpartition(".")[2])
+
+
+@operation("masked_fill")
+def masked_fill(call: Call, tensor: TensorValue) -> Value:
+    sizes = None if tensor.layout is None else tensor.layout.sizes
+    mask = call.value(0, "mask")
+    if sizes is not None and isinstance(mask, TensorValue) and mask.layout is not None:
+        refuse_beyond_one(call, by_position(call), [contiguous(sizes), mask.layout])
+        sizes = broadcast_sizes(sizes, mask.layout.sizes)
+    made = contiguous_result(call, sizes, "filled", dtype=tensor.dtype, device=tensor.device)
+    value = call.arguments.keywords.get("value")
+    if value is None and call.arguments.positional:
+        value = call.arguments.positional[-1]
+    made.row = masked_row([tensor, *(() if value is None else (value,))], call.place)
+    return made
+
+
+_LAYOUT_IN_PLACE = "squeeze_ unsqueeze_ transpose_ t_ swapaxes_ swapdims_ resize_ as_strided_ detach_".split()
+
+
+@tensor_method(*_LAYOUT_IN_PLACE)
+def change_in_place(call: Call, tensor: TensorValue) -> Value:
+    """The tensor itself is seen otherwise from here on."""
+    name = call.name.rpartition(".")[2].removesuffix("_")
+    if name == "resize":
+        sizes = sizes_from(call)
+        call.ev.journal.write(tensor, "layout", None if sizes is None else contiguous(sizes))
+        tensor.unsettle()
+    elif name == "detach":
+        call.ev.journal.write(tensor, "graph", False)
+    else:
+        seen = METHODS[TENSOR][name](call) if name in METHODS[TENSOR] else None
+        call.ev.journal.write(tensor, "layout", seen.layout if isinstance(seen, TensorValue) else None)
+        tensor.unsettle()
+    return tensor

@@ -1,0 +1,234 @@
+"""Writes into the memory of a tensor, and which of them torch refuses where elements share memory.
+
+What is refused was executed with torch 2.13: elementwise writes, copies and scatters check for overlap;
+masked fills and writes through an index tensor do not, and are seen in every element that shares the memory.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import TupleValue
+from shapefix.interpreter.events import InPlaceWrite
+from shapefix.interpreter.holders import note_mask
+from shapefix.interpreter.tensor_values import TensorValue, as_tensor
+from shapefix.interpreter.values import NONE, Constant, Integer, Value
+from shapefix.library.ops.graphs import note_graph_write
+from shapefix.library.ops.indexing import specs_of
+from shapefix.library.ops.scatters import check_scatter
+from shapefix.library.registry import expanded_dim, function, operation, tensor_function, tensor_method
+from shapefix.library.rejections import by_position, refuse, refuse_beyond_one
+from shapefix.library.transformers.label_provenance import note_index_write, note_write
+from shapefix.tensors import indexing
+from shapefix.tensors.bounds import same
+from shapefix.tensors.errors import ShapeError
+from shapefix.tensors.tensor_iterator import check_fills
+
+REFUSED = (
+    "copy_ scatter_ scatter_add_ index_add_ index_copy_ masked_scatter_ scatter_reduce_ put_ cumsum_ "
+    "normal_ uniform_ bernoulli_ exponential_ random_ clamp_ clamp_min_ clamp_max_ clip_ add_ sub_ mul_ "
+    "div_ pow_ neg_ abs_ sqrt_ exp_ log_ sigmoid_ tanh_ relu_ floor_ ceil_ round_ addcmul_ addcdiv_ lerp_ "
+    "logical_and_ logical_or_ logical_not_ bitwise_and_ bitwise_or_ erfinv_ trunc_ rsqrt_ reciprocal_ eq_ "
+    "ne_ lt_ le_ gt_ ge_ fmod_ remainder_ floor_divide_ true_divide_ divide_ multiply_ subtract_ "
+    "nan_to_num_ baddbmm_ addmm_"
+).split()
+SPREAD = "index_fill_ index_put_ tril_ triu_ fill_diagonal_".split()
+HARMLESS = "zero_ fill_".split()
+"""These give every element the same value anyway."""
+FUNCTIONS = (
+    "clamp_ clamp_min_ clamp_max_ clip_ neg_ abs_ sqrt_ exp_ log_ sigmoid_ tanh_ relu_ floor_ ceil_ round_ "
+    "trunc_ rsqrt_ reciprocal_ nan_to_num_"
+).split()
+"""The refused ones that torch has as functions, too."""
+
+
+def emit_write(
+    call: Call,
+    tensor: TensorValue,
+    subject: cst.CSTNode | None,
+    shared: int | None = None,
+    refused: bool = False,
+    value: Value | None = None,
+) -> None:
+    """Tell the checks that the memory of tensor is written to, and keep in mind that value stands there."""
+    note_write(call, tensor, value)
+    note_graph_write(call, tensor, [each for each in call.arguments.everything if each is not tensor])
+    note_mask(call.ev, tensor, value, call.place.node, subject)
+    call.ev.emit(InPlaceWrite(call.place, call.ev.calls, tensor, tensor.layout, subject, shared, refused))
+
+
+def subject_of(call: Call) -> cst.CSTNode | None:
+    """The expression of the tensor that a call writes to: what its method is of, or the first argument."""
+    node = call.place.node
+    if isinstance(node, cst.Call):
+        if (
+            call.receiver is not None
+            and isinstance(node.func, cst.Attribute)
+            and call.name.startswith("torch.Tensor.")
+        ):
+            return node.func.value
+        return node.args[0].value if node.args else None
+    if isinstance(node, cst.Subscript):
+        return node.value
+    return node.target if isinstance(node, cst.AugAssign) else None
+
+
+STRETCHED = frozenset(
+    "copy_ masked_scatter_ clamp_ clamp_min_ clamp_max_ clip_ add_ sub_ mul_ div_ pow_ addcmul_ addcdiv_ "
+    "logical_and_ logical_or_ bitwise_and_ bitwise_or_ eq_ ne_ lt_ le_ gt_ ge_ fmod_ remainder_ lerp_ "
+    "floor_divide_ true_divide_ divide_ multiply_ subtract_ masked_fill_".split()
+)
+"""Writes whose operands are stretched to the sizes of the tensor, which itself keeps them."""
+PLACED = frozenset("scatter_ scatter_add_ index_add_ index_copy_".split())
+
+
+def check_write(call: Call, tensor: TensorValue) -> None:
+    """Raises ShapeError where what a method writes provably does not fit the sizes of the tensor."""
+    name = call.name.rpartition(".")[2]
+    if name in PLACED:
+        check_scatter(Call(call.ev, name.removesuffix("_"), call.place, call.arguments), tensor)
+    if name not in STRETCHED or tensor.layout is None:
+        return
+    named = by_position(call)
+    operands = [value for value in named.values() if isinstance(value, TensorValue)]
+    for number, operand in enumerate(operands):
+        if operand is not tensor and operand.layout is not None:
+            check_fills(tensor.layout.sizes, operand.layout.sizes, operand=number)
+    layouts = [operand.layout for operand in operands if operand.layout is not None]
+    if len(layouts) == len(operands):
+        refuse_beyond_one(call, named, layouts)
+
+
+@tensor_function(*(f"torch.{name}" for name in FUNCTIONS))
+@tensor_method(*REFUSED)
+def overwritten(call: Call, tensor: TensorValue) -> Value:
+    check_write(call, tensor)
+    emit_write(call, tensor, subject_of(call), expanded_dim(tensor.layout), refused=True)
+    return tensor
+
+
+@tensor_method(*SPREAD)
+def spread(call: Call, tensor: TensorValue) -> Value:
+    emit_write(call, tensor, subject_of(call), expanded_dim(tensor.layout))
+    return tensor
+
+
+@operation(*HARMLESS)
+def harmless(call: Call, tensor: TensorValue) -> Value:
+    emit_write(call, tensor, subject_of(call), value=call.value(0, "value"))
+    return tensor
+
+
+@tensor_method("masked_fill_")
+def masked_fill(call: Call, tensor: TensorValue) -> Value:
+    check_write(call, tensor)
+    shared = expanded_dim(tensor.layout)
+    mask = as_tensor(call.value(0, "mask"))
+    if shared is not None and tensor.layout is not None:
+        # A mask that is the same all along the expanded dimension does no harm.
+        from_right = tensor.layout.rank - shared
+        known = mask.layout if mask is not None else None
+        if known is None or known.rank < from_right or known.sizes[-from_right].value == 1:
+            shared = None
+    emit_write(call, tensor, subject_of(call), shared, value=call.value(1, "value"))
+    return tensor
+
+
+@function("operator.iadd")
+def augmented(call: Call) -> Value:
+    tensor, operand = as_tensor(call.value(0)), call.value(1)
+    if tensor is None:
+        return NONE
+    emit_write(call, tensor, subject_of(call), expanded_dim(tensor.layout), refused=True)
+    if isinstance(operand, TensorValue) and tensor.layout is not None and operand.layout is not None:
+        try:
+            check_fills(tensor.layout.sizes, operand.layout.sizes)
+            refuse_beyond_one(call, by_position(call), [tensor.layout, operand.layout])
+        except ShapeError as error:
+            refuse(call, error, by_position(call))
+            # Nothing runs after this; what would not fit either is not worth telling.
+            call.ev.journal.write(tensor, "layout", None)
+            tensor.unsettle()
+    return NONE
+
+
+@function("operator.setitem")
+def setitem(call: Call) -> Value:
+    tensor, index = as_tensor(call.value(0)), call.value(1)
+    if tensor is None or index is None:
+        return NONE
+    shared, refused = _index_write(tensor, index)
+    _check_part(call, tensor, index)
+    note_index_write(call, tensor, index, call.value(2))
+    note_graph_write(call, tensor, [call.value(2) or NONE])
+    note_mask(call.ev, tensor, call.value(2), call.place.node, subject_of(call))
+    event = InPlaceWrite(call.place, call.ev.calls, tensor, tensor.layout, subject_of(call), shared, refused)
+    call.ev.emit(event)
+    return NONE
+
+
+def _check_part(call: Call, tensor: TensorValue, index: Value) -> None:
+    """Tell the checks where what is assigned to a part of a tensor provably cannot be stretched to it."""
+    value = call.value(2)
+    specs = specs_of(list(index.items) if isinstance(index, TupleValue) else [index])
+    if not isinstance(value, TensorValue) or value.layout is None or tensor.layout is None or specs is None:
+        return
+    try:
+        part = indexing.index(tensor.layout, specs).sizes
+    except ShapeError:
+        return
+    # Dimensions of size 1 in front of it are left out.
+    given = value.layout.sizes
+    spare = len(given) - len(part)
+    if any(same(size, 1) is None for size in given[: max(spare, 0)]):
+        return
+    while len(given) > len(part) and given[0].value == 1:
+        given = given[1:]
+    try:
+        check_fills(part, given, other=None)
+    except ShapeError as error:
+        refuse(call, error, {"self": tensor, "value": value})
+
+
+def _index_write(tensor: TensorValue, index: Value) -> tuple[int | None, bool]:
+    """The expanded dimension that a write to tensor[index] meets, and whether torch refuses the write."""
+    shared = expanded_dim(tensor.layout)
+    entries = list(index.items) if isinstance(index, TupleValue) else [index]
+    specs = specs_of(entries)
+    if shared is None or tensor.layout is None or specs is None:
+        return None, False
+    if any(isinstance(spec, (indexing.Indices, indexing.Mask)) for spec in specs):
+        return (shared, False) if shared in _reached_by_tensors(specs, tensor.layout.rank) else (None, False)
+    try:
+        part = indexing.index(tensor.layout, specs)
+    except ShapeError:
+        return None, False
+    if expanded_dim(part) is not None:
+        return shared, True
+    picked = any(isinstance(entry, Integer) or _is_int(entry) for entry in entries)
+    return (shared, False) if picked else (None, False)
+
+
+def _is_int(entry: Value) -> bool:
+    return isinstance(entry, Constant) and type(entry.value) is int
+
+
+def _reached_by_tensors(specs: list[indexing.Spec], rank: int) -> set[int]:
+    """The dimensions of the tensor that index tensors and masks choose from."""
+    widths = [_width(spec) for spec in specs]
+    reached: set[int] = set()
+    dim = 0
+    for spec, width in zip(specs, widths, strict=True):
+        if spec is Ellipsis:
+            width = rank - sum(widths)
+        if isinstance(spec, (indexing.Indices, indexing.Mask)):
+            reached.update(range(dim, dim + width))
+        dim += width
+    return reached
+
+
+def _width(spec: indexing.Spec) -> int:
+    if spec is None or spec is Ellipsis:
+        return 0
+    return len(spec.sizes) if isinstance(spec, indexing.Mask) else 1

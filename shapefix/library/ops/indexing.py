@@ -1,0 +1,121 @@
+"""`x[...]`: basic indexing gives a view, an index tensor gives a copy."""
+
+from __future__ import annotations
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import ListValue, TupleValue, elements
+from shapefix.interpreter.tensor_values import TensorValue, as_tensor
+from shapefix.interpreter.values import Constant, Integer, Slice, Unknown, Value
+from shapefix.library.registry import function
+from shapefix.library.rejections import refuse
+from shapefix.library.tensors import as_result, as_view, ranked, size_name
+from shapefix.library.transformers.label_provenance import sliced
+from shapefix.tensors import indexing
+from shapefix.tensors.errors import ShapeError
+from shapefix.tensors.layout import Layout, contiguous, unknown_strides
+from shapefix.tensors.polynomials import Size
+from shapefix.tensors.symbols import UNBOUNDED
+
+
+@function("operator.getitem")
+def getitem(call: Call) -> Value:
+    tensor = as_tensor(call.value(0))
+    index = call.value(1)
+    if tensor is None or index is None:
+        return Unknown()
+    entries = list(index.items) if isinstance(index, TupleValue) else [index]
+    specs = specs_of(entries)
+    advanced = specs is not None and any(
+        isinstance(spec, (indexing.Indices, indexing.Mask)) for spec in specs
+    )
+    layout = tensor.layout
+    is_known = True
+    if layout is None and not advanced:
+        layout, is_known = _ranked(call, tensor, entries)
+    verb = "sliced" if any(isinstance(entry, Slice) for entry in entries) else "indexed"
+    if specs is None or layout is None:
+        return _unknown(call, tensor, index, verb, advanced)
+    try:
+        found = indexing.index(layout, specs)
+    except ShapeError as error:
+        if is_known:
+            by_tensors = TupleValue(tuple(entry for entry in entries if isinstance(entry, TensorValue)))
+            refuse(call, error, {"self": tensor, "index": by_tensors})
+        return TensorValue(dtype=tensor.dtype, device=tensor.device)
+    if advanced:
+        return as_result(call, found, "indexed", dtype=tensor.dtype, device=tensor.device)
+    row = sliced(tensor, index, call.place)
+    result = as_view(call, tensor, found, verb)
+    result.certain, result.row = tensor.certain, row
+    if not is_known:
+        # The step in the tensor's life keeps what is assumed.
+        result.layout = None
+    return result
+
+
+def specs_of(entries: list[Value]) -> list[indexing.Spec] | None:
+    """The entries of an index as the algebra takes them; None where one of them may be anything."""
+    specs: list[indexing.Spec] = []
+    for entry in entries:
+        if isinstance(entry, Constant):
+            if entry.value is not None and entry.value is not Ellipsis and type(entry.value) is not int:
+                return None
+            specs.append(entry.value)
+        elif isinstance(entry, Integer):
+            specs.append(entry.size)
+        elif isinstance(entry, Slice):
+            specs.append(slice(_bound(entry.start), _bound(entry.stop), _bound(entry.step)))
+        elif isinstance(entry, TensorValue) and entry.layout is not None and entry.dtype is not None:
+            is_mask = entry.dtype == "bool"
+            specs.append(indexing.Mask(entry.layout.sizes) if is_mask else indexing.Indices(entry.layout))
+        elif isinstance(entry, ListValue):
+            items = elements(entry)
+            if not items or not all(isinstance(item, Constant) and type(item.value) is int for item in items):
+                return None
+            specs.append(indexing.Indices(contiguous([len(items)])))
+        else:
+            return None
+    return specs
+
+
+def _bound(value: Value) -> int | Size | None:
+    if isinstance(value, Constant):
+        return value.value if isinstance(value.value, int) else None
+    if isinstance(value, Integer):
+        return value.size
+    # It may be negative, or None: nothing follows for the size that is left.
+    return Size.symbol(value.hint if isinstance(value, Unknown) and value.hint else "length", UNBOUNDED)
+
+
+def _ranked(call: Call, tensor: TensorValue, entries: list[Value]) -> tuple[Layout | None, bool]:
+    """The layout that an index implies for a tensor of unknown rank, and whether that is to be relied upon.
+
+    Whoever writes out a trailing `:` behind two others has named every dimension. Two slices say that there
+    are two dimensions at least: taken as exactly two, a gap that they leave is there with more, too.
+    """
+    basic = all(isinstance(entry, (Slice, Integer)) or _is_int(entry) for entry in entries)
+    if not basic or len(entries) < 2:
+        return None, False
+    last = entries[-1]
+    if len(entries) > 2 and isinstance(last, Slice) and _is_full(last):
+        return ranked(call, tensor, len(entries)), True
+    if len(entries) > 2 or not all(isinstance(entry, Slice) for entry in entries):
+        return None, False
+    sizes = [tensor.size(dim, size_name(call, dim)) for dim in range(len(entries))]
+    return contiguous(sizes) if tensor.contiguous else unknown_strides(sizes), False
+
+
+def _is_int(entry: Value) -> bool:
+    return isinstance(entry, Constant) and type(entry.value) is int
+
+
+def _is_full(part: Slice) -> bool:
+    return all(isinstance(b, Constant) and b.value is None for b in (part.start, part.stop, part.step))
+
+
+def _unknown(call: Call, tensor: TensorValue, index: Value, verb: str, advanced: bool) -> TensorValue:
+    if advanced:
+        return as_result(call, None, verb, dtype=tensor.dtype, device=tensor.device)
+    result = as_view(call, tensor, None, verb)
+    result.certain, result.row = tensor.certain, sliced(tensor, index, call.place)
+    return result

@@ -1,0 +1,273 @@
+"""Operations that put tensors together, or pick from them by index."""
+
+from __future__ import annotations
+
+from shapefix.interpreter.axes import longest as longest_of
+from shapefix.interpreter.axes import varying
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import Contents, ListValue, elements
+from shapefix.interpreter.iteration import each
+from shapefix.interpreter.rows import ragged
+from shapefix.interpreter.tensor_values import TensorValue, as_tensor
+from shapefix.interpreter.values import Unknown, Value, as_size
+from shapefix.library.data.last_batches import try_last_batch
+from shapefix.library.data.rows import note_rows
+from shapefix.library.ops.elementwise import result_of
+from shapefix.library.ops.scatters import check_scatter
+from shapefix.library.registry import function, operation, tensor_method
+from shapefix.library.rejections import refuse, trace
+from shapefix.library.tensors import as_result, contiguous_result, number, numbers, sizes_from
+from shapefix.library.transformers.label_provenance import rolled
+from shapefix.tensors import dims, results
+from shapefix.tensors.errors import ShapeError
+from shapefix.tensors.layout import Layout, contiguous
+from shapefix.tensors.polynomials import Size
+
+
+def _parts(call: Call) -> tuple[list[TensorValue], bool]:
+    """The tensors in the first argument, and whether these are all of them."""
+    given = call.value(0, "tensors")
+    items = elements(given)
+    if items is not None:
+        tensors = [as_tensor(item) for item in items]
+        return [t for t in tensors if t is not None], bool(tensors) and None not in tensors
+    element = as_tensor(each(call.ev, given)) if isinstance(given, ListValue) else None
+    return ([] if element is None else [element]), False
+
+
+def _dim(call: Call) -> int | None:
+    """The dimension that is joined, under its name of torch or of numpy; None where it is not known."""
+    return number(call, 1, "axis" if "axis" in call.arguments.keywords else "dim", 0)
+
+
+def _dtype(parts: list[TensorValue]) -> str | None:
+    return parts[0].dtype if parts and all(part.dtype == parts[0].dtype for part in parts) else None
+
+
+@function("torch.cat", "torch.concat", "torch.concatenate")
+def cat(call: Call) -> Value:
+    parts, complete = _parts(call)
+    for part in parts:
+        part.certain = True
+    dim = _dim(call)
+    layouts = [part.layout for part in parts if part.layout is not None]
+    if dim is None or not layouts or len(layouts) < len(parts):
+        return as_result(call, None, "joined", dtype=_dtype(parts), is_contiguous=bool(layouts))
+    layout: Layout | None
+    try:
+        if complete:
+            layout = results.cat(layouts, dim)
+        else:
+            sizes = list(layouts[0].sizes)
+            sizes[dim] = Size.symbol("joined")
+            # With one tensor's layout known, the others' memory format is not.
+            layout = contiguous(sizes) if len(sizes) != 4 else None
+    except ShapeError as error:
+        refuse(call, error, {"tensors": ListValue(tuple(parts))})
+        return TensorValue()
+    except IndexError:
+        return TensorValue()
+    if complete and call.ev.batch_sizes:
+        given = {"tensors": ListValue(tuple(parts))}
+        try_last_batch(call, given, lambda fewer: _joined(fewer["tensors"], dim))
+    return trace(
+        call, as_result(call, layout, "joined", dtype=_dtype(parts), device=parts[0].device), parts[0]
+    )
+
+
+def _joined(tensors: Value, dim: int) -> Layout:
+    """The layout of tensors of known layouts, joined along dim. Raises ShapeError where torch refuses."""
+    parts = [as_tensor(part) for part in elements(tensors) or ()]
+    return results.cat([part.layout for part in parts if part is not None and part.layout is not None], dim)
+
+
+@function("torch.stack")
+def stack(call: Call) -> Value:
+    parts, complete = _parts(call)
+    for part in parts:
+        part.certain = True
+    dim = _dim(call)
+    layouts = [part.layout for part in parts if part.layout is not None]
+    known = dim is not None and bool(layouts) and len(layouts) == len(parts)
+    layout: Layout | None = None
+    try:
+        if known and complete and dim is not None:
+            layout = results.stack(layouts, dim)
+    except ShapeError as error:
+        refuse(call, error, {"tensors": ListValue(tuple(parts))})
+        if all(each.rank == 1 for each in layouts):
+            note_rows(call, call.value(0, "tensors"))
+        return TensorValue()
+    note_rows(call, call.value(0, "tensors"))
+    if ragged(call.value(0, "tensors")) is not None:
+        return TensorValue()
+    if not known or dim is None:
+        return as_result(call, None, "stacked", dtype=_dtype(parts), is_contiguous=bool(parts))
+    if layout is None:
+        sizes = list(layouts[0].sizes)
+        sizes.insert(dim if dim >= 0 else dim + len(sizes) + 1, _count(call))
+        layout = contiguous(sizes)
+    return trace(
+        call, as_result(call, layout, "stacked", dtype=_dtype(parts), device=parts[0].device), parts[0]
+    )
+
+
+def _count(call: Call) -> Size:
+    given = call.value(0, "tensors")
+    known = given.length if isinstance(given, ListValue) else None
+    return known if known is not None else Size.symbol("stacked")
+
+
+@function("torch.vstack", "torch.row_stack", "torch.hstack", "torch.dstack")
+def stacked_flat(call: Call) -> Value:
+    """cat along the first, second or third dimension, once there are so many; hstack joins vectors."""
+    parts, complete = _parts(call)
+    for part in parts:
+        part.certain = True
+    least = {"hstack": 1, "dstack": 3}.get(call.name.rpartition(".")[2], 2)
+    layouts = [dims.with_rank(part.layout, least) for part in parts if part.layout is not None]
+    if not layouts or len(layouts) < len(parts) or not complete:
+        return as_result(call, None, "joined", dtype=_dtype(parts))
+    dim = {1: 0 if layouts[0].rank == 1 else 1, 2: 0, 3: 2}[least]
+    try:
+        layout = results.cat(layouts, dim)
+    except ShapeError as error:
+        refuse(call, error, {"tensors": ListValue(tuple(parts))})
+        return TensorValue()
+    return trace(call, as_result(call, layout, "joined", dtype=_dtype(parts)), parts[0])
+
+
+@function("torch.block_diag", "torch.cartesian_prod")
+def joined(call: Call) -> Value:
+    return as_result(call, None, "joined", is_contiguous=True)
+
+
+@function("torch.nn.utils.rnn.pad_sequence")
+def pad_sequence(call: Call) -> Value:
+    parts, _ = _parts(call)
+    for part in parts:
+        part.certain = True
+    layouts = [part.layout for part in parts if part.layout is not None]
+    first = parts[0].layout if parts else None
+    if first is None or len(layouts) < len(parts):
+        return as_result(call, None, "padded", dtype=_dtype(parts))
+    try:
+        behind = results.padded_sequences(layouts)
+    except ShapeError as error:
+        refuse(call, error, {"sequences": ListValue(tuple(parts))})
+        return TensorValue()
+    given = call.value(0, "sequences")
+    rows = given.contents if isinstance(given, ListValue) else Contents(elements(given) or ())
+    differs = bool(rows.axes) and varying(first.sizes[0], rows.axes) is not None
+    longest = longest_of(first.sizes[0], rows.axes) if differs else Size.symbol("longest")
+    count = rows.length if rows.length is not None else Size.symbol("count")
+    batch_first = call.constant(1, "batch_first", False)
+    if not isinstance(batch_first, bool):
+        return as_result(call, None, "padded", dtype=_dtype(parts))
+    front = [count, longest] if batch_first else [longest, count]
+    return contiguous_result(call, [*front, *behind], "padded", dtype=_dtype(parts))
+
+
+@tensor_method("repeat")
+def repeat(call: Call, tensor: TensorValue) -> Value:
+    repeats = sizes_from(call, keyword="repeats")
+    layout = (
+        dims.repeat(tensor.layout, repeats) if tensor.layout is not None and repeats is not None else None
+    )
+    return as_result(call, layout, "repeated", dtype=tensor.dtype, device=tensor.device, is_contiguous=True)
+
+
+@operation("tile")
+def tile(call: Call, tensor: TensorValue) -> Value:
+    repeats = sizes_from(call, keyword="dims")
+    layout = dims.tile(tensor.layout, repeats) if tensor.layout is not None and repeats is not None else None
+    return as_result(call, layout, "repeated", dtype=tensor.dtype, device=tensor.device, is_contiguous=True)
+
+
+@operation("repeat_interleave")
+def repeat_interleave(call: Call, tensor: TensorValue) -> Value:
+    given = call.value(0, "repeats")
+    repeats = None if isinstance(given, (TensorValue, Unknown)) else as_size(given)
+    dim = number(call, 1, "dim", -1000)
+    layout: Layout | None = None
+    if tensor.layout is not None and repeats is not None and dim is not None:
+        layout = results.repeat_interleave(tensor.layout, repeats, None if dim == -1000 else dim)
+    return as_result(call, layout, "repeated", dtype=tensor.dtype, device=tensor.device, is_contiguous=True)
+
+
+@operation("roll")
+def roll(call: Call, tensor: TensorValue) -> Value:
+    given = call.value(1, "dims")
+    axes = None if given is None else numbers(given)
+    unknown = tensor.layout is None or (given is not None and axes is None)
+    layout = None if unknown or tensor.layout is None else dims.roll(tensor.layout, axes)
+    result = as_result(call, layout, "rolled", dtype=tensor.dtype, device=tensor.device)
+    result.row = rolled(tensor, call.value(0, "shifts"), given, call.place)
+    return result
+
+
+@operation("gather")
+def gather(call: Call, tensor: TensorValue) -> Value:
+    dim, index = number(call, 0, "dim"), as_tensor(call.value(1, "index"))
+    layout = None
+    if tensor.layout is not None and dim is not None and index is not None and index.layout is not None:
+        layout = results.gather(tensor.layout, dim, index.layout)
+    return as_result(call, layout, "gathered", dtype=tensor.dtype, device=tensor.device)
+
+
+@operation("take_along_dim")
+def take_along_dim(call: Call, tensor: TensorValue) -> Value:
+    """A gather whose operands are broadcast but for one dimension; without one it takes from all elements."""
+    return as_result(call, None, "gathered", dtype=tensor.dtype, device=tensor.device)
+
+
+@operation("index_select")
+def index_select(call: Call, tensor: TensorValue) -> Value:
+    dim, index = number(call, 0, "dim"), as_tensor(call.value(1, "index"))
+    layout = None
+    if tensor.layout is not None and dim is not None and index is not None and index.layout is not None:
+        layout = results.index_select(tensor.layout, dim, index.layout)
+    return as_result(call, layout, "selected", dtype=tensor.dtype, device=tensor.device, is_contiguous=True)
+
+
+@operation("masked_select")
+def masked_select(call: Call, tensor: TensorValue) -> Value:
+    mask = as_tensor(call.value(0, "mask"))
+    if tensor.layout is not None and mask is not None and mask.layout is not None:
+        layout = results.masked_select(tensor.layout, mask.layout)
+    else:
+        layout = contiguous([Size.symbol("selected", 0)])
+    return as_result(call, layout, "selected", dtype=tensor.dtype, device=tensor.device)
+
+
+@operation("masked_scatter")
+def masked_scatter(call: Call, tensor: TensorValue) -> Value:
+    mask = as_tensor(call.value(0, "mask"))
+    sizes = None
+    if tensor.layout is not None and mask is not None and mask.layout is not None:
+        sizes = results.broadcast_sizes(tensor.layout.sizes, mask.layout.sizes)
+    return contiguous_result(call, sizes, "scattered", dtype=tensor.dtype, device=tensor.device)
+
+
+@operation("scatter", "scatter_add", "index_add", "index_copy")
+def scattered(call: Call, tensor: TensorValue) -> Value:
+    check_scatter(call, tensor)
+    sizes = None if tensor.layout is None else tensor.layout.sizes
+    return contiguous_result(call, sizes, "scattered", dtype=tensor.dtype, device=tensor.device)
+
+
+@operation("index_fill", "index_put", "scatter_reduce")
+def filled(call: Call, tensor: TensorValue) -> Value:
+    return result_of(call, [tensor], "scatter")
+
+
+@operation("nonzero", "argwhere", "unique", "bincount", "histc", "unique_consecutive")
+def counted(call: Call, tensor: TensorValue) -> Value:
+    if call.name.endswith(("unique", "unique_consecutive")) and call.arguments.keywords:
+        return Unknown()
+    if call.name.endswith("nonzero") and call.arguments.keywords:
+        return Unknown()
+    name = call.name.rpartition(".")[2]
+    if name in ("unique", "unique_consecutive"):
+        return TensorValue(dtype=tensor.dtype)
+    return TensorValue(dtype="int64" if name != "histc" else None)

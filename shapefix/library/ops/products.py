@@ -1,0 +1,195 @@
+"""Matrix products: contiguous results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import elements
+from shapefix.interpreter.tensor_values import TensorValue, as_tensor
+from shapefix.interpreter.values import Constant, Unknown, Value
+from shapefix.library.nn.dtypes import may_be_cast
+from shapefix.library.registry import function, operation, tensor_function
+from shapefix.library.rejections import by_position, refuse, trace
+from shapefix.library.tensors import as_result, ranked
+from shapefix.tensors import refused_dtypes, results
+from shapefix.tensors.errors import ShapeError
+from shapefix.tensors.layout import Layout, contiguous, unknown_strides
+from shapefix.tensors.polynomials import Size
+
+_VERB = "multiplied"
+
+
+def product_of(call: Call, left: TensorValue, right: TensorValue) -> TensorValue:
+    """left @ right: contiguous, in one dtype."""
+    refused_dtypes.product(left.dtype, right.dtype, may_be_cast(call))
+    dtype = left.dtype if left.dtype == right.dtype else None
+    if left.layout is None or right.layout is None:
+        return as_result(call, None, _VERB, dtype=dtype, device=left.device, is_contiguous=True)
+    layout = results.matmul(left.layout, right.layout)
+    return as_result(call, layout, _VERB, dtype=dtype, device=left.device)
+
+
+@operation("matmul")
+def matmul(call: Call, tensor: TensorValue) -> Value:
+    other = _given(call, 0, "other")
+    return TensorValue() if other is None else product_of(call, tensor, other)
+
+
+_EXACT = {"mm": ("mat2", (2, 2)), "bmm": ("mat2", (3, 3)), "mv": ("vec", (2, 1)), "dot": ("tensor", (1, 1))}
+"""The name of the other operand, and the ranks of both."""
+
+
+@operation(*_EXACT)
+def exact_product(call: Call, tensor: TensorValue) -> Value:
+    """Products of which each takes tensors of one rank."""
+    keyword, ranks = _EXACT[call.name.rpartition(".")[2]]
+    other = _given(call, 0, keyword)
+    return TensorValue() if other is None else _exact(call, tensor, other, ranks)
+
+
+@tensor_function("torch.spmm", "torch.sparse.mm")
+def sparse_product(call: Call, tensor: TensorValue) -> Value:
+    other = _given(call, 0, "mat2")
+    return TensorValue() if other is None else _exact(call, tensor, other, (2, 2))
+
+
+def _exact(
+    call: Call, left: TensorValue, right: TensorValue, ranks: tuple[int, int], first: int = 0
+) -> TensorValue:
+    """A product of tensors of these ranks; first is the number of the left operand."""
+    refused_dtypes.product(left.dtype, right.dtype, may_be_cast(call), first)
+    dtype = left.dtype if left.dtype == right.dtype else None
+    sides = (left, right)
+    if all(side.layout is None for side in sides):
+        return as_result(call, None, _VERB, dtype=dtype, device=left.device, is_contiguous=True)
+    one, two = (
+        ranked(call, side, rank) if side.layout is None else side.layout
+        for side, rank in zip(sides, ranks, strict=True)
+    )
+    layout = results.exact_product(one, two, ranks, first)
+    return as_result(call, layout, _VERB, dtype=dtype, device=left.device)
+
+
+def _given(call: Call, position: int, keyword: str) -> TensorValue | None:
+    """A tensor that the call is handed, by now for certain."""
+    tensor = as_tensor(call.value(position, keyword))
+    if tensor is not None:
+        tensor.certain = True
+    return tensor
+
+
+@function("operator.matmul")
+def matmul_operator(call: Call) -> Value:
+    left, right = (as_tensor(value) for value in call.arguments.positional)
+    if left is None or right is None:
+        return TensorValue()
+    try:
+        return trace(call, product_of(call, left, right), left)
+    except ShapeError as error:
+        refuse(call, error, by_position(call))
+        return TensorValue()
+
+
+_ADDED = {
+    "addmm": (("mat1", "mat2"), (2, 2)),
+    "baddbmm": (("batch1", "batch2"), (3, 3)),
+    "addbmm": (("batch1", "batch2"), (3, 3)),
+    "addmv": (("mat", "vec"), (2, 1)),
+}
+
+
+@operation(*_ADDED)
+def added_product(call: Call, tensor: TensorValue) -> Value:
+    """The product, to which the tensor is added; addbmm sums it over the batch first."""
+    name = call.name.rpartition(".")[2]
+    names, ranks = _ADDED[name]
+    left, right = (_given(call, place, keyword) for place, keyword in enumerate(names))
+    if left is None or right is None:
+        return TensorValue()
+    made = _exact(call, left, right, ranks, first=1)
+    if made.layout is None:
+        return made
+    if name == "addbmm":
+        made.layout = contiguous(made.layout.sizes[1:])
+    if tensor.layout is not None:
+        results.added_product(tensor.layout, made.layout)
+    return as_result(call, made.layout, _VERB, dtype=made.dtype, device=made.device)
+
+
+@operation("outer", "ger")
+def outer(call: Call, tensor: TensorValue) -> Value:
+    other = _given(call, 0, "vec2")
+    if tensor.layout is None or other is None or other.layout is None:
+        return TensorValue()
+    layout = results.outer(tensor.layout, other.layout)
+    return as_result(call, layout, _VERB, dtype=tensor.dtype, device=tensor.device)
+
+
+@function("torch.einsum")
+def einsum(call: Call) -> Value:
+    equation = call.value(0)
+    given = call.arguments.positional[1:]
+    operands = elements(given[0]) if len(given) == 1 and elements(given[0]) is not None else tuple(given)
+    if not isinstance(equation, Constant) or not isinstance(equation.value, str) or call.arguments.open:
+        return TensorValue()
+    text = equation.value
+    return _contracted(call, operands or (), lambda layouts: results.einsum(text, layouts))
+
+
+@function("einops.einsum")
+def named_einsum(call: Call) -> Value:
+    """The pattern comes last, and its axes have names of any length."""
+    *operands, pattern = call.arguments.positional or [Unknown()]
+    if not isinstance(pattern, Constant) or not isinstance(pattern.value, str) or call.arguments.open:
+        return TensorValue()
+    inputs, arrow, output = pattern.value.partition("->")
+    terms = [tuple(term.split()) for term in inputs.split(",")]
+    if not arrow or "(" in pattern.value:
+        return TensorValue()
+    wanted = tuple(output.split())
+    return _contracted(call, operands, lambda layouts: results.contraction(terms, wanted, layouts))
+
+
+def _contracted(
+    call: Call, operands: Sequence[Value], compute: Callable[[Sequence[Layout]], Layout]
+) -> TensorValue:
+    """The sum of products over these operands, its layout computed from theirs."""
+    tensors = [tensor for tensor in map(as_tensor, operands) if tensor is not None]
+    for tensor in tensors:
+        tensor.certain = True
+    layouts = [tensor.layout for tensor in tensors if tensor.layout is not None]
+    if not tensors or len(layouts) < len(operands):
+        return TensorValue()
+    try:
+        layout = compute(layouts)
+    except ShapeError as error:
+        refuse(call, error, by_position(call))
+        return TensorValue()
+    first = tensors[0]
+    dtype = first.dtype if all(tensor.dtype == first.dtype for tensor in tensors) else None
+    return trace(call, as_result(call, layout, _VERB, dtype=dtype, device=first.device), first)
+
+
+@function("torch.nn.functional.scaled_dot_product_attention")
+def attention(call: Call) -> Value:
+    query, key, value = (_given(call, i, name) for i, name in enumerate(("query", "key", "value")))
+    if query is None or key is None or value is None:
+        return TensorValue()
+    if query.layout is None:
+        return as_result(call, None, "attended", dtype=query.dtype, device=query.device)
+    if key.layout is None or value.layout is None:
+        last = value.settled(-1) or Size.symbol("size(-1)")
+        layout = unknown_strides((*query.layout.sizes[:-1], last))
+        return as_result(call, layout, "attended", dtype=query.dtype, device=query.device)
+    mask = as_tensor(call.value(3, "attn_mask"))
+    grouped = call.arguments.open or "enable_gqa" in call.arguments.keywords
+    try:
+        layout = results.scaled_dot_product_attention(
+            query.layout, key.layout, value.layout, None if mask is None else mask.layout, grouped
+        )
+    except ShapeError as error:
+        operands = {"query": query, "key": key, "value": value}
+        refuse(call, error, operands if mask is None else {**operands, "attn_mask": mask})
+        return TensorValue()
+    return trace(call, as_result(call, layout, "attended", dtype=query.dtype, device=query.device), query)

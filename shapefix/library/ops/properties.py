@@ -1,0 +1,104 @@
+"""What a tensor tells about itself: sizes, rank, dtype, device."""
+
+from __future__ import annotations
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.devices import DeviceKind
+from shapefix.interpreter.tensor_values import Shape, Sizes, TensorValue
+from shapefix.interpreter.values import FALSE, NONE, TRUE, Constant, Reference, Unknown, Value, integer
+from shapefix.library.ops.clamped_exponentials import note_item
+from shapefix.library.registry import operation, tensor_method
+from shapefix.library.rejections import by_position, refuse
+from shapefix.library.tensors import number, seen_again, size_name
+from shapefix.tensors.errors import ShapeError
+from shapefix.tensors.layout import dimension, is_contiguous
+
+
+@tensor_method("@shape")
+def shape(call: Call, tensor: TensorValue) -> Value:
+    if tensor.layout is None:
+        return Shape(tensor)
+    return Sizes(tuple(integer(size) for size in tensor.layout.sizes), tensor)
+
+
+@tensor_method("size")
+def size(call: Call, tensor: TensorValue) -> Value:
+    if not call.arguments.positional and not call.arguments.keywords:
+        return shape(call, tensor)
+    dim = number(call, 0, "dim")
+    if dim is None:
+        return Unknown()
+    if tensor.layout is not None:
+        try:
+            dim = dimension(dim, tensor.layout.rank)
+        except ShapeError as error:
+            refuse(call, error, by_position(call))
+            return Unknown()
+    return integer(tensor.size(dim, size_name(call, dim)))
+
+
+@operation("numel")
+def numel(call: Call, tensor: TensorValue) -> Value:
+    return Unknown() if tensor.layout is None else integer(tensor.layout.numel)
+
+
+@tensor_method("dim", "ndimension")
+def dim(call: Call, tensor: TensorValue) -> Value:
+    return ndim(call, tensor)
+
+
+@tensor_method("@ndim")
+def ndim(call: Call, tensor: TensorValue) -> Value:
+    return Unknown("ndim") if tensor.layout is None else Constant(tensor.layout.rank)
+
+
+@tensor_method("stride")
+def stride(call: Call, tensor: TensorValue) -> Value:
+    return Unknown()
+
+
+@tensor_method("is_contiguous")
+def asks_contiguous(call: Call, tensor: TensorValue) -> Value:
+    if tensor.layout is None or call.arguments.keywords or call.arguments.positional:
+        return Unknown()
+    known = is_contiguous(tensor.layout)
+    return Unknown() if known is None else (TRUE if known else FALSE)
+
+
+@tensor_method("@dtype")
+def dtype(call: Call, tensor: TensorValue) -> Value:
+    return Unknown("dtype") if tensor.dtype is None else Reference(f"torch.{tensor.dtype}")
+
+
+@tensor_method("@grad", "@grad_fn", "@requires_grad", "@is_leaf", "@layout")
+def unknown_property(call: Call, tensor: TensorValue) -> Value:
+    return Unknown(call.name.rpartition(".")[2])
+
+
+@tensor_method("@is_cuda")
+def is_cuda(call: Call, tensor: TensorValue) -> Value:
+    device = tensor.device
+    if device is not None and device.kind is DeviceKind.CPU:
+        return FALSE
+    is_named = device is not None and device.kind is DeviceKind.GPU and device.name.startswith("cuda")
+    return TRUE if is_named else Unknown("is_cuda")
+
+
+@tensor_method("@data")
+def data(call: Call, tensor: TensorValue) -> Value:
+    return seen_again(tensor)
+
+
+@tensor_method("item")
+def item(call: Call, tensor: TensorValue) -> Value:
+    return note_item(call, tensor, Unknown())
+
+
+@tensor_method("tolist", "numpy", "data_ptr", "element_size", "nelement", "get_device")
+def out_of_torch(call: Call, tensor: TensorValue) -> Value:
+    return Unknown()
+
+
+@tensor_method("register_hook", "set_")
+def nothing(call: Call, tensor: TensorValue) -> Value:
+    return NONE

@@ -1,0 +1,153 @@
+"""Operations along dimensions: reductions, softmax, sorting, cumulative sums."""
+
+from __future__ import annotations
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import TupleValue
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import Constant, Value, as_size
+from shapefix.library.ops.broadcasts import note_whole_reduction
+from shapefix.library.ops.elementwise import result_of
+from shapefix.library.registry import operation, tensor_function
+from shapefix.library.tensors import as_result, contiguous_result, copied, dtype_of, flag, number, numbers
+from shapefix.tensors import results
+from shapefix.tensors.layout import Layout, dimension
+from shapefix.tensors.polynomials import ONE, Size
+
+_TO_BOOL = frozenset({"any", "all"})
+_TO_INT = frozenset({"argmax", "argmin", "count_nonzero"})
+
+
+def _reduced(call: Call, tensor: TensorValue, keyword: str = "dim") -> Layout | None:
+    """The layout after reducing the dimensions that the call names, or all of them."""
+    given = call.value(0, keyword)
+    if given is None or (isinstance(given, Constant) and given.value is None):
+        return Layout((), ())
+    dims = numbers(given)
+    keepdim = flag(call, 1, "keepdim")
+    if tensor.layout is None or dims is None or keepdim is None:
+        return None
+    return results.reduce(tensor.layout, dims, keepdim)
+
+
+@operation(
+    "sum",
+    "mean",
+    "prod",
+    "std",
+    "var",
+    "norm",
+    "logsumexp",
+    "amax",
+    "amin",
+    "any",
+    "all",
+    "argmax",
+    "argmin",
+    "nansum",
+    "nanmean",
+    "count_nonzero",
+)
+def reduce(call: Call, tensor: TensorValue) -> Value:
+    name = call.name.rpartition(".")[2]
+    if name == "norm":
+        # norm(p, dim): the order comes first.
+        call.arguments.positional[:] = call.arguments.positional[1:]
+    if name in ("std", "var") and isinstance(call.value(0), Constant) and isinstance(call.constant(0), bool):
+        return TensorValue(dtype=tensor.dtype)
+    layout = _reduced(call, tensor)
+    dtype = tensor.dtype
+    if name in _TO_BOOL:
+        dtype = "bool"
+    elif name in _TO_INT or (
+        name in ("sum", "prod") and dtype in ("bool", "int8", "int16", "int32", "uint8")
+    ):
+        dtype = "int64"
+    if "dtype" in call.arguments.keywords:
+        dtype = dtype_of(call.arguments.keywords["dtype"])
+    if name in ("sum", "mean") and layout is not None and layout.rank == 0:
+        note_whole_reduction(call, tensor)
+    result = as_result(call, layout, "reduced", dtype=dtype, device=tensor.device, is_contiguous=True)
+    if layout is None and flag(call, 1, "keepdim"):
+        for dim in numbers(call.value(0, "dim")) or ():
+            result.settle(dim, ONE)
+    return result
+
+
+@operation("max", "min", "median", "mode", "cummax", "cummin", "kthvalue", "aminmax")
+def extreme(call: Call, tensor: TensorValue) -> Value:
+    name = call.name.rpartition(".")[2]
+    given = call.value(0, "dim")
+    if isinstance(given, TensorValue):
+        return result_of(call, [tensor, given], name)
+    if given is None and not call.arguments.keywords and name in ("max", "min", "median"):
+        return as_result(call, Layout((), ()), "reduced", dtype=tensor.dtype, device=tensor.device)
+    if name == "aminmax":
+        return TupleValue((TensorValue(dtype=tensor.dtype), TensorValue(dtype=tensor.dtype)), ("min", "max"))
+    if name not in ("max", "min", "median"):
+        return TupleValue(
+            (TensorValue(dtype=tensor.dtype), TensorValue(dtype="int64")), ("values", "indices")
+        )
+    layout = _reduced(call, tensor)
+    values = as_result(call, layout, "reduced", dtype=tensor.dtype, device=tensor.device, is_contiguous=True)
+    indices = as_result(call, layout, "reduced", dtype="int64", device=tensor.device, is_contiguous=True)
+    return TupleValue((values, indices), ("values", "indices"))
+
+
+@operation("softmax", "log_softmax", namespaces=("torch", "torch.nn.functional", "torch.special"))
+@tensor_function("torch.nn.functional.softmin")
+def softmax(call: Call, tensor: TensorValue) -> Value:
+    given = call.arguments.keywords
+    dtype = dtype_of(given["dtype"]) if "dtype" in given else tensor.dtype
+    sizes = _along_a_dimension(call, tensor)
+    return contiguous_result(call, sizes, "normalised", dtype=dtype, device=tensor.device)
+
+
+def _along_a_dimension(call: Call, tensor: TensorValue) -> tuple[Size, ...] | None:
+    """The sizes of a tensor, which stay as they are. Raises ShapeError where it has no such dimension."""
+    if tensor.layout is None:
+        return None
+    dim = number(call, 0, "dim")
+    if dim is not None:
+        dimension(dim, tensor.layout.rank)
+    return tensor.layout.sizes
+
+
+@operation("cumsum", "cumprod", "logcumsumexp")
+def cumulative(call: Call, tensor: TensorValue) -> Value:
+    sizes = _along_a_dimension(call, tensor)
+    dtype = "int64" if tensor.dtype in ("bool", "int32", "uint8") else tensor.dtype
+    return contiguous_result(call, sizes, "summed", dtype=dtype, device=tensor.device)
+
+
+@operation("topk")
+def topk(call: Call, tensor: TensorValue) -> Value:
+    k = as_size(call.value(0, "k"))
+    dim = number(call, 1, "dim", -1)
+    layout = None
+    if tensor.layout is not None and k is not None and dim is not None:
+        layout = results.topk(tensor.layout, k, dim)
+    values = as_result(call, layout, "selected", dtype=tensor.dtype, device=tensor.device, is_contiguous=True)
+    indices = as_result(call, layout, "selected", dtype="int64", device=tensor.device, is_contiguous=True)
+    if layout is None and k is not None and dim is not None:
+        values.settle(dim, k)
+        indices.settle(dim, k)
+    return TupleValue((values, indices), ("values", "indices"))
+
+
+@operation("sort")
+def sort(call: Call, tensor: TensorValue) -> Value:
+    return TupleValue(
+        (copied(call, tensor, "sorted"), copied(call, tensor, "sorted", "int64")), ("values", "indices")
+    )
+
+
+@operation("argsort", "flip", "fliplr", "flipud")
+def reordered(call: Call, tensor: TensorValue) -> Value:
+    return copied(call, tensor, "reordered", "int64" if call.name.endswith("argsort") else None)
+
+
+@operation("tril", "triu")
+def triangle(call: Call, tensor: TensorValue) -> Value:
+    sizes = None if tensor.layout is None else tensor.layout.sizes
+    return contiguous_result(call, sizes, "copied", dtype=tensor.dtype, device=tensor.device)

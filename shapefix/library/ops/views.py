@@ -1,0 +1,403 @@
+"""Operations that look at the same memory in another way, and reshape, which does so where it can."""
+
+from __future__ import annotations
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import ListValue, TupleValue
+from shapefix.interpreter.events import Viewed
+from shapefix.interpreter.gradients import require_grad
+from shapefix.interpreter.tensor_values import TensorValue, as_tensor, own_row, tensor_row
+from shapefix.interpreter.values import Constant, Value, as_size
+from shapefix.library.ops.conversions import in_memory_format
+from shapefix.library.registry import TENSOR, operation, tensor_method
+from shapefix.library.tensors import (
+    as_result,
+    as_view,
+    contiguous_result,
+    copied,
+    dtype_of,
+    int_arguments,
+    number,
+    numbers,
+    ranked,
+    size_list,
+    sizes_from,
+)
+from shapefix.tensors import dims, indexing, views
+from shapefix.tensors.errors import WrongNumberOfElements
+from shapefix.tensors.layout import Layout, contiguous, dimension, is_contiguous, unknown_strides
+from shapefix.tensors.polynomials import ONE, Size
+from shapefix.tensors.views import Illegal, Legal, Unknown, WrongNumel
+
+
+@tensor_method("view")
+def view(call: Call, tensor: TensorValue) -> Value:
+    if dtype_of(call.value(0, "dtype")) is not None:
+        return TensorValue(dtype=dtype_of(call.value(0, "dtype")), device=tensor.device)
+    return _viewed(call, tensor, "view", sizes_from(call))
+
+
+@tensor_method("view_as")
+def view_as(call: Call, tensor: TensorValue) -> Value:
+    other = as_tensor(call.value(0, "other"))
+    target = list(other.layout.sizes) if other is not None and other.layout is not None else None
+    return _viewed(call, tensor, "view_as", target)
+
+
+def _viewed(call: Call, tensor: TensorValue, method: str, target: list[Size] | None) -> Value:
+    if target is None:
+        return as_view(call, tensor, None, "viewed")
+    made = _viewed_as(call, tensor, method, target)
+    if isinstance(made, TensorValue) and len(target) == 1:
+        made.row = tensor_row(tensor)
+    return made
+
+
+def _viewed_as(call: Call, tensor: TensorValue, method: str, target: list[Size]) -> Value:
+    sizes, minus_one = views.target_of(target)
+    stated = len(sizes) - (minus_one is not None)
+    if tensor.layout is None:
+        result = _of_unknown_rank(call, tensor, sizes, minus_one, "viewed")
+        assumed = tensor.origin.layout if tensor.origin is not None else None
+        if assumed is not None:
+            # A slice of at least so many dimensions: a gap in it is there, whatever the rank.
+            refused = views.view(assumed, sizes, minus_one)
+            if isinstance(refused, Illegal):
+                _emit(call, method, tensor, assumed, refused, result, stated)
+        return result
+    verdict = views.view(tensor.layout, sizes, minus_one)
+    if isinstance(verdict, WrongNumel):
+        raise WrongNumberOfElements(_no_view(method, verdict), verdict.has, target)
+    result = as_view(call, tensor, verdict.layout, "viewed")
+    result.views = (*tensor.views, call.place.node)
+    _emit(call, method, tensor, tensor.layout, verdict, result, stated)
+    return result
+
+
+def _no_view(method: str, verdict: WrongNumel) -> str:
+    return f"{method} of {verdict.has} elements as {verdict.wants}"
+
+
+def _emit(
+    call: Call,
+    method: str,
+    tensor: TensorValue,
+    layout: Layout,
+    verdict: Legal | Illegal | Unknown,
+    result: TensorValue,
+    stated: int,
+) -> None:
+    free = not call.name.startswith(TENSOR)
+    place, target = call.place, verdict.layout.sizes
+    event = Viewed(
+        place,
+        call.ev.calls,
+        place.node,
+        method,
+        tensor,
+        layout,
+        target,
+        verdict,
+        result,
+        call.ev.function,
+        call.ev.frame.undecided,
+        stated,
+        free,
+    )
+    call.ev.emit(event)
+
+
+def _of_unknown_rank(
+    call: Call, tensor: TensorValue, sizes: tuple[Size, ...], minus_one: int | None, verb: str
+) -> TensorValue:
+    """The result of viewing a tensor of unknown rank: at least its sizes are told."""
+    known = [
+        Size.symbol(f"size({dim})", least=0) if dim == minus_one else size for dim, size in enumerate(sizes)
+    ]
+    layout = contiguous(known) if tensor.contiguous else unknown_strides(known)
+    result = as_view(call, tensor, layout, verb)
+    result.views = (*tensor.views, call.place.node)
+    return result
+
+
+@operation("reshape")
+def reshape(call: Call, tensor: TensorValue) -> Value:
+    return _reshaped(call, tensor, "reshape", sizes_from(call, keyword="shape"))
+
+
+@tensor_method("reshape_as")
+def reshape_as(call: Call, tensor: TensorValue) -> Value:
+    other = as_tensor(call.value(0, "other"))
+    target = list(other.layout.sizes) if other is not None and other.layout is not None else None
+    return _reshaped(call, tensor, "reshape_as", target)
+
+
+def _reshaped(call: Call, tensor: TensorValue, method: str, target: list[Size] | None) -> Value:
+    if target is None:
+        return as_result(
+            call, None, "reshaped", dtype=tensor.dtype, device=tensor.device, is_contiguous=tensor.contiguous
+        )
+    made = _reshaped_as(call, tensor, method, target)
+    if isinstance(made, TensorValue) and len(target) == 1:
+        made.row = tensor_row(tensor)
+    return made
+
+
+def _reshaped_as(call: Call, tensor: TensorValue, method: str, target: list[Size]) -> Value:
+    sizes, minus_one = views.target_of(target)
+    if tensor.layout is None:
+        return _of_unknown_rank(call, tensor, sizes, minus_one, "reshaped")
+    verdict = views.view(tensor.layout, sizes, minus_one)
+    if isinstance(verdict, WrongNumel):
+        raise WrongNumberOfElements(_no_view(method, verdict), verdict.has, target)
+    if isinstance(verdict, Legal):
+        result = as_view(call, tensor, verdict.layout, "reshaped")
+    else:
+        layout = views.reshape(tensor.layout, sizes, minus_one)
+        result = as_result(call, layout, "reshaped", dtype=tensor.dtype, device=tensor.device)
+        if not isinstance(verdict, Illegal):
+            # A copy, or still the same storage: nobody knows.
+            result.storage = tensor.storage
+    _emit(call, method, tensor, tensor.layout, verdict, result, len(sizes) - (minus_one is not None))
+    return result
+
+
+@operation("flatten", "ravel")
+def flatten(call: Call, tensor: TensorValue) -> Value:
+    start = number(call, 0, "start_dim", 0)
+    end = number(call, 1, "end_dim", -1)
+    if tensor.layout is None or start is None or end is None:
+        return as_result(
+            call, None, "flattened", dtype=tensor.dtype, device=tensor.device, is_contiguous=tensor.contiguous
+        )
+    result = as_view(call, tensor, views.flatten(tensor.layout, start, end), "flattened")
+    result.row = tensor_row(tensor)
+    return result
+
+
+@operation("unflatten")
+def unflatten(call: Call, tensor: TensorValue) -> Value:
+    dim = number(call, 0, "dim")
+    sizes = size_list(call.value(1, "sizes"))
+    if tensor.layout is None or dim is None or sizes is None:
+        return as_view(call, tensor, None, "unflattened")
+    target, minus_one = views.target_of(sizes)
+    verdict = views.unflatten(tensor.layout, dim, target, minus_one)
+    if isinstance(verdict, WrongNumel):
+        raise WrongNumberOfElements(_no_view("unflatten", verdict), verdict.has, target)
+    return as_view(call, tensor, verdict.layout, "unflattened")
+
+
+@operation("transpose", "swapaxes", "swapdims")
+def transpose(call: Call, tensor: TensorValue) -> Value:
+    dim0, dim1 = number(call, 0, "dim0"), number(call, 1, "dim1")
+    if tensor.layout is None or dim0 is None or dim1 is None:
+        return as_view(call, tensor, None, "transposed")
+    return as_view(call, tensor, dims.transpose(tensor.layout, dim0, dim1), "transposed")
+
+
+@operation("t")
+def t(call: Call, tensor: TensorValue) -> Value:
+    if tensor.layout is None and tensor.settled(1) is not None:
+        # t() takes nothing of more dimensions than a matrix. Where nothing is known of the second one, the
+        # tensor may be a column, whose transpose is as good as contiguous.
+        ranked(call, tensor, 2)
+    layout = None if tensor.layout is None else dims.t(tensor.layout)
+    return as_view(call, tensor, layout, "transposed")
+
+
+@tensor_method("@T", "@H")
+def reversed_dims(call: Call, tensor: TensorValue) -> Value:
+    layout = None if tensor.layout is None else dims.T(tensor.layout)
+    return as_view(call, tensor, layout, "transposed")
+
+
+@tensor_method("@mT", "@mH", "adjoint")
+def matrix_transpose(call: Call, tensor: TensorValue) -> Value:
+    layout = None if tensor.layout is None else dims.mT(tensor.layout)
+    return as_view(call, tensor, layout, "transposed")
+
+
+@operation("permute")
+def permute(call: Call, tensor: TensorValue) -> Value:
+    order = int_arguments(call, 0, "dims")
+    if order is None:
+        return as_view(call, tensor, None, "permuted")
+    # permute names every dimension, so it tells the rank.
+    layout = tensor.layout or ranked(call, tensor, len(order))
+    return as_view(call, tensor, dims.permute(layout, order), "permuted")
+
+
+@operation("movedim", "moveaxis")
+def movedim(call: Call, tensor: TensorValue) -> Value:
+    source = call.value(0, "source")
+    destination = call.value(1, "destination")
+    from_dims, to_dims = numbers(source), numbers(destination)
+    if tensor.layout is None or from_dims is None or to_dims is None:
+        return as_view(call, tensor, None, "moved")
+    return as_view(call, tensor, dims.movedim(tensor.layout, from_dims, to_dims), "permuted")
+
+
+@operation("squeeze")
+def squeeze(call: Call, tensor: TensorValue) -> Value:
+    given = call.value(0, "dim")
+    dim = numbers(given)
+    if tensor.layout is None or (given is not None and dim is None):
+        return as_view(call, tensor, None, "squeezed")
+    result = as_view(call, tensor, dims.squeeze(tensor.layout, dim), "squeezed")
+    result.row = tensor_row(tensor) if dim == [0] and tensor.layout.rank > 1 else None
+    return result
+
+
+@operation("unsqueeze")
+def unsqueeze(call: Call, tensor: TensorValue) -> Value:
+    dim = number(call, 0, "dim")
+    if tensor.layout is None or dim is None:
+        result = as_view(call, tensor, None, "unsqueezed")
+        result.contiguous = tensor.contiguous
+        if dim is not None:
+            result.settle(dim, ONE)
+        return result
+    return as_view(call, tensor, dims.unsqueeze(tensor.layout, dim), "unsqueezed")
+
+
+@tensor_method("expand")
+def expand(call: Call, tensor: TensorValue) -> Value:
+    sizes = sizes_from(call)
+    if tensor.layout is None or sizes is None:
+        return as_view(call, tensor, None, "expanded")
+    return as_view(call, tensor, dims.expand(tensor.layout, sizes), "expanded")
+
+
+@tensor_method("expand_as")
+def expand_as(call: Call, tensor: TensorValue) -> Value:
+    other = as_tensor(call.value(0, "other"))
+    if tensor.layout is None or other is None or other.layout is None:
+        return as_view(call, tensor, None, "expanded")
+    return as_view(call, tensor, dims.expand_as(tensor.layout, other.layout), "expanded")
+
+
+@operation("broadcast_to")
+def broadcast_to(call: Call, tensor: TensorValue) -> Value:
+    sizes = sizes_from(call)
+    if tensor.layout is None or sizes is None:
+        return as_view(call, tensor, None, "expanded")
+    return as_view(call, tensor, dims.broadcast_to(tensor.layout, sizes), "expanded")
+
+
+@operation("narrow")
+def narrow(call: Call, tensor: TensorValue) -> Value:
+    dim = number(call, 0, "dim")
+    start = as_size(call.value(1, "start"))
+    length = as_size(call.value(2, "length"))
+    if tensor.layout is None or dim is None or start is None or length is None:
+        return as_view(call, tensor, None, "narrowed")
+    return as_view(call, tensor, indexing.narrow(tensor.layout, dim, start, length), "narrowed")
+
+
+@operation("select")
+def select(call: Call, tensor: TensorValue) -> Value:
+    dim = number(call, 0, "dim")
+    index = as_size(call.value(1, "index"))
+    if tensor.layout is None or dim is None or index is None:
+        return as_view(call, tensor, None, "selected")
+    return as_view(call, tensor, indexing.select(tensor.layout, dim, index), "selected")
+
+
+@operation("chunk", "split", "tensor_split", "split_with_sizes")
+def split(call: Call, tensor: TensorValue) -> Value:
+    method = call.name.rpartition(".")[2]
+    dim = number(call, 1, "dim", 0)
+    amount = call.value(0, "chunks" if method == "chunk" else "split_size")
+    pieces: tuple[Layout, ...] | None = None
+    if tensor.layout is not None and dim is not None:
+        if method == "chunk" and isinstance(amount, Constant) and isinstance(amount.value, int):
+            found = indexing.chunk(tensor.layout, amount.value, dim)
+            pieces = None if found is None else tuple(found)
+        elif method in ("split", "split_with_sizes"):
+            sizes = size_list(amount)
+            size = as_size(amount)
+            if sizes is not None:
+                pieces = _pieces(indexing.split(tensor.layout, sizes, dim))
+            elif size is not None:
+                pieces = _pieces(indexing.split(tensor.layout, size, dim))
+    if pieces is not None:
+        return TupleValue(tuple(as_view(call, tensor, piece, "split") for piece in pieces))
+    if method == "chunk" and isinstance(amount, Constant) and isinstance(amount.value, int):
+        return TupleValue(tuple(as_view(call, tensor, None, "split") for _ in range(amount.value)))
+    return ListValue(None, as_view(call, tensor, None, "split"))
+
+
+def _pieces(found: object) -> tuple[Layout, ...] | None:
+    return tuple(found) if isinstance(found, (list, tuple)) else None
+
+
+@operation("unbind")
+def unbind(call: Call, tensor: TensorValue) -> Value:
+    dim = number(call, 0, "dim", 0)
+    if tensor.layout is None or dim is None:
+        return ListValue(None, as_view(call, tensor, None, "unbound"))
+    count = tensor.layout.sizes[dimension(dim, tensor.layout.rank)].value
+    row = indexing.select(tensor.layout, dim, Size.of(0))
+    if count is None or count > 64:
+        return ListValue(None, as_view(call, tensor, row, "unbound"))
+    return TupleValue(tuple(as_view(call, tensor, row, "unbound") for _ in range(count)))
+
+
+@operation("diagonal")
+def diagonal(call: Call, tensor: TensorValue) -> Value:
+    offset = number(call, 0, "offset", 0)
+    dim1, dim2 = number(call, 1, "dim1", 0), number(call, 2, "dim2", 1)
+    if tensor.layout is None or offset is None or dim1 is None or dim2 is None:
+        return as_view(call, tensor, None, "diagonal taken")
+    layout = indexing.diagonal(tensor.layout, offset, dim1, dim2)
+    return as_view(call, tensor, layout, "diagonal taken")
+
+
+@tensor_method("unfold")
+def unfold(call: Call, tensor: TensorValue) -> Value:
+    dim = number(call, 0, "dimension")
+    size, step = number(call, 1, "size"), number(call, 2, "step")
+    if tensor.layout is None or dim is None or size is None or step is None:
+        return as_view(call, tensor, None, "unfolded")
+    return as_view(call, tensor, indexing.unfold(tensor.layout, dim, size, step), "unfolded")
+
+
+@tensor_method("contiguous")
+def make_contiguous(call: Call, tensor: TensorValue) -> Value:
+    if call.value(0, "memory_format") is not None:
+        return in_memory_format(call, tensor, call.value(0, "memory_format"))
+    if tensor.layout is not None and (tensor.contiguous or is_contiguous(tensor.layout)):
+        return tensor
+    sizes = tensor.layout.sizes if tensor.layout is not None else None
+    result = contiguous_result(call, sizes, "made contiguous", dtype=tensor.dtype, device=tensor.device)
+    result.row = own_row(tensor)
+    return result
+
+
+@tensor_method("requires_grad_")
+def requires_grad(call: Call, tensor: TensorValue) -> Value:
+    """The tensor itself, from here on a leaf that gradients are kept for, or no longer."""
+    asked = call.constant(0, "requires_grad", True)
+    require_grad(call.ev, tensor, asked if isinstance(asked, bool) else None)
+    return tensor
+
+
+@tensor_method("detach", "share_memory_", "pin_memory", "retain_grad")
+def same_layout(call: Call, tensor: TensorValue) -> Value:
+    result = as_view(call, tensor, tensor.layout, "detached")
+    result.origin = tensor.origin
+    result.contiguous = tensor.contiguous
+    result.settle_as(tensor)
+    result.row = own_row(tensor)
+    return result
+
+
+@operation("clone")
+def clone(call: Call, tensor: TensorValue) -> Value:
+    wanted = call.value(0, "memory_format")
+    if wanted is not None:
+        return in_memory_format(call, tensor, call.value(0, "memory_format"))
+    result = copied(call, tensor, "cloned")
+    result.row = own_row(tensor)
+    return result

@@ -1,0 +1,1 @@
+"""Python's built-ins and standard library."""

@@ -1,0 +1,178 @@
+"""Python's numbers: conversions, extremes, sums and products of sizes."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from shapefix.interpreter.axes import longest, total, varying
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import ListValue, elements
+from shapefix.interpreter.joins import join_contents, without_length
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.truth import truth
+from shapefix.interpreter.values import (
+    FALSE,
+    NUMBER,
+    TRUE,
+    Constant,
+    Integer,
+    Number,
+    Unknown,
+    Value,
+    as_size,
+    integer,
+)
+from shapefix.library.ops.clamped_exponentials import exponential, note_least, same_number
+from shapefix.library.ops.elementwise import result_of
+from shapefix.library.registry import function
+from shapefix.tensors.polynomials import Size, product
+from shapefix.tensors.quotients import maximum, minimum
+
+_INTEGRAL: dict[str, Callable[[Any], int]] = {
+    "int": int,
+    "round": round,
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "index": operator.index,
+}
+
+
+@function("builtins.int", "builtins.round", "math.floor", "math.ceil", "operator.index")
+def integral(call: Call) -> Value:
+    value = call.value(0)
+    if len(call.arguments.positional) != 1 or call.arguments.keywords:
+        # `round(x, 2)` is no int, and `int("ff", 16)` nobody needs.
+        return Unknown()
+    if isinstance(value, Integer):
+        return value
+    if isinstance(value, Unknown) and value.hint:
+        return Unknown(value.hint, size=value.size())
+    if isinstance(value, Constant):
+        try:
+            return Constant(_INTEGRAL[call.name.rpartition(".")[2]](value.value))
+        except (TypeError, ValueError, OverflowError):
+            return Unknown()
+    return Unknown()
+
+
+@function("math.sqrt", "numpy.sqrt", "math.isqrt")
+def root(call: Call) -> Value:
+    """The root of a number; of what is known to be a square, the whole number."""
+    value = call.value(0)
+    if isinstance(value, Constant) and type(value.value) in (int, float) and 0 <= value.value < 2**53:
+        found = math.isqrt(int(value.value))
+        if call.name == "math.isqrt":
+            return Constant(found) if type(value.value) is int else Unknown()
+        return Constant(math.sqrt(value.value))
+    size = as_size(value) if isinstance(value, Integer) else None
+    return Unknown() if call.name != "math.sqrt" and size is None else NUMBER
+
+
+function("math.exp", "numpy.exp")(exponential)
+
+
+@function("builtins.float", "math.log", "math.log2", "math.pow", "math.cos", "time.time")
+def real(call: Call) -> Value:
+    return same_number(call) if call.name == "builtins.float" else NUMBER
+
+
+@function("builtins.abs", "builtins.pow")
+def magnitude(call: Call) -> Value:
+    value = call.value(0)
+    return NUMBER if isinstance(value, (Number, Integer)) else Unknown()
+
+
+@function("builtins.bool")
+def boolean(call: Call) -> Value:
+    known = truth(call.value(0) or FALSE)
+    return Unknown() if known is None else (TRUE if known else FALSE)
+
+
+@function("builtins.min", "builtins.max")
+def extreme(call: Call) -> Value:
+    items = call.arguments.positional if len(call.arguments.positional) > 1 else elements(call.value(0))
+    if items is None and call.name.endswith("max"):
+        return _longest(call.value(0))
+    if not items or call.arguments.keywords:
+        return Unknown()
+    if call.name.endswith("min"):
+        note_least(call)
+    choose = minimum if call.name.endswith("min") else maximum
+    if not all(isinstance(item, (Constant, Integer)) for item in items):
+        return Unknown()
+    result: Size | None = None
+    for item in items:
+        size = as_size(item)
+        if size is None:
+            return Unknown()
+        result = size if result is None else choose(result, size)
+    return Unknown() if result is None else integer(result)
+
+
+def _longest(given: Value | None) -> Value:
+    """The maximum over a list of numbers that are known to be of one kind."""
+    if isinstance(given, ListValue) and isinstance(given.element, Integer):
+        if varying(given.element.size, given.axes) is not None:
+            return Integer(longest(given.element.size, given.axes))
+    return Unknown()
+
+
+@function("math.prod", "numpy.prod")
+def product_(call: Call) -> Value:
+    items = elements(call.value(0))
+    if items is None or not all(isinstance(item, (Constant, Integer)) for item in items):
+        return Unknown()
+    sizes = [size for size in map(as_size, items) if size is not None]
+    return integer(product(sizes)) if len(sizes) == len(items) else Unknown()
+
+
+@function("builtins.sum")
+def sum_(call: Call) -> Value:
+    items = elements(call.value(0))
+    start = call.value(1, "start") or Constant(0)
+    if isinstance(start, ListValue):
+        return _joined_lists(call.value(0))
+    if items and all(isinstance(item, TensorValue) for item in items):
+        added = items[0] if as_size(start) == Size.of(0) else result_of(call, [start, items[0]], "add")
+        for item in items[1:]:
+            added = result_of(call, [added, item], "add")
+        return added
+    if items is None or not all(isinstance(item, (Constant, Integer)) for item in (start, *items)):
+        return Unknown()
+    total = Size.of(0)
+    for item in (start, *items):
+        size = as_size(item)
+        if size is None:
+            return Unknown()
+        total = total + size
+    return integer(total)
+
+
+@function("itertools.chain.from_iterable")
+def chain_from(call: Call) -> Value:
+    return _joined_lists(call.value(0))
+
+
+@function("itertools.chain")
+def chain(call: Call) -> Value:
+    if call.arguments.starred is not None and not call.arguments.positional:
+        return _joined_lists(call.arguments.starred)
+    lists = [given for given in call.arguments.positional if isinstance(given, ListValue)]
+    if not lists or call.arguments.open or len(lists) < len(call.arguments.positional):
+        return ListValue(None)
+    joined = lists[0].contents
+    for other in lists[1:]:
+        joined = join_contents(joined, other.contents)
+    return ListValue.of(without_length(joined))
+
+
+def _joined_lists(given: Value | None) -> Value:
+    """All items of the lists in a list, one behind the other."""
+    inner = given.element if isinstance(given, ListValue) else None
+    if not (isinstance(given, ListValue) and isinstance(inner, ListValue)):
+        return ListValue(None)
+    element = without_length(inner.contents).element
+    return ListValue(None, element, inner.length and total(inner.length, given.axes), inner.axes)

@@ -1,0 +1,145 @@
+"""Telling the checks what torch refuses, and where results come from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+import libcst as cst
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import elements
+from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.events import Operand, Refused
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import Unknown, Value
+from shapefix.library.ops.value_range import kept
+from shapefix.tensors.errors import ShapeError, SizeMismatch
+from shapefix.tensors.layout import Layout
+from shapefix.tensors.options import needed_defaults
+from shapefix.tensors.tensor_iterator import mismatch_beyond_one
+
+Made = TypeVar("Made", bound=Value)
+
+
+def refuse(
+    call: Call,
+    error: ShapeError,
+    operands: Mapping[str, Value],
+    *,
+    function: str = "",
+    layer: Value | None = None,
+    settings: Mapping[str, Value] | None = None,
+) -> None:
+    """Tell the checks that torch raises here, for these values by the names of their parameters.
+
+    function is what raises, where that is not the call itself; layer and settings are as in Refused.
+    """
+    event = refusal(call, error, operands, function=function, layer=layer, settings=settings)
+    if event is not None:
+        call.ev.emit(event)
+
+
+def refuse_beyond_one(call: Call, operands: Mapping[str, Value], layouts: Sequence[Layout]) -> None:
+    """Tell the checks where torch raises unless a size is 1, which would be stretched; operands as in refuse.
+
+    layouts are those of the operands, in their order.
+    """
+    first = layouts[0].sizes if layouts else ()
+    if any(layout.sizes != first for layout in layouts):
+        error = mismatch_beyond_one(*(layout.sizes for layout in layouts))
+        if error is not None and error.conditions:
+            refuse(call, error, operands)
+
+
+def refusal(
+    call: Call,
+    error: ShapeError,
+    operands: Mapping[str, Value],
+    *,
+    function: str = "",
+    layer: Value | None = None,
+    settings: Mapping[str, Value] | None = None,
+) -> Refused | None:
+    """The event of torch raising here; None where an operand may be an array of numpy."""
+    found = operands_in(operands)
+    if not all(operand.tensor.certain for operand in found):
+        # Arrays of numpy follow other rules.
+        return None
+    if _needs_defaults(error) and any(frame.undecided for frame in call.ev.frames):
+        # Who chooses another branch may choose another number, too.
+        return None
+    return Refused(
+        call.place,
+        call.ev.calls,
+        function or call.name,
+        layer,
+        settings or {},
+        tuple(operands),
+        tuple(found),
+        error,
+        call.ev.function,
+        any(is_doubtful(call.ev, operand.tensor) for operand in found) or _asks_for_layer(call),
+    )
+
+
+def is_doubtful(ev: Evaluator, tensor: TensorValue) -> bool:
+    """Whether branches of which nobody knows whether they are taken may keep a tensor from this place."""
+    return ev.is_doubtful(object() if tensor.origin is None else tensor.origin.function)
+
+
+def _asks_for_layer(call: Call) -> bool:
+    """Whether a branch that is open asks what the layer is that is called: `isinstance(self.loss, …)`."""
+    node = call.place.node
+    if not call.ev.frame.tests or not isinstance(node, cst.Call):
+        return False
+    code = call.place.module.code
+    return any(code(node.func) in code(test) for test in call.ev.frame.tests)
+
+
+def _needs_defaults(error: ShapeError) -> bool:
+    """Whether torch raises only where options of the command line have their defaults."""
+    return isinstance(error, SizeMismatch) and bool(needed_defaults(error.have, error.want))
+
+
+def operands_in(values: Mapping[str, Value]) -> list[Operand]:
+    """The tensors among values, those in lists and tuples too, in their order."""
+    found: list[Operand] = []
+    for name, value in values.items():
+        for part in elements(value) or (value,):
+            tensor = part.tensor if isinstance(part, Unknown) else part
+            if isinstance(tensor, TensorValue):
+                found.append(Operand(name, tensor, tensor.layout))
+    return found
+
+
+def operand_number(values: Mapping[str, Value], first: str, name: str) -> int:
+    """Which of the operands in values is the one of this name, those from `first` on counted."""
+    names = list(values)
+    before = {key: values[key] for key in names[names.index(first) : names.index(name)]}
+    return len(operands_in(before))
+
+
+def by_position(call: Call) -> dict[str, Value]:
+    """The arguments of a call by position or by name; the receiver, if there is one, first."""
+    given: dict[str, Value] = {} if call.receiver is None else {"self": call.receiver}
+    given |= {str(position): value for position, value in enumerate(call.arguments.positional)}
+    return given | call.arguments.keywords
+
+
+def trace(call: Call, made: Made, source: Value | None, maker: Value | None = None) -> Made:
+    """Note in a result which tensor, and which layer, it comes from; gives the result back."""
+    if isinstance(made, TensorValue) and isinstance(source, TensorValue) and made is not source:
+        kept(call.name.rpartition(".")[2], source, made)
+    for part in elements(made) or (made,):
+        if (
+            isinstance(part, TensorValue)
+            and part.origin is not None
+            and part.origin.place.node is call.place.node
+        ):
+            step = part.origin
+            if step.source is None and isinstance(source, TensorValue) and source.origin is not step:
+                step.source = source.origin
+            if step.maker is None:
+                step.maker = maker
+    return made

@@ -1,0 +1,1 @@
+"""Hugging Face transformers: tokenizers, models, and the Trainer."""

@@ -1,0 +1,116 @@
+"""Tokens that a tokenizer was given, and models whose embedding has no row for them.
+
+What the public checkpoints hold was looked up: in each of these families the tokenizer has as many tokens as
+the model has rows, so that the first token that is added has none. T5 and GPT-J have rows to spare.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from shapefix.interpreter.batch_events import TokensWithoutRow
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import elements
+from shapefix.interpreter.modules import Place
+from shapefix.interpreter.tensor_values import as_tensor
+from shapefix.interpreter.token_rows import Tokens, row_of, sources_of
+from shapefix.interpreter.values import Constant, LibraryObject, Value
+from shapefix.library.transformers.pad_tokens import PAD
+
+ADDED, RESIZED, CHECKPOINT = "added tokens", "resized", "checkpoint"
+"""The fields of a tokenizer that hold what was added, and of a model: whether its embedding was resized."""
+
+_OWN = {
+    r"(openai-community/)?gpt2(-medium|-large|-xl)?|(distilbert/)?distilgpt2|EleutherAI/gpt-neo-[\w.]+": (
+        "<|endoftext|>"
+    ),
+    r"meta-llama/Llama-2-\d+b(-chat)?-hf": "<unk> <s> </s>",
+    r"(google-bert/)?bert-(base|large)-[\w-]+|(distilbert/)?distilbert-base-[\w-]+|"
+    r"google/electra-(small|base|large)-(discriminator|generator)": "[PAD] [UNK] [CLS] [SEP] [MASK]",
+    r"(FacebookAI/)?roberta-(base|large)|(distilbert/)?distilroberta-base|"
+    r"(FacebookAI/)?xlm-roberta-(base|large)|facebook/bart-(base|large)": "<s> </s> <pad> <unk> <mask>",
+}
+"""The special tokens of public checkpoints."""
+_MARKED = re.compile(r"<\|?[^<>|]+\|?>|\[[^\[\]]+\]")
+_RESERVED = re.compile(r"\[unused\d+\]|<0x..>|<extra_id_\d+>")
+
+
+class AddedToken(Value):
+    """A token that is new to a tokenizer; pads tells whether it is its pad token."""
+
+    __slots__ = ("pads", "place", "token")
+
+    def __init__(self, token: str, place: Place, pads: bool) -> None:
+        self.token = token
+        self.place = place
+        self.pads = pads
+
+
+def note_added(call: Call, tokenizer: Value | None, given: Mapping[object, Value]) -> None:
+    """Keep in mind the first token that a call certainly adds to a tokenizer, a pad token last.
+
+    given are the tokens, or lists of them, by what they are for.
+    """
+    if not isinstance(tokenizer, LibraryObject):
+        return
+    own = _own_tokens(tokenizer)
+    if own is None:
+        return
+    new = [
+        AddedToken(token, call.place, pads)
+        for token, pads in _tokens(given)
+        if token not in own and _MARKED.fullmatch(token) and not _RESERVED.fullmatch(token)
+    ]
+    known = tokenizer.fields.get(ADDED)
+    if isinstance(known, AddedToken) and not call.ev.journal.is_doubtful(tokenizer.fields, ADDED):
+        new.append(known)
+    if new:
+        call.ev.journal.write(tokenizer.fields, ADDED, min(new, key=lambda token: token.pads))
+
+
+def _own_tokens(tokenizer: LibraryObject) -> list[str] | None:
+    name = tokenizer.fields.get("name")
+    if not isinstance(name, Constant) or not isinstance(name.value, str):
+        return None
+    return next((own.split() for names, own in _OWN.items() if re.fullmatch(names, name.value)), None)
+
+
+def _tokens(given: Mapping[object, Value]) -> Iterator[tuple[str, bool]]:
+    """The tokens that are known, and whether each is the pad token."""
+    for key, value in given.items():
+        for part in elements(value) or (value,):
+            if isinstance(part, Constant) and isinstance(part.value, str):
+                yield part.value, key == PAD
+
+
+def note_rows_missing(call: Call, model: Value | None, ids: Value | None, padded: bool = False) -> None:
+    """Tell the checks that a model is given ids of a tokenizer some of whose tokens it has no row for.
+
+    padded tells that the rows were padded on their way, whatever the tokenizer was asked for.
+    """
+    if not isinstance(model, LibraryObject) or RESIZED in model.fields:
+        return
+    checkpoint = model.fields.get(CHECKPOINT)
+    for source in sources_of(row_of(as_tensor(ids))):
+        added = _added_to(call, source, checkpoint, padded)
+        if added is not None:
+            call.ev.emit(
+                TokensWithoutRow(
+                    call.place, call.ev.calls, model, source.tokenizer, added.token, added.place, added.pads
+                )
+            )
+            return
+
+
+def _added_to(call: Call, source: Tokens, checkpoint: Value | None, padded: bool) -> AddedToken | None:
+    """The token that was added to the tokenizer of these ids, where the model is made of its checkpoint."""
+    fields = source.tokenizer.fields
+    name, added = fields.get("name"), fields.get(ADDED)
+    if call.ev.journal.is_doubtful(fields, ADDED):
+        return None
+    same = isinstance(name, Constant) and isinstance(checkpoint, Constant) and name.value == checkpoint.value
+    if not same or not isinstance(added, AddedToken):
+        return None
+    is_used = not added.pads or padded or source.padding in ("longest", "max_length")
+    return added if is_used else None

@@ -1,0 +1,131 @@
+"""Calls of models: what forward takes, and what it is handed."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from shapefix.interpreter.attempts import Kind
+from shapefix.interpreter.batch_events import ModelCalled, Signature
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.classes import assigned_late, is_closed, member, outside_bases
+from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.modules import Place, children
+from shapefix.interpreter.values import Constant, FunctionValue, InstanceValue, LibraryObject, Value
+from shapefix.library.transformers import forward_signatures
+from shapefix.library.transformers.added_tokens import note_rows_missing
+from shapefix.library.transformers.architectures import CLASS
+from shapefix.library.transformers.token_losses import token_loss
+
+HARMLESS = frozenset(
+    "builtins.object abc.ABC typing.Generic typing.Protocol huggingface_hub.PyTorchModelHubMixin".split()
+)
+"""Bases that the library does not know, and that change nothing about a call."""
+
+
+def note_call(call: Call, model: Value | None) -> None:
+    """Tell the checks that a model is called, where it is known what its forward takes.
+
+    Who catches the TypeError that a wrong argument raises expects it.
+    """
+    ev, given = call.ev, call.arguments
+    if model is not None:
+        ev.note(Kind.MODEL, call.place.node)
+    note_rows_missing(call, model, call.value(0, "input_ids"))
+    if model is None or not isinstance(call.place.node, cst.Call) or ev.expects("TypeError"):
+        return
+    if not (given.keywords or given.unpacked):
+        # The arguments stand where forward has them: there are no names to compare.
+        return
+    signature = signature_of(ev, model)
+    if signature is not None:
+        ev.emit(
+            ModelCalled(
+                call.place,
+                ev.calls,
+                model,
+                signature,
+                len(given.positional),
+                dict(given.keywords),
+                given.unpacked,
+                frozenset(given.keywords),
+                not given.open,
+                undecided=ev.frame.undecided,
+                first=given.positional[0] if given.positional else None,
+                loss=token_loss(model),
+            )
+        )
+
+
+def signature_of(ev: Evaluator, model: Value) -> Signature | None:
+    """What the forward of a model takes; None where that is not known, or somebody may have replaced it."""
+    if isinstance(model, InstanceValue):
+        return _of_project(ev, model)
+    name = model.fields.get(CLASS) if isinstance(model, LibraryObject) else None
+    if not isinstance(model, LibraryObject) or not isinstance(name, Constant):
+        return None
+    config = model.fields.get("config")
+    configuration = config.fields.get(CLASS) if isinstance(config, LibraryObject) else None
+    return _of_transformers(ev, name.value, configuration)
+
+
+def _of_transformers(ev: Evaluator, name: str, configuration: Value | None = None) -> Signature | None:
+    """What a head of transformers takes, in the version that the project uses."""
+    version = ev.versions.get("transformers")
+    last = name.rpartition(".")[2]
+    if not last.startswith("Auto"):
+        one = forward_signatures.of_class(last, version)
+        if one is None:
+            return None
+        raises = not one.swallows
+        return Signature(f"{last}.forward", one.named, one.required, raises, None, one.used, not raises)
+    made_with = configuration.value if isinstance(configuration, Constant) else None
+    known = forward_signatures.of_auto(last, version, made_with)
+    if known is None:
+        return None
+    if len(known.classes) == 1:
+        return _of_transformers(ev, known.classes[0])
+    certain = True if known.raises else False if known.swallows else None
+    named = tuple(sorted(known.named))
+    return Signature(f"{last}.forward", named, known.required, certain, None, known.used, known.swallows)
+
+
+def _of_project(ev: Evaluator, model: InstanceValue) -> Signature | None:
+    # An object that nobody made stands for those of derived classes, too, and their forward may take more.
+    if model.open or "forward" in model.fields or "forward" in assigned_late(model.cls):
+        return None
+    others = [base for base in outside_bases(model.cls) if base not in HARMLESS]
+    if not is_closed(model.cls) or not all(ev.library.is_class(base) for base in others):
+        return None
+    forward = member(model.cls, "forward")
+    if forward is None:
+        inherited = [base for base in others if base.startswith("transformers.")]
+        return _of_transformers(ev, inherited[0]) if inherited else None
+    if not isinstance(forward, FunctionValue) or forward.binding or forward.owner is None:
+        return None
+    if not isinstance(forward.node, cst.FunctionDef) or len(forward.node.params.posonly_params) > 1:
+        return None
+    params = forward.node.params
+    ordered = [*params.posonly_params, *params.params]
+    if not ordered:
+        return None
+    named = [*ordered[1:], *params.kwonly_params]
+    return Signature(
+        f"{forward.owner.name}.forward",
+        tuple(param.name.value for param in named),
+        frozenset(param.name.value for param in named if param.default is None),
+        params.star_kwarg is None,
+        Place(forward.module, forward.node.name),
+        unused=params.star_kwarg is not None and forward.module.once(forward.node, _ignores_others),
+    )
+
+
+def _ignores_others(node: cst.FunctionDef) -> bool:
+    """Whether `**kwargs` is not looked at in the body."""
+    name = node.params.star_kwarg.name.value if node.params.star_kwarg is not None else ""
+    return not _mentions(node.body, name)
+
+
+def _mentions(node: cst.CSTNode, name: str) -> bool:
+    if isinstance(node, cst.Name):
+        return node.value in (name, "locals")
+    return any(_mentions(child, name) for child in children(node))

@@ -1,0 +1,378 @@
+"""Models of transformers, classified by what the end of their class's name says that they compute.
+
+What is claimed was executed with transformers 5.23 on small random models, made from the configurations of
+all architectures that take `input_ids`, in training and in evaluation: the logits of 111 causal and 41 masked
+language models, of 76 token and 85 sequence classifiers are contiguous, and so is the last hidden state of
+139 of 141 base models (Longformer and CpmAnt cut a padded one). The logits of question answering are not, in
+4 of 31. Of the encoder-decoders T5, MT5, LongT5, BART, mBART, Pegasus, Marian and M2M100 were run: logits are
+contiguous, and as long as the targets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeGuard
+
+from shapefix.interpreter.attempts import Kind
+from shapefix.interpreter.attributes import attribute
+from shapefix.interpreter.calls import Arguments, Call, instantiate
+from shapefix.interpreter.containers import ListValue
+from shapefix.interpreter.devices import WHERE
+from shapefix.interpreter.refinement import refine_rank
+from shapefix.interpreter.tensor_values import TensorValue, as_tensor
+from shapefix.interpreter.values import (
+    FALSE,
+    NONE,
+    TRUE,
+    ClassValue,
+    Constant,
+    Integer,
+    LibraryObject,
+    Unknown,
+    Value,
+    as_size,
+)
+from shapefix.library.nn.layers import fields_of
+from shapefix.library.nn.module import MODULE
+from shapefix.library.nn.parameter_devices import device_of_model, model_where, note_model_place
+from shapefix.library.nn.training import TRAINED, is_trained, made_here
+from shapefix.library.ops.graphs import note_graph
+from shapefix.library.optim.modes import switch
+from shapefix.library.registry import declare, function, method
+from shapefix.library.tensors import as_result
+from shapefix.library.transformers.added_tokens import CHECKPOINT, RESIZED
+from shapefix.library.transformers.architectures import CLASS, configuration_of
+from shapefix.library.transformers.configuration_sizes import sizes_of
+from shapefix.tensors.layout import Layout, contiguous, unknown_strides
+from shapefix.tensors.polynomials import Size
+
+BASE, CONFIGURATION = "transformers.PreTrainedModel", "transformers.PretrainedConfig"
+CAUSAL, MASKED = "transformers.AutoModelForCausalLM", "transformers.AutoModelForMaskedLM"
+SEQ2SEQ, TOKENS = "transformers.AutoModelForSeq2SeqLM", "transformers.AutoModelForTokenClassification"
+SEQUENCES = "transformers.AutoModelForSequenceClassification"
+IMAGES = "transformers.AutoModelForImageClassification"
+ANSWERS, HIDDEN = "transformers.AutoModelForQuestionAnswering", "transformers.AutoModel"
+MODELS = (CAUSAL, MASKED, SEQ2SEQ, TOKENS, SEQUENCES, IMAGES, ANSWERS, HIDDEN)
+OUTPUT = "transformers.utils.ModelOutput"
+
+_BY_SUFFIX = {
+    "ForCausalLM": CAUSAL,
+    "LMHeadModel": CAUSAL,
+    "ForMaskedLM": MASKED,
+    "ForTokenClassification": TOKENS,
+    "ForSequenceClassification": SEQUENCES,
+    "ForImageClassification": IMAGES,
+    "ForQuestionAnswering": ANSWERS,
+    "PreTrainedModel": BASE,
+    "Model": HIDDEN,
+    "Config": CONFIGURATION,
+}
+_SEQ2SEQ = frozenset(
+    f"{name}ForConditionalGeneration"
+    for name in ("T5", "MT5", "LongT5", "Bart", "MBart", "Pegasus", "M2M100")
+) | {"MarianMTModel", "AutoModelForSeq2SeqLM"}
+_ELSE = frozenset({"BitsAndBytesConfig", "GenerationConfig"})
+_SYNONYMS = {"hidden_size": ("n_embd", "d_model", "dim")}
+
+declare(BASE, MODULE)
+method(BASE, "@device")(device_of_model)
+declare(CONFIGURATION, "builtins.object")
+declare(OUTPUT, "builtins.object")
+for _kind in MODELS:
+    declare(_kind, BASE)
+
+_OTHERS = ("TF", "Flax", "DataCollator")
+"""What the names begin with of classes that are no models of torch."""
+
+
+def kind_of(name: str) -> str | None:
+    """The class here that stands for a class of transformers, None for what its name does not tell."""
+    last = name.rpartition(".")[2]
+    if not name.startswith("transformers.") or last in _ELSE or last.startswith(_OTHERS):
+        return None
+    if last in _SEQ2SEQ:
+        return SEQ2SEQ
+    if last.endswith(("EncoderDecoderModel", "EncoderDecoderConfig")):
+        return None
+    return next((kind for suffix, kind in _BY_SUFFIX.items() if last.endswith(suffix)), None)
+
+
+def _configuration(call: Call, known: Mapping[str, Value]) -> LibraryObject:
+    """A configuration whose sizes are known where they were given, else named as everybody names them."""
+    fields = dict(known)
+    for name, synonyms in _SYNONYMS.items():
+        given = next((fields[synonym] for synonym in synonyms if synonym in fields), None)
+        if name not in fields and given is not None:
+            fields[name] = given
+    for name, symbol in (("vocab_size", "V"), ("hidden_size", "D"), ("num_labels", "num_labels")):
+        fields.setdefault(name, Integer(Size.symbol(symbol)))
+    return LibraryObject(CONFIGURATION, {}, call.place, fields)
+
+
+@function(CONFIGURATION, f"{CONFIGURATION}.from_pretrained")
+def configuration(call: Call) -> Value:
+    name, stored, _ = call.name.partition(".from_pretrained")
+    keywords = call.arguments.keywords
+    known = {} if stored or call.arguments.open or call.arguments.positional else _by_default(name, keywords)
+    made = _configuration(call, {**known, **keywords})
+    given = call.value(0, "pretrained_model_name_or_path") if stored else None
+    of_checkpoint = configuration_of(given.value) if _is_text(given) else None
+    made.fields[CLASS] = Constant(of_checkpoint if name.endswith(".AutoConfig") else name)
+    return made
+
+
+def _by_default(name: str, keywords: Mapping[str, Value]) -> dict[str, Value]:
+    """What a configuration holds where nothing is said; the labels may be named instead of counted."""
+    given = {*keywords, "num_labels"} if {"id2label", "label2id"} & keywords.keys() else keywords
+    sizes = sizes_of(name.rpartition(".")[2], given)
+    return {key: Constant(number) for key, number in sizes.items()}
+
+
+def _is_text(value: Value | None) -> TypeGuard[Constant]:
+    return isinstance(value, Constant) and isinstance(value.value, str)
+
+
+def _made(call: Call, config: Value) -> LibraryObject:
+    """A model; the name of its class is kept, and that of the configuration where an Auto class is asked."""
+    call.ev.note(Kind.MADE, call.place.node)
+    name = call.name
+    for constructor in (".from_pretrained", "._from_config", ".from_config"):
+        name = name.removesuffix(constructor)
+    fields = {"config": config, CLASS: Constant(name), TRAINED: _trained(call), WHERE: model_where(call)}
+    if call.name.endswith(".from_pretrained"):
+        fields[CHECKPOINT] = call.value(0, "pretrained_model_name_or_path") or Unknown(CHECKPOINT)
+    return LibraryObject(kind_of(name) or BASE, {}, call.place, fields)
+
+
+_QUANTIZED = frozenset({"quantization_config", "load_in_8bit", "load_in_4bit"})
+
+
+def _trained(call: Call) -> Value:
+    """Weights that are quantized are trained no more, most of them."""
+    is_whole = not call.arguments.open and _QUANTIZED.isdisjoint(call.arguments.keywords)
+    return made_here(call) if is_whole else Unknown()
+
+
+@function(*(f"{kind}.from_pretrained" for kind in MODELS))
+def from_pretrained(call: Call) -> Value:
+    given = call.arguments.keywords
+    if "config" in given:
+        return _made(call, given["config"])
+    # What a configuration is not for: the dtype, where it goes.
+    sizes = {name: value for name, value in given.items() if name in ("num_labels", "vocab_size")}
+    config = _configuration(call, sizes)
+    checkpoint = call.value(0, "pretrained_model_name_or_path")
+    config.fields[CLASS] = Constant(configuration_of(checkpoint.value) if _is_text(checkpoint) else None)
+    return _made(call, config)
+
+
+@function(*MODELS, *(f"{kind}.from_config" for kind in MODELS))
+def from_config(call: Call) -> Value:
+    return _made(call, call.value(0, "config") or _configuration(call, {}))
+
+
+@method(BASE, "from_pretrained", "from_config", "_from_config")
+def project_model(call: Call) -> Value:
+    """A model class of the project's own, or one of transformers, made with a configuration."""
+    if not isinstance(call.receiver, ClassValue):
+        return from_config(call) if call.name.endswith("_from_config") else Unknown()
+    config = call.arguments.keywords.get("config")
+    if config is None and not call.name.endswith("from_pretrained"):
+        config = call.value(0)
+    arguments = Arguments([config or _configuration(call, {})])
+    made = instantiate(call.ev, call.receiver, arguments, call.place.node)
+    if call.name.endswith("from_pretrained"):
+        switch(call.ev, made, FALSE)
+    return made
+
+
+@method(BASE, "__init__")
+def initialize(call: Call) -> Value:
+    config = call.value(0, "config")
+    if config is not None and call.receiver is not None:
+        call.ev.journal.write(fields_of(call.receiver), "config", config)
+    return NONE
+
+
+@method(BASE, "post_init", "init_weights", "gradient_checkpointing_enable", "gradient_checkpointing_disable")
+@method(BASE, "save_pretrained", "enable_input_require_grads", "tie_weights")
+def nothing(call: Call) -> Value:
+    return NONE
+
+
+@method(BASE, "generate")
+def generate(call: Call) -> Value:
+    note_model_place(call, {})
+    return Unknown()
+
+
+@method(BASE, "set_input_embeddings")
+def replace_embedding(call: Call) -> Value:
+    call.ev.journal.write(fields_of(call.receiver), RESIZED, TRUE)
+    return NONE
+
+
+@method(BASE, "resize_token_embeddings")
+def resize(call: Call) -> Value:
+    """From here on there are as many logits, and rows."""
+    call.ev.journal.write(fields_of(call.receiver), RESIZED, TRUE)
+    config = fields_of(call.receiver).get("config")
+    count = call.value(0, "new_num_tokens")
+    if isinstance(config, LibraryObject) and count is not None:
+        call.ev.journal.write(config.fields, "vocab_size", count)
+    return Unknown()
+
+
+def _setting(call: Call, name: str) -> Size | None:
+    """A size in the model's configuration."""
+    config = fields_of(call.receiver).get("config")
+    if config is None:
+        return None
+    return as_size(attribute(call.ev, config, name, call.place.node))
+
+
+def _leading(call: Call, *names: str) -> tuple[Size, Size] | None:
+    """The batch and the length that one of these arguments has; symbols B and T where it is not known."""
+    for name in names:
+        value = call.value(0 if name in ("input_ids", "pixel_values") else -1, name)
+        tensor = as_tensor(value)
+        if tensor is None or (isinstance(value, Constant) and value.value is None):
+            continue
+        if tensor.layout is None and name != "inputs_embeds":
+            tensor.certain = True
+            refine_rank(call.ev, tensor, ["B", "T"])
+        if tensor.layout is not None and tensor.layout.rank >= 2:
+            return tensor.layout.sizes[0], tensor.layout.sizes[1]
+        return None
+    return Size.symbol("B"), Size.symbol("T")
+
+
+def _output(call: Call, fields: dict[str, Layout | None]) -> Value:
+    """The output object; its loss stands first where labels were given."""
+    if "return_dict" in call.arguments.keywords:
+        return Unknown()
+    labels = call.arguments.keywords.get("labels")
+    values: dict[str, Value] = {}
+    order: list[str] | None = list(fields)
+    if call.arguments.open or isinstance(labels, Unknown):
+        values["loss"], order = as_result(call, Layout((), ()), "computed"), None
+    elif labels is None or (isinstance(labels, Constant) and labels.value is None):
+        values["loss"] = NONE
+    else:
+        values["loss"] = as_result(call, Layout((), ()), "computed")
+        order = ["loss", *fields]
+    for name, layout in fields.items():
+        values[name] = as_result(call, layout, "returned by the model")
+    trained = is_trained(call, fields_of(call.receiver))
+    for value in values.values():
+        note_graph(call, value, trained)
+    note_model_place(call, values)
+    return LibraryObject(OUTPUT, {}, call.place, {**values, "_order": order})
+
+
+@method(OUTPUT, "__getitem__")
+def output_item(call: Call) -> Value:
+    """`outputs["logits"]`, or `outputs[0]` where it is known what comes first."""
+    fields = fields_of(call.receiver)
+    index = call.value(0)
+    if isinstance(index, Constant) and isinstance(index.value, str):
+        return fields.get(index.value) or Unknown(index.value)
+    order: object = fields.get("_order")
+    if isinstance(index, Constant) and isinstance(index.value, int) and isinstance(order, list):
+        if 0 <= index.value < len(order):
+            return fields[order[index.value]]
+    return Unknown()
+
+
+@method(CAUSAL, "forward")
+@method(MASKED, "forward")
+@method(TOKENS, "forward")
+def forward_to_tokens(call: Call) -> Value:
+    """(B, T, V), or (B, T, num_labels)."""
+    width = _setting(call, "num_labels" if _is(call, TOKENS) else "vocab_size")
+    leading = _leading(call, "input_ids", "inputs_embeds")
+    if leading is None or width is None:
+        return _output(call, {"logits": None})
+    batch, length = leading
+    if "logits_to_keep" in call.arguments.keywords or "num_logits_to_keep" in call.arguments.keywords:
+        length = Size.symbol("kept")
+    return _output(call, {"logits": contiguous((batch, length, width))})
+
+
+def _is(call: Call, kind: str) -> bool:
+    return kind_of(call.name.rpartition(".")[0]) == kind
+
+
+@method(SEQ2SEQ, "forward")
+def forward_to_targets(call: Call) -> Value:
+    """(B, T, V), T being the length of the targets."""
+    width = _setting(call, "vocab_size")
+    given = [name for name in ("decoder_input_ids", "labels") if name in call.arguments.keywords]
+    leading = _leading(call, *given) if given else (Size.symbol("B"), Size.symbol("T"))
+    if leading is None or width is None:
+        return _output(call, {"logits": None})
+    return _output(call, {"logits": contiguous((*leading, width))})
+
+
+@method(SEQUENCES, "forward")
+@method(IMAGES, "forward")
+def forward_to_classes(call: Call) -> Value:
+    """(B, num_labels)."""
+    count = _setting(call, "num_labels")
+    names = ("pixel_values",) if _is(call, IMAGES) else ("input_ids", "inputs_embeds")
+    leading = _image_batch(call) if names[0] == "pixel_values" else _leading(call, *names)
+    if leading is None or count is None:
+        return _output(call, {"logits": None})
+    return _output(call, {"logits": contiguous((leading[0], count))})
+
+
+def _image_batch(call: Call) -> tuple[Size, ...]:
+    images = as_tensor(call.value(0, "pixel_values"))
+    if images is None:
+        return (Size.symbol("B"),)
+    return (images.size(0, "B"),)
+
+
+@method(ANSWERS, "forward")
+def forward_to_answers(call: Call) -> Value:
+    """Two of (B, T), not contiguous in every model."""
+    leading = _leading(call, "input_ids", "inputs_embeds")
+    layout = None if leading is None else unknown_strides(leading)
+    return _output(call, {"start_logits": layout, "end_logits": layout})
+
+
+@method(HIDDEN, "forward")
+def forward_to_states(call: Call) -> Value:
+    """The last hidden state (B, T, D), and what is pooled from it (B, D)."""
+    width = _setting(call, "hidden_size")
+    targets = "decoder_input_ids" in call.arguments.keywords
+    names = ("decoder_input_ids",) if targets else ("input_ids", "inputs_embeds")
+    images = any(
+        name in call.arguments.keywords for name in ("pixel_values", "input_values", "input_features")
+    )
+    leading = None if images else _leading(call, *names)
+    if leading is None or width is None:
+        return _output(call, {"last_hidden_state": None, "pooler_output": None})
+    batch, length = leading
+    output = _output(
+        call,
+        {
+            "last_hidden_state": contiguous((batch, length, width)),
+            "pooler_output": contiguous((batch, width)),
+        },
+    )
+    if isinstance(output, LibraryObject):
+        del output.fields["loss"]
+        output.fields["_order"] = ["last_hidden_state", "pooler_output"]
+        states = TensorValue(unknown_strides((batch, length, width)))
+        output.fields["hidden_states"] = ListValue(None, states)
+    return output
+
+
+@function("peft.get_peft_model", "peft.prepare_model_for_kbit_training")
+def wrapped(call: Call) -> Value:
+    """The model, which still takes and returns the same; most of it is not trained."""
+    call.ev.frozen = True
+    model = call.value(0, "model") or Unknown()
+    switch(call.ev, model, Unknown())
+    return model

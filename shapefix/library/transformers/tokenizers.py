@@ -1,0 +1,217 @@
+"""Tokenizers of transformers: making one, its special tokens, and the methods that are not its call.
+
+Which class a name stands for is told by the end of the name. Those whose call takes other arguments
+(Tapas, LayoutLM, Luke …) are left out: nothing is known of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import Contents, DictValue, ListValue, TupleValue
+from shapefix.interpreter.iteration import each, iterate
+from shapefix.interpreter.values import (
+    NONE,
+    NUMBER,
+    TEXT,
+    Constant,
+    Integer,
+    LibraryObject,
+    Text,
+    Unknown,
+    Value,
+)
+from shapefix.library.registry import declare, function, method
+from shapefix.library.transformers.added_tokens import note_added
+from shapefix.library.transformers.checkpoints import Family, of_checkpoint, of_class
+from shapefix.library.transformers.pad_tokens import PAD, PAD_ID
+from shapefix.tensors.sizes import Size
+from shapefix.tensors.symbols import SpecialId
+
+TOKENIZER = "transformers.PreTrainedTokenizerBase"
+declare(TOKENIZER, "builtins.object")
+
+CHANGEABLE = (PAD, PAD_ID, "eos_token", "model_input_names")
+"""The fields that code which is handed a tokenizer is known to change."""
+
+_SUFFIXES = ("Tokenizer", "TokenizerFast", "PreTrainedTokenizerBase", "TokenizersBackend")
+_PARTS = frozenset(
+    f"{name}Tokenizer" for name in ("Basic", "Wordpiece", "Character", "Mecab", "Sudachi", "Jumanpp", "Rag")
+)
+"""Classes that work inside of tokenizers, or around two of them."""
+_OTHER_CALLS = frozenset(
+    "DPRReader Jukebox LayoutLMv2 LayoutLMv3 LayoutXLM Luke MLuke MarkupLM RoCBert SeamlessM4T Tapas Tapex "
+    "Udop Wav2Vec2".split()
+)
+_NO_MASK = frozenset({"FNet", "TransfoXL"})
+_SPECIAL = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
+_SPECIAL_TOKENS = tuple(f"{name}_token" for name in _SPECIAL)
+
+
+def kind_of(name: str) -> str | None:
+    """The class here that stands for a tokenizer of transformers, None for any other class."""
+    if not name.startswith("transformers."):
+        return None
+    last = name.rpartition(".")[2]
+    if last in _PARTS or last.startswith("TF") or not last.endswith(_SUFFIXES):
+        return None
+    family = last.removesuffix("Fast").removesuffix("Tokenizer")
+    return None if family in _OTHER_CALLS or family in _NO_MASK else TOKENIZER
+
+
+@function(TOKENIZER)
+def made(call: Call) -> Value:
+    """A tokenizer made of files; what is not stated has the default of the class."""
+    family = of_class(call.name.rpartition(".")[2])
+    pad: Value = NONE if family is not None and not family.pads else Unknown(PAD)
+    return _tokenizer(call, family, pad, Unknown("name"))
+
+
+@function(f"{TOKENIZER}.from_pretrained")
+def from_pretrained(call: Call) -> Value:
+    """A tokenizer with the settings of a checkpoint, which may give a pad token to any class."""
+    name = call.value(0, "pretrained_model_name_or_path") or Unknown("name")
+    text = name.value if isinstance(name, Constant) and isinstance(name.value, str) else ""
+    public = of_checkpoint(text)
+    family = public or of_class(call.name.rpartition(".")[0].rpartition(".")[2])
+    pad: Value = NONE if public is not None and not public.pads else Unknown(PAD)
+    tokenizer = _tokenizer(call, family, pad, name)
+    if public is not None:
+        tokenizer.fields.setdefault("model_max_length", Integer(Size.symbol("model_max_length")))
+    # A special token that is not among the tokens yet is added to them.
+    given = call.arguments.keywords
+    note_added(call, tokenizer, {key: given[key] for key in _SPECIAL_TOKENS if key in given})
+    return tokenizer
+
+
+def _tokenizer(call: Call, family: Family | None, pad: Value, name: Value) -> LibraryObject:
+    if family is not None and family.pads:
+        pad = Text()
+    ends: Value = Unknown("eos_token")
+    if family is not None:
+        ends = Text() if family.ends else NONE
+    fields: dict[str, Value] = {"name": name, PAD: pad, "eos_token": ends}
+    if family is not None and family.inputs:
+        fields["model_input_names"] = ListValue(tuple(Constant(key) for key in family.inputs))
+    return LibraryObject(TOKENIZER, {}, call.place, {**fields, **_settings(call)})
+
+
+def _settings(call: Call) -> dict[str, Value]:
+    """What the keyword arguments state; what `**kwargs` may state is unknown."""
+    given: dict[str, Value] = {}
+    for name in (PAD, "eos_token", "model_input_names", "model_max_length", "padding_side", "add_eos_token"):
+        value = call.arguments.keywords.get(name)
+        if value is None and call.arguments.open:
+            value = Unknown(name)
+        if isinstance(value, Constant) and value.value is None:
+            # Whether None stands for the default, or for no token, depends on the version.
+            value = Unknown(name)
+        if value is not None:
+            given[name] = value
+    return given
+
+
+def unknown_tokenizer() -> LibraryObject:
+    """What a parameter holds that is annotated with the class of a tokenizer."""
+    fields: dict[str, Value] = {"name": Unknown("name"), PAD: Unknown(PAD), "eos_token": Unknown("eos_token")}
+    return LibraryObject(TOKENIZER, {}, None, fields)
+
+
+def fields_of(call: Call) -> dict[object, Value]:
+    """The fields of the tokenizer whose method is called; a new dictionary where it is nothing known."""
+    return call.receiver.fields if isinstance(call.receiver, LibraryObject) else {}
+
+
+@method(TOKENIZER, *(f"@{name}_token_id" for name in _SPECIAL))
+def token_id(call: Call) -> Value:
+    """The id of a special token: the same each time, one for tokens that are the same."""
+    name = call.name.rpartition(".")[2].removesuffix("_id")
+    fields = fields_of(call)
+    token = fields.get(name)
+    if isinstance(token, Constant) and token.value is None:
+        return NONE
+    key = ("id", token if token is not None else name)
+    if key not in fields:
+        known = isinstance(token, (Constant, Text))
+        special = Integer(Size.from_symbol(SpecialId(f"{name}_id", 0)))
+        fields[key] = special if known else Unknown(f"{name}_id")
+    return fields[key]
+
+
+@method(TOKENIZER, "add_special_tokens")
+def add_special_tokens(call: Call) -> Value:
+    """The keys are the names of the tokens: `{"pad_token": "[PAD]"}`."""
+    given = call.value(0, "special_tokens_dict")
+    tokens: Mapping[object, Value] = given.fields if isinstance(given, DictValue) else {}
+    fields = fields_of(call)
+    for name, token in tokens.items():
+        call.ev.journal.write(fields, name, token)
+    if not isinstance(given, DictValue) or not given.closed:
+        for name in (PAD, "eos_token"):
+            if name not in tokens:
+                call.ev.journal.write(fields, name, Unknown(name))
+    return add_tokens(call)
+
+
+@method(TOKENIZER, "add_tokens")
+def add_tokens(call: Call) -> Value:
+    """How many were added; there are more tokens than before."""
+    given = call.value(0, "new_tokens") or call.value(0, "special_tokens_dict")
+    tokens: Mapping[object, Value] = {} if given is None else {"": given}
+    if isinstance(given, DictValue):
+        tokens = given.fields
+    note_added(call, call.receiver, tokens)
+    call.ev.journal.write(fields_of(call), "number of tokens", Integer(Size.symbol("V")))
+    return NUMBER
+
+
+@method(TOKENIZER, "__len__")
+def number_of_tokens(call: Call) -> Value:
+    return fields_of(call).setdefault("number of tokens", Integer(Size.symbol("V")))
+
+
+@method(TOKENIZER, "@vocab_size")
+def vocabulary_size(call: Call) -> Value:
+    """Without the tokens that were added."""
+    return fields_of(call).setdefault("size of the vocabulary", Integer(Size.symbol("V")))
+
+
+@method(TOKENIZER, "convert_tokens_to_ids")
+def token_ids(call: Call) -> Value:
+    given = call.value(0, "tokens")
+    if isinstance(given, Text) or (isinstance(given, Constant) and isinstance(given.value, str)):
+        return Integer(Size.symbol("id", least=0))
+    contents = _contents(given)
+    if contents is None:
+        return Unknown()
+    return ListValue(None, Integer(Size.symbol("id", least=0)), contents.length, contents.axes)
+
+
+@method(TOKENIZER, "convert_ids_to_tokens")
+def tokens_of_ids(call: Call) -> Value:
+    contents = _contents(call.value(0, "ids"))
+    return Unknown() if contents is None else ListValue(None, TEXT, contents.length, contents.axes)
+
+
+def _contents(value: Value | None) -> Contents | None:
+    if isinstance(value, ListValue):
+        return value.contents
+    return Contents(value.items) if isinstance(value, TupleValue) else None
+
+
+@method(TOKENIZER, "decode", "convert_tokens_to_string")
+def decoded(call: Call) -> Value:
+    """One text; version 5 makes several of several rows."""
+    given = call.value(0)
+    one = isinstance(given, ListValue) and isinstance(each(call.ev, given), Integer)
+    return TEXT if one or call.name.endswith("_to_string") else Unknown()
+
+
+@method(TOKENIZER, "batch_decode")
+def all_decoded(call: Call) -> Value:
+    rows = iterate(call.ev, call.value(0, "sequences") or Unknown(), call.place.node)
+    contents = _contents(rows)
+    if contents is None:
+        return ListValue(None, TEXT)
+    return ListValue(None, TEXT, contents.length, contents.axes)

@@ -1,0 +1,303 @@
+"""The call of a tokenizer: rows of ids for each text, or tensors of them."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from shapefix.interpreter.batch_events import Tokenized
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import NO_AXES, Axis, DictValue, ListValue, TupleValue, elements
+from shapefix.interpreter.devices import CPU, placed
+from shapefix.interpreter.iteration import each
+from shapefix.interpreter.tensor_values import Row
+from shapefix.interpreter.token_rows import Tokens
+from shapefix.interpreter.values import TEXT, Constant, Integer, LibraryObject, Reference, Unknown, Value
+from shapefix.library.registry import method
+from shapefix.library.signatures import Given, bound
+from shapefix.library.tensors import contiguous_result
+from shapefix.library.transformers.batch_encoding import ENCODING
+from shapefix.library.transformers.pad_tokens import asks_for_pad_token, note_padding, strategy
+from shapefix.library.transformers.tokenized_texts import (
+    NOT_KNOWN,
+    Texts,
+    Varies,
+    fixed_length,
+    length,
+    of_one_call,
+    texts,
+    with_pairs,
+)
+from shapefix.library.transformers.tokenizers import TOKENIZER
+from shapefix.tensors.sizes import Size, Symbol
+from shapefix.tensors.symbols import Id
+
+_MIDDLE = "add_special_tokens=True, padding=False, truncation=None, max_length=None, stride=0"
+_EXTRAS = (
+    "return_token_type_ids=None, return_attention_mask=None, return_overflowing_tokens=False, "
+    "return_special_tokens_mask=False, return_offsets_mapping=False, return_length=False"
+)
+_REST = (
+    f"is_split_into_words=False, pad_to_multiple_of=None, padding_side=None, return_tensors=None, {_EXTRAS}"
+)
+_CALL = f"text=None, text_pair=None, text_target=None, text_pair_target=None, {_MIDDLE}, {_REST}"
+_ENCODE_PLUS = f"text, text_pair=None, {_MIDDLE}, {_REST}"
+_BATCH_ENCODE_PLUS = f"batch_text_or_text_pairs, {_MIDDLE}, {_REST}"
+_ENCODE = f"text, text_pair=None, {_MIDDLE}, padding_side=None, return_tensors=None, {_EXTRAS}"
+_TEMPLATE = (
+    "conversation, tools=None, documents=None, chat_template=None, add_generation_prompt=False, "
+    "continue_final_message=False, tokenize=True, padding=False, truncation=False, max_length=None, "
+    f"return_tensors=None, return_dict=None, {_EXTRAS}"
+)
+
+SIGNATURES = {"__call__": _CALL, "encode": _ENCODE, "apply_chat_template": _TEMPLATE}
+"""The parameters of the methods that every version has."""
+
+_SUBJECTS = ("text", "text_target", "batch_text_or_text_pairs", "conversation")
+
+
+@method(TOKENIZER, "__call__")
+def tokenize_texts(call: Call) -> Value:
+    """`tokenizer(texts)`: an encoding with `input_ids`; of targets as well, it has `labels`."""
+    given = Given(bound(_CALL, call.arguments))
+    words = given.flag("is_split_into_words")
+    mapping = call.ev.mapping
+    # A column that `map` hands over row by row is one text, or the list of its words.
+    one = False if mapping is not None and mapping[1] is False else None
+    targets = with_pairs(texts(given.value("text_target"), words, one), given.value("text_pair_target"))
+    if given.is_none("text"):
+        return _encoding(call, given, targets)
+    sources = texts(given.value("text"), words, one)
+    encoding = _encoding(call, given, with_pairs(sources, given.value("text_pair")))
+    if given.is_none("text_target") is None:
+        encoding.closed = False
+    elif not given.is_none("text_target"):
+        encoding.fields["labels"] = _Rows(call, given, targets, "text_target").of("id")
+        encoding.written["labels"] = call.place
+    return encoding
+
+
+@method(TOKENIZER, "encode_plus")
+def encode_one(call: Call) -> Value:
+    given = Given(bound(_ENCODE_PLUS, call.arguments))
+    return _encoding(call, given, with_pairs(_one(given.value("text")), given.value("text_pair")))
+
+
+@method(TOKENIZER, "batch_encode_plus")
+def encode_several(call: Call) -> Value:
+    given = Given(bound(_BATCH_ENCODE_PLUS, call.arguments))
+    words = given.flag("is_split_into_words")
+    return _encoding(call, given, texts(given.value("batch_text_or_text_pairs"), words, several=True))
+
+
+@method(TOKENIZER, "encode")
+def encode(call: Call) -> Value:
+    """The ids alone."""
+    given = Given(bound(_ENCODE, call.arguments))
+    text = given.value("text")
+    one = _one(text) if _is_before_five(call) else texts(text, False, several=False)
+    sources = with_pairs(one, given.value("text_pair"))
+    rows = _Rows(call, given, sources)
+    result = rows.of("id")
+    _tell(call, given, rows, result)
+    return result
+
+
+def _one(value: Value) -> Texts:
+    """One text, be it as a list of its words."""
+    known = texts(value, True, several=False)
+    return known if known.several is False else Texts(False, Varies.CALLS)
+
+
+def _is_before_five(call: Call) -> bool:
+    """Whether the project uses a transformers before version 5; the newest where nobody tells."""
+    major = call.ev.versions.get("transformers", "5").partition(".")[0]
+    return major.isdigit() and int(major) < 5
+
+
+@method(TOKENIZER, "apply_chat_template")
+def apply_chat_template(call: Call) -> Value:
+    """The text of a conversation, or its ids: of one, a list of messages, or of several."""
+    given = Given(bound(_TEMPLATE, call.arguments))
+    conversations = _conversations(call, given.value("conversation"))
+    tokenizes = given.flag("tokenize")
+    if tokenizes is None or conversations.several is None:
+        return Unknown()
+    if not tokenizes:
+        axes = frozenset({conversations.axis}) if conversations.axis is not None else NO_AXES
+        return ListValue(None, TEXT, conversations.count, axes) if conversations.several else TEXT
+    wanted = given.flag("return_dict") if "return_dict" in call.arguments.keywords else None
+    if wanted is None and ("return_dict" in call.arguments.keywords or call.arguments.open):
+        return Unknown()
+    if wanted or (wanted is None and not _is_before_five(call)):
+        return _encoding(call, given, conversations)
+    rows = _Rows(call, given, conversations)
+    result = rows.of("id")
+    _tell(call, given, rows, result)
+    return result
+
+
+def _conversations(call: Call, value: Value) -> Texts:
+    if not isinstance(value, (ListValue, TupleValue)):
+        return NOT_KNOWN
+    first = each(call.ev, value)
+    if isinstance(first, DictValue):
+        return Texts(False, Varies.CALLS)
+    if not isinstance(first, (ListValue, TupleValue)):
+        return NOT_KNOWN
+    known = texts(value, False)
+    return known if known.varies is Varies.ROWS else Texts(True, Varies.UNKNOWN, known.count)
+
+
+@method(TOKENIZER, "tokenize")
+def tokens(call: Call) -> Value:
+    """The tokens of one text."""
+    one = _one(call.value(0, "text") or Unknown())
+    return ListValue(None, TEXT, length(one, "none", None, call.place))
+
+
+class _Rows:
+    """How the ids of a call are handed out: as lists, as tensors, or in a way that is not known."""
+
+    def __init__(self, call: Call, given: Given, sources: Texts, text: str = "") -> None:
+        overflows = given.flag("return_overflowing_tokens")
+        if overflows or overflows is None:
+            # A long text makes several rows.
+            sources = sources.along(Axis()) if overflows else NOT_KNOWN
+        # What `pad_to_max_length=True` of older versions does, nobody knows here.
+        others = call.arguments.keywords.keys() - given.values.keys()
+        padding, fixed = None if others else strategy(given.value("padding")), fixed_length(given)
+        mapping = call.ev.mapping
+        in_map = mapping is not None and mapping[1] is not False
+        self.call = call
+        self.given = sources
+        several = sources.several and not (sources.count is not None and sources.count.value == 1)
+        kept = "none" if padding == "longest" and several is False else padding
+        known = kept if kept != "longest" or several else None
+        tokenizer = call.receiver if isinstance(call.receiver, LibraryObject) else LibraryObject(TOKENIZER)
+        tokens = Tokens(call.place, given.value(text or _subject(given)), known, tokenizer)
+        self.ids = Id("id", frozenset({tokens}))
+        self.tensors = tensors_asked(given)
+        asked = _padding_asked(call)
+        self.length = length(sources, padding, fixed, call.place, in_map=in_map, asked=asked)
+        self.count = Size.of(1) if sources.several is False else sources.count or Size.symbol("B")
+        in_tensor = length(of_one_call(sources), padding, fixed, call.place, in_map=in_map, asked=asked)
+        self.tensor_length = in_tensor or Size.symbol("length")
+
+    def of(self, name: str) -> Value:
+        """The ids, or another whole number for each token."""
+        if self.tensors is None:
+            return Unknown(name)
+        symbol = self.ids if name == "id" else Symbol(name, least=0)
+        if self.tensors:
+            sizes = [self.count, self.tensor_length]
+            on_cpu = placed(self.call.ev, CPU, self.call.place)
+            made = contiguous_result(self.call, sizes, "tokenized", dtype="int64", device=on_cpu)
+            made.row = Row(symbol)
+            return made
+        return self.listed(Integer(Size.from_symbol(symbol)))
+
+    def listed(self, item: Value) -> Value:
+        """A list of items for each text, one item for each token."""
+        if self.given.several is None:
+            return Unknown()
+        row = ListValue(None, item, self.length)
+        if not self.given.several:
+            return row
+        if self.given.count is not None and self.given.count.value == 1:
+            return ListValue((row,))
+        axes = NO_AXES if self.given.axis is None else frozenset({self.given.axis})
+        return ListValue(None, row, self.given.count, axes)
+
+
+def _subject(given: Given) -> str:
+    """The argument that holds what is tokenized."""
+    names = (name for name in _SUBJECTS if name in given.values and not given.is_none(name))
+    return next(names, "text")
+
+
+def _padding_asked(call: Call) -> str:
+    """The padding argument of the call in its own words, empty where it states none."""
+    given = call.arguments.keywords.get("padding")
+    return f"padding={given.value!r}" if isinstance(given, Constant) else ""
+
+
+def tensors_asked(given: Given) -> bool | None:
+    """Whether torch's tensors are asked for, None where something else may be: arrays, what is not known."""
+    value = given.value("return_tensors")
+    if isinstance(value, Reference) and value.name.endswith(".TensorType.PYTORCH"):
+        return True
+    if isinstance(value, Constant):
+        return {None: False, "pt": True}.get(value.value)
+    return None
+
+
+def _encoding(call: Call, given: Given, sources: Texts) -> DictValue:
+    """The encoding, with all keys that are certain."""
+    rows = _Rows(call, given, sources)
+    fields: dict[object, Value] = {"input_ids": rows.of("id")}
+    types = rows.of("token_type_id")
+    inputs = inputs_of(call.receiver)
+    closed = inputs is not None
+    for flag, key in (
+        ("return_attention_mask", "attention_mask"),
+        ("return_token_type_ids", "token_type_ids"),
+        ("return_special_tokens_mask", "special_tokens_mask"),
+    ):
+        wanted = given.flag(flag)
+        if given.is_none(flag):
+            wanted = key in inputs if inputs is not None else key == "attention_mask" or None
+        if wanted:
+            fields[key] = types if key == "token_type_ids" else rows.of("mask")
+        closed = closed and wanted is not None
+    if given.flag("return_offsets_mapping"):
+        number = Integer(Size.symbol("offset", least=0))
+        fields["offset_mapping"] = Unknown() if rows.tensors else rows.listed(TupleValue((number, number)))
+    if given.flag("return_overflowing_tokens"):
+        fields["overflow_to_sample_mapping"] = Unknown()
+    for flag in ("return_offsets_mapping", "return_overflowing_tokens", "return_length"):
+        closed = closed and given.flag(flag) is False
+
+    def absent(key: object) -> Value:
+        return types if key == "token_type_ids" else others.setdefault(key, Unknown(str(key)))
+
+    others: dict[object, Value] = {}
+    written = dict.fromkeys(fields, call.place)
+    encoding = DictValue(fields, closed, ENCODING, absent, written)
+    _tell(call, given, rows, encoding)
+    return encoding
+
+
+def inputs_of(tokenizer: Value | None) -> list[object] | None:
+    """The keys that the tokenizer returns where nothing else is asked for; None where not known."""
+    stated = tokenizer.fields.get("model_input_names") if isinstance(tokenizer, LibraryObject) else None
+    items = elements(stated) if isinstance(stated, Value) else None
+    if items is None or not all(isinstance(item, Constant) for item in items):
+        return None
+    return [item.value for item in items if isinstance(item, Constant)]
+
+
+def _tell(call: Call, given: Given, rows: _Rows, result: Value) -> None:
+    """Tell the checks what was tokenized, and of a pad token that is needed and missing."""
+    tokenizer = call.receiver
+    if not isinstance(tokenizer, LibraryObject):
+        return
+    mapped, batched = call.ev.mapping or (None, None)
+    lists = rows.listed(Integer(Size.symbol("id", least=0))) if rows.tensors else None
+    several = rows.given.several
+    call.ev.emit(
+        Tokenized(call.place, call.ev.calls, tokenizer, given.values, several, result, mapped, batched, lists)
+    )
+    padding = given.value("padding")
+    if asks_for_pad_token(tokenizer, padding, given.value("max_length")):
+        asked = f"padding={padding.value!r}" if isinstance(padding, Constant) else "padding"
+        note_padding(call, tokenizer, asked, subject=subject_of(call))
+
+
+def subject_of(call: Call) -> cst.CSTNode | None:
+    """What the code calls the tokenizer whose method, or which itself, is called here."""
+    node = call.place.node
+    if not isinstance(node, cst.Call):
+        return None
+    if call.name.endswith(".__call__"):
+        return node.func
+    return node.func.value if isinstance(node.func, cst.Attribute) else None

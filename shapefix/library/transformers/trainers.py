@@ -1,0 +1,205 @@
+"""transformers.Trainer: which columns it keeps, what it collates them with, what it hands to forward."""
+
+from __future__ import annotations
+
+from shapefix.interpreter.axes import now
+from shapefix.interpreter.batch_events import Collated, ColumnsChosen
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.classes import member
+from shapefix.interpreter.containers import DictValue
+from shapefix.interpreter.values import (
+    NONE,
+    TRUE,
+    Constant,
+    InstanceValue,
+    LibraryObject,
+    Reference,
+    Unknown,
+    Value,
+)
+from shapefix.library.data.collators import DEFAULT, WITH_PADDING, collate_by, is_callable
+from shapefix.library.data.datasets.objects import as_dataset
+from shapefix.library.data.loaders import sample
+from shapefix.library.data.samples import gathered
+from shapefix.library.registry import declare, function, method
+from shapefix.library.signatures import bound
+from shapefix.library.transformers.added_tokens import note_rows_missing
+from shapefix.library.transformers.model_calls import signature_of
+from shapefix.library.transformers.token_losses import token_loss
+from shapefix.tensors.polynomials import Size
+
+TRAINER, SEQ2SEQ_TRAINER = "transformers.Trainer", "transformers.Seq2SeqTrainer"
+ARGUMENTS = "transformers.TrainingArguments"
+SEQ2SEQ_ARGUMENTS = "transformers.Seq2SeqTrainingArguments"
+declare(TRAINER, "builtins.object")
+declare(SEQ2SEQ_TRAINER, TRAINER)
+declare(ARGUMENTS, "builtins.object")
+declare(SEQ2SEQ_ARGUMENTS, ARGUMENTS)
+
+_SIGNATURE = (
+    "model=None, args=None, data_collator=None, train_dataset=None, eval_dataset=None, "
+    "processing_class=None, model_init=None, compute_loss_func=None, compute_metrics=None, callbacks=None, "
+    "tokenizer=None"
+)
+LABELS = ("label", "label_ids")
+"""The columns that a trainer keeps, whatever forward names."""
+_OWN_STEPS = ("compute_loss", "training_step", "_prepare_inputs", "_prepare_input")
+_OWN_LOADERS = ("get_train_dataloader", "_get_train_sampler", "_remove_unused_columns")
+
+
+@function(ARGUMENTS, SEQ2SEQ_ARGUMENTS)
+def training_arguments(call: Call) -> Value:
+    """The arguments that the code states are its fields; what it does not state has its default."""
+    fields = dict(call.arguments.keywords)
+    if not call.arguments.open:
+        fields.setdefault("remove_unused_columns", TRUE)
+    return LibraryObject(call.name, {}, call.place, fields)
+
+
+@function(TRAINER, SEQ2SEQ_TRAINER)
+def make_trainer(call: Call) -> Value:
+    settings = bound(_SIGNATURE, call.arguments)
+    trainer = LibraryObject(call.name, settings, call.place, dict(settings))
+    _train(call, call.name, settings)
+    return trainer
+
+
+@method(TRAINER, "__init__")
+def initialize_trainer(call: Call) -> Value:
+    """The trainer of a project that derives from the library's."""
+    settings = bound(_SIGNATURE, call.arguments)
+    trainer = call.receiver
+    if isinstance(trainer, InstanceValue):
+        for name, value in settings.items():
+            call.ev.journal.write(trainer.fields, name, value)
+        if all(member(trainer.cls, name) is None for name in _OWN_LOADERS):
+            _train(call, TRAINER, settings)
+    return NONE
+
+
+@method(
+    TRAINER,
+    "train",
+    "evaluate",
+    "predict",
+    "save_model",
+    "save_state",
+    "push_to_hub",
+    "log",
+    "add_callback",
+    "log_metrics",
+    "save_metrics",
+    "is_world_process_zero",
+    "create_optimizer",
+    "get_train_dataloader",
+    "get_eval_dataloader",
+)
+def answered(call: Call) -> Value:
+    return Unknown()
+
+
+def _train(call: Call, kind: str, settings: dict[str, Value]) -> None:
+    """What happens to the first batch of training, and of evaluation."""
+    seen: list[Value] = []
+    for name in ("train_dataset", "eval_dataset"):
+        dataset = settings[name]
+        if isinstance(dataset, Unknown) or (isinstance(dataset, Constant) and dataset.value is None):
+            continue
+        since = now()
+        one = sample(call, dataset)
+        if not isinstance(one, DictValue) or any(one is other for other in seen):
+            continue
+        seen.append(one)
+        used = _collator(call, settings)
+        if used is not None:
+            one = _choose(call, kind, settings, one, used, as_dataset(dataset) is not None)
+            _collate(call, kind, settings, one, used, since)
+
+
+def _collator(call: Call, settings: dict[str, Value]) -> Value | None:
+    """What puts samples together, be it given or the default; None where that is not known."""
+    collator, tokenizer = settings["data_collator"], _tokenizer(settings)
+    if not (isinstance(collator, Constant) and collator.value is None):
+        return collator if is_callable(collator) else None
+    if tokenizer is None:
+        return Reference(DEFAULT)
+    is_known = isinstance(tokenizer, LibraryObject)
+    return LibraryObject(WITH_PADDING, {"tokenizer": tokenizer}, None) if is_known else None
+
+
+def _choose(
+    call: Call, kind: str, settings: dict[str, Value], one: DictValue, used: Value, is_table: bool
+) -> DictValue:
+    """The row without the columns that forward does not name, where the trainer removes them."""
+    given = settings["args"]
+    arguments = given if isinstance(given, LibraryObject) else None
+    removes = _removes(given)
+    if removes is None:
+        return one
+    signature = signature_of(call.ev, settings["model"])
+    call.ev.emit(
+        ColumnsChosen(
+            call.place, call.ev.calls, kind, arguments, removes, one, signature, used, is_table=is_table
+        )
+    )
+    if not removes or signature is None:
+        return one
+    kept = {key: value for key, value in one.fields.items() if key in (*signature.named, *LABELS)}
+    return DictValue(kept, one.closed, one.kind, one.absent, one.written)
+
+
+def _removes(arguments: Value) -> bool | None:
+    """Whether unused columns are removed; None where that is not known."""
+    if isinstance(arguments, Constant) and arguments.value is None:
+        return True
+    setting = arguments.fields.get("remove_unused_columns") if isinstance(arguments, LibraryObject) else None
+    return bool(setting.value) if isinstance(setting, Constant) else None
+
+
+def _collate(
+    call: Call, kind: str, settings: dict[str, Value], one: DictValue, used: Value, since: int
+) -> None:
+    features, row = gathered(one, Size.symbol("batch_size"), since)
+    collator: Value | None = settings["data_collator"]
+    if isinstance(collator, Constant):
+        collator = None
+    batch, tokenizer = collate_by(call, used, features), _tokenizer(settings)
+    if isinstance(batch, DictValue):
+        padded = isinstance(used, LibraryObject)
+        note_rows_missing(call, settings["model"], batch.fields.get("input_ids"), padded)
+    loss, single = token_loss(_model(call, settings)), _is_single(settings)
+    event = Collated(call.place, call.ev.calls, kind, row, collator, tokenizer, batch, loss, single)
+    call.ev.emit(event)
+
+
+def _model(call: Call, settings: dict[str, Value]) -> Value | None:
+    """The model whose loss is trained on; None where the project's trainer computes its own."""
+    trainer, model = call.receiver, settings["model"]
+    if isinstance(trainer, InstanceValue):
+        if any(member(trainer.cls, name) is not None for name in _OWN_STEPS):
+            return None
+    own = settings["compute_loss_func"]
+    has_own = not (isinstance(own, Constant) and own.value is None)
+    return None if has_own or isinstance(model, Constant) else model
+
+
+def _is_single(settings: dict[str, Value]) -> bool:
+    """Whether the arguments ask for batches of one sample, for all datasets that are given."""
+    arguments = settings["args"]
+    stated = arguments.fields if isinstance(arguments, LibraryObject) else {}
+    used = [part for part in ("train", "eval") if not _is_left_out(settings[f"{part}_dataset"])]
+    sizes = [stated.get(f"per_device_{part}_batch_size") for part in used]
+    return bool(sizes) and all(isinstance(size, Constant) and size.value == 1 for size in sizes)
+
+
+def _is_left_out(value: Value) -> bool:
+    return isinstance(value, Constant) and value.value is None
+
+
+def _tokenizer(settings: dict[str, Value]) -> Value | None:
+    """What the trainer was given to tokenize with, under its name of version 4 or of version 5."""
+    for name in ("processing_class", "tokenizer"):
+        given = settings[name]
+        if not (isinstance(given, Constant) and given.value is None):
+            return given
+    return None

@@ -1,0 +1,226 @@
+"""A GPU that is not there: tensors on it have sizes and strides, and no values; those of the CPU stay real.
+
+To C++ such a tensor is one of the CPU, so that neither autograd nor a copy looks for a driver; to Python, and
+to the kernels that compute sizes, it is on `cuda:0`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, NoReturn
+
+import torch
+from torch._subclasses import fake_tensor
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+    UnsupportedFakeTensorException,
+)
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from . import grouped_matmul
+from .known_values import Values, number, selected
+from .storages import Storages
+
+DEVICE = torch.device("cuda", 0)
+_CPU, _META = torch.device("cpu"), torch.device("meta")
+_aten = torch.ops.aten
+_WRAPPERS = (__file__, "torch/_compile.py", "_dynamo/eval_frame.py")
+_UNKNOWN = "what {} gives depends on values, which a GPU that is not there does not have"
+_DEVICE_OF = torch.ops.prim.device.default
+
+
+class _Sizes(FakeTensorMode):  # type: ignore[misc]
+    """torch's own computation of sizes, which never asks for a driver."""
+
+    avoid_device_init = property(lambda self: True)
+
+    def dispatch(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        there = (kwargs or {}).get("device")
+        if there is not None and torch.device(there).type == "cpu":
+            kwargs = {**kwargs, "device": DEVICE}  # as C++ calls the device of what is computed here
+        return super().dispatch(func, types, args, kwargs)
+
+
+def on_device(value: Any) -> bool:
+    """Whether a tensor is on the GPU that is not there."""
+    return isinstance(value, FakeTensor)
+
+
+class Gpu(TorchDispatchMode):  # type: ignore[misc]
+    """Runs each operation where its tensors are, and shows what is born on the GPU to storages.
+
+    A selection by a mask of unknown values takes everything. refuse is called, with what to say, where a size
+    depends on values in another way, and does not return; guessed, where a value is read that is not known.
+    """
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # nothing is compiled here, and to be skipped, torch._dynamo would have to be imported
+
+    def __init__(
+        self,
+        storages: Storages,
+        refuse: Callable[[str], NoReturn],
+        guessed: Callable[[], None] = lambda: None,
+    ) -> None:
+        super().__init__()
+        self.storages = storages
+        self.refuse = refuse
+        self.guessed = guessed
+        self.sizes = _Sizes(allow_non_fake_inputs=True)
+        self.values = Values()
+        self._born: Any = WeakTensorKeyDictionary()
+
+    def install(self) -> None:
+        """Be the GPU of this process from now on."""
+        original = FakeTensor.__torch_dispatch__.__func__
+
+        def __torch_dispatch__(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if func is _DEVICE_OF:
+                return _for_cpp(args)
+            return original(cls, func, types, args, kwargs)
+
+        FakeTensor.__torch_dispatch__ = classmethod(__torch_dispatch__)
+        fake_tensor._DISPATCH_META_HANDLERS[_DEVICE_OF] = _for_cpp
+        self.__enter__()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func is _DEVICE_OF:
+            return _for_cpp(args)
+        ours = any(isinstance(each, FakeTensor) for each in tree_leaves((args, kwargs)))
+        there = kwargs.get("device")
+        if not ours and (there is None or torch.device(there).type != "cuda"):
+            return self._on_cpu(func, args, kwargs)
+        if func is _aten._local_scalar_dense.default:
+            known = self.values.of(args[0])
+            if known is None:
+                self.guessed()
+            return number(args[0], known)
+        if func is _aten.copy_.default and not isinstance(args[0], FakeTensor):
+            args[0].copy_(self.fetched(args[1], args[0].dtype))
+            return args[0]
+        out = self._computed(func, args, kwargs)
+        for each in tree_leaves(out):
+            if isinstance(each, FakeTensor) and each.fake_device.type != "cuda":
+                each.fake_device = DEVICE
+        if func is _aten._to_copy.default and not isinstance(args[0], FakeTensor):
+            self.values.copied(args[0], out)
+        elif func is _aten.copy_.default and not isinstance(args[1], FakeTensor):
+            self.values.copied(args[1].expand(args[0].shape), out)
+        else:
+            self.values.computed(func, args, kwargs, out)
+        self.storages.see(out, str(func))
+        return out
+
+    def fetched(self, tensor: Any, dtype: torch.dtype | None = None) -> torch.Tensor:
+        """A tensor of the GPU on the CPU: its values where they are known, else zeros."""
+        known = self.values.of(tensor)
+        if known is not None:
+            return known.to(dtype=dtype or tensor.dtype, copy=True)
+        self.guessed()
+        return torch.zeros(tuple(tensor.shape), dtype=dtype or tensor.dtype)
+
+    def _on_cpu(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """An operation without the GPU, unless C++ makes something beside what it takes for the CPU's."""
+        if any(isinstance(each, torch.Tensor) for each in tree_leaves((args, kwargs))):
+            return func(*args, **kwargs)
+        frame = _frame()
+        engine = frame.f_code.co_name == "_engine_run_backward"
+        if engine and any(isinstance(each, FakeTensor) for each in frame.f_locals.get("t_outputs", ())):
+            return self.__torch_dispatch__(func, (), args, {**kwargs, "device": DEVICE})
+        out = func(*args, **kwargs)
+        if isinstance(out, torch.Tensor) and out.dim():
+            self._born[out] = _call(frame)
+        return out
+
+    def _computed(self, func: Any, args: Any, kwargs: Any) -> Any:
+        if func is grouped_matmul.FUNCTION:
+            with self.sizes:
+                return grouped_matmul.product(*args, **kwargs)
+        try:
+            with self.sizes:
+                return func(*args, **kwargs)
+        except DynamicOutputShapeException:
+            return self._guessed(func, args, kwargs)
+        except (DataDependentOutputException, UnsupportedFakeTensorException):
+            self.refuse(_UNKNOWN.format(func))
+        except RuntimeError as error:
+            if type(error).__name__ != "FakeTensorDeviceMismatchError":
+                raise
+            args, kwargs, moved = self._joined(args, kwargs)
+            if not moved:
+                raise RuntimeError(str(error)) from None
+            with self.sizes:
+                return func(*args, **kwargs)
+
+    def _joined(self, args: Any, kwargs: Any) -> tuple[Any, Any, int]:
+        """The arguments, with those on the GPU that the same call from Python has made on the CPU."""
+        caller, moved = _call(_frame()), 0
+
+        def join(value: Any) -> Any:
+            nonlocal moved
+            real = isinstance(value, torch.Tensor) and not isinstance(value, FakeTensor)
+            if not real or self._born.get(value) != caller:
+                return value
+            moved += 1
+            return _aten._to_copy(value, device=DEVICE)
+
+        return tree_map(join, args), tree_map(join, kwargs), moved
+
+    def _empty(self, size: tuple[int, ...], dtype: torch.dtype) -> Any:
+        with self.sizes:
+            return torch.empty(size, dtype=dtype, device=DEVICE)
+
+    def _evenly(self, numbers: Any, classes: int) -> Any:
+        """How often each class occurs: all as often, where the numbers are not known."""
+        counts = self._empty((classes,), torch.int64)
+        each, rest = divmod(numbers.numel(), classes)
+        self.values.assume(counts, torch.tensor([each + (number < rest) for number in range(classes)]))
+        return counts
+
+    def _selected(self, mask: Any) -> int:
+        return selected(mask, self.values.of)
+
+    def _guessed(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """The outcome of an operation whose size depends on values."""
+        if func is _aten.nonzero.default:
+            return self._empty((self._selected(args[0]), args[0].dim()), torch.int64)
+        if func is _aten.masked_select.default:
+            return self._empty((self._selected(args[1]),), args[0].dtype)
+        if func is _aten.bincount.default and len(args) > 2 and args[2]:
+            return self._evenly(args[0], args[2])
+        if func is not _aten.index.Tensor:
+            self.refuse(_UNKNOWN.format(func))
+        indices: list[Any] = []
+        for each in args[1]:
+            if each is None or each.dtype not in (torch.bool, torch.uint8):
+                indices.append(each)
+            else:
+                indices += [self._empty((self._selected(each),), torch.int64)] * each.dim()
+        with self.sizes:
+            return func(args[0], indices)
+
+
+def _frame() -> FrameType:
+    """The frame that runs an operation, outside of this module and of torch's own wrappers of it."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.endswith(_WRAPPERS):
+        frame = frame.f_back
+    return frame
+
+
+def _call(frame: FrameType) -> tuple[int, int]:
+    """Which call of a frame is running."""
+    return id(frame), frame.f_lasti
+
+
+def _for_cpp(args: Any) -> torch.device:
+    return _META if args[0].fake_mode.in_kernel_invocation else _CPU

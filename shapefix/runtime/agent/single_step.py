@@ -1,0 +1,242 @@
+"""One call of a model, and one backward, in a process that goes on: watched, and then all as before."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import inspect
+import random
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from . import loss_calls
+from .call_sites import Visits
+from .construction import Births
+from .failures import MARK, Failures
+from .module_calls import Calls
+from .session import Session
+from .training import Training
+from .watchers.optimizer_parameters import Held
+
+_SAVED = 2 << 30  # bytes; of a larger model, only what has changed is told
+
+Loss = Callable[[Any, Any], Any] | str | None
+
+
+class Kept:
+    """Observations of a process that stays: they are kept here, and no file is written."""
+
+    def __init__(self) -> None:
+        self.lines: list[dict[str, Any]] = []
+
+    def write(self, kind: str, **fields: Any) -> None:
+        """Add one observation."""
+        self.lines.append({"kind": kind, "at": 0.0, **fields})
+
+
+@dataclass(frozen=True)
+class Once:
+    """What came of it: the observations, the loss as a number, the exception that was raised.
+
+    gradients has the names of the parameters with and without a gradient; both None where there was no
+    backward. changed has the names of parameters that could not be put back.
+    """
+
+    lines: tuple[Mapping[str, Any], ...]
+    loss: float | None
+    error: Exception | None
+    given: tuple[str, ...] | None = None
+    missing: tuple[str, ...] | None = None
+    changed: tuple[str, ...] = ()
+
+
+def once(model: nn.Module, batch: Any, loss: Loss) -> Once:
+    """Call a model with a batch, and backward of its loss.
+
+    Random numbers, gradients, parameters, buffers, modes, the batch and torch's functions are afterwards as
+    they were. What the model keeps elsewhere may have changed. Raises KeyboardInterrupt and its like.
+    """
+    lazy = any(isinstance(each, nn.parameter.UninitializedTensorMixin) for each in model.parameters())
+    if lazy:
+        model = copy.deepcopy(model)  # the first call gives it its sizes for ever
+    kept = Kept()
+    session = Session(kept, wanted_steps=sys.maxsize)  # type: ignore[arg-type]
+    failures, births, visits = Failures(session), Births(), Visits(session)
+    calls = Calls(session, failures, births, visits)
+    error: Exception | None = None
+    value, names = None, (None, None)
+    changed: list[str] = []
+    same_model = contextlib.nullcontext() if lazy else _same_model(model, changed)
+    with _same_functions(), _same_random_numbers(), same_model:
+        calls.install()
+        loss_calls.install(session, failures, visits)
+        Training(session, failures, calls, Held(births), visits).watch_backward()
+        try:
+            with torch.enable_grad():
+                value = _step(model, _copied(batch), loss)
+            names = _names(model) if value is not None else names
+        except Exception as raised:
+            error = raised
+            session.end("uncaught", failures=failures.uncaught(raised))
+    _unmark(error)
+    if error is None:
+        session.end("finished")
+    return Once(tuple(kept.lines), value, error, *names, tuple(changed))
+
+
+def _step(model: nn.Module, batch: Any, loss: Loss) -> float | None:
+    """Forward and backward; returns the loss, None where there is none."""
+    args, kwargs = _arguments(model, batch, only_required=callable(loss))
+    out = model(*args, **kwargs)
+    found = _loss(out, batch, loss)
+    if found is None:
+        return None
+    found.backward()
+    return float(found.detach()) if found.numel() == 1 else None
+
+
+def _arguments(model: nn.Module, batch: Any, only_required: bool) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """How a batch is handed to a model: a mapping by its keys, a tuple by position, anything else alone.
+
+    Where the loss is computed from the batch as well (only_required), what forward does not ask for is left
+    to the loss.
+    """
+    parameters = inspect.signature(model.forward).parameters.values()
+    takes_all = any(each.kind is each.VAR_KEYWORD for each in parameters)
+    if isinstance(batch, Mapping) or (hasattr(batch, "keys") and hasattr(batch, "__getitem__")):
+        named = {str(key): batch[key] for key in batch.keys()}  # noqa: SIM118
+        known = [each.name for each in parameters]
+        return (), {
+            key: each for key, each in named.items() if not only_required or takes_all or key in known
+        }
+    if not isinstance(batch, (tuple, list)):
+        return (batch,), {}
+    if any(each.kind is each.VAR_POSITIONAL for each in parameters) and not only_required:
+        return tuple(batch), {}
+    by_position = [each for each in parameters if each.kind <= each.POSITIONAL_OR_KEYWORD]
+    required = [each for each in by_position if each.default is each.empty]
+    return tuple(batch[: max(len(required if only_required else by_position), 1)]), {}
+
+
+def _loss(out: Any, batch: Any, loss: Loss) -> Any:
+    """The tensor to call backward of. Raises KeyError and TypeError where the loss that was named is none."""
+    if callable(loss):
+        found = loss(out, batch)
+    elif loss is not None:
+        found = out[loss] if isinstance(out, Mapping) else getattr(out, loss)
+    else:
+        found = out.get("loss") if isinstance(out, Mapping) else getattr(out, "loss", None)
+        parts = out if isinstance(out, (tuple, list)) else [out]
+        if found is None:
+            found = next((each for each in parts if isinstance(each, torch.Tensor) and each.dim() == 0), None)
+    if loss is not None and not isinstance(found, torch.Tensor):
+        raise TypeError(f"the loss is {type(found).__name__}, and no tensor")
+    return found
+
+
+def _copied(value: Any) -> Any:
+    """A batch of its own: what the model writes into it is not written into the user's."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone().requires_grad_(value.requires_grad)
+    if isinstance(value, (list, tuple)):
+        parts = [_copied(each) for each in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    if isinstance(value, Mapping) or (hasattr(value, "keys") and hasattr(value, "__getitem__")):
+        return {key: _copied(value[key]) for key in value.keys()}  # noqa: SIM118
+    return value
+
+
+def _names(model: nn.Module) -> tuple[Any, Any]:
+    trained = [(name, each) for name, each in model.named_parameters() if each.requires_grad]
+    given = tuple(name for name, each in trained if each.grad is not None)
+    return given, tuple(name for name, each in trained if each.grad is None)
+
+
+def _unmark(error: BaseException | None) -> None:
+    """Take from an exception, and those it was raised from, the number that it was noted under."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        error.__dict__.pop(MARK, None)
+        error = error.__cause__ or error.__context__
+
+
+@contextlib.contextmanager
+def _same_functions() -> Iterator[None]:
+    """torch's functions, which are watched in between, as they were."""
+    saved: list[tuple[Any, str, Any]] = [
+        (functional, name, getattr(functional, name)) for name in loss_calls.NAMES
+    ]
+    saved += [(nn.Module, "__call__", nn.Module.__dict__["__call__"])]
+    saved += [(torch.autograd, "backward", torch.autograd.backward)]
+    try:
+        yield
+    finally:
+        for owner, name, function in saved:
+            setattr(owner, name, function)
+
+
+@contextlib.contextmanager
+def _same_random_numbers() -> Iterator[None]:
+    numpy = sys.modules.get("numpy")
+    own, numpys = random.getstate(), numpy.random.get_state() if numpy else None
+    devices = list(range(torch.cuda.device_count())) if torch.cuda.is_initialized() else []
+    with torch.random.fork_rng(devices):
+        try:
+            yield
+        finally:
+            random.setstate(own)
+            if numpy is not None:
+                numpy.random.set_state(numpys)
+
+
+@contextlib.contextmanager
+def _same_model(model: nn.Module, changed: list[str]) -> Iterator[None]:
+    """A model with its gradients, parameters, buffers and modes as they were.
+
+    The parameters of a large model are only compared; the names of those that differ are added to changed.
+    """
+    parameters = dict(model.named_parameters())
+    gradients = {name: each.grad for name, each in parameters.items()}
+    size = sum(each.numel() * each.element_size() for each in parameters.values())
+    values = {name: each.detach().clone() for name, each in parameters.items()} if size <= _SAVED else {}
+    versions = {name: each._version for name, each in parameters.items()}
+    modules = [
+        (
+            each,
+            each.training,
+            dict(each._buffers),
+            {k: b.clone() for k, b in each._buffers.items() if b is not None},
+        )
+        for each in model.modules()
+    ]
+    for each in parameters.values():
+        each.grad = None
+    try:
+        yield
+    finally:
+        for module, training, buffers, kept in modules:
+            module.training = training
+            module._buffers.update(buffers)
+            for name, value in kept.items():
+                _restore(buffers[name], value)
+        for name, each in parameters.items():
+            each.grad = gradients[name]
+            if name in values:
+                _restore(each, values[name])
+            elif each._version != versions[name]:
+                changed.append(name)
+
+
+def _restore(tensor: Any, value: torch.Tensor) -> None:
+    """Write a value back, where it has changed, without a trace in the graphs that hold the tensor."""
+    if tensor.shape != value.shape:
+        tensor.data = value
+    elif not torch.equal(tensor.detach(), value):
+        tensor.data.copy_(value)

@@ -1,0 +1,216 @@
+"""Holds what `check` finds against what a run has seen."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from shapefix.diagnostics import Diagnostic, Seen, Severity, Span, Verdict
+from shapefix.runtime.confirmation import conditions
+from shapefix.runtime.confirmation.evaluation_order import Order
+from shapefix.runtime.confirmation.run_record import Found, Held, Reached, Record
+
+Bytes = Callable[[str], bytes | None]
+"""From the path of a file to what is in it, None where there is none."""
+
+RAISING = frozenset(
+    {
+        "SF101", "SF104", "SF303", "SF304", "SF401", "SF403", "SF405", "SF406", "SF501", "SF503", "SF504",
+        "SF506", "SF507", "SF508", "SF510", "SF511", "SF512",
+    }
+)  # fmt: skip
+"""The rules whose errors raise at a place among those of the finding: to come past all of them refutes it.
+
+What only makes numbers wrong cannot be refuted by a run that goes on, and what fails elsewhere is left open.
+"""
+
+
+SWALLOWING = frozenset({"SF801"})
+"""The rules whose findings stand at the `except` that swallows something."""
+
+
+class Judge:
+    """Says of each finding what a run has seen of it; data gives the files as they were checked."""
+
+    def __init__(self, record: Record, data: Bytes) -> None:
+        self._record, self._data = record, data
+        self._orders: dict[str, Order | None] = {}
+
+    def judged(self, findings: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+        """The findings with their verdicts; what answers `reveal(x)` gets none."""
+        known = [
+            finding if finding.is_answer else replace(finding, seen=self._seen(finding))
+            for finding in findings
+        ]
+        for found in self._record.found:
+            alike = [each for each in known if each.code == found.code and each.seen is not None]
+            # The run has found it elsewhere on the same way: a Trainer is made here, and trains there.
+            if len(alike) == 1 and self._is_left(alike[0]) and self._share_a_function(alike[0], found):
+                seen = Seen(Verdict.CONFIRMED, found.message)
+                known[known.index(alike[0])] = replace(alike[0], seen=seen)
+        return tuple(known)
+
+    def _is_left(self, finding: Diagnostic) -> bool:
+        """Whether a finding is open, in files that are still those of the run."""
+        places = (finding.span, *(step.span for step in finding.evidence))
+        unchanged = all(self._changed(_real(place).path) is None for place in places)
+        return unchanged and finding.seen is not None and finding.seen.verdict is Verdict.OPEN
+
+    def _share_a_function(self, finding: Diagnostic, found: Found) -> bool:
+        def functions(places: Iterable[Span]) -> set[tuple[str, int]]:
+            known = set()
+            for place in map(_real, places):
+                order = self._order(place.path)
+                row = None if order is None else order.function(place)
+                if row is not None:
+                    known.add((place.path, row))
+            return known
+
+        steps = (step.span for step in finding.evidence)
+        return bool(functions((finding.span, *steps)) & functions(found.places))
+
+    def _seen(self, finding: Diagnostic) -> Seen:
+        own, *others = [_real(finding.span), *(_real(step.span) for step in finding.evidence)]
+        for path in dict.fromkeys(place.path for place in (own, *others)):
+            problem = self._changed(path)
+            if problem is not None:
+                return Seen(Verdict.OPEN, problem)
+        happened = self._happened(finding, own, others)
+        if happened is not None:
+            return Seen(Verdict.CONFIRMED, happened)
+        order = self._order(own.path)
+        if order is None:
+            return Seen(Verdict.OPEN, "the file cannot be read as Python")
+        passed = list(self._passed(own, order))
+        if not passed and not self._returned(own, order):
+            return Seen(Verdict.OPEN, "the run is not known to have come past this place")
+        if finding.code not in RAISING or finding.severity is not Severity.ERROR:
+            return Seen(
+                Verdict.OPEN, "the run came past this place, and that it raised nothing tells nothing"
+            )
+        return self._refuted(finding, own, others, order, passed)
+
+    def _changed(self, path: str) -> str | None:
+        """Why the run says nothing of a file, None where it has run what was checked."""
+        digest, name = self._record.digests.get(path), os.path.basename(path)  # noqa: PTH119
+        if digest is None:
+            return f"the run has not executed {name}"
+        data = self._data(path)
+        same = data is not None and hashlib.sha256(data).hexdigest() == digest
+        return None if same else f"{name} was edited since the run"
+
+    def _happened(self, finding: Diagnostic, own: Span, others: list[Span]) -> str | None:
+        """What confirms a finding: the run has found the same, or an exception was raised right there."""
+        for found in self._record.found:
+            same = found.code == finding.code
+            if same and (
+                _meet(found.places[0], own, *others) or any(_meet(each, own) for each in found.places)
+            ):
+                return found.message
+        for raised in self._record.raised:
+            if finding.code in RAISING and raised.stack and _meet(raised.stack[0], own):
+                return str(raised)
+            if finding.code in SWALLOWING and raised.swallowed and _meet(raised.swallowed, own):
+                return f"it swallowed {raised}"
+        return None
+
+    def _refuted(
+        self, finding: Diagnostic, own: Span, others: list[Span], order: Order, passed: list[Reached]
+    ) -> Seen:
+        """The verdict on a finding whose own place was evaluated, and nothing was raised there."""
+        if not self._loops_were_seen(own, order):
+            return Seen(Verdict.OPEN, "the run is not known to have made every pass of the loop around it")
+        witnesses = [each for each in self._witnesses(own, order, passed) if self._led_by(others, own, each)]
+        if not witnesses:
+            return Seen(Verdict.OPEN, "the run came past this place, but is not known to have come this way")
+        if finding.condition is None:
+            return Seen(Verdict.REFUTED, "the run came past it, on this way, and nothing was raised")
+        needed = conditions.names(finding.condition)
+        if not needed:
+            return Seen(Verdict.OPEN, "whether the condition held in the run is not known")
+        failed: list[str] = []
+        for each in witnesses:
+            bound = order.bound_between(own, each.at)
+            if bound is None or bound & needed:
+                continue
+            told = _told(needed, each.values)
+            held = conditions.holds(finding.condition, each.values)
+            if held:
+                return Seen(Verdict.REFUTED, f"it ran with {told}, and nothing was raised")
+            if held is False:
+                failed.append(told)
+        if failed:
+            return Seen(Verdict.OPEN, f"in this run the condition did not hold: {failed[0]}")
+        return Seen(Verdict.OPEN, "whether the condition held in the run is not known")
+
+    def _passed(self, place: Span, order: Order) -> Iterator[Reached]:
+        """The calls that the run cannot have come to, or back from, without coming past a place."""
+        for each in self._record.reached:
+            if each.at.path == place.path and (
+                order.before(place, each.at) or (each.returned and each.at == place)
+            ):
+                yield each
+
+    def _returned(self, place: Span, order: Order) -> bool:
+        return any(
+            path == place.path and order.when_returned(place, row) for path, row in self._record.returned
+        )
+
+    def _witnesses(self, own: Span, order: Order, passed: list[Reached]) -> list[Reached]:
+        """The calls whose values tell of a place: those behind it, and where all has returned, before it."""
+        if not self._returned(own, order):
+            return passed
+        near = [each for each in self._record.reached if each.at.path == own.path]
+        return [each for each in near if each in passed or order.bound_between(own, each.at) is not None]
+
+    def _led_by(self, others: list[Span], own: Span, witness: Reached) -> bool:
+        """Whether the run has come past all places of the evidence, or was called from there."""
+        for place in others:
+            if place == own or any(_within(place, outer) or _within(outer, place) for outer in witness.outer):
+                continue
+            order = self._order(place.path)
+            if order is None or not (self._returned(place, order) or any(self._passed(place, order))):
+                return False
+        return True
+
+    def _loops_were_seen(self, own: Span, order: Order) -> bool:
+        """Whether one pass is as good as all: the loops around are those over batches."""
+        return all(
+            any(_within(asked, header) or _within(header, asked) for asked in self._record.asked)
+            for header in order.loops(own)
+        )
+
+    def _order(self, path: str) -> Order | None:
+        if path not in self._orders:
+            data = self._data(path)
+            try:
+                self._orders[path] = None if data is None else Order(path, data.decode("utf-8-sig"))
+            except (SyntaxError, ValueError, RecursionError):
+                self._orders[path] = None
+        return self._orders[path]
+
+
+def _real(span: Span) -> Span:
+    return replace(span, path=os.path.realpath(span.path))
+
+
+def _within(inner: Span, outer: Span) -> bool:
+    return (
+        inner.path == outer.path
+        and (outer.row, outer.column) <= (inner.row, inner.column)
+        and (inner.end_row, inner.end_column) <= (outer.end_row, outer.end_column)
+    )
+
+
+def _meet(one: Span, *others: Span) -> bool:
+    return any(_within(one, each) or _within(each, one) for each in others)
+
+
+def _told(names: frozenset[str], values: Mapping[str, Held]) -> str:
+    """What names held, in words."""
+    return ", ".join(
+        f"{name} of sizes {list(held)}" if isinstance(held, tuple) else f"{name} = {held}"
+        for name, held in ((name, values[name]) for name in sorted(names) if name in values)
+    )

@@ -1,0 +1,1 @@
+"""Diagnostics made from the observations of a probe run."""

@@ -1,0 +1,1 @@
+"""GPU memory forecasts: the peak of a training step, and the batch that fits."""

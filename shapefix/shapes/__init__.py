@@ -1,0 +1,1 @@
+"""Sizes beside the source: the command `shapefix shapes`."""

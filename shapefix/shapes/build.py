@@ -1,0 +1,130 @@
+"""From one watched run of a function to its listing: rows of source, and the values in words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+import libcst as cst
+
+from shapefix.checks.context import Run
+from shapefix.checks.rules import findings
+from shapefix.checks.support.describe import MOST_PARTS, DisplayedValue, parts
+from shapefix.diagnostics import Severity
+from shapefix.interpreter.events import Event, Refused
+from shapefix.interpreter.modules import Module
+from shapefix.interpreter.values import (
+    Value,
+)
+from shapefix.interpreter.watching import Pass, known_now, parameters_of, statements_of
+from shapefix.shapes.listings import Held, Listing, Remark, Row
+
+_NEWLINE = re.compile(r"\r\n|\r|\n")
+
+
+def listing(name: str, module: Module, seen: Pass, run: Run, rules: frozenset[str], basis: str) -> Listing:
+    """The listing of one run of the function called name, which stands in module."""
+    function = seen.function
+    first, last = module.span(function.name).row, module.span(function).end_row
+    held: dict[int, list[Held]] = {}
+    remarks: dict[int, list[Remark]] = {}
+    for param in parameters_of(function):
+        value = seen.parameters.get(param.name.value)
+        if value is not None and value is not seen.receiver:
+            row = module.span(param.name).row
+            held.setdefault(row, []).extend(_held([((param.name.value, known_now(value)),)], run))
+    unrun: set[int] = set()
+    for statement in statements_of(function):
+        span = module.span(statement)
+        if statement not in seen.held:
+            unrun.update(range(span.row, span.end_row + 1))
+            continue
+        # The `else` of a branch that was not taken may end where the branch does.
+        held.setdefault(span.row, []).extend(_held(seen.held[statement], run))
+        if statement in seen.carried:
+            remarks.setdefault(span.row, []).append(Remark("note", "first pass; later ones may differ"))
+        said = _remarks(seen.events.get(statement, ()), run, rules)
+        if said:
+            remarks.setdefault(span.row, []).extend(said)
+    return Listing(
+        name, module.path, tuple(_rows(module, function, first, last, held, remarks, unrun)), basis
+    )
+
+
+def _rows(
+    module: Module,
+    function: cst.FunctionDef,
+    first: int,
+    last: int,
+    held: dict[int, list[Held]],
+    remarks: dict[int, list[Remark]],
+    unrun: set[int],
+) -> Iterator[Row]:
+    source = _NEWLINE.split(module.text)[first - 1 : last]
+    while source and not source[-1].strip():
+        source.pop()
+    documented = _docstring_rows(module, function)
+    if len(documented) > 1:
+        at = documented[0] - first
+        source[at] = source[at].rstrip() + (
+            '..."""' if source[at].strip().lstrip("rRuU") == '"""' else " ..."
+        )
+    for number, line in enumerate(_dedented(source), first):
+        if number in documented[1:]:
+            continue
+        yield Row(
+            number,
+            line,
+            tuple(held.get(number, ())),
+            tuple(dict.fromkeys(remarks.get(number, ()))),
+            number not in unrun,
+        )
+
+
+def _dedented(source: list[str]) -> list[str]:
+    """The rows without the indentation of the first one."""
+    indent = source[0][: len(source[0]) - len(source[0].lstrip())]
+    return [line.removeprefix(indent).rstrip() for line in source]
+
+
+def _docstring_rows(module: Module, function: cst.FunctionDef) -> Sequence[int]:
+    block = function.body
+    if not isinstance(block, cst.IndentedBlock) or not isinstance(block.body[0], cst.SimpleStatementLine):
+        return ()
+    first = block.body[0].body[0]
+    if not isinstance(first, cst.Expr) or not isinstance(
+        first.value, (cst.SimpleString, cst.ConcatenatedString)
+    ):
+        return ()
+    span = module.span(first)
+    return range(span.row, span.end_row + 1)
+
+
+def _held(times: Iterable[Iterable[tuple[str, Value]]], run: Run) -> list[Held]:
+    """Each name with its values, one for each time that differs from the ones before."""
+    found: dict[str, dict[DisplayedValue, None]] = {}
+    for names in times:
+        for name, value in names:
+            if set(name) == {"_"}:
+                continue
+            several = list(parts(name, value, run))
+            for part, shown in several[:MOST_PARTS]:
+                found.setdefault(part, {})[shown] = None
+            if len(several) > MOST_PARTS:
+                found.setdefault(name, {})[DisplayedValue(f"... and {len(several) - MOST_PARTS} more")] = None
+    return [Held(name, tuple(values)) for name, values in found.items()]
+
+
+def _remarks(events: Iterable[Event], run: Run, rules: frozenset[str]) -> list[Remark]:
+    """What the rules say of what happened in a statement; and what torch refuses, whatever they say."""
+    said: list[Remark] = []
+    for event in events:
+        found = list(findings(run, rules, [event]))
+        said += [
+            Remark(each.severity.value, each.message, each.code)
+            for each in found
+            if each.severity is not Severity.INFO
+        ]
+        if isinstance(event, Refused) and not found:
+            said.append(Remark("error", f"torch raises: {event.error}"))
+    return said

@@ -1,0 +1,205 @@
+"""Listings for people and for programs: source, and beside it what the names on the left of each row hold."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+
+from shapefix.checks.support.describe import DisplayedValue
+from shapefix.report.cells import glyphs, width_of, wrapped
+from shapefix.report.frame import Line, margin, trimmed
+from shapefix.report.paint import painter
+from shapefix.report.view import View, one_line
+from shapefix.shapes.listings import Held, Listing, Remark, Row
+
+MOST_VALUES = 4
+"""Of the passes of a loop so many are shown: the first ones and the last."""
+_GAP = 3
+_WIDEST_NAME = 12
+_SHORT = 24
+_INSIDE = re.compile(r"(?<![,\]]) ")
+_TIE = "\ue000"
+"""Stands for a space at which nothing is to be broken."""
+
+
+def render(listings: Sequence[Listing], view: View) -> Iterator[str]:
+    """One piece of text for each listing."""
+    painted = painter(view.colour)
+    for position, listing in enumerate(listings):
+        lines = list(_listing(listing, view))
+        yield painted([*([[]] if position else []), *lines])
+
+
+def render_json(listings: Sequence[Listing], view: View) -> Iterator[str]:
+    """A JSON list with an object for each listing; sizes are numbers, or text where they are symbols."""
+    entries = [
+        {
+            "name": listing.name,
+            "filename": view.absolute(listing.path),
+            "basis": listing.basis,
+            "rows": [_entry(row) for row in listing.rows],
+        }
+        for listing in listings
+    ]
+    yield json.dumps(entries, indent=2) + "\n"
+
+
+def _entry(row: Row) -> dict[str, object]:
+    return {
+        "row": row.number,
+        "source": row.source,
+        "run": row.run,
+        "values": [
+            {"name": held.name, "passes": [_value(shown) for shown in held.values]} for held in row.held
+        ],
+        "remarks": [
+            {"kind": remark.kind, "code": remark.code or None, "text": remark.text} for remark in row.remarks
+        ],
+    }
+
+
+def _value(shown: DisplayedValue) -> dict[str, object]:
+    return {
+        "text": shown.text,
+        "dtype": shown.dtype,
+        "sizes": shown.sizes,
+        "strides": shown.strides,
+        "device": shown.device,
+    }
+
+
+def _listing(listing: Listing, view: View) -> Iterator[Line]:
+    first = listing.rows[0]
+    place = f"{one_line(view.relative(listing.path))}:{first.number}"
+    head, *rest = wrapped(f"{listing.name} ({place}), {listing.basis}", view.width, hang=4)
+    yield [(head[: len(listing.name)], "name"), (head[len(listing.name) :], "code")]
+    yield from ([(row, "code")] for row in rest)
+    gutter = len(str(listing.rows[-1].number))
+    room = max(view.width - gutter - 3, 30)
+    column = _column(listing, room)
+    names = [held.name for row in listing.rows for held in _together(row.held)]
+    name_room = min(max(map(width_of, names), default=0), _WIDEST_NAME)
+    ran = True
+    for row in listing.rows:
+        yield from _row(row, gutter, room, column, name_room, ran)
+        ran = row.run or not row.source.strip()
+
+
+def _column(listing: Listing, room: int) -> int:
+    """The cell at which values begin: behind the source, as far as that leaves them room."""
+    widths = [_widest(row) for row in listing.rows if row.held]
+    longest = max(
+        (
+            width_of(held.name) + 2 + width_of(shown.text)
+            for row in listing.rows
+            for held in _together(row.held)
+            for shown in held.values
+        ),
+        default=0,
+    )
+    # A row that is too long has its values below it, whatever the others need.
+    most = max(room - longest, room * 11 // 20)
+    return max((width + _GAP for width in widths if width + _GAP <= most), default=most // 2)
+
+
+def _widest(row: Row) -> int:
+    return glyphs(row.source)[1][-1]
+
+
+def _row(row: Row, gutter: int, room: int, column: int, name_room: int, ran: bool) -> Iterator[Line]:
+    """A row of source with what is said of it; ran tells whether the one above was run."""
+    beside = list(_beside(row, room - column, name_room))
+    if ran and not row.run:
+        beside = [[("not run", "gutter")]]
+    style = "code" if row.run else "gutter"
+    pieces = _source(row.source, room)
+    for position, piece in enumerate(pieces[:-1]):
+        yield trimmed([*margin(gutter, row.number if position == 0 else None), (piece, style)])
+    last = pieces[-1]
+    number = row.number if len(pieces) == 1 else None
+    if beside and number is not None and width_of(last) + _GAP <= column:
+        gap = " " * (column - width_of(last))
+        yield trimmed([*margin(gutter, number), (last, style), (gap, "code"), *beside.pop(0)])
+    else:
+        yield trimmed([*margin(gutter, number), (last, style)])
+    for line in beside:
+        yield [*margin(gutter), (" " * column, "code"), *line]
+    for remark in row.remarks:
+        yield from _remark(remark, gutter, room, len(row.source) - len(row.source.lstrip()))
+
+
+def _source(source: str, room: int) -> list[str]:
+    """A row of source in pieces of at most room cells, tabs written out."""
+    shown, starts = glyphs(source)
+    if starts[-1] <= room:
+        return ["".join(shown)]
+    pieces, piece = [], ""
+    for character in shown:
+        if width_of(piece + character) > room:
+            pieces.append(piece)
+            piece = ""
+        piece += character
+    return [*pieces, piece]
+
+
+def _beside(row: Row, room: int, name_room: int) -> Iterator[Line]:
+    """The lines that say what a row's names hold."""
+    for held in _together(row.held):
+        name = f"{held.name:<{name_room}}  "
+        for position, text in enumerate(_values(held)):
+            lead = name if position == 0 else " " * len(name)
+            hang = len(lead) + 2 if len(lead) + 2 < room // 2 else 4
+            first, *rest = _between_sizes(text, room, room - len(lead), hang)
+            if width_of(lead) + width_of(first) > room:
+                # A long name, as `outputs['hidden_states'][0]`, has its row to itself.
+                yield [(lead.rstrip(), "step")]
+                lead, first = " " * hang, first.lstrip()
+            yield [(lead, "step"), (first.rstrip(), "fix")]
+            yield from ([(line.rstrip(), "fix")] for line in rest)
+
+
+def _between_sizes(text: str, room: int, first: int, hang: int) -> list[str]:
+    """text in rows of at most room cells, broken between sizes rather than in one of them."""
+    bound = _INSIDE.sub(_TIE, text)
+    if any(width_of(word) > room - hang for word in bound.split()):
+        bound = text
+    return [row.replace(_TIE, " ") for row in wrapped(bound, room, first=first, hang=hang)]
+
+
+def _values(held: Held) -> list[str]:
+    """The values of the passes of a loop, the first ones and the last; numbers beside each other."""
+    texts = [shown.text for shown in held.values]
+    if len(texts) > MOST_VALUES:
+        texts = [*texts[: MOST_VALUES - 2], "...", texts[-1]]
+    is_plain = all(shown.is_number and len(shown.text) < _SHORT for shown in held.values)
+    return [", ".join(texts)] if is_plain else texts
+
+
+def _together(several: Sequence[Held]) -> list[Held]:
+    """Numbers that stand beside each other, as in `B, T, C = x.shape`, as one."""
+    found: list[Held] = []
+    for held in several:
+        if found and _is_number(held) and _is_number(found[-1]):
+            last = found.pop()
+            text = f"{last.values[0].text}, {held.values[0].text}"
+            found.append(Held(f"{last.name}, {held.name}", (DisplayedValue(text, is_number=True),)))
+        else:
+            found.append(held)
+    # `B, T, C = x.shape` of such sizes says it all.
+    return [held for held in found if held.values[0].text != held.name]
+
+
+def _is_number(held: Held) -> bool:
+    return len(held.values) == 1 and held.values[0].is_number and len(held.values[0].text) < _SHORT
+
+
+def _remark(remark: Remark, gutter: int, room: int, indent: int) -> Iterator[Line]:
+    """What is said of a row, below it."""
+    indent = min(indent, room // 4)
+    label = f"{remark.kind}[{remark.code}]" if remark.code else remark.kind
+    first, *rest = wrapped(f"^ {label}: {one_line(remark.text)}", room - indent, hang=4)
+    lead = " " * indent + first[: len(label) + 2]
+    style = remark.kind if remark.kind in ("error", "warning") else "gutter"
+    yield [*margin(gutter), (lead, style), (first[len(label) + 2 :], "code")]
+    yield from ([*margin(gutter), (" " * indent + line, "code")] for line in rest)
