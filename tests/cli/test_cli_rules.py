@@ -18,7 +18,7 @@ from shapefix.rulebook.pages import page_of, pages
 def imported(*arguments: str) -> set[str]:
     """The modules that a command line imports."""
     script = (
-        "import sys; from shapefix.cli import run; run(sys.argv[1:]); "
+        "import sys; from shapefix.cli.main import run; run(sys.argv[1:]); "
         "sys.stderr.write('\\n'.join(sys.modules))"
     )
     ran = subprocess.run(
