@@ -10,7 +10,7 @@ import libcst as cst
 
 from shapefix.interpreter.evaluator import Loop
 from shapefix.interpreter.events import Event, InPlaceWrite, Viewed
-from shapefix.interpreter.tensor_values import Step, TensorValue
+from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.interpreter.training_events import TrainingEvent
 from shapefix.tensors.bounds import at_least
 from shapefix.tensors.layout import Layout, has_unknown_strides, is_contiguous
@@ -20,7 +20,7 @@ from shapefix.tensors.symbols import OpaqueStride, Symbol
 
 
 @dataclass(frozen=True)
-class Run:
+class CheckContext:
     """All events of one run, in their order, and what the user's code calls the symbols."""
 
     events: Sequence[Event]
@@ -106,7 +106,7 @@ class Run:
         return " and ".join(parts) or None
 
 
-def lineage(tensor: TensorValue) -> Iterator[Step]:
+def lineage(tensor: TensorValue) -> Iterator[LayoutStep]:
     """The steps in the life of the tensor's layout, the latest first."""
     step = tensor.origin
     while step is not None:

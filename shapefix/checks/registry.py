@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.support.default_options import under_defaults
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity, Span
 from shapefix.interpreter.events import Event
 
-Check = Callable[[Any, Run], Iterable[Diagnostic]]
+Check = Callable[[Any, CheckContext], Iterable[Diagnostic]]
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,13 @@ CHECKS: list[tuple[str, Kinds, Check]] = []
 
 def rule(
     code: str, name: str, severity: Severity, summary: str, fix: Applicability | None, on: Kinds
-) -> Callable[[Callable[[Any, Run, Rule], Iterator[Diagnostic]]], Check]:
+) -> Callable[[Callable[[Any, CheckContext, Rule], Iterator[Diagnostic]]], Check]:
     """Register a check: a function of an event of type `on`, the run of the event, and the rule itself."""
     entry = Rule(code, name, severity, summary, fix)
     RULES[code] = entry
 
-    def register(function: Callable[[Any, Run, Rule], Iterator[Diagnostic]]) -> Check:
-        def check(event: Any, run: Run) -> Iterable[Diagnostic]:
+    def register(function: Callable[[Any, CheckContext, Rule], Iterator[Diagnostic]]) -> Check:
+        def check(event: Any, run: CheckContext) -> Iterable[Diagnostic]:
             return function(event, run, entry)
 
         CHECKS.append((code, on, check))
@@ -64,7 +64,9 @@ def rule(
     return register
 
 
-def findings(run: Run, codes: frozenset[str], events: Iterable[Event] | None = None) -> Iterator[Diagnostic]:
+def findings(
+    run: CheckContext, codes: frozenset[str], events: Iterable[Event] | None = None
+) -> Iterator[Diagnostic]:
     """What the rules of these codes find in the events of a run, or in some of them."""
     checks = [(on, check) for code, on, check in CHECKS if code in codes]
     wanted = {kind: [check for on, check in checks if issubclass(kind, on)] for kind in run.kinds}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import libcst as cst
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.rules import findings
 from shapefix.checks.support.describe import describe, in_words
 from shapefix.checks.support.evidence import calls
@@ -155,7 +155,7 @@ class Analyst:
 
     def _judged(self, path: str, ev: Evaluator, probes: Probes) -> Analysis:
         """What the rules say of a run."""
-        run = Run(ev.events, ev.symbol_names)
+        run = CheckContext(ev.events, ev.symbol_names)
         diagnostics: list[Diagnostic] = []
         failures: list[Failure] = []
         for code in sorted(self._rules):
@@ -173,13 +173,13 @@ class Analyst:
         )
 
 
-def _reveals(run: Run) -> Iterator[Evidence]:
+def _reveals(run: CheckContext) -> Iterator[Evidence]:
     for event in run.events:
         if isinstance(event, Revealed):
             yield Evidence(event.place.span, describe(event.value, run))
 
 
-def _answers(run: Run) -> Iterator[Diagnostic]:
+def _answers(run: CheckContext) -> Iterator[Diagnostic]:
     """What each `reveal(x)` shows, in the order in which they are reached, different answers once each."""
     places: dict[Span, list[Revealed]] = {}
     for event in run.events:

@@ -8,7 +8,7 @@ import libcst as cst
 
 from shapefix.interpreter.containers import ListValue
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.names import glance
+from shapefix.interpreter.names import peek
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Reference, Text, Unknown, Value
 from shapefix.tensors.layout import unknown_strides
@@ -54,7 +54,7 @@ def _value(ev: Evaluator, node: cst.BaseExpression, name: str) -> Value | None:
     if isinstance(node, cst.Subscript):
         return _subscripted(ev, node, name)
     if isinstance(node, (cst.Name, cst.Attribute)):
-        meaning = glance(ev, node)
+        meaning = peek(ev, node)
         if isinstance(meaning, Reference):
             if meaning.name == "builtins.int":
                 return Unknown(name)
@@ -73,7 +73,7 @@ def _is_none(node: cst.BaseExpression) -> bool:
 
 
 def _subscripted(ev: Evaluator, node: cst.Subscript, name: str) -> Value | None:
-    meaning = glance(ev, node.value)
+    meaning = peek(ev, node.value)
     if not isinstance(meaning, Reference):
         return None
     entries = [e.slice.value for e in node.slice if isinstance(e.slice, cst.Index)]

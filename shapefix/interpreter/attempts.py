@@ -13,7 +13,7 @@ from shapefix.interpreter.modules import Place
 _ALL = frozenset({"builtins.Exception", "builtins.BaseException", "builtins.RuntimeError"})
 
 
-class Kind(StrEnum):
+class StepKind(StrEnum):
     """What a step is, in words."""
 
     MODEL = "a call of the model"
@@ -25,20 +25,20 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Act:
+class TrainStep:
     """A step of a training or an evaluation, and the calls that led there, outermost first.
 
     recorded tells whether torch may have kept a graph of it, for the gradients.
     """
 
-    kind: Kind
+    kind: StepKind
     place: Place
     calls: tuple[Place, ...]
     recorded: bool
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Around:
+class EnclosingLoop:
     """A loop that is being run; over_batches tells that it asks a loader for them.
 
     of_settings tells that it goes through what the code states one by one and is no data: numbers, models.
@@ -50,12 +50,12 @@ class Around:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Handler:
+class ExceptClause:
     """A handler, the qualified names of what it catches (None for everything), and the steps in its body."""
 
     node: cst.ExceptHandler | cst.ExceptStarHandler
     catches: frozenset[str] | None
-    acts: tuple[Act, ...]
+    acts: tuple[TrainStep, ...]
 
     @property
     def catches_all(self) -> bool:
@@ -64,7 +64,7 @@ class Handler:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Tried(Event):
+class TryBlock(Event):
     """A try statement whose body holds steps of a training or an evaluation.
 
     place is the statement, function the one that it stands in, None at the top level of a file. loops are
@@ -73,9 +73,9 @@ class Tried(Event):
     """
 
     function: cst.CSTNode | None
-    acts: tuple[Act, ...]
-    handlers: tuple[Handler, ...]
-    loops: tuple[Around, ...]
+    acts: tuple[TrainStep, ...]
+    handlers: tuple[ExceptClause, ...]
+    loops: tuple[EnclosingLoop, ...]
     repeated: bool
     hidden: tuple[Event, ...]
 
@@ -84,11 +84,13 @@ class Tried(Event):
         """Whether one configuration is tried after the other, and not one batch after the other."""
         if self.loops and self.loops[-1].over_batches:
             return False
-        return any(act.kind is Kind.MADE for act in self.acts) or any(loop.of_settings for loop in self.loops)
+        return any(act.kind is StepKind.MADE for act in self.acts) or any(
+            loop.of_settings for loop in self.loops
+        )
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Capped(Event):
+class ClampedExp(Event):
     """An exponential, which was computed at exponential, is replaced by bound where it is larger."""
 
     exponential: Place

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
-from shapefix.interpreter.containers import NO_AXES, Axis, DictValue, ListValue, TupleValue
+from shapefix.interpreter.containers import NO_AXES, DictValue, ListValue, RaggedDim, TupleValue
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Integer, Value
 from shapefix.tensors.layout import Layout
-from shapefix.tensors.sizes import Atom, Size, Symbol, Varying, every_symbol, substitute
+from shapefix.tensors.sizes import Atom, PerItemSize, Size, Symbol, every_symbol, substitute
 
 DEEPEST = 8
 """Containers inside containers are looked into this far."""
@@ -20,31 +20,31 @@ def now() -> int:
     return Symbol("now").serial
 
 
-def axes_of(iterable: Value) -> frozenset[Axis]:
+def axes_of(iterable: Value) -> frozenset[RaggedDim]:
     """What a loop over iterable ranges over: something of its own where nothing is known of it."""
     known = iterable.axes if isinstance(iterable, ListValue) else NO_AXES
-    return known or frozenset({Axis()})
+    return known or frozenset({RaggedDim()})
 
 
-def surely_varies(size: Size, axes: Collection[object] | None = None) -> Varying | None:
+def provably_ragged(size: Size, axes: Collection[object] | None = None) -> PerItemSize | None:
     """A symbol that makes size differ from item to item, whatever the other symbols stand for.
 
     axes are what the items range over, None stands for any axis. `ids + [pad] * n` of an unknown n may have
     one length after all, and so may whatever varying lengths are subtracted from; `ids[:n]` does not.
     """
-    found: Varying | None = None
+    found: PerItemSize | None = None
     for monomial, coefficient in size.terms.items():
         if not monomial:
             continue
         symbol = monomial[0]
         if len(monomial) > 1:
             return None
-        if isinstance(symbol, Varying):
+        if isinstance(symbol, PerItemSize):
             if axes is not None and symbol.axis not in axes:
                 continue
-            varies: Varying | None = symbol
+            varies: PerItemSize | None = symbol
         elif isinstance(symbol, Atom) and symbol.op == "min":
-            varies = surely_varies(symbol.left, axes) or surely_varies(symbol.right, axes)
+            varies = provably_ragged(symbol.left, axes) or provably_ragged(symbol.right, axes)
         else:
             return None
         if varies is None or coefficient < 0:
@@ -54,23 +54,23 @@ def surely_varies(size: Size, axes: Collection[object] | None = None) -> Varying
     return found
 
 
-def varying(size: Size, axes: Collection[object]) -> Varying | None:
+def varying(size: Size, axes: Collection[object]) -> PerItemSize | None:
     """A symbol of size that differs along one of the axes; None where the size is the same for all items."""
     for symbol in every_symbol(size):
-        if isinstance(symbol, Varying) and symbol.axis in axes:
+        if isinstance(symbol, PerItemSize) and symbol.axis in axes:
             return symbol
     return None
 
 
 @dataclass(frozen=True, slots=True)
-class Renewal:
+class Rebinding:
     """Which varying sizes are made to vary along axis: those made since a moment, and perhaps all that do."""
 
-    axis: Axis
+    axis: RaggedDim
     since: int
     samples: bool
 
-    def other(self, symbol: Varying) -> Size | None:
+    def other(self, symbol: PerItemSize) -> Size | None:
         """What stands in the place of a symbol, None where it stays."""
         if symbol.axis is None:
             if symbol.serial > self.since:
@@ -80,20 +80,20 @@ class Renewal:
         return along(symbol, self.axis) if self.samples and symbol.axis is not self.axis else None
 
 
-def renewed(value: Value, axis: Axis, since: int) -> Value:
+def rebound(value: Value, axis: RaggedDim, since: int) -> Value:
     """The value with what was made after a moment, and belongs to no axis yet, made to vary along axis.
 
     Equal sizes remain equal.
     """
-    return _renewed(value, Renewal(axis, since, False), {}, 0)
+    return _renewed(value, Rebinding(axis, since, False), {}, 0)
 
 
-def over_samples(value: Value, axis: Axis, since: int) -> Value:
+def over_samples(value: Value, axis: RaggedDim, since: int) -> Value:
     """The same, where value is one sample of many: what varies along any other axis varies along this one."""
-    return _renewed(value, Renewal(axis, since, True), {}, 0)
+    return _renewed(value, Rebinding(axis, since, True), {}, 0)
 
 
-def _renewed(value: Value, renewal: Renewal, known: dict[Symbol, int | Size], depth: int) -> Value:
+def _renewed(value: Value, renewal: Rebinding, known: dict[Symbol, int | Size], depth: int) -> Value:
     if depth > DEEPEST:
         return value
     if isinstance(value, Integer):
@@ -127,18 +127,20 @@ def _are(new: Iterable[Value], old: Iterable[Value]) -> bool:
     return all(one is other for one, other in zip(new, old, strict=True))
 
 
-def _renewed_size(size: Size, renewal: Renewal, known: dict[Symbol, int | Size]) -> Size:
+def _renewed_size(size: Size, renewal: Rebinding, known: dict[Symbol, int | Size]) -> Size:
     return with_others(size, renewal.other, known)
 
 
-def with_others(size: Size, other: Callable[[Varying], Size | None], known: dict[Symbol, int | Size]) -> Size:
+def with_others(
+    size: Size, other: Callable[[PerItemSize], Size | None], known: dict[Symbol, int | Size]
+) -> Size:
     """The size with other sizes in the place of its varying symbols, None leaving one as it is.
 
     known remembers them, so that equal sizes remain equal.
     """
     found = False
     for symbol in sorted(every_symbol(size), key=lambda symbol: symbol.serial):
-        if isinstance(symbol, Varying) and symbol not in known:
+        if isinstance(symbol, PerItemSize) and symbol not in known:
             instead = other(symbol)
             if instead is not None:
                 known[symbol] = instead
@@ -146,12 +148,12 @@ def with_others(size: Size, other: Callable[[Varying], Size | None], known: dict
     return substitute(size, known) if found else size
 
 
-def along(symbol: Varying, axis: Axis | None) -> Size:
+def along(symbol: PerItemSize, axis: RaggedDim | None) -> Size:
     """A size like that of symbol, which varies along axis."""
-    return Size.from_symbol(Varying(symbol.name, axis, symbol.source, symbol.least))
+    return Size.from_symbol(PerItemSize(symbol.name, axis, symbol.source, symbol.least))
 
 
-def _renewed_tensor(tensor: TensorValue, renewal: Renewal, known: dict[Symbol, int | Size]) -> TensorValue:
+def _renewed_tensor(tensor: TensorValue, renewal: Rebinding, known: dict[Symbol, int | Size]) -> TensorValue:
     layout = tensor.layout
     if layout is None:
         return tensor
@@ -172,25 +174,25 @@ def _renewed_tensor(tensor: TensorValue, renewal: Renewal, known: dict[Symbol, i
     )
 
 
-def longest(size: Size, axes: Collection[Axis], source: object = None) -> Size:
+def longest(size: Size, axes: Collection[RaggedDim], source: object = None) -> Size:
     """The largest of a size over all items; where none differs it is the size itself."""
     return _over_all(size, axes, "longest", source)
 
 
-def total(size: Size, axes: Collection[Axis], source: object = None) -> Size:
+def total(size: Size, axes: Collection[RaggedDim], source: object = None) -> Size:
     """The sum of a size over all items, of an unknown number of them."""
     return _over_all(size, axes, "total", source)
 
 
-def _over_all(size: Size, axes: Collection[Axis], what: str, source: object) -> Size:
+def _over_all(size: Size, axes: Collection[RaggedDim], what: str, source: object) -> Size:
     symbol = varying(size, axes)
     if symbol is None and what == "longest":
         return size
     axis = symbol.axis if symbol is not None else next(iter(axes), None)
     known = {}
-    if isinstance(axis, Axis):
+    if isinstance(axis, RaggedDim):
         known = axis.longest if what == "longest" else axis.totals
     if size not in known:
         origin = source if symbol is None else symbol.source
-        known[size] = Size.from_symbol(Varying(what, None, origin))
+        known[size] = Size.from_symbol(PerItemSize(what, None, origin))
     return known[size]

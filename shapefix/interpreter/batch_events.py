@@ -106,13 +106,13 @@ class ColumnsChosen(Event):
     settings: LibraryObject | None
     removes: bool
     sample: DictValue
-    signature: Signature | None
+    signature: CallSignature | None
     collator: Value
     is_table: bool
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Signature:
+class CallSignature:
     """What forward takes: the named parameters, those without a default, and whether it takes any other.
 
     name is what the user's code calls it, `EnhancedModel.forward`; place is where it is defined, None in a
@@ -142,7 +142,7 @@ class ModelCalled(Event):
     """
 
     model: Value
-    signature: Signature
+    signature: CallSignature
     positional: int
     keywords: Mapping[str, Value]
     unpacked: tuple[DictValue, ...]
@@ -176,7 +176,7 @@ class TokensCompared(Event):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Moved(Event):
+class MoveOfNonTensor(Event):
     """`value.to(device)` of a value that is no tensor, and no module: a list, a number, a string.
 
     key is the batch's key that it stood under, None where it came from no dictionary.

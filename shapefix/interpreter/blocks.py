@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
-from shapefix.interpreter.attempts import Act, Handler, Tried
+from shapefix.interpreter.attempts import ExceptClause, TrainStep, TryBlock
 from shapefix.interpreter.containers import elements
 from shapefix.interpreter.devices import DeviceValue
 from shapefix.interpreter.evaluator import Evaluator, Flow, statement
@@ -82,7 +82,7 @@ def try_(ev: Evaluator, node: cst.Try | cst.TryStar) -> int:
         body = ev.run(node.orelse.body)
     after = ev.journal.undo()
     paths = [after] if body == Flow.FALLS_THROUGH else []
-    handlers: list[Handler] = []
+    handlers: list[ExceptClause] = []
     for handler, catches in zip(tried, caught, strict=True):
         ev.journal.begin()
         ev.attempts.append([])
@@ -91,7 +91,7 @@ def try_(ev: Evaluator, node: cst.Try | cst.TryStar) -> int:
         if handler.name is not None:
             bind(ev, handler.name.name, Unknown("exception"))
         end = ev.run(handler.body)
-        handlers.append(Handler(handler, catches, tuple(ev.attempts.pop())))
+        handlers.append(ExceptClause(handler, catches, tuple(ev.attempts.pop())))
         state = ev.journal.undo()
         if end == Flow.FALLS_THROUGH:
             paths.append(state)
@@ -110,8 +110,8 @@ def try_(ev: Evaluator, node: cst.Try | cst.TryStar) -> int:
 def _note_tried(
     ev: Evaluator,
     node: cst.Try | cst.TryStar,
-    acts: list[Act],
-    handlers: list[Handler],
+    acts: list[TrainStep],
+    handlers: list[ExceptClause],
     hidden: tuple[Event, ...],
 ) -> None:
     """Tell the checks of a try statement that holds steps of a training, and the one around it, too."""
@@ -120,7 +120,7 @@ def _note_tried(
     loops = tuple(loop.around for loop in ev.frame.loops)
     repeated = any(frame.loops for frame in ev.frames[:-1])
     ev.emit(
-        Tried(
+        TryBlock(
             ev.place(node), ev.calls, ev.frame.function, tuple(acts), tuple(handlers), loops, repeated, hidden
         )
     )

@@ -9,9 +9,9 @@ import libcst as cst
 from shapefix.interpreter.classes import is_closed, member, outside_bases
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.functions import forget, run_function
+from shapefix.interpreter.functions import invalidate, run_function
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.names import resolved, settled
+from shapefix.interpreter.names import resolved, resolved_deep
 from shapefix.interpreter.records import Field, bound_fields, fields_of_record, is_named_tuple
 from shapefix.interpreter.values import (
     NONE,
@@ -101,7 +101,7 @@ def evaluate_arguments(ev: Evaluator, node: cst.Call) -> Arguments:
             if isinstance(value, DictValue):
                 arguments.unpacked = (*arguments.unpacked, value)
                 for key, item in value.fields.items():
-                    if ev.journal.is_doubtful(value.fields, key):
+                    if ev.journal.is_maybe_unbound(value.fields, key):
                         arguments.open = True
                     elif isinstance(key, str):
                         arguments.keywords[key] = item
@@ -145,7 +145,7 @@ def call_value(ev: Evaluator, function: Value, arguments: Arguments, node: cst.C
                 ev.called = (node, name, function)
             return value
     ev.unfollowed += _may_do_anything(ev, function, node)
-    forget(ev, arguments.everything)
+    invalidate(ev, arguments.everything)
     return Unknown()
 
 
@@ -174,7 +174,7 @@ def _decorated(ev: Evaluator, function: FunctionValue, arguments: Arguments, nod
     if not arguments.everything:
         run_function(ev, function, [], {}, arguments.open, node)
     ev.unfollowed += 1
-    forget(ev, arguments.everything)
+    invalidate(ev, arguments.everything)
     return Unknown()
 
 
@@ -184,15 +184,15 @@ def call_library(
     """What a library function of this qualified name returns; a receiver makes it a method."""
     function = ev.library.function(name)
     if name in ev.replaced:
-        forget(ev, arguments.everything)
+        invalidate(ev, arguments.everything)
         return Unknown()
     if function is None:
-        forget(ev, arguments.everything)
+        invalidate(ev, arguments.everything)
         if ev.library.is_class(name):
             return LibraryObject(name, dict(arguments.keywords), ev.place(node))
         return Unknown()
-    arguments.positional[:] = [settled(ev, value) for value in arguments.positional]
-    arguments.keywords.update((key, settled(ev, value)) for key, value in arguments.keywords.items())
+    arguments.positional[:] = [resolved_deep(ev, value) for value in arguments.positional]
+    arguments.keywords.update((key, resolved_deep(ev, value)) for key, value in arguments.keywords.items())
     call = Call(ev, name, ev.place(node), arguments, receiver)
     if not name.startswith(("torch.", "builtins.", "operator.")):
         for handed in arguments.everything:
@@ -219,7 +219,7 @@ def call_method(
             method = ev.library.method(base, name)
             if method is not None:
                 return method(Call(ev, f"{base}.{name}", ev.place(node), arguments, instance))
-    forget(ev, arguments.everything)
+    invalidate(ev, arguments.everything)
     return Unknown()
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import libcst as cst
 
-from shapefix.interpreter.axes import renewed
-from shapefix.interpreter.containers import CONTENTS, Axis, Contents, DictValue, ListValue
+from shapefix.interpreter.axes import rebound
+from shapefix.interpreter.containers import CONTENTS, Contents, DictValue, ListValue, RaggedDim
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.joins import without_length
 from shapefix.interpreter.modules import children, dotted_name
@@ -34,7 +34,7 @@ class Assignment:
     reads: frozenset[str]
 
 
-class Carried:
+class LoopCarried:
     """What stood before a loop in all the places that its first iteration wrote to."""
 
     def __init__(
@@ -42,7 +42,7 @@ class Carried:
         ev: Evaluator,
         loop: cst.For | cst.While,
         paths: Sequence[Changes],
-        axes: frozenset[Axis],
+        axes: frozenset[RaggedDim],
         since: int,
     ) -> None:
         self._axes = axes
@@ -100,12 +100,12 @@ class Carried:
         if isinstance(container, TensorValue):
             ev.journal.write(container, key, None)
             if key == "layout":
-                container.unsettle()
+                container.clear_sizes()
         elif isinstance(value, Contents):
             # What the iterations put there ranges over what the loop does.
             element = without_length(value).element
             for axis in self._axes:
-                element = element and renewed(element, axis, self._since)
+                element = element and rebound(element, axis, self._since)
             ev.journal.write(container, key, Contents(None, element, None, value.axes | self._axes))
         elif isinstance(value, Value):
             ev.journal.write(container, key, Unknown())

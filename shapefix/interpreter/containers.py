@@ -23,7 +23,7 @@ class TupleValue(Value):
         self.names = names
 
 
-class Axis:
+class RaggedDim:
     """What the items of a list range over: the samples of a batch, the rows of a tokenizer's call.
 
     A size that differs from item to item is a `Varying` symbol of this axis. totals and longest are the sums
@@ -37,7 +37,7 @@ class Axis:
         self.longest: dict[Size, Size] = {}
 
 
-NO_AXES: frozenset[Axis] = frozenset()
+NO_AXES: frozenset[RaggedDim] = frozenset()
 
 
 class Contents:
@@ -53,7 +53,7 @@ class Contents:
         items: tuple[Value, ...] | None,
         element: Value | None = None,
         length: Size | None = None,
-        axes: frozenset[Axis] = NO_AXES,
+        axes: frozenset[RaggedDim] = NO_AXES,
     ) -> None:
         self.items = items
         self.element = element
@@ -74,7 +74,7 @@ class ListValue(Value):
         items: tuple[Value, ...] | None,
         element: Value | None = None,
         length: Size | None = None,
-        axes: frozenset[Axis] = NO_AXES,
+        axes: frozenset[RaggedDim] = NO_AXES,
     ) -> None:
         self.fields: dict[str, Any] = {CONTENTS: Contents(items, element, length, axes)}
 
@@ -102,7 +102,7 @@ class ListValue(Value):
         return self.contents.length
 
     @property
-    def axes(self) -> frozenset[Axis]:
+    def axes(self) -> frozenset[RaggedDim]:
         return self.contents.axes
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import libcst as cst
 
-from shapefix.interpreter.attempts import Act, Around, Kind
+from shapefix.interpreter.attempts import EnclosingLoop, StepKind, TrainStep
 from shapefix.interpreter.devices import Device
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Module, Place
@@ -102,7 +102,7 @@ class Loop:
     """
 
     depth: int
-    around: Around
+    around: EnclosingLoop
     tests: int
     exits: int
     unfollowed: tuple[int, int]
@@ -212,7 +212,7 @@ class Evaluator:
         """The values, by their ids, of which the code asks what they are, without a known answer."""
         self.handled: list[frozenset[str]] = []
         """The exceptions that the handlers of the open try statements name, outermost first."""
-        self.attempts: list[list[Act]] = []
+        self.attempts: list[list[TrainStep]] = []
         """What the bodies and handlers of the open try statements have done so far, outermost first."""
         self.loaders = 0
         """How often a loader was asked for its batches."""
@@ -260,7 +260,7 @@ class Evaluator:
     def place(self, node: cst.CSTNode) -> Place:
         return Place(self.frames[-1].module, node)
 
-    def is_doubtful(self, made_in: object) -> bool:
+    def may_not_reach(self, made_in: object) -> bool:
         """Whether a value that one function made reached this place through a branch that may not be taken.
 
         What the branches of the functions that it was handed to ask for, it may not be. A value that was made
@@ -273,7 +273,7 @@ class Evaluator:
                 return handed_on < 2 or any(outer.function is made_in for outer in self.frames)
         return False
 
-    def open_loop(self, around: Around, depth: int) -> Loop:
+    def open_loop(self, around: EnclosingLoop, depth: int) -> Loop:
         """Take note that a loop begins, the journal's depth being depth."""
         frame = self.frames[-1]
         loop = Loop(depth, around, len(frame.tests), len(frame.exits), (self.unfollowed, self.unfollowed))
@@ -297,12 +297,12 @@ class Evaluator:
         if not self.muted:
             self.events.append(event)
 
-    def note(self, kind: Kind, node: cst.CSTNode) -> None:
+    def note(self, kind: StepKind, node: cst.CSTNode) -> None:
         """Take note of a step of a training or an evaluation that stands at node."""
-        self.loaders += kind is Kind.LOADER
+        self.loaders += kind is StepKind.LOADER
         if self.attempts:
             recorded = not self.without_gradients
-            self.attempts[-1].append(Act(kind, self.place(node), self.calls, recorded))
+            self.attempts[-1].append(TrainStep(kind, self.place(node), self.calls, recorded))
 
     def evaluate(self, node: cst.BaseExpression) -> Value:
         """The value of an expression; Unknown for what nobody can tell."""
@@ -333,7 +333,7 @@ class Evaluator:
         self.asked.clear()
         self.training.clear()
         self.exponentials.clear()
-        self.journal.doubtful.clear()
+        self.journal.maybe_unbound.clear()
         for contents in self.cycles:
             contents.clear()
         for scope in self.module_scopes.values():
@@ -342,7 +342,7 @@ class Evaluator:
     @contextmanager
     def outside_branches(self) -> Iterator[None]:
         """Write past all open branches: what is loaded on demand stays loaded when a branch is undone."""
-        journal, self.journal = self.journal, Journal(self.journal.doubtful)
+        journal, self.journal = self.journal, Journal(self.journal.maybe_unbound)
         try:
             yield
         finally:

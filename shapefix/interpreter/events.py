@@ -15,7 +15,7 @@ from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import Layout
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.symbols import BatchSize
-from shapefix.tensors.verdicts import Verdict
+from shapefix.tensors.verdicts import ViewVerdict
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -54,7 +54,7 @@ class InPlaceWrite(Event):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class AskedForInteger(Event):
+class TensorUsedAsIndex(Event):
     """A tensor stands where Python needs an int: it is asked for its one integer.
 
     layout is the tensor's at that moment, subject the code of the tensor, and role what it is there for: the
@@ -104,7 +104,7 @@ class Viewed(Event):
     tensor: TensorValue
     layout: Layout
     target: tuple[Size, ...]
-    verdict: Verdict
+    verdict: ViewVerdict
     result: TensorValue
     function: cst.CSTNode | None
     undecided: bool
@@ -122,7 +122,7 @@ class Operand:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Refused(Event):
+class OpRejected(Event):
     """torch raises at this place: the sizes of the operands do not fit, whatever the symbols in them are.
 
     function is the qualified name of the operation, or of the layer's class; layer is the object that was
@@ -142,10 +142,10 @@ class Refused(Event):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class RefusedForLastBatch(Event):
+class OpRejectedForLastBatch(Event):
     """torch raises at this place for the last batch of a loader only, which is smaller than the others."""
 
-    refused: Refused
+    refused: OpRejected
     batch: BatchSize
 
 
@@ -170,7 +170,7 @@ class Broadcast(Event):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Apart(Event):
+class DeviceMismatch(Event):
     """torch is handed tensors on two devices, or a layer one on another device than its weights.
 
     here is the number of the operand that is on the CPU, None for the weights; there likewise what is
@@ -190,7 +190,7 @@ class Apart(Event):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Summed(Event):
+class ReducedToScalar(Event):
     """The sum or the mean of all elements of a tensor that elementwise operations came before."""
 
     tensor: TensorValue

@@ -9,7 +9,7 @@ import libcst as cst
 
 from shapefix.interpreter import arithmetic
 from shapefix.interpreter.attributes import attribute
-from shapefix.interpreter.axes import axes_of, now, renewed
+from shapefix.interpreter.axes import axes_of, now, rebound
 from shapefix.interpreter.calls import evaluate_call
 from shapefix.interpreter.containers import Contents, DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.dictionaries import take_over
@@ -17,9 +17,9 @@ from shapefix.interpreter.evaluator import Evaluator, expression
 from shapefix.interpreter.functions import default_values
 from shapefix.interpreter.iteration import Entries, each, iterate, some, unrolled
 from shapefix.interpreter.joins import join, without_length
-from shapefix.interpreter.literals import Literal
+from shapefix.interpreter.literals import IntegerLiteral
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.names import glance, look_up, resolved
+from shapefix.interpreter.names import look_up, peek, resolved
 from shapefix.interpreter.scopes import UNCHANGED, Scope
 from shapefix.interpreter.subscripts import evaluate_subscript
 from shapefix.interpreter.targets import bind
@@ -38,7 +38,7 @@ def name(ev: Evaluator, node: cst.Name) -> Value:
 
 @expression(cst.Integer)
 def whole_number(ev: Evaluator, node: cst.Integer) -> Value:
-    return Literal(int(node.value, 0), Place(ev.frame.module, node))
+    return IntegerLiteral(int(node.value, 0), Place(ev.frame.module, node))
 
 
 @expression(cst.Float)
@@ -101,7 +101,7 @@ def sequence(ev: Evaluator, node: cst.Tuple | cst.List | cst.Set) -> Value:
     element: Value | None = None
     for entry in node.elements:
         # A table of imported classes is no reason to read their files.
-        value = glance(ev, entry.value)
+        value = peek(ev, entry.value)
         if isinstance(entry, cst.StarredElement):
             inner = elements(resolved(ev, value))
             if items is not None and inner is not None and len(items) + len(inner) <= arithmetic.LONGEST:
@@ -123,7 +123,7 @@ def sequence(ev: Evaluator, node: cst.Tuple | cst.List | cst.Set) -> Value:
 def dictionary(ev: Evaluator, node: cst.Dict) -> Value:
     result = DictValue({})
     for element in node.elements:
-        value = glance(ev, element.value)
+        value = peek(ev, element.value)
         if isinstance(element, cst.StarredDictElement):
             take_over(ev, result, resolved(ev, value))
             continue
@@ -143,9 +143,9 @@ def binary(ev: Evaluator, node: cst.BinaryOperation) -> Value:
     left = ev.evaluate(node.left)
     right = ev.evaluate(node.right)
     result = arithmetic.operate(ev, type(node.operator), left, right, node)
-    are_stated = isinstance(left, Literal) and isinstance(right, Literal)
+    are_stated = isinstance(left, IntegerLiteral) and isinstance(right, IntegerLiteral)
     if are_stated and isinstance(node.operator, cst.Multiply) and isinstance(result, Constant):
-        return Literal(result.value, Place(ev.frame.module, node))
+        return IntegerLiteral(result.value, Place(ev.frame.module, node))
     return result
 
 
@@ -210,7 +210,7 @@ def comparison(ev: Evaluator, node: cst.Comparison) -> Value:
 def _contains(ev: Evaluator, container: Value, value: Value) -> bool | None:
     if isinstance(container, DictValue) and isinstance(value, Constant):
         if value.value in container.fields:
-            return None if ev.journal.is_doubtful(container.fields, value.value) else True
+            return None if ev.journal.is_maybe_unbound(container.fields, value.value) else True
         return False if container.closed else None
     items = elements(container)
     if items is not None:
@@ -292,7 +292,7 @@ def comprehension(ev: Evaluator, node: cst.ListComp | cst.SetComp | cst.Generato
         return ListValue(None, element, length)
     axes = axes_of(iterable)
     for axis in axes:
-        element = element and renewed(element, axis, since)
+        element = element and rebound(element, axis, since)
     return ListValue(None, element, length, axes)
 
 

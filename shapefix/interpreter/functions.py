@@ -7,12 +7,12 @@ from collections.abc import Iterable
 import libcst as cst
 
 from shapefix.interpreter.annotations import annotated_value
-from shapefix.interpreter.attempts import Kind
+from shapefix.interpreter.attempts import StepKind
 from shapefix.interpreter.containers import CONTENTS, DictValue, ListValue, TupleValue
 from shapefix.interpreter.devices import OF_MODULE, is_forward
 from shapefix.interpreter.evaluator import Evaluator, Flow, Frame
 from shapefix.interpreter.joins import join, without_length
-from shapefix.interpreter.names import glance, resolved
+from shapefix.interpreter.names import peek, resolved
 from shapefix.interpreter.scopes import Scope
 from shapefix.interpreter.tensor_values import as_tensor
 from shapefix.interpreter.values import (
@@ -47,13 +47,13 @@ def run_function(
     """
     if function.node in ev.running:
         ev.unfollowed += 1
-        ev.note(Kind.AGAIN, node)
-        forget(ev, (*positional, *keywords.values()))
+        ev.note(StepKind.AGAIN, node)
+        invalidate(ev, (*positional, *keywords.values()))
         return Unknown()
     if len(ev.calls) >= DEEPEST or ev.steps > ev.allowance:
         ev.bounded += 1
         ev.unfollowed += 1
-        forget(ev, (*positional, *keywords.values()))
+        invalidate(ev, (*positional, *keywords.values()))
         return Unknown()
     place = ev.place(node)
     frame = Frame(function.module, Scope(function.closure), function.owner, function=function.node)
@@ -72,7 +72,7 @@ def run_function(
         ev.frames.pop()
 
 
-def run_unasked(ev: Evaluator, function: FunctionValue, receiver: Value | None) -> Value:
+def run_uncalled(ev: Evaluator, function: FunctionValue, receiver: Value | None) -> Value:
     """Run a function that nobody called, with unknown arguments."""
     frame = Frame(function.module, Scope(function.closure), function.owner, receiver, function=function.node)
     ev.frames.append(frame)
@@ -128,7 +128,7 @@ def run_body(ev: Evaluator, function: FunctionValue, frame: Frame) -> Value:
             if isinstance(inner, FunctionValue) and inner.closure is frame.scope:
                 if id(inner.node) not in ev.visited and inner.node not in ev.running:
                     ev.journal.begin()
-                    run_unasked(ev, inner, None)
+                    run_uncalled(ev, inner, None)
                     ev.journal.undo()
     if frame.generator:
         element: Value | None = None
@@ -199,7 +199,7 @@ def _missing(ev: Evaluator, function: FunctionValue, param: cst.Param, open_argu
 def default_values(ev: Evaluator, params: cst.Parameters) -> dict[str, Value]:
     """The defaults of a function that is being defined; literals may as well be evaluated at the call."""
     return {
-        param.name.value: glance(ev, param.default)
+        param.name.value: peek(ev, param.default)
         for param in (*params.posonly_params, *params.params, *params.kwonly_params)
         if param.default is not None and not _is_literal(param.default)
     }
@@ -211,7 +211,7 @@ def _is_literal(node: cst.BaseExpression) -> bool:
     )
 
 
-def forget(ev: Evaluator, arguments: Iterable[Value]) -> None:
+def invalidate(ev: Evaluator, arguments: Iterable[Value]) -> None:
     """What unknown code was handed, it may have changed: lists lose what was known of their length,
     objects the fields that are meant to be changed.
     """

@@ -37,7 +37,7 @@ class Entries(ListValue):
 
 def certain_keys(ev: Evaluator, owner: DictValue) -> list[Any]:
     """The keys that a dictionary has on every path."""
-    return [key for key in owner.fields if not ev.journal.is_doubtful(owner.fields, key)]
+    return [key for key in owner.fields if not ev.journal.is_maybe_unbound(owner.fields, key)]
 
 
 def is_complete(ev: Evaluator, owner: DictValue) -> bool:

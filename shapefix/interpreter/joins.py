@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from shapefix.interpreter.axes import surely_varies
+from shapefix.interpreter.axes import provably_ragged
 from shapefix.interpreter.containers import Contents, DictValue, ListValue, TupleValue
 from shapefix.interpreter.devices import join_names
 from shapefix.interpreter.devices import joined as joined_devices
@@ -25,7 +25,7 @@ from shapefix.interpreter.values import (
     is_text,
 )
 from shapefix.tensors.layout import Layout, unknown_strides
-from shapefix.tensors.sizes import Size, Varying, lowest
+from shapefix.tensors.sizes import PerItemSize, Size, lowest
 from shapefix.tensors.symbols import UNBOUNDED, Id, Masked, SpecialId
 
 MASK = -100
@@ -73,10 +73,10 @@ def join_lengths(left: Size | None, right: Size | None) -> Size | None:
     """The length of a list that has one of two lengths; what varies either way varies."""
     if left is None or right is None or left == right:
         return left if left == right else None
-    one, other = surely_varies(left), surely_varies(right)
+    one, other = provably_ragged(left), provably_ragged(right)
     if one is None or other is None or one.axis is not other.axis:
         return None
-    return Size.from_symbol(Varying("length", one.axis, one.source))
+    return Size.from_symbol(PerItemSize("length", one.axis, one.source))
 
 
 def _join_items(left: Value, right: Value, depth: int) -> Value:

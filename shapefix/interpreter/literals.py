@@ -6,7 +6,7 @@ from shapefix.interpreter.modules import Place
 from shapefix.interpreter.values import Constant
 
 
-class Literal(Constant):
+class IntegerLiteral(Constant):
     """An int, or a product of ints, and the place where it is written: `271`, `16 * 5 * 5`."""
 
     __slots__ = ("place",)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import libcst as cst
 
-from shapefix.interpreter.attempts import Around
+from shapefix.interpreter.attempts import EnclosingLoop
 from shapefix.interpreter.axes import axes_of, now
-from shapefix.interpreter.carried import Carried, may_break
-from shapefix.interpreter.containers import Axis, elements
+from shapefix.interpreter.carried import LoopCarried, may_break
+from shapefix.interpreter.containers import RaggedDim, elements
 from shapefix.interpreter.evaluator import Evaluator, Flow, statement
 from shapefix.interpreter.iteration import each, iterate, unrolled
 from shapefix.interpreter.scopes import UNCHANGED, Changes
@@ -32,7 +32,7 @@ from shapefix.interpreter.values import (
 def for_loop(ev: Evaluator, node: cst.For) -> int:
     asked = ev.loaders
     iterable = iterate(ev, ev.evaluate(node.iter), node.iter)
-    around = Around(node, ev.loaders > asked, _are_settings(iterable))
+    around = EnclosingLoop(node, ev.loaders > asked, _are_settings(iterable))
     items = unrolled(ev, iterable)
     if items is not None:
         return _unrolled(ev, node, items, around)
@@ -63,7 +63,7 @@ def _is_setting(item: Value) -> bool:
     return bool(parts) and (is_text(parts[0]) or all(map(_is_setting, parts)))
 
 
-def _unrolled(ev: Evaluator, node: cst.For, items: tuple[Value, ...], around: Around) -> int:
+def _unrolled(ev: Evaluator, node: cst.For, items: tuple[Value, ...], around: EnclosingLoop) -> int:
     depth = ev.journal.depth
     ev.journal.begin()
     loop = ev.open_loop(around, depth)
@@ -108,7 +108,7 @@ def while_loop(ev: Evaluator, node: cst.While) -> int:
         return ev.run(node.orelse.body) if node.orelse is not None else Flow.FALLS_THROUGH
     # `while i < n` may hold now and not later.
     endless = known is True and isinstance(node.test, (cst.Name, cst.Integer)) and _is_literal(node.test)
-    around = Around(node, over_batches=False, of_settings=False)
+    around = EnclosingLoop(node, over_batches=False, of_settings=False)
     return _repeat(
         ev, around, lambda: ev.run(node.body), axes_of(NONE), at_least_once=known is True, endless=endless
     )
@@ -120,9 +120,9 @@ def _is_literal(test: cst.Name | cst.Integer) -> bool:
 
 def _repeat(
     ev: Evaluator,
-    around: Around,
+    around: EnclosingLoop,
     run: Callable[[], int],
-    axes: frozenset[Axis],
+    axes: frozenset[RaggedDim],
     at_least_once: bool = False,
     endless: bool = False,
 ) -> int:
@@ -141,7 +141,7 @@ def _repeat(
     state = ev.journal.undo()
     iterated = [*loop.continues, state] if end == Flow.FALLS_THROUGH else loop.continues
     paths = iterated if at_least_once else [UNCHANGED, *iterated]
-    carried = Carried(ev, node, [*loop.breaks, *iterated], axes, since)
+    carried = LoopCarried(ev, node, [*loop.breaks, *iterated], axes, since)
     left: list[Changes] = []
     if paths and not endless:
         ev.journal.begin()

@@ -35,7 +35,7 @@ def look_up(ev: Evaluator, name: str) -> Value:
     return Unknown(name)
 
 
-def glance(ev: Evaluator, node: cst.BaseExpression) -> Value:
+def peek(ev: Evaluator, node: cst.BaseExpression) -> Value:
     """What an expression means as far as that can be told without reading another file for it."""
     if isinstance(node, cst.Name):
         scope: Scope | None = ev.frame.scope
@@ -45,7 +45,7 @@ def glance(ev: Evaluator, node: cst.BaseExpression) -> Value:
                 return value
             scope = scope.outer
     elif isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name):
-        owner = glance(ev, node.value)
+        owner = peek(ev, node.value)
         if isinstance(owner, Imported) and owner.name is None:
             return Imported(owner.path, node.attr.value)
     return ev.evaluate(node)
@@ -133,7 +133,7 @@ def resolved(ev: Evaluator, value: Value) -> Value:
     return resolve(ev, value) if isinstance(value, Imported) else value
 
 
-def settled(ev: Evaluator, value: Value) -> Value:
+def resolved_deep(ev: Evaluator, value: Value) -> Value:
     """The value as a library function needs it: what other files define is looked up, in a tuple as well."""
     if isinstance(value, TupleValue) and any(isinstance(item, Imported) for item in value.items):
         return TupleValue(tuple(resolved(ev, item) for item in value.items), value.names)

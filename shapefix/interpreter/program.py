@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from shapefix.interpreter import blocks, expressions, loops, statements
 from shapefix.interpreter.classes import loosen, member
 from shapefix.interpreter.evaluator import Evaluator, Frame
-from shapefix.interpreter.functions import run_unasked
+from shapefix.interpreter.functions import run_uncalled
 from shapefix.interpreter.modules import Module
 from shapefix.interpreter.names import scope_of
 from shapefix.interpreter.records import fields_of_record
@@ -41,7 +41,7 @@ def run_program(ev: Evaluator, module: Module, uncalled_allowance: int) -> None:
             # What is left is shared out, so that the last function is not worse off than the first by much.
             ev.allowance = min(budget, ev.steps + max(500, (budget - ev.steps) // 8))
             ev.journal.begin()
-            run_unasked(ev, function, receiver)
+            run_uncalled(ev, function, receiver)
             ev.journal.undo()
     finally:
         ev.frames.pop()
@@ -68,7 +68,7 @@ def _uncalled_methods(ev: Evaluator, cls: ClassValue) -> Iterator[tuple[Function
     ev.cycles.append(instance.fields)
     init = member(cls, "__init__")
     if isinstance(init, FunctionValue):
-        run_unasked(ev, init, instance)
+        run_uncalled(ev, init, instance)
     for field in fields_of_record(cls) or ():
         instance.fields[field.name] = Unknown(f"self.{field.name}")
     loosen(instance)

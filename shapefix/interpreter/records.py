@@ -9,7 +9,7 @@ import libcst as cst
 
 from shapefix.interpreter.classes import lineage
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.names import glance
+from shapefix.interpreter.names import peek
 from shapefix.interpreter.values import ClassValue, Constant, FunctionValue, LibraryObject, Reference, Value
 
 FIELDS = "@fields"
@@ -81,7 +81,7 @@ def _settings(ev: Evaluator, node: cst.ClassDef) -> Mapping[str, str] | None:
     """The arguments of the decorator that makes it a dataclass; None where there is no such decorator."""
     for decorator in node.decorators:
         target = decorator.decorator
-        value = glance(ev, target.func if isinstance(target, cst.Call) else target)
+        value = peek(ev, target.func if isinstance(target, cst.Call) else target)
         if isinstance(value, Reference) and value.name in _DECORATORS:
             given = target.args if isinstance(target, cst.Call) else ()
             return {
@@ -107,7 +107,7 @@ def _annotated(node: cst.ClassDef) -> Iterable[cst.AnnAssign]:
 def _kind(ev: Evaluator, annotation: cst.BaseExpression) -> str:
     """What the annotation names, or what is in front of its brackets."""
     node = annotation.value if isinstance(annotation, cst.Subscript) else annotation
-    meaning = glance(ev, node) if isinstance(node, (cst.Name, cst.Attribute)) else None
+    meaning = peek(ev, node) if isinstance(node, (cst.Name, cst.Attribute)) else None
     return meaning.name if isinstance(meaning, Reference) else ""
 
 

@@ -17,7 +17,7 @@ def refine_rank(ev: Evaluator, tensor: TensorValue, names: list[str]) -> tuple[S
         rank = len(names)
         sizes = []
         for dim, name in enumerate(names):
-            known = tensor.settled(dim) or tensor.settled(dim - rank)
+            known = tensor.known_size(dim) or tensor.known_size(dim - rank)
             sizes.append(known or Size.symbol(name or f"size({dim})"))
         layout = contiguous(sizes) if tensor.contiguous else unknown_strides(sizes)
         ev.journal.write(tensor, "layout", layout)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.events import Operand, Refused
+from shapefix.interpreter.events import Operand, OpRejected
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.tensors.errors import ShapeError
 
@@ -16,7 +16,7 @@ def refuse_sizes(
     """Tell the checks that the code at node raises over the sizes of a tensor, its operand of this name."""
     made_in = None if tensor.origin is None else tensor.origin.function
     operand = Operand(name, tensor, tensor.layout)
-    event = Refused(
+    event = OpRejected(
         ev.place(node),
         ev.calls,
         function,
@@ -26,6 +26,6 @@ def refuse_sizes(
         (operand,),
         error,
         ev.function,
-        ev.is_doubtful(made_in),
+        ev.may_not_reach(made_in),
     )
     ev.emit(event)

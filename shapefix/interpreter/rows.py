@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from shapefix.interpreter.axes import surely_varies
+from shapefix.interpreter.axes import provably_ragged
 from shapefix.interpreter.containers import ListValue, TupleValue, elements
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value
-from shapefix.tensors.sizes import Size, Stepped, Varying, every_symbol, same
+from shapefix.tensors.sizes import PerItemSize, RangeItem, Size, every_symbol, same
 
 DEEPEST = 4
 
@@ -37,7 +37,7 @@ class Cut:
     """
 
     place: Place
-    chunk: Stepped
+    chunk: RangeItem
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -65,7 +65,7 @@ def ragged(data: Value | None, depth: int = 0) -> tuple[Size, Size] | None:
     if items is None:
         assert isinstance(data, ListValue)
         for size in row_sizes(data.element):
-            if surely_varies(size, data.axes) is not None:
+            if provably_ragged(size, data.axes) is not None:
                 return size, size
         return ragged(data.element, depth + 1)
     first = row_sizes(items[0]) if items else ()
@@ -91,19 +91,19 @@ def row_sizes(row: Value | None) -> tuple[Size, ...]:
     return ()
 
 
-def differs(row: Value | None) -> Varying | None:
+def differs(row: Value | None) -> PerItemSize | None:
     """What surely makes the length of this row, or a size of this tensor, differ from sample to sample."""
-    found = (surely_varies(size) for size in row_sizes(row))
+    found = (provably_ragged(size) for size in row_sizes(row))
     return next((symbol for symbol in found if symbol is not None), None)
 
 
 def may_differ(row: Value | None) -> bool:
     """Whether the length of this row, or a size of this tensor, may differ from sample to sample."""
-    return any(isinstance(symbol, Varying) for size in row_sizes(row) for symbol in every_symbol(size))
+    return any(isinstance(symbol, PerItemSize) for size in row_sizes(row) for symbol in every_symbol(size))
 
 
 def origins(size: Size) -> Iterator[Origin]:
     """Where the differences in a size come from."""
     for symbol in sorted(every_symbol(size), key=lambda symbol: symbol.serial):
-        if isinstance(symbol, Varying) and isinstance(symbol.source, Origin):
+        if isinstance(symbol, PerItemSize) and isinstance(symbol.source, Origin):
             yield symbol.source

@@ -72,9 +72,9 @@ UNCHANGED = Changes()
 class Journal:
     """Remembers what was written since each open branch began, so that it can be undone and joined."""
 
-    def __init__(self, doubtful: dict[int, tuple[Container, set[Any]]] | None = None) -> None:
+    def __init__(self, maybe_unbound: dict[int, tuple[Container, set[Any]]] | None = None) -> None:
         self._logs: list[dict[Location, tuple[Container, Any, Any]]] = []
-        self.doubtful = {} if doubtful is None else doubtful
+        self.maybe_unbound = {} if maybe_unbound is None else maybe_unbound
         """Containers, by their ids, with the keys that only some path has put there."""
 
     @property
@@ -93,13 +93,13 @@ class Journal:
     def delete(self, container: dict[Any, Any], key: Any) -> None:
         self.write(container, key, MISSING)
 
-    def is_doubtful(self, container: Container, key: Any) -> bool:
+    def is_maybe_unbound(self, container: Container, key: Any) -> bool:
         """Whether key, which stands in container, may as well not be there."""
-        return id(container) in self.doubtful and key in self.doubtful[id(container)][1]
+        return id(container) in self.maybe_unbound and key in self.maybe_unbound[id(container)][1]
 
     def doubt(self, container: Container, key: Any) -> None:
         """Take note that key, which stands in container, may as well not be there."""
-        self.doubtful.setdefault(id(container), (container, set()))[1].add(key)
+        self.maybe_unbound.setdefault(id(container), (container, set()))[1].add(key)
 
     def begin(self) -> None:
         self._logs.append({})

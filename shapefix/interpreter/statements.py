@@ -15,7 +15,7 @@ from shapefix.interpreter.evaluator import Evaluator, Flow, Frame, statement
 from shapefix.interpreter.events import Discarded
 from shapefix.interpreter.functions import default_values
 from shapefix.interpreter.modules import dotted_name
-from shapefix.interpreter.names import glance, resolve
+from shapefix.interpreter.names import peek, resolve
 from shapefix.interpreter.records import FIELDS, stated_fields
 from shapefix.interpreter.scopes import Scope
 from shapefix.interpreter.targets import bind, delete
@@ -48,14 +48,14 @@ def expression_statement(ev: Evaluator, node: cst.Expr) -> int:
 def _variable(ev: Evaluator, call: cst.Call) -> str | None:
     """The variable at the start of a chain of methods, `self.x` of `self.x.view(-1)`."""
     node: cst.BaseExpression = call
-    if dotted_name(call.func) and isinstance(glance(ev, call.func), Reference) and call.args:
+    if dotted_name(call.func) and isinstance(peek(ev, call.func), Reference) and call.args:
         # `torch.reshape(x, …)`
         node = call.args[0].value
     while isinstance(node, cst.Call):
         node = node.func.value if isinstance(node.func, cst.Attribute) else node.func
     name = dotted_name(node)
     # Only names: anything else would be run a second time.
-    return name if name and isinstance(glance(ev, node), (TensorValue, Unknown)) else None
+    return name if name and isinstance(peek(ev, node), (TensorValue, Unknown)) else None
 
 
 @statement(cst.Assign)
@@ -75,7 +75,7 @@ def _scaled(ev: Evaluator, node: cst.BaseExpression, value: Value) -> Value:
             break
         node = node.left
         if dotted_name(node):
-            return glance(ev, node)
+            return peek(ev, node)
     return value
 
 
@@ -88,10 +88,10 @@ def _note_sum(ev: Evaluator, node: cst.Assign, made: cst.BinaryOperation, total:
         if dotted_name(before) != name:
             continue
         if dotted_name(added):
-            value = glance(ev, added)
+            value = peek(ev, added)
         else:
             # Anything but a name would be run a second time.
-            held = glance(ev, before)
+            held = peek(ev, before)
             sources = total.sources if isinstance(total, TensorValue) else ()
             value = next((source for source in sources if source is not held), NONE)
         note_accumulated(ev, node, before, added, value, total)
@@ -287,7 +287,7 @@ def decorate(ev: Evaluator, function: FunctionValue, decorators: Sequence[cst.De
     """Take note of what the decorators make of a function."""
     for decorator in decorators:
         target = decorator.decorator
-        value = glance(ev, target.func if isinstance(target, cst.Call) else target)
+        value = peek(ev, target.func if isinstance(target, cst.Call) else target)
         name = value.name if isinstance(value, Reference) else ""
         if name in ("builtins.property", "functools.cached_property"):
             function.binding = "property"
@@ -309,7 +309,7 @@ def _sets_gradients(ev: Evaluator, value: Value) -> bool:
 
 @statement(cst.ClassDef)
 def define_class(ev: Evaluator, node: cst.ClassDef) -> int:
-    bases = tuple(glance(ev, arg.value) for arg in node.bases if not arg.star)
+    bases = tuple(peek(ev, arg.value) for arg in node.bases if not arg.star)
     fields: dict[str, Value] = {}
     cls = ClassValue(node.name.value, node, ev.frame.module, bases, fields, partial(resolve, ev))
     ev.cycles.append(fields)

@@ -7,7 +7,7 @@ import libcst as cst
 from shapefix.interpreter.calls import Arguments, Call, call_library, call_method
 from shapefix.interpreter.containers import Contents, DictValue, ListValue, TupleValue
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.events import AskedForInteger
+from shapefix.interpreter.events import TensorUsedAsIndex
 from shapefix.interpreter.joins import without_length
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.names import resolved
@@ -29,7 +29,7 @@ from shapefix.interpreter.values import (
 )
 from shapefix.tensors.errors import NoSuchDimension
 from shapefix.tensors.layout import contiguous, is_contiguous, unknown_strides
-from shapefix.tensors.sizes import Size, Stepped, Varying, at_least, divide, minimum
+from shapefix.tensors.sizes import PerItemSize, RangeItem, Size, at_least, divide, minimum
 
 
 def evaluate_subscript(ev: Evaluator, node: cst.Subscript) -> Value:
@@ -64,7 +64,7 @@ def note_integer(
 ) -> None:
     """Tell the checks of a tensor of known sizes that stands where an int is needed."""
     if isinstance(value, TensorValue) and value.certain and value.layout is not None and subject is not None:
-        ev.emit(AskedForInteger(ev.place(node), ev.calls, value, value.layout, subject, role))
+        ev.emit(TensorUsedAsIndex(ev.place(node), ev.calls, value, value.layout, subject, role))
 
 
 def evaluate_index(ev: Evaluator, node: cst.Subscript) -> Value:
@@ -168,7 +168,7 @@ def _certain_one(owner: TupleValue | ListValue, index: int) -> Value:
 def _is_ragged(element: TensorValue) -> bool:
     """Whether it is known of its sizes that they differ from item to item."""
     sizes = element.layout.sizes if element.layout is not None else ()
-    return any(isinstance(symbol, Varying) for size in sizes for symbol in size.symbols)
+    return any(isinstance(symbol, PerItemSize) for size in sizes for symbol in size.symbols)
 
 
 def _another(element: TensorValue) -> TensorValue:
@@ -217,7 +217,7 @@ def _part_length(length: Size, part: Slice, place: Place) -> Size | None:
     if number is not None and number < 0:
         return length + last - first
     chunk = first.only_symbol
-    if isinstance(chunk, Stepped) and last - first == chunk.step:
+    if isinstance(chunk, RangeItem) and last - first == chunk.step:
         return _chunk_length(length, chunk, place)
     if first.value != 0 or _fills_up(length - last):
         return None
@@ -227,18 +227,18 @@ def _part_length(length: Size, part: Slice, place: Place) -> Size | None:
 def _fills_up(rest: Size) -> bool:
     """Whether a row was filled up before it is cut: `([pad] * (n - len(x)) + y)[:n]` may have n items."""
     return any(
-        count < 0 and any(isinstance(symbol, Varying) for symbol in monomial)
+        count < 0 and any(isinstance(symbol, PerItemSize) for symbol in monomial)
         for monomial, count in rest.terms.items()
     )
 
 
-def _chunk_length(length: Size, chunk: Stepped, place: Place) -> Size | None:
+def _chunk_length(length: Size, chunk: RangeItem, place: Place) -> Size | None:
     """How long `x[i:i + step]` is for i in range(start, stop, step): all are where step divides the range."""
     if divide(chunk.stop - chunk.start, chunk.step) is not None:
         return chunk.step if at_least(length, chunk.stop) or length == chunk.stop else None
     if length != chunk.stop:
         return None
-    return Size.from_symbol(Varying("chunk", None, Cut(place, chunk)))
+    return Size.from_symbol(PerItemSize("chunk", None, Cut(place, chunk)))
 
 
 def _bound(value: Value, default: int | None) -> Size | None:

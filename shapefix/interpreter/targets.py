@@ -130,7 +130,7 @@ def _set_attribute(ev: Evaluator, owner: Value, name: str, value: Value, node: c
             require_grad(ev, owner, known if isinstance(known, bool) else None)
         if name == "data":
             ev.journal.write(owner, "layout", value.layout if isinstance(value, TensorValue) else None)
-            owner.unsettle()
+            owner.clear_sizes()
     elif isinstance(owner, (InstanceValue, ClassValue)):
         if isinstance(value, Unknown) and not value.hint:
             value.hint = f"self.{name}"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 START = Size.of(0)
 
 
-class Step:
+class LayoutStep:
     """One operation in the life of a tensor's layout, and the one before it.
 
     function is the function that was being run, None at the top level of a file. before is the step whose
@@ -28,14 +28,14 @@ class Step:
     layer that did it.
     """
 
-    __slots__ = ("before", "function", "layout", "maker", "place", "source", "verb")
+    __slots__ = ("before", "function", "layout", "place", "producer", "source", "verb")
 
     def __init__(
         self,
         place: Place,
         verb: str,
         layout: Layout | None,
-        before: Step | None,
+        before: LayoutStep | None,
         function: cst.CSTNode | None,
     ) -> None:
         self.place = place
@@ -44,11 +44,11 @@ class Step:
         self.before = before
         self.function = function
         self.source = before
-        self.maker: Value | None = None
+        self.producer: Value | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Mask:
+class LabelMask:
     """Where the code put -100 among ids; leading tells whether it stands at the beginning of a row."""
 
     place: Place
@@ -56,7 +56,7 @@ class Mask:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TokenRow:
     """What the last dimension of a tensor, or a list, holds: any one element, and where in its row it begins.
 
     Two values of the same symbol hold the same row, one perhaps further on than the other. cut is the place
@@ -66,13 +66,13 @@ class Row:
 
     symbol: Symbol
     start: Size = START
-    mask: Mask | None = None
+    mask: LabelMask | None = None
     cut: Place | None = None
     short: int | None = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Extremes:
+class ValueRange:
     """The smallest and the largest element of a tensor of whole numbers.
 
     drawn tells that they are drawn at random: these are the bounds, which any of them may reach.
@@ -93,7 +93,7 @@ class Storage:
     __slots__ = ("grafted", "mask", "overwritten")
 
     def __init__(self) -> None:
-        self.mask: Mask | None = None
+        self.mask: LabelMask | None = None
         self.overwritten = False
         self.grafted = False
 
@@ -134,10 +134,10 @@ class TensorValue(Value):
         dtype: str | None = None,
         device: Device | None = None,
         storage: Storage | None = None,
-        origin: Step | None = None,
+        origin: LayoutStep | None = None,
         views: tuple[cst.CSTNode, ...] = (),
         certain: bool = True,
-        row: Row | None = None,
+        row: TokenRow | None = None,
     ) -> None:
         self.layout = layout
         self.dtype = dtype
@@ -148,7 +148,7 @@ class TensorValue(Value):
         self.certain = certain
         self.row = row
         self.contiguous = contiguous
-        self.extremes: Extremes | None = None
+        self.extremes: ValueRange | None = None
         self.graph: bool | None = None
         self.sources: tuple[TensorValue, ...] = ()
         self._sizes: dict[int, Size] | None = None
@@ -166,23 +166,23 @@ class TensorValue(Value):
             self._sizes[dim] = Size.symbol(name or f"size({dim})")
         return self._sizes[dim]
 
-    def settle(self, dim: int, size: Size) -> None:
+    def set_size(self, dim: int, size: Size) -> None:
         """Take note of a size although the rank is unknown."""
         if self._sizes is None:
             self._sizes = {}
         self._sizes.setdefault(dim, size)
 
-    def settle_as(self, other: TensorValue) -> None:
+    def copy_sizes(self, other: TensorValue) -> None:
         """Take over what is known of the sizes of another tensor, whose rank is unknown too."""
         if other._sizes is not None:
             self._sizes = dict(other._sizes)
 
-    def unsettle(self) -> None:
+    def clear_sizes(self) -> None:
         """Forget all that is known of the sizes, besides the layout: from here on they are others."""
         self._sizes = None
         self.contiguous = False
 
-    def settled(self, dim: int) -> Size | None:
+    def known_size(self, dim: int) -> Size | None:
         """The size of dimension dim, None where nobody has asked for it or told it."""
         if self.layout is not None:
             return self.layout.sizes[dim] if -len(self.layout.sizes) <= dim < len(self.layout.sizes) else None
@@ -208,7 +208,7 @@ class Sizes(TupleValue):
         self.tensor = tensor
 
 
-def tensor_row(tensor: TensorValue) -> Row | None:
+def tensor_row(tensor: TensorValue) -> TokenRow | None:
     """The row in a tensor as it is now: nothing is known of it once something else was written there."""
     row, storage = tensor.row, tensor.storage
     if row is None or storage.overwritten:
@@ -216,14 +216,14 @@ def tensor_row(tensor: TensorValue) -> Row | None:
     return row if storage.mask is None else replace(row, mask=storage.mask)
 
 
-def own_row(tensor: TensorValue) -> Row | None:
+def own_row(tensor: TensorValue) -> TokenRow | None:
     """The row in a tensor, be it one of which nothing else is known; the same each time."""
     if tensor.row is None:
-        tensor.row = Row(Symbol("element"))
+        tensor.row = TokenRow(Symbol("element"))
     return tensor_row(tensor)
 
 
-def join_rows(left: Row | None, right: Row | None) -> Row | None:
+def join_rows(left: TokenRow | None, right: TokenRow | None) -> TokenRow | None:
     """What a tensor holds that is one of two."""
     if (
         left is None
@@ -237,7 +237,7 @@ def join_rows(left: Row | None, right: Row | None) -> Row | None:
         return left
     if isinstance(one, Id) and isinstance(other, Id):
         both = Id(one.name, one.sources | other.sources, one.added | other.added)
-        return Row(both, left.start, left.mask, short=left.short if left.short == right.short else None)
+        return TokenRow(both, left.start, left.mask, short=left.short if left.short == right.short else None)
     return None
 
 

@@ -11,7 +11,7 @@ LONGEST_NAME = 100
 LARGEST_NUMBER = 10**18
 
 
-class Joined(Text):
+class JoinedText(Text):
     """A str made of others, in an order that is not kept; parts are those that are known apart."""
 
     __slots__ = ("parts",)
@@ -24,10 +24,10 @@ def joined(pieces: Iterable[Value]) -> Text:
     """The text that these pieces make."""
     parts: dict[int, Value] = {}
     for piece in pieces:
-        for part in piece.parts if isinstance(piece, Joined) else (piece,):
+        for part in piece.parts if isinstance(piece, JoinedText) else (piece,):
             if part is not TEXT and isinstance(part, (Text, Unknown, Constant)):
                 parts[id(part)] = part
-    return Joined(tuple(parts.values())) if 0 < len(parts) <= MOST_PARTS else TEXT
+    return JoinedText(tuple(parts.values())) if 0 < len(parts) <= MOST_PARTS else TEXT
 
 
 def spelled_out(pieces: Iterable[Value]) -> Constant | None:
@@ -46,7 +46,7 @@ def spelled_out(pieces: Iterable[Value]) -> Constant | None:
 def contains(text: Value, part: Value) -> bool:
     """Whether part certainly stands in the text."""
     if isinstance(part, Constant):
-        pieces = text.parts if isinstance(text, Joined) else (text,)
+        pieces = text.parts if isinstance(text, JoinedText) else (text,)
         known = [piece.value for piece in pieces if isinstance(piece, Constant)]
         return any(isinstance(one, str) and str(part.value) in one for one in known)
-    return isinstance(text, Joined) and any(one is part for one in text.parts)
+    return isinstance(text, JoinedText) and any(one is part for one in text.parts)

@@ -11,7 +11,7 @@ from shapefix.interpreter.containers import Contents, ListValue
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.joins import MASK
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.tensor_values import START, Mask, Row, TensorValue, tensor_row
+from shapefix.interpreter.tensor_values import START, LabelMask, TensorValue, TokenRow, tensor_row
 from shapefix.interpreter.values import Constant, Integer, LibraryObject, Slice, Unknown, Value
 from shapefix.tensors.sizes import Size, Symbol
 from shapefix.tensors.symbols import UNBOUNDED, Counter, Id, Masked
@@ -31,7 +31,7 @@ class Tokens:
     tokenizer: LibraryObject
 
 
-def row_of(value: Value | None) -> Row | None:
+def row_of(value: Value | None) -> TokenRow | None:
     """The row that a list, or the last dimension of a tensor, holds; None where that is not known."""
     if isinstance(value, Unknown):
         value = value.tensor
@@ -43,7 +43,7 @@ def row_of(value: Value | None) -> Row | None:
     if symbol is None:
         return None
     source = symbol.source if isinstance(symbol, Masked) else None
-    return Row(symbol, mask=source if isinstance(source, Mask) else None)
+    return TokenRow(symbol, mask=source if isinstance(source, LabelMask) else None)
 
 
 def element_symbol(tensor: TensorValue) -> Symbol:
@@ -54,7 +54,7 @@ def element_symbol(tensor: TensorValue) -> Symbol:
     return Symbol("n", UNBOUNDED)
 
 
-def is_same(one: Row | None, other: Row | None) -> bool:
+def is_same(one: TokenRow | None, other: TokenRow | None) -> bool:
     """Whether two rows hold the same ids, one perhaps further on than the other."""
     if one is None or other is None:
         return False
@@ -64,13 +64,13 @@ def is_same(one: Row | None, other: Row | None) -> bool:
     return left is right
 
 
-def tokens_of(row: Row | None) -> tuple[Tokens, ...]:
+def tokens_of(row: TokenRow | None) -> tuple[Tokens, ...]:
     """The calls of a tokenizer that the ids in a row come from; empty where others may stand there, too."""
     symbol = row.symbol if row is not None else None
     return () if isinstance(symbol, Id) and symbol.added else sources_of(row)
 
 
-def sources_of(row: Row | None) -> tuple[Tokens, ...]:
+def sources_of(row: TokenRow | None) -> tuple[Tokens, ...]:
     """The same, special tokens or not."""
     symbol = row.symbol if row is not None else None
     if not isinstance(symbol, Id):
@@ -78,7 +78,7 @@ def sources_of(row: Row | None) -> tuple[Tokens, ...]:
     return tuple(source for source in symbol.sources if isinstance(source, Tokens))
 
 
-def added_to(row: Row | None, special: Symbol) -> Place | None:
+def added_to(row: TokenRow | None, special: Symbol) -> Place | None:
     """Where the id of a special token was put into a row; None where it was not."""
     symbol = row.symbol if row is not None else None
     for one, place in symbol.added if isinstance(symbol, Id) else ():
@@ -93,7 +93,7 @@ def put_together(contents: Contents, place: Place, *, leading: bool = False) -> 
     symbol = element.size.only_symbol if isinstance(element, Integer) else None
     noted: Symbol
     if isinstance(symbol, Masked) and symbol.source is None:
-        noted = Masked(symbol.name, Mask(place, leading))
+        noted = Masked(symbol.name, LabelMask(place, leading))
     elif isinstance(symbol, Id) and any(known is None for _, known in symbol.added):
         added = frozenset((special, place if known is None else known) for special, known in symbol.added)
         noted = Id(symbol.name, symbol.sources, added)
@@ -128,7 +128,7 @@ def masked(ev: Evaluator, node: cst.IfExp, first: Value, second: Value) -> Value
         return None
     if _is_below(ev, node.test) is not is_mask(first):
         return None
-    return Integer(Size.from_symbol(Masked("label", Mask(ev.place(node), True))))
+    return Integer(Size.from_symbol(Masked("label", LabelMask(ev.place(node), True))))
 
 
 def _is_below(ev: Evaluator, test: cst.Comparison) -> bool | None:

@@ -59,11 +59,11 @@ class Gradients(Value):
         self.scaled = scaled
         self.root = root
         self.unscaled = False
-        self.zeroed: Zeroed | None = None
+        self.zeroed: GradientsZeroed | None = None
         self.stepped: tuple[Value, ...] = ()
 
     def after(
-        self, *, unscaled: bool = False, zeroed: Zeroed | None = None, stepped: Value | None = None
+        self, *, unscaled: bool = False, zeroed: GradientsZeroed | None = None, stepped: Value | None = None
     ) -> Gradients:
         """The same after one more thing was done."""
         later = Gradients(self.place, self.calls, self.scaled, self.root)
@@ -88,7 +88,7 @@ class Backward(TrainingEvent):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class CutOff(TrainingEvent):
+class CheckpointDetached(TrainingEvent):
     """`torch.utils.checkpoint.checkpoint` runs something that is trained, and hands back no graph.
 
     It is reentrant, and none of the tensors that it was given requires a gradient.
@@ -98,7 +98,7 @@ class CutOff(TrainingEvent):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Recorded(TrainingEvent):
+class EvaluationRecorded(TrainingEvent):
     """A loop calls a module while gradients are recorded; results are its tensors that carry a graph."""
 
     module: Value
@@ -106,7 +106,7 @@ class Recorded(TrainingEvent):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Accumulated(TrainingEvent):
+class LossAccumulated(TrainingEvent):
     """A loop adds a value to what it had before: `total += loss`, `total = total + loss`, `all.append(loss)`.
 
     holder is the code of what grows, added that of the value; own counts the loops of the function that the
@@ -121,7 +121,7 @@ class Accumulated(TrainingEvent):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Clipped(TrainingEvent):
+class GradientsClipped(TrainingEvent):
     """Gradients are clipped: those of parameters, of which gradients tells what is known."""
 
     parameters: Value | None
@@ -129,14 +129,14 @@ class Clipped(TrainingEvent):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Zeroed(TrainingEvent):
+class GradientsZeroed(TrainingEvent):
     """`zero_grad()` of an optimizer or a module."""
 
     owner: Value
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Unscaled(TrainingEvent):
+class GradientsUnscaled(TrainingEvent):
     """`scaler.unscale_(optimizer)`."""
 
     scaler: Value
@@ -144,7 +144,7 @@ class Unscaled(TrainingEvent):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Built(TrainingEvent):
+class OptimizerCreated(TrainingEvent):
     """An optimizer is made, or given more; modules are all below the owners of the parameters."""
 
     optimizer: LibraryObject
@@ -152,7 +152,7 @@ class Built(TrainingEvent):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Stepped(TrainingEvent):
+class OptimizerStepped(TrainingEvent):
     """`optimizer.step()`, or `scaler.step(optimizer)`; gradients are what is known of them before.
 
     closure tells whether a function was handed over that computes the gradients.
@@ -165,14 +165,14 @@ class Stepped(TrainingEvent):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Updated(TrainingEvent):
+class ScalerUpdated(TrainingEvent):
     """`scaler.update()`."""
 
     scaler: Value
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Scheduled(TrainingEvent):
+class SchedulerStepped(TrainingEvent):
     """`scheduler.step()`; optimizer is the one whose learning rate it sets."""
 
     scheduler: Value
@@ -180,7 +180,7 @@ class Scheduled(TrainingEvent):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Switched(TrainingEvent):
+class ModeSwitched(TrainingEvent):
     """`module.train()` or `module.eval()`; training is None where the mode is not known."""
 
     module: Value
@@ -188,7 +188,7 @@ class Switched(TrainingEvent):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Forwarded(TrainingEvent):
+class ForwardCalled(TrainingEvent):
     """A module is called from outside of any forward.
 
     training is its mode, None where that is not known; recording tells whether gradients are recorded.
@@ -201,7 +201,7 @@ class Forwarded(TrainingEvent):
     training: bool | None
     recording: bool
     modules: frozenset[Value]
-    moody: tuple[LibraryObject, ...]
+    mode_dependent: tuple[LibraryObject, ...]
     result: Value
 
 
@@ -236,4 +236,4 @@ def note_accumulated(
     if ev.gradients is False or (tensor is not None and requires_grad(tensor) is False):
         return
     where = (ev.place(node), ev.calls, surroundings(ev), ev.unfollowed)
-    ev.emit(Accumulated(*where, holder, added, value, total, len(loops)))
+    ev.emit(LossAccumulated(*where, holder, added, value, total, len(loops)))

@@ -44,7 +44,7 @@ def known_now(value: Value, depth: int = 0) -> Value:
 
 
 @dataclass(eq=False)
-class Pass:
+class WatchedRun:
     """One run of a watched function: the calls that led to it, outermost first, and what its names held.
 
     asked tells that it was not the program's own; root is the function, which nobody called, that a chain of
@@ -87,13 +87,13 @@ class Watcher(Evaluator):
         inputs: Mapping[cst.CSTNode, Mapping[str, Callable[[], Value]]],
     ) -> None:
         super().__init__(library, files, allowance, versions)
-        self.passes: list[Pass] = []
+        self.passes: list[WatchedRun] = []
         self.asking = False
         """Whether what is run now is run for whoever watches, and not by the program itself."""
         self._inputs = inputs
         self._owners: dict[cst.CSTNode, cst.FunctionDef] = {}
         self._headed: dict[cst.CSTNode, cst.For | cst.With] = {}
-        self._open: dict[int, Pass] = {}
+        self._open: dict[int, WatchedRun] = {}
         self._noted: dict[int, set[int]] = {}
         for function in functions:
             for statement in statements_of(function):
@@ -130,7 +130,7 @@ class Watcher(Evaluator):
             _learn(seen)
         return end
 
-    def _enter(self, function: cst.FunctionDef, frame: Frame) -> Pass:
+    def _enter(self, function: cst.FunctionDef, frame: Frame) -> WatchedRun:
         names = frame.scope.names
         for name, make in self._inputs.get(function, {}).items():
             names[name] = make()
@@ -138,14 +138,14 @@ class Watcher(Evaluator):
         known = any(_is_known(value) for value in given.values())
         # What runs without having been called has no place among the calls.
         root = self.frames[1] if len(self.running) > len(self.calls) else None
-        seen = Pass(function, frame, self.calls, self.asking, root, known, given)
+        seen = WatchedRun(function, frame, self.calls, self.asking, root, known, given)
         _learn(seen)
         self._open[id(frame)] = seen
         self._noted[id(frame)] = set()
         self.passes.append(seen)
         return seen
 
-    def _note(self, seen: Pass, node: cst.CSTNode, targets: Iterable[cst.BaseExpression]) -> None:
+    def _note(self, seen: WatchedRun, node: cst.CSTNode, targets: Iterable[cst.BaseExpression]) -> None:
         found = []
         for target in targets:
             value = self._held_by(target)
@@ -163,7 +163,7 @@ class Watcher(Evaluator):
                 return owner.fields.get(target.attr.value)
         return None
 
-    def _note_events(self, seen: Pass, node: cst.CSTNode, start: int) -> None:
+    def _note_events(self, seen: WatchedRun, node: cst.CSTNode, start: int) -> None:
         """The events since start belong to the innermost statement that they happened in."""
         noted = self._noted[id(seen.frame)]
         new = [event for event in self.events[start:] if id(event) not in noted]
@@ -171,7 +171,7 @@ class Watcher(Evaluator):
             noted.update(map(id, new))
             seen.events.setdefault(node, []).extend(new)
 
-    def _has_moved_on(self, seen: Pass, loop: cst.For | cst.While) -> bool:
+    def _has_moved_on(self, seen: WatchedRun, loop: cst.For | cst.While) -> bool:
         """Whether a name holds something else behind a loop than the last statement in it left there."""
         last: dict[str, Value] = {}
         for statement in statements_of(loop):
@@ -183,7 +183,7 @@ class Watcher(Evaluator):
         )
 
 
-def _learn(seen: Pass) -> None:
+def _learn(seen: WatchedRun) -> None:
     """Where nothing is known of a parameter yet, take what the body has told by now."""
     for name, value in seen.parameters.items():
         if isinstance(value, Unknown):

@@ -15,8 +15,8 @@ from shapefix.interpreter.tensor_values import TensorValue, as_tensor
 from shapefix.interpreter.values import Constant, LibraryObject, Value, as_size
 from shapefix.library.nn.module import MODULE
 from shapefix.library.registry import declare, function, method
-from shapefix.library.rejections import by_position, refuse
-from shapefix.library.tensors import as_result, as_view, ranked
+from shapefix.library.rejections import by_position, reject
+from shapefix.library.tensors import as_result, as_view, assume_rank
 from shapefix.tensors import dims, results, views
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import Layout, contiguous
@@ -33,20 +33,20 @@ _TOKEN = re.compile(r"\.\.\.|\(|\)|\w+")
 
 
 @dataclass(frozen=True)
-class Pattern:
+class EinopsPattern:
     """Both sides of `b t (h d) -> b h t d`."""
 
     left: tuple[Group, ...]
     right: tuple[Group, ...]
 
 
-def parse(text: str) -> Pattern | None:
+def parse(text: str) -> EinopsPattern | None:
     """The pattern that text writes down; None where it is none."""
     left, arrow, right = text.partition("->")
     sides = _groups(left), _groups(right)
     if not arrow or sides[0] is None or sides[1] is None:
         return None
-    return Pattern(sides[0], sides[1])
+    return EinopsPattern(sides[0], sides[1])
 
 
 def _groups(side: str) -> tuple[Group, ...] | None:
@@ -125,12 +125,12 @@ def _applied(
     try:
         return _followed(call, tensor, parsed, named, operation)
     except ShapeError as error:
-        refuse(call, error, {"tensor": tensor}, function=f"einops.{operation}")
+        reject(call, error, {"tensor": tensor}, function=f"einops.{operation}")
         return TensorValue(dtype=tensor.dtype)
 
 
 def _followed(
-    call: Call, tensor: TensorValue, pattern: Pattern, named: dict[str, Size], operation: str
+    call: Call, tensor: TensorValue, pattern: EinopsPattern, named: dict[str, Size], operation: str
 ) -> Value:
     tensor.certain = True
     left, right = pattern.left, pattern.right
@@ -140,7 +140,7 @@ def _followed(
             return TensorValue(dtype=tensor.dtype)
         dots = tuple(f"...{place}" for place in range(tensor.layout.rank - len(left) + 1))
         left = _spread(left, dots)
-    layout = ranked(call, tensor, len(left))
+    layout = assume_rank(call, tensor, len(left))
     right = _spread(right, dots)
     lengths = _lengths(left, layout, named) if len(left) == layout.rank else None
     if lengths is None or any(axis not in lengths for group in right for axis in group):
@@ -214,6 +214,6 @@ def einsum(call: Call) -> Value:
     try:
         layout = results.einsum(text, layouts)
     except ShapeError as error:
-        refuse(call, error, by_position(call))
+        reject(call, error, by_position(call))
         return TensorValue()
     return as_result(call, layout, "multiplied")

@@ -53,7 +53,7 @@ for _package in ("lightning", "lightning.pytorch", "pytorch_lightning"):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LightningStep:
     """One of the loops of a trainer: the method that it runs on each batch, and where the batches come from.
 
     begins are the hooks of the model that run before the first batch, before_batch the one that is handed
@@ -67,7 +67,7 @@ class Step:
     off: tuple[str, ...]
 
 
-TRAINING = Step(
+TRAINING = LightningStep(
     "training_step",
     "train_dataloader",
     ("on_train_start", "on_train_epoch_start"),
@@ -76,9 +76,9 @@ TRAINING = Step(
 )
 
 
-def _evaluation(step: str, hook: str, loader: str, limit: str) -> Step:
+def _evaluation(step: str, hook: str, loader: str, limit: str) -> LightningStep:
     begins = (f"on_{hook}_start", f"on_{hook}_epoch_start")
-    return Step(step, loader, begins, f"on_{hook}_batch_start", (limit,))
+    return LightningStep(step, loader, begins, f"on_{hook}_batch_start", (limit,))
 
 
 VALIDATION = _evaluation("validation_step", "validation", "val_dataloader", "limit_val_batches")
@@ -127,7 +127,7 @@ def evaluate(call: Call) -> Value:
     return Unknown()
 
 
-def _run(call: Call, stage: str, given: dict[str, Value], loaders: dict[Step, Value]) -> Value:
+def _run(call: Call, stage: str, given: dict[str, Value], loaders: dict[LightningStep, Value]) -> Value:
     ev, trainer, model, datamodule = call.ev, call.receiver, given["model"], given["datamodule"]
     if isinstance(trainer, (LibraryObject, InstanceValue)):
         if _is_none(model):
@@ -169,7 +169,7 @@ def _forget_changes(call: Call, owner: InstanceValue) -> None:
             call.ev.journal.write(owner.fields, name, Unknown(f"self.{name}"))
 
 
-def _repeat(run: _Run, step: Step, loaders: Value) -> None:
+def _repeat(run: _Run, step: LightningStep, loaders: Value) -> None:
     """The first batch of the loop, or of each of its loaders; how many come after it is not known."""
     several = _are_loaders(elements(loaders))
     each_alone = step is not TRAINING and several is not None and len(several) > 1
@@ -254,7 +254,7 @@ def _is_none(value: Value) -> bool:
     return isinstance(value, Constant) and value.value is None
 
 
-def _is_left_out(trainer: Value | None, step: Step) -> bool:
+def _is_left_out(trainer: Value | None, step: LightningStep) -> bool:
     """Whether the trainer's settings say that the loop has no batches."""
     settings = trainer.arguments if isinstance(trainer, LibraryObject) else {}
     stated = [settings[name] for name in step.off if name in settings]

@@ -12,7 +12,7 @@ from shapefix.interpreter.events import InPlaceWrite
 from shapefix.interpreter.tensor_values import TensorValue, as_tensor
 from shapefix.interpreter.values import Value
 from shapefix.library.data.last_batches import try_last_batch
-from shapefix.library.rejections import by_position, refuse, trace
+from shapefix.library.rejections import by_position, reject, trace
 from shapefix.tensors.bounds import at_least, same
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import Layout
@@ -141,7 +141,7 @@ def _applied(handler: TensorHandler, call: Call, tensor: TensorValue, written: C
             made.certain = False
         return made
     except ShapeError as error:
-        refuse(written, error, by_position(written))
+        reject(written, error, by_position(written))
     except IndexError:
         pass
     # torch would raise; what the result would be is nobody's concern.

@@ -10,7 +10,7 @@ import libcst as cst
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import elements
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.events import Operand, Refused
+from shapefix.interpreter.events import Operand, OpRejected
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Unknown, Value
 from shapefix.library.ops.value_range import kept
@@ -22,7 +22,7 @@ from shapefix.tensors.tensor_iterator import mismatch_beyond_one
 Made = TypeVar("Made", bound=Value)
 
 
-def refuse(
+def reject(
     call: Call,
     error: ShapeError,
     operands: Mapping[str, Value],
@@ -49,7 +49,7 @@ def refuse_beyond_one(call: Call, operands: Mapping[str, Value], layouts: Sequen
     if any(layout.sizes != first for layout in layouts):
         error = mismatch_beyond_one(*(layout.sizes for layout in layouts))
         if error is not None and error.conditions:
-            refuse(call, error, operands)
+            reject(call, error, operands)
 
 
 def refusal(
@@ -60,7 +60,7 @@ def refusal(
     function: str = "",
     layer: Value | None = None,
     settings: Mapping[str, Value] | None = None,
-) -> Refused | None:
+) -> OpRejected | None:
     """The event of torch raising here; None where an operand may be an array of numpy."""
     found = operands_in(operands)
     if not all(operand.tensor.certain for operand in found):
@@ -69,7 +69,7 @@ def refusal(
     if _needs_defaults(error) and any(frame.undecided for frame in call.ev.frames):
         # Who chooses another branch may choose another number, too.
         return None
-    return Refused(
+    return OpRejected(
         call.place,
         call.ev.calls,
         function or call.name,
@@ -79,13 +79,13 @@ def refusal(
         tuple(found),
         error,
         call.ev.function,
-        any(is_doubtful(call.ev, operand.tensor) for operand in found) or _asks_for_layer(call),
+        any(may_not_reach(call.ev, operand.tensor) for operand in found) or _asks_for_layer(call),
     )
 
 
-def is_doubtful(ev: Evaluator, tensor: TensorValue) -> bool:
+def may_not_reach(ev: Evaluator, tensor: TensorValue) -> bool:
     """Whether branches of which nobody knows whether they are taken may keep a tensor from this place."""
-    return ev.is_doubtful(object() if tensor.origin is None else tensor.origin.function)
+    return ev.may_not_reach(object() if tensor.origin is None else tensor.origin.function)
 
 
 def _asks_for_layer(call: Call) -> bool:
@@ -127,7 +127,7 @@ def by_position(call: Call) -> dict[str, Value]:
     return given | call.arguments.keywords
 
 
-def trace(call: Call, made: Made, source: Value | None, maker: Value | None = None) -> Made:
+def trace(call: Call, made: Made, source: Value | None, producer: Value | None = None) -> Made:
     """Note in a result which tensor, and which layer, it comes from; gives the result back."""
     if isinstance(made, TensorValue) and isinstance(source, TensorValue) and made is not source:
         kept(call.name.rpartition(".")[2], source, made)
@@ -140,6 +140,6 @@ def trace(call: Call, made: Made, source: Value | None, maker: Value | None = No
             step = part.origin
             if step.source is None and isinstance(source, TensorValue) and source.origin is not step:
                 step.source = source.origin
-            if step.maker is None:
-                step.maker = maker
+            if step.producer is None:
+                step.producer = producer
     return made

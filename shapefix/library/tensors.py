@@ -18,7 +18,7 @@ from shapefix.interpreter.devices import (
     placed,
 )
 from shapefix.interpreter.modules import dotted_name
-from shapefix.interpreter.tensor_values import Shape, Step, TensorValue
+from shapefix.interpreter.tensor_values import LayoutStep, Shape, TensorValue
 from shapefix.interpreter.values import (
     Constant,
     Integer,
@@ -53,13 +53,13 @@ def as_view(call: Call, tensor: TensorValue, layout: Layout | None, verb: str) -
         dtype=tensor.dtype,
         device=tensor.device,
         storage=tensor.storage,
-        origin=Step(call.place, verb, layout, tensor.origin, call.ev.function),
+        origin=LayoutStep(call.place, verb, layout, tensor.origin, call.ev.function),
         views=tensor.views,
         certain=tensor.certain,
     )
 
 
-def seen_again(tensor: TensorValue) -> TensorValue:
+def alias_of(tensor: TensorValue) -> TensorValue:
     """The same memory in the same layout, as another tensor."""
     again = TensorValue(
         tensor.layout,
@@ -73,7 +73,7 @@ def seen_again(tensor: TensorValue) -> TensorValue:
         row=tensor.row,
     )
     again.extremes = tensor.extremes
-    again.settle_as(tensor)
+    again.copy_sizes(tensor)
     return again
 
 
@@ -84,7 +84,7 @@ def as_result(
     *,
     dtype: str | None = None,
     device: Device | None = None,
-    before: Step | None = None,
+    before: LayoutStep | None = None,
     is_contiguous: bool = False,
 ) -> TensorValue:
     """A new tensor; before is the history of the operand whose layout it took over."""
@@ -92,7 +92,7 @@ def as_result(
         layout,
         dtype=dtype,
         device=device,
-        origin=Step(call.place, verb, layout, before, call.ev.function),
+        origin=LayoutStep(call.place, verb, layout, before, call.ev.function),
         contiguous=is_contiguous and layout is None,
     )
 
@@ -122,7 +122,7 @@ def copied(call: Call, tensor: TensorValue, verb: str, dtype: str | None = None)
         before=tensor.origin,
         is_contiguous=tensor.contiguous,
     )
-    result.settle_as(tensor)
+    result.copy_sizes(tensor)
     return result
 
 
@@ -138,7 +138,7 @@ def copied_or_same(call: Call, tensor: TensorValue, verb: str, dtype: str | None
         origin=tensor.origin,
         contiguous=tensor.contiguous,
     )
-    result.settle_as(tensor)
+    result.copy_sizes(tensor)
     return result
 
 
@@ -289,12 +289,12 @@ def size_name(call: Call, dim: int) -> str:
     return f"{name}.size({dim})" if name else f"size({dim})"
 
 
-def ranked(call: Call, tensor: TensorValue, rank: int) -> Layout:
+def assume_rank(call: Call, tensor: TensorValue, rank: int) -> Layout:
     """The layout of a tensor used as one of this rank; where the rank was unknown, it is known from here."""
     if tensor.layout is not None:
         return tensor.layout
     sizes = [
-        tensor.settled(dim) or tensor.settled(dim - rank) or tensor.size(dim, size_name(call, dim))
+        tensor.known_size(dim) or tensor.known_size(dim - rank) or tensor.size(dim, size_name(call, dim))
         for dim in range(rank)
     ]
     layout = contiguous(sizes) if tensor.contiguous else unknown_strides(sizes)

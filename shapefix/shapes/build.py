@@ -7,22 +7,24 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import libcst as cst
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.rules import findings
 from shapefix.checks.support.describe import MOST_PARTS, DisplayedValue, parts
 from shapefix.diagnostics import Severity
-from shapefix.interpreter.events import Event, Refused
+from shapefix.interpreter.events import Event, OpRejected
 from shapefix.interpreter.modules import Module
 from shapefix.interpreter.values import (
     Value,
 )
-from shapefix.interpreter.watching import Pass, known_now, parameters_of, statements_of
+from shapefix.interpreter.watching import WatchedRun, known_now, parameters_of, statements_of
 from shapefix.shapes.listings import Held, Listing, Remark, Row
 
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 
 
-def listing(name: str, module: Module, seen: Pass, run: Run, rules: frozenset[str], basis: str) -> Listing:
+def listing(
+    name: str, module: Module, seen: WatchedRun, run: CheckContext, rules: frozenset[str], basis: str
+) -> Listing:
     """The listing of one run of the function called name, which stands in module."""
     function = seen.function
     first, last = module.span(function.name).row, module.span(function).end_row
@@ -100,7 +102,7 @@ def _docstring_rows(module: Module, function: cst.FunctionDef) -> Sequence[int]:
     return range(span.row, span.end_row + 1)
 
 
-def _held(times: Iterable[Iterable[tuple[str, Value]]], run: Run) -> list[Held]:
+def _held(times: Iterable[Iterable[tuple[str, Value]]], run: CheckContext) -> list[Held]:
     """Each name with its values, one for each time that differs from the ones before."""
     found: dict[str, dict[DisplayedValue, None]] = {}
     for names in times:
@@ -115,7 +117,7 @@ def _held(times: Iterable[Iterable[tuple[str, Value]]], run: Run) -> list[Held]:
     return [Held(name, tuple(values)) for name, values in found.items()]
 
 
-def _remarks(events: Iterable[Event], run: Run, rules: frozenset[str]) -> list[Remark]:
+def _remarks(events: Iterable[Event], run: CheckContext, rules: frozenset[str]) -> list[Remark]:
     """What the rules say of what happened in a statement; and what torch refuses, whatever they say."""
     said: list[Remark] = []
     for event in events:
@@ -125,6 +127,6 @@ def _remarks(events: Iterable[Event], run: Run, rules: frozenset[str]) -> list[R
             for each in found
             if each.severity is not Severity.INFO
         ]
-        if isinstance(event, Refused) and not found:
+        if isinstance(event, OpRejected) and not found:
             said.append(Remark("error", f"torch raises: {event.error}"))
     return said

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import libcst as cst
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.support.describe import SHORT
 from shapefix.diagnostics import Failure
 from shapefix.engine.analysis import DEEPEST_RECURSION, ProjectFiles
@@ -35,7 +35,7 @@ from shapefix.interpreter.values import (
     Value,
     integer,
 )
-from shapefix.interpreter.watching import Pass, Watcher, parameter_names, parameters_of
+from shapefix.interpreter.watching import WatchedRun, Watcher, parameter_names, parameters_of
 from shapefix.library.tables import Tables
 from shapefix.shapes.build import listing
 from shapefix.shapes.inputs import Inputs, read_inputs
@@ -163,7 +163,7 @@ class _Showing:
             for size in inputs.symbols.values():
                 # What the user calls it goes before what the code does.
                 names.pop(next(iter(size.symbols)), None)
-            run = Run(ev.events, names)
+            run = CheckContext(ev.events, names)
             return [self._best(ev, target, run, bool(handed), bool(made_with)) for target in targets]
         finally:
             ev.close()
@@ -195,7 +195,9 @@ class _Showing:
             ev.frames.pop()
             ev.asking = False
 
-    def _best(self, ev: Watcher, target: Target, run: Run, has_inputs: bool, only_asked: bool) -> Listing:
+    def _best(
+        self, ev: Watcher, target: Target, run: CheckContext, has_inputs: bool, only_asked: bool
+    ) -> Listing:
         """The listing of the run that tells most: a call of the program's own that hands over known sizes."""
         passes = [each for each in _passes_of(ev, target) if each.calls]
         real_ones = [] if only_asked else [seen for seen in passes if _is_real(seen)]
@@ -222,7 +224,7 @@ def _parsable(path: str) -> SourceText:
     return source
 
 
-def _passes_of(ev: Watcher, target: Target) -> list[Pass]:
+def _passes_of(ev: Watcher, target: Target) -> list[WatchedRun]:
     """The runs of a target, those of exactly its class first."""
     passes = [seen for seen in ev.passes if seen.function is target.node]
     if target.owner is None:
@@ -234,7 +236,7 @@ def _passes_of(ev: Watcher, target: Target) -> list[Pass]:
     return exact or passes
 
 
-def _is_real(seen: Pass) -> bool:
+def _is_real(seen: WatchedRun) -> bool:
     """Whether the program itself makes this call, as far as one can tell, and with tensors of known sizes.
 
     What a module does that nobody has made tells no sizes of its own.
@@ -245,7 +247,7 @@ def _is_real(seen: Pass) -> bool:
     return not isinstance(made_up, InstanceValue) or member(made_up.cls, "forward") is None
 
 
-def _letters(passes: Sequence[Pass]) -> dict[Symbol, Size]:
+def _letters(passes: Sequence[WatchedRun]) -> dict[Symbol, Size]:
     """Short names for the sizes of parameters that nobody named: `B` for `x.size(0)`."""
     names: dict[Symbol, Size] = {}
     taken: dict[object, set[str]] = {}
@@ -277,7 +279,7 @@ def _letter(dim: int, rank: int) -> str:
     return known[dim] if dim < len(known) else f"D{dim}"
 
 
-def _basis(seen: Pass, target: Target, calls: Sequence[Pass], has_inputs: bool) -> str:
+def _basis(seen: WatchedRun, target: Target, calls: Sequence[WatchedRun], has_inputs: bool) -> str:
     """What the sizes of a listing rest on, in words."""
     if seen.asked and len(seen.calls) == 1:
         return "with the given input" if has_inputs else f"not called with known sizes; {_how_to_say(seen)}"
@@ -290,7 +292,7 @@ def _basis(seen: Pass, target: Target, calls: Sequence[Pass], has_inputs: bool) 
     return f"{where}, with the given input" if has_inputs else where
 
 
-def _handed_over(seen: Pass) -> list[object]:
+def _handed_over(seen: WatchedRun) -> list[object]:
     """The sizes of a call, to compare it with others."""
     return [
         value.layout.sizes if isinstance(value, TensorValue) and value.layout is not None else None
@@ -298,7 +300,7 @@ def _handed_over(seen: Pass) -> list[object]:
     ]
 
 
-def _how_to_say(seen: Pass) -> str:
+def _how_to_say(seen: WatchedRun) -> str:
     """The option that says what goes in, with as much of it as the function itself tells."""
     described = []
     optional = {param.name.value for param in parameters_of(seen.function) if param.default is not None}

@@ -11,12 +11,12 @@ from shapefix.tensors.overlap import unknown_part
 from shapefix.tensors.polynomials import ONE, Size, divide, product, suffix_products
 from shapefix.tensors.quotients import quotient
 from shapefix.tensors.symbols import Atom, OpaqueStride
-from shapefix.tensors.verdicts import Illegal, Legal, Unknown, Verdict, WrongNumel
+from shapefix.tensors.verdicts import Illegal, Legal, Undecided, ViewVerdict, WrongNumel
 
 
 def view(
     layout: Layout, target: Sequence[int | Size], minus_one: int | None = None, bounds: Bounds = NO_BOUNDS
-) -> Verdict:
+) -> ViewVerdict:
     """Whether a tensor may be viewed with these sizes, and with which layout.
 
     minus_one is the place in target of the size that torch is to find out; what stands there is ignored.
@@ -49,7 +49,7 @@ def _inferred(numel: Size, others: Size) -> Size | None:
     return quotient(numel, others)
 
 
-def _exact(layout: Layout, sizes: tuple[Size, ...]) -> Verdict:
+def _exact(layout: Layout, sizes: tuple[Size, ...]) -> ViewVerdict:
     """torch's own rule, for numbers that agree in the number of elements."""
     have = [size.value or 0 for size in layout.sizes]
     strides = [stride.value or 0 for stride in layout.strides]
@@ -101,12 +101,12 @@ def _exactly_illegal(
     raise AssertionError("a view that torch refuses merges across a gap")
 
 
-def _symbolic(layout: Layout, sizes: tuple[Size, ...], fits: bool | None, bounds: Bounds) -> Verdict:
+def _symbolic(layout: Layout, sizes: tuple[Size, ...], fits: bool | None, bounds: Bounds) -> ViewVerdict:
     kept = [dim for dim, size in enumerate(layout.sizes) if size.value != 1]
     if not kept:
         last = layout.strides[-1] if layout.strides else ONE
         view = Layout(sizes, tuple(suffix_products(sizes, last)[1:]))
-        return Legal(view) if fits else Unknown(view, numel=True)
+        return Legal(view) if fits else Undecided(view, numel=True)
     have = tuple(layout.sizes[dim] for dim in kept)
     strides = tuple(layout.strides[dim] for dim in kept)
     gaps = [
@@ -116,7 +116,7 @@ def _symbolic(layout: Layout, sizes: tuple[Size, ...], fits: bool | None, bounds
     ]
     if not gaps:
         view = Layout(sizes, tuple(suffix_products(sizes, strides[-1])[1:]))
-        return Legal(view) if fits else Unknown(view, numel=True)
+        return Legal(view) if fits else Undecided(view, numel=True)
     splits = _Splits(have, sizes)
     cuts: list[tuple[int, int]] = []
     for at in gaps:
@@ -126,13 +126,13 @@ def _symbolic(layout: Layout, sizes: tuple[Size, ...], fits: bool | None, bounds
         cuts.append((at, place))
     else:
         view = Layout(sizes, _split_strides(strides, sizes, cuts))
-        return Legal(view) if fits else Unknown(view, numel=True)
+        return Legal(view) if fits else Undecided(view, numel=True)
     illegal = _illegal(have, strides, gaps, splits, bounds)
     if illegal is not None:
         at, conditions = illegal
         needs = have[at + 1] * strides[at + 1]
         return Illegal(kept[at], strides[at], needs, conditions, contiguous(sizes))
-    return Unknown(unknown_part(sizes, layout), numel=not fits)
+    return Undecided(unknown_part(sizes, layout), numel=not fits)
 
 
 def _split_strides(

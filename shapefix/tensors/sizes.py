@@ -12,7 +12,7 @@ from shapefix.tensors.quotients import (
     quotient,
     substitute,
 )
-from shapefix.tensors.symbols import Atom, OpaqueStride, Stepped, Symbol, Varying
+from shapefix.tensors.symbols import Atom, OpaqueStride, PerItemSize, RangeItem, Symbol
 
 __all__ = [
     "NO_BOUNDS",
@@ -21,11 +21,11 @@ __all__ = [
     "Atom",
     "Bounds",
     "OpaqueStride",
+    "PerItemSize",
+    "RangeItem",
     "ShapeError",
     "Size",
-    "Stepped",
     "Symbol",
-    "Varying",
     "assuming",
     "at_least",
     "ceil_divide",

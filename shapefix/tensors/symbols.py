@@ -58,7 +58,7 @@ class OpaqueStride(Symbol):
         self.size = size
 
 
-class Varying(Symbol):
+class PerItemSize(Symbol):
     """A number that differs from item to item: the length of a row, the longest length of a batch.
 
     axis is what the items range over; None stands for the calls of the code that made it, whatever they
@@ -73,7 +73,7 @@ class Varying(Symbol):
         self.source = source
 
 
-class Stepped(Symbol):
+class RangeItem(Symbol):
     """Any one number of `range(start, stop, step)`."""
 
     __slots__ = ("start", "step", "stop")

@@ -31,7 +31,7 @@ class Illegal:
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class Undecided:
     """It depends: on the number of elements where numel is set, else on the strides.
 
     layout is that of the view if torch accepts it.
@@ -52,5 +52,5 @@ class WrongNumel:
     wants: Size
 
 
-Verdict = Legal | Illegal | Unknown | WrongNumel
+ViewVerdict = Legal | Illegal | Undecided | WrongNumel
 """What torch does with a view of a tensor that has elements; where all is constant, of any tensor."""

@@ -10,13 +10,13 @@ from shapefix.tensors.legality import view
 from shapefix.tensors.overlap import unknown_part
 from shapefix.tensors.polynomials import Size, product
 from shapefix.tensors.symbols import Atom, Symbol
-from shapefix.tensors.verdicts import Illegal, Legal, Unknown, Verdict, WrongNumel
+from shapefix.tensors.verdicts import Illegal, Legal, Undecided, ViewVerdict, WrongNumel
 
 __all__ = [
     "Illegal",
     "Legal",
-    "Unknown",
-    "Verdict",
+    "Undecided",
+    "ViewVerdict",
     "WrongNumel",
     "flatten",
     "reshape",
@@ -104,7 +104,9 @@ def flatten(layout: Layout, start: int = 0, end: int = -1) -> Layout:
     return reshape(layout, (*layout.sizes[:start], merged, *layout.sizes[end + 1 :]))
 
 
-def unflatten(layout: Layout, dim: int, sizes: Sequence[int | Size], minus_one: int | None = None) -> Verdict:
+def unflatten(
+    layout: Layout, dim: int, sizes: Sequence[int | Size], minus_one: int | None = None
+) -> ViewVerdict:
     """What `.unflatten(dim, sizes)` does: splits one dimension, which is always legal where the sizes fit.
 
     Raises ShapeError where dim is out of range.
@@ -119,9 +121,9 @@ def unflatten(layout: Layout, dim: int, sizes: Sequence[int | Size], minus_one: 
         (*layout.sizes[:dim], *verdict.layout.sizes, *layout.sizes[dim + 1 :]),
         (*layout.strides[:dim], *verdict.layout.strides, *layout.strides[dim + 1 :]),
     )
-    return Legal(split) if isinstance(verdict, Legal) else Unknown(split, verdict.numel)
+    return Legal(split) if isinstance(verdict, Legal) else Undecided(split, verdict.numel)
 
 
-def view_as(layout: Layout, other: Layout) -> Verdict:
+def view_as(layout: Layout, other: Layout) -> ViewVerdict:
     """What `.view_as(other)` does."""
     return view(layout, other.sizes)

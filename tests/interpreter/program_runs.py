@@ -20,7 +20,7 @@ from unittest import mock
 
 import torch
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.rules import RULES, findings
 from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.evaluator import Evaluator
@@ -245,7 +245,7 @@ def disagreements(
     reported: set[int] = set()
     strict = True
     for event, stack, counts in ev.moments:
-        found = findings(Run([event], ev.symbol_names), frozenset(RULES))
+        found = findings(CheckContext([event], ev.symbol_names), frozenset(RULES))
         codes = {d.code: d.condition for d in found}
         if "SF101" in codes:
             reported.add(stack[-1])

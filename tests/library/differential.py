@@ -135,8 +135,8 @@ def _compare_tensors(
         assert not require_sizes, shown
         assert not ours.contiguous or real.is_contiguous(), shown
         for dim in range(-real.dim(), real.dim()):
-            settled = ours.settled(dim)
-            number = None if settled is None else _with_values(settled)
+            known_size = ours.known_size(dim)
+            number = None if known_size is None else _with_values(known_size)
             assert number is None or number == real.shape[dim], f"dimension {dim} is {number}; {shown}"
         return
     assert ours.layout.rank == real.dim(), shown

@@ -22,7 +22,7 @@ from shapefix.interpreter.values import Constant, Integer, Number, Text, Unknown
 from shapefix.sources.project import Project
 from shapefix.sources.text import SourceText
 from shapefix.tensors.quotients import substitute
-from shapefix.tensors.sizes import Size, Symbol, Varying, every_symbol
+from shapefix.tensors.sizes import PerItemSize, Size, Symbol, every_symbol
 
 sys.path.append(str(Path(__file__).parents[1] / "rules"))
 from tiny import tiny_things
@@ -195,7 +195,7 @@ class Bound:
                 if inner is not None:
                     self.compare(inner, item, f"{where}[{index}]")
                 # What varies along this list is another number for its next item.
-                for symbol in [s for s in self.values if isinstance(s, Varying) and s.axis in axes]:
+                for symbol in [s for s in self.values if isinstance(s, PerItemSize) and s.axis in axes]:
                     del self.values[symbol]
         elif isinstance(one, Constant):
             assert one.value == other, f"{where} is {other!r}"

@@ -8,7 +8,7 @@ from unittest import mock
 import pytest
 from differential import agree, executed, interpret, revealed
 
-from shapefix.interpreter.events import Refused
+from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.values import Constant, Integer, Unknown
 from shapefix.tensors.errors import SizeMismatch
 from shapefix.tensors.options import needed_defaults
@@ -248,11 +248,11 @@ def test_an_option_that_the_code_sets_is_no_option_any_more() -> None:
     assert by_default(f"{PARSER}\nargs = parser.parse_args(['-b', '3'])\nreveal(args.batch)") == [None]
 
 
-def refusals(source: str) -> list[Refused]:
+def refusals(source: str) -> list[OpRejected]:
     return [
         event
         for event in interpret("import torch\nfrom torch import nn\n" + source)
-        if isinstance(event, Refused)
+        if isinstance(event, OpRejected)
     ]
 
 

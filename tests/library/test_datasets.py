@@ -19,7 +19,7 @@ from shapefix.interpreter.events import Revealed
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Integer, LibraryObject, Number, Text, Unknown, Value
 from shapefix.library.data.datasets.objects import NAMES, sample_of
-from shapefix.tensors.sizes import Size, Varying, every_symbol
+from shapefix.tensors.sizes import PerItemSize, Size, every_symbol
 
 IMPORTS = """
 import torch
@@ -128,7 +128,7 @@ def check_length(length: Size | None, real: Sequence[int]) -> None:
         return
     if length.value is not None:
         assert set(real) == {length.value}
-    elif any(isinstance(symbol, Varying) for symbol in every_symbol(length)):
+    elif any(isinstance(symbol, PerItemSize) for symbol in every_symbol(length)):
         assert len(set(real)) > 1, f"{length} does not differ from row to row: {real}"
     else:
         assert len(set(real)) == 1, f"{length} differs from row to row: {real}"

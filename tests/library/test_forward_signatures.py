@@ -11,7 +11,7 @@ import pytest
 
 from shapefix.checks.support.near_keys import near
 from shapefix.library.transformers import forward_signatures
-from shapefix.library.transformers.forward_signatures import Signature, of_auto, of_class
+from shapefix.library.transformers.forward_signatures import ForwardSignature, of_auto, of_class
 
 FOLDER = files("shapefix.library.transformers") / "data"
 
@@ -281,5 +281,5 @@ def test_small_models_take_and_refuse_what_is_said(family: str) -> None:
 def test_the_tables_wait_until_somebody_asks() -> None:
     forward_signatures._read.cache_clear()
     assert forward_signatures._read.cache_info().currsize == 0
-    assert isinstance(of_class("BertModel"), Signature)
+    assert isinstance(of_class("BertModel"), ForwardSignature)
     assert forward_signatures._read.cache_info().currsize == 1

@@ -12,7 +12,13 @@ from torch import nn
 
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.program import parsed, run_program
-from shapefix.interpreter.training_events import OWNERS, Backward, Stepped, Switched, TrainingEvent
+from shapefix.interpreter.training_events import (
+    OWNERS,
+    Backward,
+    ModeSwitched,
+    OptimizerStepped,
+    TrainingEvent,
+)
 from shapefix.interpreter.values import LibraryObject
 from shapefix.library.optim.modes import mode_of
 from shapefix.library.tables import Tables
@@ -162,7 +168,7 @@ def test_what_scales_and_what_steps_is_known() -> None:
     scaler.step(optimizer)
     """)
     (backward,) = [event for event in ev.events if isinstance(event, Backward)]
-    (step,) = [event for event in ev.events if isinstance(event, Stepped)]
+    (step,) = [event for event in ev.events if isinstance(event, OptimizerStepped)]
     assert backward.gradients.scaled is step.scaler is held(ev, "scaler")
     assert step.optimizer is held(ev, "optimizer")
     assert step.gradients is not None
@@ -192,4 +198,4 @@ def test_every_optimizer_and_scheduler_of_torch_is_known() -> None:
 
 def test_switching_is_an_event() -> None:
     ev = run("first.eval()\nfirst.train()\nfirst.train(mode)")
-    assert [event.training for event in ev.events if isinstance(event, Switched)] == [False, True, None]
+    assert [event.training for event in ev.events if isinstance(event, ModeSwitched)] == [False, True, None]

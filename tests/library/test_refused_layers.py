@@ -10,15 +10,15 @@ import pytest
 import torch
 from differential import IMPORTS, interpret
 
-from shapefix.interpreter.events import Refused
+from shapefix.interpreter.events import OpRejected
 from shapefix.tensors.errors import NotDivisible
 
 Draw = Callable[[random.Random], str]
 
 
-def refused(source: str) -> list[Refused]:
+def refused(source: str) -> list[OpRejected]:
     """What the interpreter says that torch refuses in source."""
-    return [event for event in interpret(IMPORTS + source) if isinstance(event, Refused)]
+    return [event for event in interpret(IMPORTS + source) if isinstance(event, OpRejected)]
 
 
 def raises(source: str) -> Exception | None:

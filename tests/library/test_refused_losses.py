@@ -8,7 +8,7 @@ import warnings
 import pytest
 from differential import IMPORTS, interpret
 
-from shapefix.interpreter.events import Refused
+from shapefix.interpreter.events import OpRejected
 
 FLOATS = ("float32", "float64")
 DTYPES = (*FLOATS, "int64", "int32", "uint8", "bool")
@@ -70,7 +70,7 @@ def refused(lines: list[str]) -> set[int]:
     """The lines, counted from 0, in which shapefix says that torch raises."""
     first = IMPORTS.count("\n") + 1
     events = interpret(IMPORTS + "\n".join(lines) + "\n")
-    return {event.place.span.row - first for event in events if isinstance(event, Refused)}
+    return {event.place.span.row - first for event in events if isinstance(event, OpRejected)}
 
 
 def raising(lines: list[str]) -> dict[int, Exception]:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 from differential import IMPORTS, interpret
 
-from shapefix.interpreter.events import Refused
+from shapefix.interpreter.events import OpRejected
 
 CASES = 60
 SIZES = (1, 2, 2, 3)
@@ -165,7 +165,7 @@ def refused_rows(lines: list[str]) -> set[int]:
     """The lines, counted from 0, of which shapefix says that torch refuses them."""
     events = interpret(SETUP + "\n".join(lines) + "\n")
     first = SETUP.count("\n") + 1
-    return {event.place.span.row - first for event in events if isinstance(event, Refused)}
+    return {event.place.span.row - first for event in events if isinstance(event, OpRejected)}
 
 
 @pytest.mark.parametrize("name", [*PRODUCTS, *JOINS, *ELEMENTWISE, *PLACES, *WRITES])

@@ -11,7 +11,7 @@ import torch
 from differential import interpret, revealed
 
 from shapefix.interpreter.containers import TupleValue
-from shapefix.interpreter.events import Refused
+from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Value
 from shapefix.library.torchvision.architectures import ARCHITECTURES
@@ -43,8 +43,8 @@ def _text(value: Value | None) -> str:
     return str(value.value) if isinstance(value, Constant) else "?"
 
 
-def refused(source: str) -> list[Refused]:
-    return [event for event in interpret(IMPORTS + source) if isinstance(event, Refused)]
+def refused(source: str) -> list[OpRejected]:
+    return [event for event in interpret(IMPORTS + source) if isinstance(event, OpRejected)]
 
 
 HEADS = {

@@ -138,16 +138,18 @@ def test_findings_are_those_of_check(tmp_path: Path) -> None:
 
 
 def test_the_same_run_is_told_in_the_same_order(tmp_path: Path) -> None:
-    def settled(part: Any) -> Any:
+    def known_size(part: Any) -> Any:
         """A document without what differs from run to run."""
         if isinstance(part, dict):
-            return [(name, settled(each)) for name, each in part.items() if name not in ("seconds", "memory")]
-        return [settled(each) for each in part] if isinstance(part, list) else part
+            return [
+                (name, known_size(each)) for name, each in part.items() if name not in ("seconds", "memory")
+            ]
+        return [known_size(each) for each in part] if isinstance(part, list) else part
 
     script = TRAINS.replace("torch.randn", "torch.ones").replace(
         "import torch\n", "import torch; torch.manual_seed(0)\n"
     )
-    assert settled(told(tmp_path, script)) == settled(told(tmp_path, script))
+    assert known_size(told(tmp_path, script)) == known_size(told(tmp_path, script))
 
 
 SCRIPTS = {

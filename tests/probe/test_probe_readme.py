@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def settled(text: str) -> str:
+def known_size(text: str) -> str:
     """A report without what differs from run to run and from machine to machine."""
     text = re.sub(r"\(Python .*?\)", "(Python)", text)
     text = re.sub(r"\d[\d.]* (s|ms|MiB|GiB)\b", r"# \1", text)
@@ -34,4 +34,4 @@ def test_the_example_is_real() -> None:
         check=False,
     )
     assert (ran.returncode, ran.stderr) == (1, "")
-    assert settled(ran.stdout) == settled(shown[2])
+    assert known_size(ran.stdout) == known_size(shown[2])

@@ -11,7 +11,7 @@ from torch import Tensor
 from shapefix.tensors import dims, indexing, results, views
 from shapefix.tensors.layout import Layout, channels_last, contiguous
 from shapefix.tensors.sizes import Size, Symbol, substitute
-from shapefix.tensors.views import Illegal, Verdict
+from shapefix.tensors.views import Illegal, ViewVerdict
 
 NUMBERS = {"B": 2, "T": 6, "V": 8, "H": 2, "D": 4}
 ALL = slice(None)
@@ -45,7 +45,7 @@ class Layouts:
         self.h = contiguous([self.B, self.T, self.H, self.D])
         self.image = channels_last([self.B, 3, 4, 4])
 
-    def view(self, layout: Layout | None, *sizes: int | Size) -> Verdict:
+    def view(self, layout: Layout | None, *sizes: int | Size) -> ViewVerdict:
         assert layout is not None
         return views.view(layout, *views.target_of(sizes))
 
@@ -65,7 +65,7 @@ class Row:
 
     text: str
     torch: Callable[[Tensors], object]
-    ours: Callable[[Layouts], Verdict]
+    ours: Callable[[Layouts], ViewVerdict]
     symbols_may_not_know: bool = False
 
 

@@ -190,7 +190,7 @@ def judge(chain: Chain, target: list[Size], minus_one: int | None) -> None:
         accepted = False
     verdict = views.view(chain.concrete, [chain.constant(size) for size in target], minus_one)
     assert isinstance(verdict, views.Legal) == accepted, f"{where}: torch {accepted}, numbers {verdict}"
-    assert not isinstance(verdict, views.Unknown), where
+    assert not isinstance(verdict, views.Undecided), where
     if accepted and isinstance(verdict, views.Legal):
         compare(Chain(viewed, verdict.layout, None, chain.values, [where]), where)
     chain.verdicts["concrete"] += 1
@@ -198,7 +198,7 @@ def judge(chain: Chain, target: list[Size], minus_one: int | None) -> None:
         return
     symbolic = views.view(chain.symbolic, target, minus_one)
     chain.verdicts[type(symbolic).__name__] += 1
-    if isinstance(symbolic, views.Unknown) and symbolic.numel:
+    if isinstance(symbolic, views.Undecided) and symbolic.numel:
         chain.verdicts["numel"] += 1
     if isinstance(symbolic, views.WrongNumel):
         assert not accepted, f"{where}: torch accepts, symbols: {symbolic}"

@@ -285,7 +285,7 @@ def a_view(chain: Chain, rng: random.Random) -> Step | None:
     )
 
 
-def accepted(verdict: views.Verdict) -> Layout | None:
+def accepted(verdict: views.ViewVerdict) -> Layout | None:
     """The layout of a view that torch accepts; None where the conditions of a refusal do not hold."""
     if isinstance(verdict, views.WrongNumel):
         raise ShapeError("wrong number of elements")

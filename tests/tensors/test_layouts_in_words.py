@@ -14,11 +14,11 @@ ALL = slice(None)
 LOGITS = contiguous([B, T, V])
 
 
-def view(layout: Layout, *sizes: int | Size) -> views.Verdict:
+def view(layout: Layout, *sizes: int | Size) -> views.ViewVerdict:
     return views.view(layout, *views.target_of(sizes))
 
 
-def in_words(verdict: views.Verdict) -> str:
+def in_words(verdict: views.ViewVerdict) -> str:
     assert isinstance(verdict, views.Illegal)
     conditions = " and ".join(f"{size} > 1" for size in verdict.conditions)
     return f"{verdict.dim}: has {verdict.has}, needs {verdict.needs}, if {conditions}"
@@ -55,16 +55,16 @@ def test_slices_of_unknown_tensors_fail_too_and_whole_ones_may_pass() -> None:
     assert in_words(view(indexing.index(unknown, [ALL, slice(None, -1)]), -1, V)).endswith(
         "if B > 1 and T - 1 > 1"
     )
-    assert isinstance(view(unknown, -1, V), views.Unknown)
-    assert isinstance(view(dims.transpose(unknown, 1, 2), -1, T), views.Unknown)
-    assert isinstance(view(any_strides([B, T - 1, V]), -1, V), views.Unknown)
+    assert isinstance(view(unknown, -1, V), views.Undecided)
+    assert isinstance(view(dims.transpose(unknown, 1, 2), -1, T), views.Undecided)
+    assert isinstance(view(any_strides([B, T - 1, V]), -1, V), views.Undecided)
 
 
 def test_a_view_of_the_wrong_number_of_elements() -> None:
     assert view(LOGITS, B, T - 1, V) == views.WrongNumel(B * T * V, B * (T - 1) * V)
     assert view(contiguous([6]), 4, -1) == views.WrongNumel(Size.of(6), Size.of(4))
     unknown = view(LOGITS, B, T, H, D)
-    assert isinstance(unknown, views.Unknown)
+    assert isinstance(unknown, views.Undecided)
     assert unknown.numel
     assert str(unknown.layout) == "(B, T, H, D) strides (T*H*D, H*D, D, 1)"
 
@@ -74,7 +74,7 @@ def test_minus_one_is_found_by_exact_division_or_stands_for_the_quotient() -> No
     assert isinstance(verdict, views.Legal)
     assert str(verdict.layout) == "(B*T, V) strides (V, 1)"
     split = view(contiguous([B, T, C]), B, T, H, -1)
-    assert isinstance(split, views.Unknown)
+    assert isinstance(split, views.Undecided)
     assert str(split.layout) == "(B, T, H, C // H) strides (T*C, C, C // H, 1)"
 
 

@@ -23,7 +23,7 @@ from fact_tensors import (
 
 from shapefix.tensors import dims, indexing, results, views
 from shapefix.tensors.layout import contiguous
-from shapefix.tensors.views import Illegal, Legal, Unknown
+from shapefix.tensors.views import Illegal, Legal, Undecided
 
 ROWS = [
     Row(
@@ -267,4 +267,4 @@ def test_torch_numbers_and_symbols_agree(row: Row) -> None:
     if isinstance(verdict, Illegal):
         assert not applies(verdict, layouts)
     else:
-        assert isinstance(verdict, Unknown if row.symbols_may_not_know else Legal)
+        assert isinstance(verdict, Undecided if row.symbols_may_not_know else Legal)

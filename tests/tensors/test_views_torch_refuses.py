@@ -25,7 +25,7 @@ from torch import Tensor
 from shapefix.tensors import dims, indexing, results
 from shapefix.tensors.layout import Layout, contiguous, permuted_dense
 from shapefix.tensors.sizes import Size
-from shapefix.tensors.views import Illegal, Unknown
+from shapefix.tensors.views import Illegal, Undecided
 
 
 def mha_eval(t: Tensors) -> Tensor:
@@ -257,7 +257,7 @@ def test_what_torch_refuses_is_illegal(row: Row) -> None:
     assert isinstance(row.ours(Layouts(symbolic=False)), Illegal)
     layouts = Layouts(symbolic=True)
     verdict = row.ours(layouts)
-    if isinstance(verdict, Unknown):
+    if isinstance(verdict, Undecided):
         assert row.symbols_may_not_know
     else:
         # A refusal holds under its conditions only, and these tensors meet them.
@@ -274,5 +274,5 @@ def test_the_strides_of_attention_are_not_known_so_neither_is_the_verdict() -> N
         heads = contiguous([s.B, s.H, s.T, s.D])
         attended = results.scaled_dot_product_attention(heads, heads, heads)
         verdict = s.view(dims.transpose(attended, 1, 2), s.B, s.T, s.H * s.D)
-        assert isinstance(verdict, Unknown)
+        assert isinstance(verdict, Undecided)
         assert not verdict.numel

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import calls
 from shapefix.checks.support.rewrites import enclosing
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity
-from shapefix.interpreter.batch_events import Moved
+from shapefix.interpreter.batch_events import MoveOfNonTensor
 from shapefix.interpreter.containers import DictValue, ListValue, TextTuple, TupleValue, elements
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Integer, Number, Text, Unknown, Value
@@ -24,11 +24,13 @@ from shapefix.interpreter.values import Constant, Integer, Number, Text, Unknown
     Severity.ERROR,
     "`.to(device)` of a list, a text or a number of a batch: AttributeError",
     Applicability.SAFE,
-    on=Moved,
+    on=MoveOfNonTensor,
 )
-def device_of_non_tensor(event: Moved, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def device_of_non_tensor(event: MoveOfNonTensor, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     node = event.place.node
-    first = next(other for other in run.events if isinstance(other, Moved) and other.place.node is node)
+    first = next(
+        other for other in run.events if isinstance(other, MoveOfNonTensor) and other.place.node is node
+    )
     if event is not first or not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
         return
     module = event.place.module
@@ -78,7 +80,7 @@ def _plural(item: Value) -> str:
     return "lists" if isinstance(item, ListValue) else ""
 
 
-def _guard(event: Moved, subject: cst.BaseExpression, code: str) -> list[Fix]:
+def _guard(event: MoveOfNonTensor, subject: cst.BaseExpression, code: str) -> list[Fix]:
     """`x.to(device) if isinstance(x, torch.Tensor) else x`, for a name x, where that may stand."""
     around = enclosing(event.place.module, event.place.node)
     if not isinstance(subject, cst.Name) or len(around) < 2:

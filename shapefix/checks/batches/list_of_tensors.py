@@ -7,7 +7,7 @@ from typing import TypeGuard
 
 import libcst as cst
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import calls
@@ -15,7 +15,7 @@ from shapefix.checks.support.rewrites import argument
 from shapefix.diagnostics import Diagnostic, Evidence, Severity
 from shapefix.interpreter.batch_events import ListGiven, Stacked
 from shapefix.interpreter.containers import ListValue, TupleValue
-from shapefix.interpreter.events import AskedForInteger, Event
+from shapefix.interpreter.events import Event, TensorUsedAsIndex
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value
 from shapefix.tensors.polynomials import ONE, Size
@@ -35,10 +35,10 @@ _FLOATS = frozenset("float float16 float32 float64 half double bfloat16".split()
     Severity.ERROR,
     "a list of tensors, or a tensor of several elements, where numbers are needed",
     None,
-    on=(Stacked, ListGiven, AskedForInteger),
+    on=(Stacked, ListGiven, TensorUsedAsIndex),
 )
 def list_of_tensors(
-    event: Stacked | ListGiven | AskedForInteger, run: Run, this: Rule
+    event: Stacked | ListGiven | TensorUsedAsIndex, run: CheckContext, this: Rule
 ) -> Iterator[Diagnostic]:
     if isinstance(event, Stacked):
         yield from _stacked(event, run, this)
@@ -48,7 +48,7 @@ def list_of_tensors(
         yield from _asked_for_integer(event, run, this)
 
 
-def _stacked(event: Stacked, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def _stacked(event: Stacked, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     found = _several(event)
     node = event.place.node
     if found is None or not isinstance(node, cst.Call):
@@ -103,7 +103,7 @@ def _given(event: ListGiven, this: Rule) -> Iterator[Diagnostic]:
     )
 
 
-def _asked_for_integer(event: AskedForInteger, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def _asked_for_integer(event: TensorUsedAsIndex, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     count = _elements(event.layout.sizes)
     if count.value in (0, 1):
         return

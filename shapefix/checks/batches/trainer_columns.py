@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.checks.batches.unexpected_batch_key import listed
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import calls
 from shapefix.checks.support.rewrites import argument, line_of
@@ -34,7 +34,7 @@ _LABELS = ("label", "label_ids")
     None,
     on=ColumnsChosen,
 )
-def trainer_columns(event: ColumnsChosen, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def trainer_columns(event: ColumnsChosen, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     if event.removes:
         yield from _removed_all(event, this)
     else:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import libcst as cst
 
 from shapefix.checks.batches import key_repairs
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import calls
@@ -27,7 +27,7 @@ from shapefix.interpreter.modules import Module
     Applicability.SAFE,
     on=ModelCalled,
 )
-def unexpected_batch_key(event: ModelCalled, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def unexpected_batch_key(event: ModelCalled, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     keys = _unexpected(event)
     if not keys:
         return
@@ -59,7 +59,7 @@ def unexpected_batch_key(event: ModelCalled, run: Run, this: Rule) -> Iterator[D
     Applicability.SAFE,
     on=ModelCalled,
 )
-def ignored_batch_key(event: ModelCalled, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def ignored_batch_key(event: ModelCalled, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     forward = event.signature
     if event.trainer or forward.raises is True or not forward.unused:
         return
@@ -90,7 +90,7 @@ def ignored_batch_key(event: ModelCalled, run: Run, this: Rule) -> Iterator[Diag
     None,
     on=ModelCalled,
 )
-def missing_batch_key(event: ModelCalled, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def missing_batch_key(event: ModelCalled, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     forward = event.signature
     # Nobody calls a model with an empty batch: then something else is called than what is known here.
     from_batch = event.keywords.keys() - keys_in_code(event)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import libcst as cst
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import calls
@@ -33,7 +33,7 @@ _DEFAULT_BATCH = 1000
     None,
     on=Tokenized,
 )
-def padding_inside_map(event: Tokenized, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def padding_inside_map(event: Tokenized, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     call = event.place.node
     padding = event.arguments.get("padding")
     if event.mapped is None or not event.batched or not isinstance(call, cst.Call):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import padding_code, rewrites, seq2seq_collator
 from shapefix.checks.support.evidence import calls, own_lengths
@@ -35,7 +35,7 @@ _CONDITION = "two rows of a batch differ in length"
     Applicability.SAFE,
     on=Collated,
 )
-def ragged_labels(event: Collated, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def ragged_labels(event: Collated, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     kind = _padding_kind(event)
     sample = event.sample
     if kind is None or not isinstance(sample, DictValue) or event.single:
@@ -73,7 +73,7 @@ def ragged_labels(event: Collated, run: Run, this: Rule) -> Iterator[Diagnostic]
     Applicability.UNSAFE,
     on=Collated,
 )
-def ragged_default_collation(event: Collated, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def ragged_default_collation(event: Collated, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     default = _default_text(event)
     if default is None or event.single:
         return
@@ -257,7 +257,7 @@ def _seq2seq_argument(module: Module, call: cst.Call) -> list[Edit]:
     return []
 
 
-def _pad_inputs(event: Collated, made: Origin, run: Run) -> list[Fix]:
+def _pad_inputs(event: Collated, made: Origin, run: CheckContext) -> list[Fix]:
     call, module = event.place.node, event.place.module
     if not event.consumer or not isinstance(call, cst.Call) or any(given.star for given in call.args):
         return []

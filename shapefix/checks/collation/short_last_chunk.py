@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
@@ -18,7 +18,7 @@ from shapefix.interpreter.containers import DictValue, TupleValue
 from shapefix.interpreter.modules import Module, Place, children, target_names
 from shapefix.interpreter.rows import Cut, ragged, row_sizes
 from shapefix.interpreter.values import LibraryObject, Reference, Value
-from shapefix.tensors.sizes import Atom, Size, Varying, every_symbol
+from shapefix.tensors.sizes import Atom, PerItemSize, Size, every_symbol
 
 _LABELS = frozenset({"labels", "label", "label_ids"})
 _PAD_INPUTS_ONLY = frozenset({"DataCollatorForLanguageModeling", "DataCollatorWithPadding"})
@@ -33,7 +33,7 @@ _PAD_NOTHING = frozenset({"default_data_collator", "DefaultDataCollator", "defau
     Applicability.SAFE,
     on=(Collated, Stacked),
 )
-def short_last_chunk(event: Collated | Stacked, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def short_last_chunk(event: Collated | Stacked, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     found = _stacked(event) if isinstance(event, Stacked) else _collated(event)
     chunks = _chunks(found[0]) if found is not None else None
     if found is None or chunks is None or _may_fit(found[0]) or _is_looked_at(chunks, found[0].place.module):
@@ -104,7 +104,7 @@ def _cut(sizes: Iterable[Size]) -> Cut | None:
     """Where the last chunk became shorter, if that is what makes one of the sizes differ."""
     for size in sizes:
         for symbol in every_symbol(size):
-            if isinstance(symbol, Varying) and isinstance(symbol.source, Cut):
+            if isinstance(symbol, PerItemSize) and isinstance(symbol.source, Cut):
                 return symbol.source
     return None
 

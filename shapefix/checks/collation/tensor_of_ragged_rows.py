@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import padding_code
@@ -29,7 +29,7 @@ _COLUMNS = frozenset({"input_ids", "attention_mask", "token_type_ids", "labels",
     Applicability.SAFE,
     on=Stacked,
 )
-def tensor_of_ragged_rows(event: Stacked, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def tensor_of_ragged_rows(event: Stacked, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     call = event.place.node
     found = ragged(event.rows)
     if found is None or not isinstance(call, cst.Call) or not call.args:
@@ -91,7 +91,7 @@ def _column(rows: cst.BaseExpression) -> str | None:
     return rows.value if isinstance(rows, cst.Name) and rows.value in _COLUMNS else None
 
 
-def _pad(event: Stacked, call: cst.Call, key: str | None, made: Origin, run: Run) -> list[Fix]:
+def _pad(event: Stacked, call: cst.Call, key: str | None, made: Origin, run: CheckContext) -> list[Fix]:
     if not event.function.startswith("torch.") or _rank(event) != 1:
         return []
     module = event.place.module

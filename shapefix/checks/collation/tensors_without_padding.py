@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
@@ -35,7 +35,7 @@ _PAD_TOKENS = frozenset({"pad_token", "pad_token_id"})
     Applicability.SAFE,
     on=Tokenized,
 )
-def tensors_without_padding(event: Tokenized, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def tensors_without_padding(event: Tokenized, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     call = event.place.node
     if event.rows is None or ragged(event.rows) is None or not isinstance(call, cst.Call):
         return
@@ -62,7 +62,7 @@ def tensors_without_padding(event: Tokenized, run: Run, this: Rule) -> Iterator[
     )
 
 
-def _several(event: Tokenized, run: Run) -> str | None:
+def _several(event: Tokenized, run: CheckContext) -> str | None:
     """`batch_size > 1`, where that is not certain."""
     count = event.rows.length if isinstance(event.rows, ListValue) else None
     return run.condition([count]) if count is not None else None
@@ -111,7 +111,7 @@ def _before(module: Module, call: cst.Call, argument: cst.Arg, text: str) -> Edi
     Applicability.SAFE,
     on=PadTokenMissing,
 )
-def no_pad_token(event: PadTokenMissing, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def no_pad_token(event: PadTokenMissing, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     made, module = event.tokenizer.place, event.place.module
     if made is None or _may_be_set_elsewhere(made, event.place):
         return
@@ -142,11 +142,11 @@ def _name(tokenizer: LibraryObject, made: Place) -> str:
 
 def _may_be_set_elsewhere(made: Place, asked: Place) -> bool:
     """Whether some other function sets pad tokens, of which nobody knows when it is called."""
-    maker, asker = _function(made), _function(asked)
-    if maker is asker:
+    producer, asker = _function(made), _function(asked)
+    if producer is asker:
         return False
     setters = {id(setter): setter for module in (made.module, asked.module) for setter in _setters(module)}
-    return any(setter is not maker and setter is not asker for setter in setters.values())
+    return any(setter is not producer and setter is not asker for setter in setters.values())
 
 
 def _function(place: Place) -> cst.CSTNode | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.event_order import (
@@ -24,11 +24,11 @@ from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix,
 from shapefix.interpreter.training_events import (
     ENABLED,
     SCALES,
-    Clipped,
     Gradients,
-    Stepped,
-    Unscaled,
-    Updated,
+    GradientsClipped,
+    GradientsUnscaled,
+    OptimizerStepped,
+    ScalerUpdated,
 )
 from shapefix.interpreter.truth import truth
 from shapefix.interpreter.values import LibraryObject, Value
@@ -43,11 +43,13 @@ _SCALE = re.compile(r"scale", re.IGNORECASE)
     Severity.ERROR,
     "gradients are clipped before `scaler.unscale_`, or a GradScaler steps without `scale` or `update`",
     Applicability.SAFE,
-    on=(Clipped, Stepped),
+    on=(GradientsClipped, OptimizerStepped),
 )
-def gradient_scaling_order(event: Clipped | Stepped, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def gradient_scaling_order(
+    event: GradientsClipped | OptimizerStepped, run: CheckContext, this: Rule
+) -> Iterator[Diagnostic]:
     gradients = event.gradients
-    if isinstance(event, Clipped):
+    if isinstance(event, GradientsClipped):
         if gradients is not None and not gradients.unscaled and _works(gradients.scaled):
             yield from _clipped_too_early(event, gradients, run, this)
     elif _works(event.scaler):
@@ -66,14 +68,16 @@ def _scales(scaler: Value | None) -> bool:
     return isinstance(scaler, LibraryObject) and SCALES in scaler.fields
 
 
-def _clipped_too_early(event: Clipped, gradients: Gradients, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def _clipped_too_early(
+    event: GradientsClipped, gradients: Gradients, run: CheckContext, this: Rule
+) -> Iterator[Diagnostic]:
     scaler = gradients.scaled
-    steps = [step for step in after(event, run, Stepped) if step.scaler is scaler]
+    steps = [step for step in after(event, run, OptimizerStepped) if step.scaler is scaler]
     if not steps or _is_divided_by_hand(event, gradients):
         return
     step = steps[0]
     named = receiver_code(step.place)
-    unscaled = [each for each in between(event, step, run, Unscaled) if each.scaler is scaler]
+    unscaled = [each for each in between(event, step, run, GradientsUnscaled) if each.scaler is scaler]
     late = unscaled[0].place if unscaled else step.place
     clip, where = short(event.place.code), line_of(late, event.place.module)
     yield this.diagnostic(
@@ -93,7 +97,7 @@ def _clipped_too_early(event: Clipped, gradients: Gradients, run: Run, this: Rul
     )
 
 
-def _is_divided_by_hand(event: Clipped, gradients: Gradients) -> bool:
+def _is_divided_by_hand(event: GradientsClipped, gradients: Gradients) -> bool:
     """Whether the code may have divided the gradients itself, or multiplied the limit as well."""
     node = event.place.node
     limit = argument(node, 1, "max_norm") if isinstance(node, cst.Call) else None
@@ -101,7 +105,7 @@ def _is_divided_by_hand(event: Clipped, gradients: Gradients) -> bool:
     return not known or _GRADIENT.search(text_between(gradients.place, event.place)) is not None
 
 
-def _unscale_first(event: Clipped, steps: Sequence[Stepped], named: str) -> Iterator[Fix]:
+def _unscale_first(event: GradientsClipped, steps: Sequence[OptimizerStepped], named: str) -> Iterator[Fix]:
     """`scaler.unscale_(optimizer)` in front, where the function always gets to the step."""
     module = event.place.module
     near = [step for step in steps if step.calls == event.calls and step.place.module is module]
@@ -115,7 +119,7 @@ def _unscale_first(event: Clipped, steps: Sequence[Stepped], named: str) -> Iter
         yield Fix(Applicability.SAFE, f"divide first: `{call}`", (edit,))
 
 
-def _never_scaled(event: Stepped, gradients: Gradients, this: Rule) -> Diagnostic:
+def _never_scaled(event: OptimizerStepped, gradients: Gradients, this: Rule) -> Diagnostic:
     named = receiver_code(event.place)
     return this.diagnostic(
         event.place.span,
@@ -130,7 +134,7 @@ def _never_scaled(event: Stepped, gradients: Gradients, this: Rule) -> Diagnosti
     )
 
 
-def _scale_loss(event: Stepped, gradients: Gradients, named: str) -> Iterator[Fix]:
+def _scale_loss(event: OptimizerStepped, gradients: Gradients, named: str) -> Iterator[Fix]:
     module, node = event.place.module, gradients.place.node
     if gradients.calls != event.calls or gradients.place.module is not module:
         return
@@ -140,20 +144,20 @@ def _scale_loss(event: Stepped, gradients: Gradients, named: str) -> Iterator[Fi
         yield Fix(Applicability.SAFE, f"scale the loss: `{code}`", (Edit(module.span(loss), code),))
 
 
-def _is_never_updated(event: Stepped, run: Run) -> bool:
+def _is_never_updated(event: OptimizerStepped, run: CheckContext) -> bool:
     """Whether the scaler steps in each pass of a loop, and is updated nowhere."""
     if not event.loops or not event.loops[-1].certain:
         return False
     before, behind = event.loops[-1].loop.unfollowed
     if before != behind or any(
-        each.scaler is event.scaler for each in run.training if isinstance(each, Updated)
+        each.scaler is event.scaler for each in run.training if isinstance(each, ScalerUpdated)
     ):
         return False
-    last = [step for step in after(event, run, Stepped) if step.scaler is event.scaler]
+    last = [step for step in after(event, run, OptimizerStepped) if step.scaler is event.scaler]
     return not last and f"{receiver_code(event.place)}.update" not in event.place.module.text
 
 
-def _without_update(event: Stepped, this: Rule) -> Diagnostic:
+def _without_update(event: OptimizerStepped, this: Rule) -> Diagnostic:
     named = receiver_code(event.place)
     edit = after_statement(event.place, f"{named}.update()")
     return this.diagnostic(

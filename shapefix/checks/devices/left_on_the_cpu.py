@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.devices.two_devices import first_bound, is_creation, made_in_module, with_device
 from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
@@ -15,7 +15,7 @@ from shapefix.checks.support.operands import code_of, named
 from shapefix.checks.support.rewrites import enclosing
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity, Span
 from shapefix.interpreter.devices import FORWARD
-from shapefix.interpreter.events import Apart
+from shapefix.interpreter.events import DeviceMismatch
 from shapefix.interpreter.modules import Place, children, dotted_name
 
 _MOVERS = frozenset({"_apply", "to", "cuda"})
@@ -28,9 +28,9 @@ _MOVERS = frozenset({"_apply", "to", "cuda"})
     Severity.WARNING,
     "a module makes a tensor on the CPU, wherever it is itself: no `device=`, or no buffer",
     Applicability.SAFE,
-    on=Apart,
+    on=DeviceMismatch,
 )
-def left_on_the_cpu(event: Apart, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def left_on_the_cpu(event: DeviceMismatch, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     made = event.cpu.place
     if not made_in_module(event) or made is None or event.undecided or not _is_first(event, run):
         return
@@ -57,19 +57,19 @@ def left_on_the_cpu(event: Apart, run: Run, this: Rule) -> Iterator[Diagnostic]:
     )
 
 
-def _is_first(event: Apart, run: Run) -> bool:
+def _is_first(event: DeviceMismatch, run: CheckContext) -> bool:
     """Whether the tensor, made at this place, meets another one for the first time."""
     place = event.cpu.place
     same = (
         other
         for other in run.events
-        if isinstance(other, Apart) and other.cpu.place is not None and other.cpu.by_default
+        if isinstance(other, DeviceMismatch) and other.cpu.place is not None and other.cpu.by_default
         and place is not None and other.cpu.place.node is place.node and not other.undecided
     )  # fmt: skip
     return next(same, None) is event
 
 
-def _met(event: Apart) -> str:
+def _met(event: DeviceMismatch) -> str:
     if event.there is not None:
         return named(event, event.there)
     node = event.place.node
@@ -77,7 +77,7 @@ def _met(event: Apart) -> str:
     return f"the weights of `{short(event.place.module.code(layer))}`"
 
 
-def _with_device(event: Apart, made: Place) -> Iterator[Fix]:
+def _with_device(event: DeviceMismatch, made: Place) -> Iterator[Fix]:
     if not is_creation(made.node):
         return
     around = enclosing(made.module, made.node)
@@ -89,7 +89,7 @@ def _with_device(event: Apart, made: Place) -> Iterator[Fix]:
         yield with_device(made, f"{code}.device")
 
 
-def _sources(event: Apart, made: Place, function: cst.FunctionDef) -> Iterator[str]:
+def _sources(event: DeviceMismatch, made: Place, function: cst.FunctionDef) -> Iterator[str]:
     """Tensors whose device the new one may take: the one that tells its sizes, or the one that it meets."""
     params = [param.name.value for param in (*function.params.params, *function.params.kwonly_params)]
     for node in _nodes(made.node):

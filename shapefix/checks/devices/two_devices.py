@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
@@ -14,7 +14,7 @@ from shapefix.checks.support.evidence import calls
 from shapefix.checks.support.operands import code_of, named
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity
 from shapefix.interpreter.devices import Device, DeviceKind
-from shapefix.interpreter.events import Apart, Discarded
+from shapefix.interpreter.events import DeviceMismatch, Discarded
 from shapefix.interpreter.modules import Module, Place, children, dotted_name
 from shapefix.interpreter.tensor_values import as_tensor
 
@@ -30,9 +30,9 @@ CREATIONS = frozenset(
     Severity.ERROR,
     "tensors of two devices meet, or a layer gets one of another device: RuntimeError",
     Applicability.SAFE,
-    on=Apart,
+    on=DeviceMismatch,
 )
-def two_devices(event: Apart, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def two_devices(event: DeviceMismatch, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     if not event.other.may_be_gpu or made_in_module(event) or event.undecided:
         return
     where = _text(event.other)
@@ -55,7 +55,7 @@ def two_devices(event: Apart, run: Run, this: Rule) -> Iterator[Diagnostic]:
     )
 
 
-def _lost(event: Apart, run: Run) -> list[Discarded]:
+def _lost(event: DeviceMismatch, run: CheckContext) -> list[Discarded]:
     """Where the tensor on the CPU was sent elsewhere, and what came of it was thrown away."""
     tensor = None if event.here is None else event.operands[event.here].tensor
     return [
@@ -72,7 +72,7 @@ def _kept(lost: Discarded) -> list[Fix]:
     return [Fix(Applicability.DISPLAY, f"keep what `{short(lost.place.code)}` returns", ())]
 
 
-def made_in_module(event: Apart) -> bool:
+def made_in_module(event: DeviceMismatch) -> bool:
     """Whether a tensor is on the CPU because the code of a module made it without a device."""
     return event.here is not None and event.cpu.by_default and event.cpu.within is not None
 
@@ -81,7 +81,7 @@ def _is(number: int | None) -> str:
     return "are" if number is None else "is"
 
 
-def _named(event: Apart, number: int | None) -> str:
+def _named(event: DeviceMismatch, number: int | None) -> str:
     if number is not None:
         name = event.operands[number].name
         told = named(event, number)
@@ -118,7 +118,7 @@ def _text(device: Device) -> str:
     return f"`{device.name}`" if device.name else "a GPU"
 
 
-def place_seen(event: Apart) -> Place:
+def place_seen(event: DeviceMismatch) -> Place:
     """Where the tensor on the CPU was handed over: the call in the function in which it came to be."""
     if event.here is None or event.cpu.place is None:
         return event.place
@@ -134,7 +134,7 @@ def _function(place: Place) -> cst.CSTNode | None:
     return next((node for node in reversed(around) if isinstance(node, cst.FunctionDef)), None)
 
 
-def _fixes(event: Apart, seen: Place) -> Iterator[Fix]:
+def _fixes(event: DeviceMismatch, seen: Place) -> Iterator[Fix]:
     where = device_code(event.other)
     if event.here is None:
         yield Fix(Applicability.DISPLAY, f"send the layer to {_text(event.other)} as well", ())
@@ -160,7 +160,7 @@ def _fixes(event: Apart, seen: Place) -> Iterator[Fix]:
         yield Fix(Applicability.SAFE, f"send it there: `.to({code})`", (edit,))
 
 
-def _handed(event: Apart, seen: Place) -> cst.BaseExpression | None:
+def _handed(event: DeviceMismatch, seen: Place) -> cst.BaseExpression | None:
     """The expression of the tensor at the place where it was handed over."""
     if seen is event.place:
         return None if event.here is None else code_of(event, event.here)

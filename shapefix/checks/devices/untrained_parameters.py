@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.event_order import is_certain, is_followed, of_kind, within
@@ -17,7 +17,13 @@ from shapefix.interpreter.evaluator import Loop
 from shapefix.interpreter.gradients import lineage
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import as_tensor
-from shapefix.interpreter.training_events import OWNERS, Backward, Built, Forwarded, Stepped
+from shapefix.interpreter.training_events import (
+    OWNERS,
+    Backward,
+    ForwardCalled,
+    OptimizerCreated,
+    OptimizerStepped,
+)
 from shapefix.interpreter.values import LibraryObject, Value
 
 _WEIGHTED = frozenset(
@@ -36,17 +42,17 @@ _FIXED = re.compile(r"requires_grad|load_state_dict|pretrained|\bfrozen\b|\bfree
     Severity.WARNING,
     "a layer takes part in the loss of a training loop, and no optimizer was given its parameters",
     None,
-    on=Forwarded,
+    on=ForwardCalled,
 )
-def untrained_parameters(event: Forwarded, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def untrained_parameters(event: ForwardCalled, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     if not event.recording or not event.loops:
         return
     loop = event.loops[-1].loop
-    steps = within(loop, run, Stepped)
+    steps = within(loop, run, OptimizerStepped)
     layers = [each for each in event.modules if _has_weights(each)]
     if not steps or not layers or not is_followed(loop):
         return
-    built = list(of_kind(run, Built))
+    built = list(of_kind(run, OptimizerCreated))
     if not _are_all_known(steps, built):
         return
     given = frozenset(module for each in built for module in each.modules)
@@ -69,13 +75,13 @@ def _row(layer: Value) -> tuple[str, int]:
     return (span.path, span.row) if span is not None else ("", 0)
 
 
-def _are_all_known(steps: list[Stepped], built: list[Built]) -> bool:
+def _are_all_known(steps: list[OptimizerStepped], built: list[OptimizerCreated]) -> bool:
     """Whether it is known of all optimizers whose parameters they were given."""
     optimizers = [*(each.optimizer for each in steps), *(each.optimizer for each in built)]
     return all(isinstance(each, LibraryObject) and each.fields.get(OWNERS) for each in optimizers)
 
 
-def _is_learned_from(event: Forwarded, loop: Loop, run: Run) -> bool:
+def _is_learned_from(event: ForwardCalled, loop: Loop, run: CheckContext) -> bool:
     """Whether a loss was computed from what the module returned, and nobody fixed or loaded its weights."""
     result = as_tensor(event.result)
     if result is None or any(_FIXED.search(each.module.text) for each in _places(event)):
@@ -87,19 +93,19 @@ def _is_learned_from(event: Forwarded, loop: Loop, run: Run) -> bool:
     )
 
 
-def _places(event: Forwarded) -> Iterator[Place]:
+def _places(event: ForwardCalled) -> Iterator[Place]:
     yield event.place
     for module in event.modules:
         if isinstance(module, LibraryObject) and module.place is not None:
             yield module.place
 
 
-def _called(event: Forwarded) -> str:
+def _called(event: ForwardCalled) -> str:
     node = event.place.node
     return short(event.place.module.code(node.func if isinstance(node, cst.Call) else node))
 
 
-def _too_late(event: Forwarded, layer: Value, built: list[Built], this: Rule) -> Diagnostic:
+def _too_late(event: ForwardCalled, layer: Value, built: list[OptimizerCreated], this: Rule) -> Diagnostic:
     assert isinstance(layer, LibraryObject)
     assert layer.place is not None
     last = next(each for each in reversed(built) if event.module in each.modules)
@@ -117,7 +123,9 @@ def _too_late(event: Forwarded, layer: Value, built: list[Built], this: Rule) ->
     )
 
 
-def _never_given(event: Forwarded, layer: Value, step: Stepped, built: list[Built], this: Rule) -> Diagnostic:
+def _never_given(
+    event: ForwardCalled, layer: Value, step: OptimizerStepped, built: list[OptimizerCreated], this: Rule
+) -> Diagnostic:
     assert isinstance(layer, LibraryObject)
     assert layer.place is not None
     made = next(each for each in built if each.optimizer is step.optimizer)

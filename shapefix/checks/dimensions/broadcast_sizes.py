@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.operand_pairs import (
     changed,
@@ -20,7 +20,7 @@ from shapefix.checks.support.operand_pairs import (
 )
 from shapefix.checks.support.operands import code_of, is_unlikely
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Fix, Severity
-from shapefix.interpreter.events import Refused
+from shapefix.interpreter.events import OpRejected
 from shapefix.tensors.bounds import at_least, same
 from shapefix.tensors.errors import ShapeError, SizeMismatch, WrongRank
 from shapefix.tensors.polynomials import Size
@@ -48,9 +48,9 @@ _ITEMS = frozenset({"setitem", "getitem"})
     Severity.ERROR,
     "the operands of an elementwise operation, or of a write, cannot be broadcast: RuntimeError",
     Applicability.UNSAFE,
-    on=Refused,
+    on=OpRejected,
 )
-def broadcast_sizes_differ(event: Refused, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def broadcast_sizes_differ(event: OpRejected, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     if not _is_ours(event) or is_unlikely(event):
         return
     error, numbers = event.error, concerned(event)
@@ -76,7 +76,7 @@ def _strongest(sizes: tuple[Size, ...]) -> tuple[Size, ...]:
     )
 
 
-def _is_ours(event: Refused) -> bool:
+def _is_ours(event: OpRejected) -> bool:
     space, _, name = event.function.rpartition(".")
     if event.layer is not None:
         return False
@@ -88,7 +88,7 @@ def _is_ours(event: Refused) -> bool:
     return space in ("torch", "torch.Tensor") and plain in _BOTH | _EXPANDED | _INDEXED
 
 
-def _reason(event: Refused, error: SizeMismatch | WrongRank, run: Run) -> str:
+def _reason(event: OpRejected, error: SizeMismatch | WrongRank, run: CheckContext) -> str:
     name = name_of(event)
     if isinstance(error, WrongRank):
         if name in _INDEXED or name.removesuffix("_") in _INDEXED:
@@ -116,16 +116,16 @@ def _dimensions(rank: int) -> str:
     return "1 dimension" if rank == 1 else f"{rank} dimensions"
 
 
-def _is_in_place(event: Refused) -> bool:
+def _is_in_place(event: OpRejected) -> bool:
     return name_of(event) == "iadd" or name_of(event).endswith("_")
 
 
-def _grows(event: Refused, error: SizeMismatch) -> bool:
+def _grows(event: OpRejected, error: SizeMismatch) -> bool:
     """Whether what is written to would have to become larger."""
     return _is_in_place(event) and error.other == 0 and error.want.value == 1
 
 
-def _fixes(event: Refused, error: SizeMismatch | WrongRank) -> Iterator[Fix]:
+def _fixes(event: OpRejected, error: SizeMismatch | WrongRank) -> Iterator[Fix]:
     name = name_of(event)
     if _is_in_place(event):
         yield from _not_in_place(event)
@@ -144,7 +144,7 @@ def _fixes(event: Refused, error: SizeMismatch | WrongRank) -> Iterator[Fix]:
         yield found
 
 
-def _unsqueezed(event: Refused) -> Fix | None:
+def _unsqueezed(event: OpRejected) -> Fix | None:
     """A dimension of size 1 for the operand that has one less, where there is one place for it."""
     layouts = [operand.layout for operand in event.operands]
     ranks = [-1 if layout is None else layout.rank for layout in layouts]
@@ -163,7 +163,7 @@ def _unsqueezed(event: Refused) -> Fix | None:
     return Fix(Applicability.UNSAFE, message, (edit,))
 
 
-def _index_unsqueezed(event: Refused) -> Iterator[Fix]:
+def _index_unsqueezed(event: OpRejected) -> Iterator[Fix]:
     """A last dimension for an index that has all the others: one class of each position."""
     if len(event.operands) < 2:
         return
@@ -177,7 +177,7 @@ def _index_unsqueezed(event: Refused) -> Iterator[Fix]:
             yield Fix(Applicability.UNSAFE, message, (edit,))
 
 
-def _transposed(event: Refused) -> Fix | None:
+def _transposed(event: OpRejected) -> Fix | None:
     """The last two dimensions of the second operand swapped, where that gives the sizes of the first."""
     one, two = event.operands[0].layout, event.operands[1].layout
     if one is None or two is None or one.rank != two.rank or one.rank < 2:
@@ -191,7 +191,7 @@ def _transposed(event: Refused) -> Fix | None:
     return Fix(Applicability.UNSAFE, f"swap the last two dimensions of {subject(event, 1)}", (edit,))
 
 
-def _not_in_place(event: Refused) -> Iterator[Fix]:
+def _not_in_place(event: OpRejected) -> Iterator[Fix]:
     """`x = x + y` for `x += y`, where the two can be broadcast."""
     node, module = event.place.node, event.place.module
     layouts = [operand.layout for operand in event.operands]

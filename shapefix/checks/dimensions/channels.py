@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.layer_number_edits import fitting
@@ -25,7 +25,7 @@ from shapefix.checks.support.layer_settings import (
 from shapefix.checks.support.operands import approach, code_of, is_unlikely, layer_code, named, shown
 from shapefix.checks.support.sequential_layers import neighbour
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
-from shapefix.interpreter.events import Refused
+from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.values import LibraryObject, as_size
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import NotDivisible, SizeMismatch, WindowTooLarge, WrongRank
@@ -55,9 +55,9 @@ _TO_CHANNELS_FIRST = {
     Severity.ERROR,
     "a convolution or pooling is handed other channels or dimensions than it takes: RuntimeError",
     Applicability.UNSAFE,
-    on=Refused,
+    on=OpRejected,
 )
-def channels(event: Refused, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def channels(event: OpRejected, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     found = _KINDS.fullmatch(event.function)
     if found is None or is_unlikely(event) or neighbour(event) is not None:
         return
@@ -72,7 +72,7 @@ def channels(event: Refused, run: Run, this: Rule) -> Iterator[Diagnostic]:
     )
 
 
-def _told(event: Refused, run: Run) -> str | None:
+def _told(event: OpRejected, run: CheckContext) -> str | None:
     error, layer = event.error, called(event)
     if isinstance(error, NotDivisible) and not event.operands:
         given, groups = f"{error.what}={run.text(error.have)}", f"groups={run.text(error.by)}"
@@ -94,7 +94,7 @@ def _told(event: Refused, run: Run) -> str | None:
     return None
 
 
-def _last_step(event: Refused, run: Run) -> str:
+def _last_step(event: OpRejected, run: CheckContext) -> str:
     error = event.error
     if isinstance(error, NotDivisible) and not event.operands:
         return f"each of {run.text(error.by)} groups would get a fraction of {run.text(error.have)} channels"
@@ -104,7 +104,7 @@ def _last_step(event: Refused, run: Run) -> str:
     return str(error)
 
 
-def _fixes(event: Refused, rank: int, run: Run) -> Iterator[Fix]:
+def _fixes(event: OpRejected, rank: int, run: CheckContext) -> Iterator[Fix]:
     error = event.error
     if not event.operands:
         return
@@ -145,7 +145,7 @@ def moved_channels(layout: Layout, rank: int, want: Size) -> str | None:
     return _TO_CHANNELS_FIRST.get((rank, layout.rank))
 
 
-def _doubt(layout: Layout, error: SizeMismatch, rank: int, run: Run) -> str:
+def _doubt(layout: Layout, error: SizeMismatch, rank: int, run: CheckContext) -> str:
     """What to do where another number of channels would hide the mistake; empty where there is no doubt."""
     if _is_few(error.have) or layout.sizes[-1].value is None:
         return ""
@@ -165,7 +165,7 @@ def _is_few(size: Size) -> bool:
     return size.value is not None and size.value <= 4
 
 
-def number_fixes(event: Refused, error: SizeMismatch, otherwise: str = "") -> Iterator[Fix]:
+def number_fixes(event: OpRejected, error: SizeMismatch, otherwise: str = "") -> Iterator[Fix]:
     """Make the layer with the number that it is handed, or the layer that gave it with another one.
 
     Only shown where a layer of the model gave it, and where something else may have been meant: otherwise.
@@ -187,7 +187,7 @@ def number_fixes(event: Refused, error: SizeMismatch, otherwise: str = "") -> It
     yield Fix(Applicability.UNSAFE if is_sure else Applicability.DISPLAY, told, edits)
 
 
-def giver_of(event: Refused, error: SizeMismatch) -> LibraryObject | None:
+def giver_of(event: OpRejected, error: SizeMismatch) -> LibraryObject | None:
     """The layer whose setting gave the tensor the size that does not fit; None where no layer chose it."""
     step, dim = event.operands[error.operand].tensor.origin, from_end(event, error)
     while step is not None:
@@ -195,14 +195,14 @@ def giver_of(event: Refused, error: SizeMismatch) -> LibraryObject | None:
             sizes = step.layout.sizes
             if -dim > len(sizes) or same(sizes[dim], error.have) is not True:
                 return None
-        if isinstance(step.maker, LibraryObject) and chosen_by(step.maker, dim) is not None:
-            return step.maker
+        if isinstance(step.producer, LibraryObject) and chosen_by(step.producer, dim) is not None:
+            return step.producer
         step = step.source
     return None
 
 
 def _rank_fixes(
-    event: Refused, error: WrongRank, layout: Layout, rank: int, node: cst.BaseExpression | None
+    event: OpRejected, error: WrongRank, layout: Layout, rank: int, node: cst.BaseExpression | None
 ) -> Iterator[Fix]:
     sizes = layout.sizes
     setting = CHANNELS.get(event.function)
@@ -244,7 +244,7 @@ def _side(count: Size, wanted: Size, rank: int) -> int | None:
     return side if side > 1 and side**rank * wanted.value == count.value else None
 
 
-def _renamed(event: Refused, layout: Layout, rank: int, wanted: Size | None) -> Edit | None:
+def _renamed(event: OpRejected, layout: Layout, rank: int, wanted: Size | None) -> Edit | None:
     """The edit that takes the same layer for as many spatial dimensions as the tensor has, with its batch."""
     other = layout.rank - 2
     if not 1 <= other <= 3 or other == rank or other == rank - 1:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
@@ -14,7 +14,7 @@ from shapefix.checks.support.evidence import calls
 from shapefix.checks.support.operands import is_unlikely, layer_code, made_at, named, way
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
 from shapefix.interpreter.batch_events import TokensWithoutRow
-from shapefix.interpreter.events import Refused
+from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.values import LibraryObject, Value
 from shapefix.tensors.bounds import at_least, same
@@ -34,9 +34,11 @@ _EMBEDDINGS = (
     Severity.ERROR,
     "ids for which an embedding has no row: IndexError, or an assertion of the device",
     Applicability.UNSAFE,
-    on=(Refused, TokensWithoutRow),
+    on=(OpRejected, TokensWithoutRow),
 )
-def embedding_range(event: Refused | TokensWithoutRow, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def embedding_range(
+    event: OpRejected | TokensWithoutRow, run: CheckContext, this: Rule
+) -> Iterator[Diagnostic]:
     if isinstance(event, TokensWithoutRow):
         yield from _added(event, this)
     elif event.function in _EMBEDDINGS and isinstance(event.error, IndexOutOfRange):
@@ -44,7 +46,7 @@ def embedding_range(event: Refused | TokensWithoutRow, run: Run, this: Rule) -> 
             yield from _stated(event, event.error, run, this)
 
 
-def _stated(event: Refused, error: IndexOutOfRange, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def _stated(event: OpRejected, error: IndexOutOfRange, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     tensor = event.operands[0].tensor
     index, rows = run.text(error.index), run.text(error.size)
     is_drawn = tensor.extremes is not None and tensor.extremes.drawn
@@ -68,7 +70,7 @@ def _stated(event: Refused, error: IndexOutOfRange, run: Run, this: Rule) -> Ite
     )
 
 
-def _larger(event: Refused, error: IndexOutOfRange, run: Run) -> Iterator[Fix]:
+def _larger(event: OpRejected, error: IndexOutOfRange, run: CheckContext) -> Iterator[Fix]:
     """An embedding of as many rows as are asked for; where one is missing, it was mostly counted wrongly."""
     number = error.index.value
     if number is None:

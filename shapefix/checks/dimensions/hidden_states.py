@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule
 from shapefix.checks.support.evidence import calls
 from shapefix.checks.support.operands import layer_code, made_at, named, shown, way
 from shapefix.diagnostics import Diagnostic, Evidence
-from shapefix.interpreter.events import Refused
+from shapefix.interpreter.events import OpRejected
 from shapefix.tensors.errors import SizeMismatch, WrongRank
 
 RECURRENT = frozenset(f"torch.nn.{kind}{part}" for kind in ("RNN", "LSTM", "GRU") for part in ("", "Cell"))
 
 
-def hidden_state(event: Refused, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def hidden_state(event: OpRejected, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     """What is wrong with the hidden state that a recurrent layer is handed."""
     error = event.error
     if not isinstance(error, (SizeMismatch, WrongRank)):
@@ -39,7 +39,7 @@ def hidden_state(event: Refused, run: Run, this: Rule) -> Iterator[Diagnostic]:
     )
 
 
-def _reason(event: Refused, error: SizeMismatch | WrongRank, run: Run) -> str:
+def _reason(event: OpRejected, error: SizeMismatch | WrongRank, run: CheckContext) -> str:
     layer = layer_code(event.layer) or event.function.removeprefix("torch.")
     if isinstance(error, WrongRank):
         wanted = " or ".join(map(str, error.want))

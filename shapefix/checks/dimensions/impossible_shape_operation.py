@@ -7,7 +7,7 @@ from math import gcd
 
 import libcst as cst
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.dimensions.hidden_states import RECURRENT, hidden_state
 from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
@@ -15,7 +15,7 @@ from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import calls
 from shapefix.checks.support.operands import code_of, is_unlikely, layer_code, made_inside, named, shown, way
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
-from shapefix.interpreter.events import Refused, RefusedForLastBatch, Viewed
+from shapefix.interpreter.events import OpRejected, OpRejectedForLastBatch, Viewed
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.targets import PARTS
 from shapefix.interpreter.tensor_values import TensorValue
@@ -32,7 +32,7 @@ from shapefix.tensors.errors import (
 )
 from shapefix.tensors.polynomials import Size, product
 from shapefix.tensors.symbols import BatchSize
-from shapefix.tensors.verdicts import Unknown
+from shapefix.tensors.verdicts import Undecided
 
 UNPACKING = "unpacking"
 _NOT_OURS = ("expand", "expand_as", "broadcast_to")
@@ -45,20 +45,20 @@ _NOT_OURS = ("expand", "expand_as", "broadcast_to")
     Severity.ERROR,
     "a view, permutation or index that the tensor's sizes do not allow, or only of a full batch",
     Applicability.SAFE,
-    on=(Refused, RefusedForLastBatch, Viewed),
+    on=(OpRejected, OpRejectedForLastBatch, Viewed),
 )
 def impossible_shape_operation(
-    event: Refused | RefusedForLastBatch | Viewed, run: Run, this: Rule
+    event: OpRejected | OpRejectedForLastBatch | Viewed, run: CheckContext, this: Rule
 ) -> Iterator[Diagnostic]:
-    if isinstance(event, Refused):
+    if isinstance(event, OpRejected):
         yield from _refused(event, run, this)
-    elif isinstance(event, RefusedForLastBatch):
+    elif isinstance(event, OpRejectedForLastBatch):
         yield from _last_batch(event, run, this)
     else:
         yield from _regrouped(event, run, this)
 
 
-def _refused(event: Refused, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def _refused(event: OpRejected, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     if not event.operands or is_unlikely(event):
         return
     if event.function in RECURRENT:
@@ -99,7 +99,7 @@ def _assignment(place: Place) -> cst.Assign | None:
     return next((node for node in reversed(around) if isinstance(node, cst.Assign)), None)
 
 
-def _subject(event: Refused) -> str:
+def _subject(event: OpRejected) -> str:
     """What the code calls the tensor; `x` where `x.shape` or `x.size()` is unpacked."""
     if event.operands[0].name == PARTS:
         return "each part"
@@ -118,7 +118,7 @@ def _subject(event: Refused) -> str:
     return f"`{short(event.place.module.code(value))}`"
 
 
-def _is_of_one_tensor(event: Refused) -> bool:
+def _is_of_one_tensor(event: OpRejected) -> bool:
     name = event.function.rpartition(".")[2]
     if isinstance(event.error, NoSuchDimension):
         return True
@@ -126,7 +126,7 @@ def _is_of_one_tensor(event: Refused) -> bool:
     return (is_operation or name == "Unflatten") and len(event.operands) == 1 and name not in _NOT_OURS
 
 
-def _reason(event: Refused, error: ShapeError, run: Run) -> str | None:
+def _reason(event: OpRejected, error: ShapeError, run: CheckContext) -> str | None:
     """What about the tensor does not allow the operation."""
     if isinstance(error, WrongNumberOfElements):
         return _elements(event, error, run)
@@ -162,7 +162,7 @@ def _dimensions(rank: int) -> str:
     return "1 dimension" if rank == 1 else f"{rank} dimensions"
 
 
-def _elements(event: Refused, error: WrongNumberOfElements, run: Run) -> str:
+def _elements(event: OpRejected, error: WrongNumberOfElements, run: CheckContext) -> str:
     rows = _sample_and_row(event)
     if rows is not None:
         samples, wanted = rows
@@ -181,7 +181,7 @@ def _elements(event: Refused, error: WrongNumberOfElements, run: Run) -> str:
     return f"and its {run.text(error.have)} elements are no multiple of {asked}"
 
 
-def _sample_and_row(event: Refused) -> tuple[int, int] | None:
+def _sample_and_row(event: OpRejected) -> tuple[int, int] | None:
     """How many elements a sample has, and how many are asked of it: of `x.view(-1, 400)`."""
     error, layout = event.error, event.operands[0].layout
     if not isinstance(error, WrongNumberOfElements) or layout is None or layout.rank < 3:
@@ -195,14 +195,14 @@ def _sample_and_row(event: Refused) -> tuple[int, int] | None:
     return (samples, wanted) if samples and wanted and wanted > 1 else None
 
 
-def _rows_of_samples(event: Refused) -> Iterator[Fix]:
+def _rows_of_samples(event: OpRejected) -> Iterator[Fix]:
     """`x.flatten(1)` for `x.view(-1, 400)`, where a sample does not have 400 elements."""
     rows, subject = _sample_and_row(event), code_of(event, 0)
     if rows is not None and subject is not None:
         yield _flattened(event.place, subject, *rows)
 
 
-def _single_number(event: Refused) -> Iterator[Fix]:
+def _single_number(event: OpRejected) -> Iterator[Fix]:
     """`loss.data[0]` is how one asked for the number in a tensor before torch 0.4."""
     node = event.place.node
     if not isinstance(event.error, TooManyIndices) or event.error.rank or not isinstance(node, cst.Subscript):
@@ -223,7 +223,7 @@ def _is_first(node: cst.Subscript) -> bool:
     return isinstance(index, cst.Index) and isinstance(index.value, cst.Integer) and index.value.value == "0"
 
 
-def _last_batch(event: RefusedForLastBatch, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def _last_batch(event: OpRejectedForLastBatch, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     refused, batch = event.refused, event.batch
     if is_unlikely(refused):
         return
@@ -246,7 +246,7 @@ def _last_batch(event: RefusedForLastBatch, run: Run, this: Rule) -> Iterator[Di
     )
 
 
-def _frozen(refused: Refused, batch: BatchSize, run: Run) -> Iterator[Evidence]:
+def _frozen(refused: OpRejected, batch: BatchSize, run: CheckContext) -> Iterator[Evidence]:
     """Where the number of samples was fixed."""
     told: set[tuple[int, str]] = set()
     for operand in refused.operands:
@@ -259,7 +259,7 @@ def _frozen(refused: Refused, batch: BatchSize, run: Run) -> Iterator[Evidence]:
     yield Evidence(refused.place.span, f"{run.text(batch.full)} samples are taken for granted here")
 
 
-def _for_all_batches(event: RefusedForLastBatch, loader: Place | None) -> Iterator[Fix]:
+def _for_all_batches(event: OpRejectedForLastBatch, loader: Place | None) -> Iterator[Fix]:
     yield from _asked_of_tensor(event)
     if loader is not None and isinstance(loader.node, cst.Call):
         given = rewrites.argument(loader.node, 8, "drop_last")
@@ -268,7 +268,7 @@ def _for_all_batches(event: RefusedForLastBatch, loader: Place | None) -> Iterat
             yield Fix(Applicability.UNSAFE, "leave out the last batch, where it is smaller", (edit,))
 
 
-def _asked_of_tensor(event: RefusedForLastBatch) -> Iterator[Fix]:
+def _asked_of_tensor(event: OpRejectedForLastBatch) -> Iterator[Fix]:
     """`x.view(32, -1)` becomes `x.view(x.size(0), -1)`."""
     refused, batch = event.refused, event.batch
     node, module = event.place.node, event.place.module
@@ -299,10 +299,10 @@ def _sizes_given(node: cst.Call) -> list[cst.BaseExpression]:
     return values
 
 
-def _regrouped(event: Viewed, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def _regrouped(event: Viewed, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     """`x.view(-1, 400)` of samples that do not have 400 elements each."""
     verdict, layout, target = event.verdict, event.layout, event.target
-    if not isinstance(verdict, Unknown) or not verdict.numel or len(target) != 2 or layout.rank < 3:
+    if not isinstance(verdict, Undecided) or not verdict.numel or len(target) != 2 or layout.rank < 3:
         return
     samples, wanted = product(layout.sizes[1:]).value, target[1].value
     batch = layout.sizes[0].only_symbol

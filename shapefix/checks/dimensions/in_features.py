@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
@@ -26,7 +26,7 @@ from shapefix.checks.support.operands import (
 )
 from shapefix.checks.support.sequential_layers import neighbour
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity
-from shapefix.interpreter.events import Refused
+from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.values import LibraryObject
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import SizeMismatch
@@ -42,9 +42,9 @@ _MAKERS = frozenset(kind for kind, setting in GIVES.items() if setting.name != "
     Severity.ERROR,
     "a layer is handed another last size than it was made for: RuntimeError",
     Applicability.UNSAFE,
-    on=Refused,
+    on=OpRejected,
 )
-def in_features(event: Refused, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def in_features(event: OpRejected, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     error = event.error
     setting = taken_by(event) if event.function in FEATURES else None
     if setting is None or not isinstance(error, SizeMismatch) or is_unlikely(event):
@@ -73,13 +73,13 @@ def in_features(event: Refused, run: Run, this: Rule) -> Iterator[Diagnostic]:
     )
 
 
-def _called(event: Refused) -> str:
+def _called(event: OpRejected) -> str:
     """What the code calls: `self.projection`."""
     node = event.place.node
     return short(event.place.module.code(node.func if isinstance(node, cst.Call) else node))
 
 
-def _fixes(event: Refused, error: SizeMismatch, run: Run) -> Iterator[Fix]:
+def _fixes(event: OpRejected, error: SizeMismatch, run: CheckContext) -> Iterator[Fix]:
     node, layout = code_of(event, error.operand), event.operands[error.operand].layout
     module = event.place.module
     if node is not None and layout is not None and layout.rank > 1:
@@ -127,7 +127,7 @@ def _other_option(error: SizeMismatch) -> Iterator[Fix]:
         yield Fix(Applicability.DISPLAY, message, ())
 
 
-def _setter(event: Refused, error: SizeMismatch) -> str | None:
+def _setter(event: OpRejected, error: SizeMismatch) -> str | None:
     """The layer that gave the tensor its last size; None where no layer chose it."""
     step = event.operands[error.operand].tensor.origin
     while step is not None:
@@ -137,7 +137,7 @@ def _setter(event: Refused, error: SizeMismatch) -> str | None:
             and same(step.layout.sizes[-1], error.have) is not True
         ):
             return None
-        if isinstance(step.maker, LibraryObject) and step.maker.kind in _MAKERS:
-            return layer_code(step.maker)
+        if isinstance(step.producer, LibraryObject) and step.producer.kind in _MAKERS:
+            return layer_code(step.producer)
         step = step.source
     return None

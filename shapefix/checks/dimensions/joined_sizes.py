@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.operand_pairs import (
@@ -22,7 +22,7 @@ from shapefix.checks.support.operand_pairs import (
 )
 from shapefix.checks.support.operands import is_unlikely
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Fix, Severity
-from shapefix.interpreter.events import Refused
+from shapefix.interpreter.events import OpRejected
 from shapefix.tensors.bounds import at_least
 from shapefix.tensors.errors import ShapeError, SizeMismatch, WrongRank
 from shapefix.tensors.layout import dimension
@@ -38,9 +38,9 @@ _FUNCTIONS = _CATS | {"stack", "hstack", "vstack", "dstack", "row_stack", "pad_s
     Severity.ERROR,
     "tensors are joined whose sizes or dimensions disagree: RuntimeError",
     Applicability.UNSAFE,
-    on=Refused,
+    on=OpRejected,
 )
-def joined_sizes(event: Refused, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def joined_sizes(event: OpRejected, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     if event.layer is not None or name_of(event) not in _FUNCTIONS or is_unlikely(event):
         return
     error = event.error
@@ -59,18 +59,18 @@ def joined_sizes(event: Refused, run: Run, this: Rule) -> Iterator[Diagnostic]:
     )
 
 
-def _is_of_vectors(event: Refused) -> bool:
+def _is_of_vectors(event: OpRejected) -> bool:
     """Rows of several lengths on top of each other: that is SF303's to say."""
     ranks = {_rank(event, number) for number in range(len(event.operands))}
     return name_of(event) == "stack" and ranks == {1}
 
 
-def _rank(event: Refused, number: int) -> int | None:
+def _rank(event: OpRejected, number: int) -> int | None:
     layout = event.operands[number].layout
     return None if layout is None else layout.rank
 
 
-def _reason(event: Refused, error: SizeMismatch | WrongRank, run: Run) -> str:
+def _reason(event: OpRejected, error: SizeMismatch | WrongRank, run: CheckContext) -> str:
     name = name_of(event)
     if isinstance(error, WrongRank):
         have = "a single number" if not error.have else f"{error.have} dimension{'s' * (error.have > 1)}"
@@ -85,12 +85,12 @@ def _reason(event: Refused, error: SizeMismatch | WrongRank, run: Run) -> str:
     return f"sizes {sizes} in dimension {error.dim} differ, and {_along(event)}"
 
 
-def _along(event: Refused) -> str:
+def _along(event: OpRejected) -> str:
     name, dim = name_of(event), _joined_dim(event)
     return f"`{name}` joins dimension {dim}" if dim is not None else f"`{name}` joins another dimension"
 
 
-def _joined_dim(event: Refused) -> int | None:
+def _joined_dim(event: OpRejected) -> int | None:
     """The dimension that is joined, counted from the first one."""
     name, rank = name_of(event), _rank(event, 0)
     if name in ("vstack", "row_stack"):
@@ -118,7 +118,7 @@ def _number(node: cst.BaseExpression) -> int | None:
 
 
 def _fixes(
-    event: Refused, error: SizeMismatch | WrongRank, numbers: tuple[int, ...], run: Run
+    event: OpRejected, error: SizeMismatch | WrongRank, numbers: tuple[int, ...], run: CheckContext
 ) -> Iterator[Fix]:
     if name_of(event) not in _CATS or len(numbers) != 2:
         return
@@ -139,7 +139,7 @@ def _fixes(
         yield _cropped(event, error, numbers, run)
 
 
-def _differ_only(event: Refused, dim: int) -> bool:
+def _differ_only(event: OpRejected, dim: int) -> bool:
     """Whether all sizes besides those in dim are known to be the same."""
     first = event.operands[0].layout
     if first is None:
@@ -148,7 +148,7 @@ def _differ_only(event: Refused, dim: int) -> bool:
     return all(layout is not None and differing(first.sizes, layout.sizes) == [dim] for layout in layouts)
 
 
-def _other_dim(event: Refused, dim: int) -> Edit | None:
+def _other_dim(event: OpRejected, dim: int) -> Edit | None:
     """The edit that joins along another dimension."""
     node, module = event.place.node, event.place.module
     if not isinstance(node, cst.Call) or not node.args:
@@ -159,7 +159,7 @@ def _other_dim(event: Refused, dim: int) -> Edit | None:
     return Edit(module.span(given.value), str(dim))
 
 
-def _cropped(event: Refused, error: SizeMismatch, numbers: tuple[int, ...], run: Run) -> Fix:
+def _cropped(event: OpRejected, error: SizeMismatch, numbers: tuple[int, ...], run: CheckContext) -> Fix:
     """What is done where feature maps of a contracting and an expanding path have drifted apart."""
     assert error.other is not None
     have, want = error.have, error.want
@@ -177,7 +177,7 @@ def _cropped(event: Refused, error: SizeMismatch, numbers: tuple[int, ...], run:
     )
 
 
-def _unsqueezed(event: Refused, numbers: tuple[int, ...]) -> Iterator[Fix]:
+def _unsqueezed(event: OpRejected, numbers: tuple[int, ...]) -> Iterator[Fix]:
     """A dimension of size 1 for the operand that has one less, where there is one place for it."""
     low, high = sorted(numbers, key=lambda number: _rank(event, number) or 0)
     one, two = event.operands[low].layout, event.operands[high].layout

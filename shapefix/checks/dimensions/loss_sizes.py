@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import calls
 from shapefix.checks.support.operands import code_of, is_unlikely, made_at, named, shown, way
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity
-from shapefix.interpreter.events import Broadcast, Refused
-from shapefix.interpreter.tensor_values import Step, TensorValue
+from shapefix.interpreter.events import Broadcast, OpRejected
+from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import ClassesLast, ShapeError, SizeMismatch, WrongDtype, WrongRank
 from shapefix.tensors.losses import extra_dimension, wanted_ids
@@ -42,9 +42,9 @@ def is_by_class(function: str) -> bool:
     Severity.ERROR,
     "a loss refuses the sizes of its prediction and its target: ValueError or RuntimeError",
     Applicability.SAFE,
-    on=Refused,
+    on=OpRejected,
 )
-def loss_sizes(event: Refused, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def loss_sizes(event: OpRejected, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     error = event.error
     if not is_loss(event.function) or isinstance(error, WrongDtype) or is_unlikely(event):
         return
@@ -74,13 +74,13 @@ def _involved(error: ShapeError) -> int:
     return max(numbers) + 1
 
 
-def called(event: Refused | Broadcast) -> str:
+def called(event: OpRejected | Broadcast) -> str:
     """What the code calls: `criterion`."""
     node = event.place.node
     return short(event.place.module.code(node.func if isinstance(node, cst.Call) else node))
 
 
-def _reason(event: Refused, run: Run) -> str:
+def _reason(event: OpRejected, run: CheckContext) -> str:
     error = event.error
     one = event.operands[0].layout
     if isinstance(error, ClassesLast):
@@ -97,7 +97,7 @@ def _reason(event: Refused, run: Run) -> str:
     return "their sizes do not fit"
 
 
-def _fixes(event: Refused, run: Run) -> Iterator[Fix]:
+def _fixes(event: OpRejected, run: CheckContext) -> Iterator[Fix]:
     error = event.error
     module = event.place.module
     prediction, target = (operand.layout for operand in event.operands[:2])
@@ -138,7 +138,7 @@ def _fixes(event: Refused, run: Run) -> Iterator[Fix]:
         yield Fix(Applicability.DISPLAY, both, ())
 
 
-def _reshaped(event: Refused, node: cst.BaseExpression, method: str) -> Fix:
+def _reshaped(event: OpRejected, node: cst.BaseExpression, method: str) -> Fix:
     edit = rewrites.method_called(event.place.module, node, method)
     return Fix(Applicability.SAFE, f"give the target the dimensions of the prediction: `.{method}`", (edit,))
 
@@ -157,7 +157,7 @@ def _extra(longer: tuple[Size, ...], shorter: tuple[Size, ...]) -> int | None:
 
 def _is_cut(tensor: TensorValue) -> bool:
     """Whether a tensor was sliced on its way."""
-    step: Step | None = tensor.origin
+    step: LayoutStep | None = tensor.origin
     for _ in range(6):
         if step is None:
             return False

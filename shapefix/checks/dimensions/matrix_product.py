@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.operand_pairs import (
@@ -21,7 +21,7 @@ from shapefix.checks.support.operand_pairs import (
 )
 from shapefix.checks.support.operands import is_unlikely
 from shapefix.diagnostics import Applicability, Diagnostic, Fix, Severity
-from shapefix.interpreter.events import Refused
+from shapefix.interpreter.events import OpRejected
 from shapefix.tensors import results
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import ShapeError, SizeMismatch, WrongDtype, WrongRank
@@ -53,9 +53,9 @@ _FUNCTIONS = frozenset({*_TAKES, *_ADDED, *_OTHERS})
     Severity.ERROR,
     "the operands of a matrix product do not fit each other: RuntimeError",
     Applicability.UNSAFE,
-    on=Refused,
+    on=OpRejected,
 )
-def matrix_product(event: Refused, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def matrix_product(event: OpRejected, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     if not _is_product(event) or is_unlikely(event):
         return
     error, numbers = event.error, concerned(event)
@@ -73,7 +73,7 @@ def matrix_product(event: Refused, run: Run, this: Rule) -> Iterator[Diagnostic]
     )
 
 
-def _is_product(event: Refused) -> bool:
+def _is_product(event: OpRejected) -> bool:
     if event.layer is None:
         return name_of(event) in _FUNCTIONS
     error = event.error
@@ -81,7 +81,7 @@ def _is_product(event: Refused) -> bool:
     return event.function in _LAYERS and isinstance(error, SizeMismatch) and error.other is not None
 
 
-def _reason(event: Refused, error: ShapeError, run: Run) -> str:
+def _reason(event: OpRejected, error: ShapeError, run: CheckContext) -> str:
     name = name_of(event)
     if isinstance(error, LetterMismatch):
         have, want = run.text(error.have), run.text(error.want)
@@ -112,13 +112,13 @@ def _reason(event: Refused, error: ShapeError, run: Run) -> str:
     return f"batches of {have} and of {want} do not go together"
 
 
-def _line(event: Refused, number: int, what: str) -> str:
+def _line(event: OpRejected, number: int, what: str) -> str:
     """What a dimension of an operand is made of: columns, rows, or the elements of a vector."""
     layout = event.operands[number].layout
     return "elements" if layout is not None and layout.rank == 1 else f"{what}s"
 
 
-def _is_inner(event: Refused, error: SizeMismatch) -> bool:
+def _is_inner(event: OpRejected, error: SizeMismatch) -> bool:
     """Whether the sizes that are summed over differ, not those of batches."""
     one = event.operands[error.operand].layout
     assert error.other is not None
@@ -130,7 +130,7 @@ def _is_inner(event: Refused, error: SizeMismatch) -> bool:
     return error.other_dim == max(two.rank - 2, 0)
 
 
-def _wrong_rank(event: Refused, error: WrongRank) -> str:
+def _wrong_rank(event: OpRejected, error: WrongRank) -> str:
     name, dimensions = name_of(event), "1 dimension" if error.have == 1 else f"{error.have} dimensions"
     if name in _TAKES and error.operand < 2:
         return f"`{name}` takes {_TAKES[name][error.operand]} there, not {dimensions}"
@@ -141,7 +141,7 @@ def _wrong_rank(event: Refused, error: WrongRank) -> str:
     return f"it has {dimensions}, which `{name}` does not take there"
 
 
-def _fixes(event: Refused, error: ShapeError) -> Iterator[Fix]:
+def _fixes(event: OpRejected, error: ShapeError) -> Iterator[Fix]:
     first = 1 if name_of(event) in _ADDED else 0
     sides = event.operands[first : first + 2]
     if len(sides) < 2 or name_of(event) in _OTHERS - {"matmul"}:
@@ -156,7 +156,7 @@ def _fixes(event: Refused, error: ShapeError) -> Iterator[Fix]:
         yield from _transposed(event, first, left, right)
 
 
-def _matmul_instead(event: Refused, left: Layout, right: Layout) -> Fix | None:
+def _matmul_instead(event: OpRejected, left: Layout, right: Layout) -> Fix | None:
     """`torch.matmul` in the place of a function that takes tensors of other ranks only, where it fits."""
     node, name = event.place.node, name_of(event)
     if name not in ("mm", "bmm", "mv") or not isinstance(node, cst.Call) or not _multiplies(left, right):
@@ -174,7 +174,7 @@ def _multiplies(left: Layout, right: Layout) -> bool:
     return same(left.sizes[-1], right.sizes[-2] if right.rank > 1 else right.sizes[0]) is True
 
 
-def _transposed(event: Refused, first: int, left: Layout, right: Layout) -> Iterator[Fix]:
+def _transposed(event: OpRejected, first: int, left: Layout, right: Layout) -> Iterator[Fix]:
     """The last two dimensions of one operand swapped, where that makes the two fit."""
     other_left, other_right = swapped(left), swapped(right)
     by_left = other_left is not None and _multiplies(other_left, right)

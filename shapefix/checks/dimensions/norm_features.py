@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.dimensions.channels import number_fixes
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
@@ -15,7 +15,7 @@ from shapefix.checks.support.operands import approach, code_of, is_unlikely, nam
 from shapefix.checks.support.sequential_layers import neighbour
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity, Span
 from shapefix.interpreter.containers import elements
-from shapefix.interpreter.events import Refused
+from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.values import as_size
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import NotDivisible, SizeMismatch, WrongRank
@@ -40,9 +40,9 @@ _THERE_AND_BACK = {
     Severity.ERROR,
     "a normalisation is handed other features or dimensions than it was made for: RuntimeError",
     Applicability.UNSAFE,
-    on=Refused,
+    on=OpRejected,
 )
-def norm_features(event: Refused, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def norm_features(event: OpRejected, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     if event.function not in NORMS and event.function not in _FUNCTIONS:
         return
     if is_unlikely(event) or neighbour(event) is not None:
@@ -58,7 +58,7 @@ def norm_features(event: Refused, run: Run, this: Rule) -> Iterator[Diagnostic]:
     )
 
 
-def _told(event: Refused, run: Run) -> str | None:
+def _told(event: OpRejected, run: CheckContext) -> str | None:
     error, layer = event.error, called(event)
     if not event.operands:
         if not isinstance(error, NotDivisible):
@@ -82,14 +82,14 @@ def _told(event: Refused, run: Run) -> str | None:
     return f"`{layer}` takes {want} {which}, but {subject} is {operand}: {have}"
 
 
-def _is_last(event: Refused, error: SizeMismatch) -> bool:
+def _is_last(event: OpRejected, error: SizeMismatch) -> bool:
     layout = event.operands[0].layout
     return error.dim == -1 or (
         event.function in _ON_LAST and layout is not None and error.dim == layout.rank - 1
     )
 
 
-def _fixes(event: Refused, run: Run) -> Iterator[Fix]:
+def _fixes(event: OpRejected, run: CheckContext) -> Iterator[Fix]:
     error = event.error
     layout = event.operands[0].layout if event.operands else None
     if isinstance(error, WrongRank) and layout is not None:
@@ -109,7 +109,9 @@ def _fixes(event: Refused, run: Run) -> Iterator[Fix]:
     yield from number_fixes(event, error, otherwise)
 
 
-def _wrapped(event: Refused, error: SizeMismatch, layout: Layout) -> tuple[str, str, tuple[Edit, ...]] | None:
+def _wrapped(
+    event: OpRejected, error: SizeMismatch, layout: Layout
+) -> tuple[str, str, tuple[Edit, ...]] | None:
     """The methods that move the features to where the layer looks for them, and back, around its call."""
     ways = _THERE_AND_BACK.get(layout.rank)
     node, call = code_of(event, 0), event.place.node
@@ -130,7 +132,7 @@ def _wrapped(event: Refused, error: SizeMismatch, layout: Layout) -> tuple[str, 
     return there, back, (rewrites.method_called(module, node, there), Edit(end, f".{back}"))
 
 
-def _rank_fixes(event: Refused, layout: Layout) -> Iterator[Fix]:
+def _rank_fixes(event: OpRejected, layout: Layout) -> Iterator[Fix]:
     name = event.function.rpartition(".")[2]
     setting = NORMS.get(event.function)
     wanted = None if setting is None else as_size(event.settings.get(setting.name))

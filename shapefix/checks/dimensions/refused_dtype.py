@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.dimensions.loss_sizes import called, is_by_class
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import calls
 from shapefix.checks.support.operands import code_of, is_unlikely, made_at, named, shown
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity
-from shapefix.interpreter.events import Refused
+from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.tensors.dtypes import is_floating
 from shapefix.tensors.errors import WrongDtype
@@ -32,9 +32,9 @@ _HALVES = frozenset({"float16", "bfloat16"})
     Severity.ERROR,
     "a layer, a loss or a matrix product refuses the dtype of what it is handed: RuntimeError",
     Applicability.UNSAFE,
-    on=Refused,
+    on=OpRejected,
 )
-def refused_dtype(event: Refused, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def refused_dtype(event: OpRejected, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     error = event.error
     if not isinstance(error, WrongDtype) or is_unlikely(event) or error.operand >= len(event.operands):
         return
@@ -53,7 +53,7 @@ def refused_dtype(event: Refused, run: Run, this: Rule) -> Iterator[Diagnostic]:
     )
 
 
-def _reason(event: Refused, error: WrongDtype) -> str:
+def _reason(event: OpRejected, error: WrongDtype) -> str:
     wanted = error.want[0] if len(error.want) == 1 else "a floating dtype"
     if error.weight:
         return f"its weights are {error.want[0]}" if len(error.want) == 1 else "its weights are floating"
@@ -78,7 +78,7 @@ def _origins(tensor: TensorValue) -> Iterator[Evidence]:
         yield Evidence(each.place.span, f"{each.verb} here")
 
 
-def _fixes(event: Refused, error: WrongDtype) -> Iterator[Fix]:
+def _fixes(event: OpRejected, error: WrongDtype) -> Iterator[Fix]:
     node = code_of(event, error.operand)
     origin = event.operands[error.operand].tensor.origin
     if node is None or (origin is not None and origin.place.node is event.place.node):

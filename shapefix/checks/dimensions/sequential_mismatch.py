@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import calls
@@ -26,7 +26,7 @@ from shapefix.checks.support.layer_settings import (
 from shapefix.checks.support.operands import is_unlikely, layer_code, made_at, product_text, shown, way
 from shapefix.checks.support.sequential_layers import neighbour
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity, Span
-from shapefix.interpreter.events import Refused
+from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.values import LibraryObject, as_size
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import NotDivisible, SizeMismatch, WindowTooLarge, WrongRank
@@ -40,9 +40,9 @@ from shapefix.tensors.polynomials import product
     Severity.ERROR,
     "a layer of a Sequential does not take what the layer before it gives: RuntimeError",
     Applicability.UNSAFE,
-    on=Refused,
+    on=OpRejected,
 )
-def neighbours(event: Refused, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def neighbours(event: OpRejected, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     before = neighbour(event)
     if before is None or is_unlikely(event):
         return
@@ -63,7 +63,7 @@ def neighbours(event: Refused, run: Run, this: Rule) -> Iterator[Diagnostic]:
     )
 
 
-def _told(event: Refused, before: LibraryObject, run: Run) -> str | None:
+def _told(event: OpRejected, before: LibraryObject, run: CheckContext) -> str | None:
     error, layer = event.error, called(event)
     giver = layer_code(before) or before.kind.replace("torch.", "")
     operand = shown(event.operands[0], run)
@@ -84,12 +84,12 @@ def _told(event: Refused, before: LibraryObject, run: Run) -> str | None:
     return None
 
 
-def _is_last(event: Refused, error: SizeMismatch) -> bool:
+def _is_last(event: OpRejected, error: SizeMismatch) -> bool:
     layout = event.operands[0].layout
     return event.function in FEATURES or (layout is not None and error.dim == layout.rank - 1)
 
 
-def _fixes(event: Refused, before: LibraryObject, run: Run) -> Iterator[Fix]:
+def _fixes(event: OpRejected, before: LibraryObject, run: CheckContext) -> Iterator[Fix]:
     error, layout = event.error, event.operands[0].layout
     if isinstance(error, WrongRank):
         edit = _other_class(event, error, layout)
@@ -129,7 +129,7 @@ def _fixes(event: Refused, before: LibraryObject, run: Run) -> Iterator[Fix]:
         )
 
 
-def _other_class(event: Refused, error: WrongRank, layout: Layout | None) -> Edit | None:
+def _other_class(event: OpRejected, error: WrongRank, layout: Layout | None) -> Edit | None:
     """The edit that takes the same layer for tensors of another rank: `BatchNorm2d` for `BatchNorm1d`."""
     name = event.function.rpartition(".")[2]
     if not name.endswith(("1d", "2d", "3d")) or layout is None:
@@ -144,7 +144,7 @@ def _other_class(event: Refused, error: WrongRank, layout: Layout | None) -> Edi
     return renamed_class(event.layer, f"{name[:-2]}{rank}d")
 
 
-def _flattened(event: Refused, error: SizeMismatch, layout: Layout | None) -> tuple[Edit, int] | None:
+def _flattened(event: OpRejected, error: SizeMismatch, layout: Layout | None) -> tuple[Edit, int] | None:
     """The edit that puts a Flatten before a layer, and the dimension from which it flattens."""
     if layout is None or event.function not in FEATURES or not isinstance(event.layer, LibraryObject):
         return None

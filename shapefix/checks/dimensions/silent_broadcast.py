@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import calls
 from shapefix.checks.support.operands import code_of, is_empty, made_at, named, shown, way
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity
-from shapefix.interpreter.events import Broadcast, Summed
+from shapefix.interpreter.events import Broadcast, ReducedToScalar
 from shapefix.interpreter.modules import children
-from shapefix.interpreter.tensor_values import Step, TensorValue
+from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.interpreter.values import LibraryObject
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.tensor_iterator import broadcast_sizes
@@ -34,7 +34,7 @@ _FURTHEST = 12
     Applicability.UNSAFE,
     on=Broadcast,
 )
-def silent_broadcast(event: Broadcast, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def silent_broadcast(event: Broadcast, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     if _is_meant(event) or any(is_empty(operand) for operand in event.operands):
         return
     if event.undecided:
@@ -88,7 +88,7 @@ def _holds(node: cst.CSTNode, wanted: cst.CSTNode) -> bool:
     return any(child is wanted or _holds(child, wanted) for child in children(node))
 
 
-def _seen_from(tensor: TensorValue) -> Step | None:
+def _seen_from(tensor: TensorValue) -> LayoutStep | None:
     """The step that made the values of a tensor, before it was only seen or cast in other ways."""
     step = tensor.origin
     while step is not None and step.source is not None and step.verb.startswith(_SEEN):
@@ -96,8 +96,8 @@ def _seen_from(tensor: TensorValue) -> Step | None:
     return step
 
 
-def _steps(tensor: TensorValue) -> list[Step]:
-    found: list[Step] = []
+def _steps(tensor: TensorValue) -> list[LayoutStep]:
+    found: list[LayoutStep] = []
     step = tensor.origin
     while step is not None and len(found) < _FURTHEST:
         found.append(step)
@@ -108,15 +108,15 @@ def _steps(tensor: TensorValue) -> list[Step]:
 def _is_predicted(tensor: TensorValue) -> bool:
     """Whether a layer, or a model, computed the tensor."""
     return any(
-        isinstance(step.maker, LibraryObject) or step.verb == "computed by a module"
+        isinstance(step.producer, LibraryObject) or step.verb == "computed by a module"
         for step in _steps(tensor)
     )
 
 
-def _summed(result: TensorValue, run: Run) -> Summed | None:
+def _summed(result: TensorValue, run: CheckContext) -> ReducedToScalar | None:
     """Where all elements of the result are summed up, or their mean is taken."""
     for other in run.events:
-        if isinstance(other, Summed) and result.origin in _steps(other.tensor):
+        if isinstance(other, ReducedToScalar) and result.origin in _steps(other.tensor):
             return other
     return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.bound_names import name_of
@@ -30,7 +30,7 @@ _COLLATOR = "DataCollatorForLanguageModeling"
     None,
     on=Collated,
 )
-def end_of_text_never_learnt(event: Collated, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def end_of_text_never_learnt(event: Collated, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     collator, sample = event.collator, event.sample
     if not isinstance(collator, LibraryObject) or not collator.kind.endswith(f".{_COLLATOR}"):
         return
@@ -108,7 +108,7 @@ def _adds_itself(tokenizer: LibraryObject) -> bool:
     return isinstance(setting, Constant) and setting.value is True
 
 
-def _set_at(tokenizer: LibraryObject, run: Run) -> Place | None:
+def _set_at(tokenizer: LibraryObject, run: CheckContext) -> Place | None:
     """Where the pad token was set last; where the tokenizer was made, if nowhere else."""
     places = [
         event.place
@@ -120,7 +120,7 @@ def _set_at(tokenizer: LibraryObject, run: Run) -> Place | None:
     return places[-1] if places else tokenizer.place
 
 
-def _is_told(event: Collated, run: Run) -> bool:
+def _is_told(event: Collated, run: CheckContext) -> bool:
     """Whether something else went through the same collator before."""
     earlier = run.events[: run.events.index(event)]
     return any(isinstance(one, Collated) and one.collator is event.collator for one in earlier)

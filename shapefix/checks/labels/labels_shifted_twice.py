@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
@@ -28,7 +28,9 @@ from shapefix.interpreter.values import Value
     None,
     on=(ModelCalled, Collated),
 )
-def labels_shifted_twice(event: ModelCalled | Collated, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def labels_shifted_twice(
+    event: ModelCalled | Collated, run: CheckContext, this: Rule
+) -> Iterator[Diagnostic]:
     cut = _cut(event)
     if cut is None or _is_told(event, cut, run):
         return
@@ -67,7 +69,7 @@ def _inputs_and_labels(event: ModelCalled | Collated) -> tuple[Value | None, Val
     return fields.get("input_ids"), fields.get("labels")
 
 
-def _is_told(event: ModelCalled | Collated, cut: Place, run: Run) -> bool:
+def _is_told(event: ModelCalled | Collated, cut: Place, run: CheckContext) -> bool:
     """Whether an earlier event tells of labels that were shifted at the same place."""
     for earlier in run.events:
         if earlier is event:

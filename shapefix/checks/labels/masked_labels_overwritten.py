@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites, seq2seq_collator
 from shapefix.checks.support.evidence import calls
@@ -31,7 +31,7 @@ _OVERWRITES = f"`{_COLLATOR}` makes labels of its own from input_ids"
     Applicability.UNSAFE,
     on=Collated,
 )
-def masked_labels_overwritten(event: Collated, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def masked_labels_overwritten(event: Collated, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     collator, sample = event.collator, event.sample
     if not isinstance(collator, LibraryObject) or not collator.kind.endswith(f".{_COLLATOR}"):
         return
@@ -61,7 +61,7 @@ class _Lost:
     is_mask: bool
 
 
-def _is_repeated(event: Collated, run: Run) -> bool:
+def _is_repeated(event: Collated, run: CheckContext) -> bool:
     """Whether the same labels went through the same collator before, for another split or trainer."""
     for other in run.events:
         if other is event:

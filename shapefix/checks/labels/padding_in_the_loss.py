@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.checks.context import Run, lineage
+from shapefix.checks.context import CheckContext, lineage
 from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import padding_code, rewrites
@@ -32,7 +32,7 @@ _PADDED = ("longest", "max_length")
     Applicability.UNSAFE,
     on=(ModelCalled, Collated, TokensCompared),
 )
-def padding_in_the_loss(event: Counted, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def padding_in_the_loss(event: Counted, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     tokens, place = _padded(event), _set_at(event)
     if tokens is None or place is None or _is_told(event, place, run):
         return
@@ -113,7 +113,7 @@ def _targets_set_at(event: TokensCompared) -> Place | None:
     return Place(event.place.module, given) if given is not None else None
 
 
-def _is_told(event: Counted, place: Place, run: Run) -> bool:
+def _is_told(event: Counted, place: Place, run: CheckContext) -> bool:
     """Whether an earlier event tells of labels that were set at the same place."""
     for earlier in run.events:
         if earlier is event:
@@ -125,7 +125,7 @@ def _is_told(event: Counted, place: Place, run: Run) -> bool:
     return False
 
 
-def _tokenized(tokens: Tokens, run: Run) -> Tokenized | None:
+def _tokenized(tokens: Tokens, run: CheckContext) -> Tokenized | None:
     for event in run.events:
         if isinstance(event, Tokenized) and event.place.node is tokens.place.node:
             return event

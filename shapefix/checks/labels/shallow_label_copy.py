@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from shapefix.checks.collation.ragged_labels import labels_fail
-from shapefix.checks.context import Run, lineage
+from shapefix.checks.context import CheckContext, lineage
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.bound_names import value_at
@@ -50,7 +50,7 @@ class _Pair:
     Applicability.SAFE,
     on=(MaskWritten, Collated),
 )
-def shallow_label_copy(event: MaskWritten | Collated, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def shallow_label_copy(event: MaskWritten | Collated, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     if isinstance(event, Collated):
         yield from _beside_ragged_labels(event, run, this)
         return
@@ -67,7 +67,7 @@ def shallow_label_copy(event: MaskWritten | Collated, run: Run, this: Rule) -> I
     )
 
 
-def _beside_ragged_labels(event: Collated, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def _beside_ragged_labels(event: Collated, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     """Where SF301 says what crashes, say that the copy is not to blame."""
     sample = event.sample
     place = sample.written.get("labels") if isinstance(sample, DictValue) else None
@@ -105,7 +105,7 @@ def _shares_rows(returned: Value, place: Place) -> bool:
     Applicability.SAFE,
     on=MaskWritten,
 )
-def aliased_labels_written(event: MaskWritten, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def aliased_labels_written(event: MaskWritten, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     pair = _shared_memory(event)
     if pair is None:
         return
@@ -159,7 +159,7 @@ def _pair(holders: list[Holder], inputs: Holder) -> _Pair | None:
     return None
 
 
-def _is_told(event: MaskWritten, pair: _Pair, run: Run) -> bool:
+def _is_told(event: MaskWritten, pair: _Pair, run: CheckContext) -> bool:
     """Whether an earlier write tells of the same copy."""
     for earlier in run.events:
         if earlier is event:

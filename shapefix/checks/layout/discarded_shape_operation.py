@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.rewrites import enclosing
@@ -41,7 +41,7 @@ _WITH_TWIN_IN_PLACE = frozenset(
     Applicability.SAFE,
     on=Discarded,
 )
-def discarded_shape_operation(event: Discarded, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def discarded_shape_operation(event: Discarded, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     if _is_lost(event, _SHAPE_OPERATIONS):
         yield _thrown_away(event, this, _assign(event, event.name) if event.name else ())
 
@@ -54,7 +54,7 @@ def discarded_shape_operation(event: Discarded, run: Run, this: Rule) -> Iterato
     Applicability.SAFE,
     on=Discarded,
 )
-def discarded_result(event: Discarded, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def discarded_result(event: Discarded, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     if not _is_lost(event, _CONVERSIONS | _WITH_TWIN_IN_PLACE):
         return
     if not event.name and _is_made_here(event):

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.checks.context import Run, lineage, whole_sizes
+from shapefix.checks.context import CheckContext, lineage, whole_sizes
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import calls, history
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity, Span
 from shapefix.interpreter.events import Viewed
-from shapefix.interpreter.tensor_values import Step
+from shapefix.interpreter.tensor_values import LayoutStep
 from shapefix.tensors.layout import has_unknown_strides
 from shapefix.tensors.polynomials import Size
-from shapefix.tensors.views import Illegal, Unknown
+from shapefix.tensors.views import Illegal, Undecided
 
 _RESHAPES = {"view": "reshape", "view_as": "reshape_as"}
 
@@ -27,7 +27,7 @@ _RESHAPES = {"view": "reshape", "view_as": "reshape_as"}
     Applicability.SAFE,
     on=Viewed,
 )
-def view_across_stride_gap(event: Viewed, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def view_across_stride_gap(event: Viewed, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     verdict = event.verdict
     if event.method not in _RESHAPES or not isinstance(verdict, Illegal) or _is_unlikely(event):
         return
@@ -58,7 +58,7 @@ def _is_unlikely(event: Viewed) -> bool:
     return event.undecided and bool(event.calls) and from_outside
 
 
-def _gap(event: Viewed, verdict: Illegal, run: Run) -> tuple[str, str]:
+def _gap(event: Viewed, verdict: Illegal, run: CheckContext) -> tuple[str, str]:
     """Why the two dimensions cannot be merged: for the message, and at the merge itself."""
     layout = event.layout
     whole = whole_sizes(layout)
@@ -76,7 +76,7 @@ def _gap(event: Viewed, verdict: Illegal, run: Run) -> tuple[str, str]:
     )
 
 
-def _reshape_instead(event: Viewed, run: Run) -> list[Fix]:
+def _reshape_instead(event: Viewed, run: CheckContext) -> list[Fix]:
     name = _method_name(event.call)
     if name is None:
         return []
@@ -101,9 +101,9 @@ def _reshape_instead(event: Viewed, run: Run) -> list[Fix]:
     Applicability.SAFE,
     on=Viewed,
 )
-def view_of_runtime_layout(event: Viewed, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def view_of_runtime_layout(event: Viewed, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     verdict = event.verdict
-    if event.method not in _RESHAPES or not isinstance(verdict, Unknown):
+    if event.method not in _RESHAPES or not isinstance(verdict, Undecided):
         return
     # Only a merge asks for strides, and a merge leaves fewer dimensions.
     if not has_unknown_strides(event.layout) or len(event.target) >= event.layout.rank:
@@ -147,7 +147,7 @@ _RUNTIME_LAYOUTS = {
     Applicability.UNSAFE,
     on=Viewed,
 )
-def view_as_transpose(event: Viewed, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def view_as_transpose(event: Viewed, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     # One size and a -1 say little about what was meant: `.view(beams, -1)`.
     if isinstance(event.verdict, Illegal) or event.stated < 2:
         return
@@ -177,7 +177,7 @@ def view_as_transpose(event: Viewed, run: Run, this: Rule) -> Iterator[Diagnosti
     )
 
 
-def _means_it(step: Step, event: Viewed, run: Run) -> bool:
+def _means_it(step: LayoutStep, event: Viewed, run: CheckContext) -> bool:
     """Whether an earlier step shows that the elements are meant to be read at another width.
 
     Relative positions are shifted so: put a column in front, read the rows at another width, drop a part, and

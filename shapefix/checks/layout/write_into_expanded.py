@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shapefix.checks.context import Run, lineage
+from shapefix.checks.context import CheckContext, lineage
 from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import calls, history
@@ -20,7 +20,7 @@ from shapefix.interpreter.events import InPlaceWrite
     Applicability.SAFE,
     on=InPlaceWrite,
 )
-def write_into_expanded(event: InPlaceWrite, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def write_into_expanded(event: InPlaceWrite, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     layout, dim = event.layout, event.shared
     if layout is None or dim is None or event.subject is None:
         return

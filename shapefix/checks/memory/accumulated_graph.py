@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
@@ -18,7 +18,7 @@ from shapefix.interpreter.evaluator import Loop
 from shapefix.interpreter.gradients import carries_graph, lineage
 from shapefix.interpreter.modules import Place, children, dotted_name
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.training_events import Accumulated, Backward
+from shapefix.interpreter.training_events import Backward, LossAccumulated
 from shapefix.interpreter.values import Unknown
 
 FEW = 20
@@ -31,9 +31,9 @@ FEW = 20
     Severity.WARNING,
     "a loss is added up, or kept in a list, with its graph: memory grows with each step",
     Applicability.SAFE,
-    on=Accumulated,
+    on=LossAccumulated,
 )
-def accumulated_graph(event: Accumulated, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def accumulated_graph(event: LossAccumulated, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     value = _tensor(event)
     if value is None:
         return
@@ -64,12 +64,14 @@ def accumulated_graph(event: Accumulated, run: Run, this: Rule) -> Iterator[Diag
     )
 
 
-def _tensor(event: Accumulated) -> TensorValue | None:
+def _tensor(event: LossAccumulated) -> TensorValue | None:
     value = event.value
     return value.tensor if isinstance(value, Unknown) else value
 
 
-def _differentiated(event: Accumulated, value: TensorValue, run: Run) -> tuple[Loop, Backward] | None:
+def _differentiated(
+    event: LossAccumulated, value: TensorValue, run: CheckContext
+) -> tuple[Loop, Backward] | None:
     """The loop whose passes add up, and the backward in it after which the value's graph is of no use."""
     holder = event.place.module.code(event.holder)
     own = [entered.loop for entered in event.loops[len(event.loops) - event.own :]]
@@ -84,7 +86,7 @@ def _differentiated(event: Accumulated, value: TensorValue, run: Run) -> tuple[L
     return None
 
 
-def _binds(event: Accumulated, loop: Loop, holder: str) -> bool:
+def _binds(event: LossAccumulated, loop: Loop, holder: str) -> bool:
     """Whether each pass of a loop binds what grows anew."""
     return holder in event.place.module.once(loop.around.node.body, _bound_each_pass)
 
@@ -98,7 +100,7 @@ def _is_short(node: cst.For | cst.While) -> bool:
     return isinstance(given, cst.Integer) and given.evaluated_value <= FEW
 
 
-def _is_one_step(event: Accumulated, loops: list[Loop], holder: str) -> bool:
+def _is_one_step(event: LossAccumulated, loops: list[Loop], holder: str) -> bool:
     """Whether the innermost of these loops goes through the parts of one batch, for one step behind it."""
     if len(loops) < 2 or not _binds(event, loops[-2], holder):
         return False
@@ -118,7 +120,7 @@ def _has_step(body: cst.BaseSuite) -> bool:
     return False
 
 
-def _uses_up(backward: Backward, value: TensorValue, event: Accumulated) -> bool:
+def _uses_up(backward: Backward, value: TensorValue, event: LossAccumulated) -> bool:
     """Whether backward goes through the graph of value, which is what is added up, and frees it."""
     loss = backward.loss
     if not isinstance(loss, TensorValue) or _keeps_graph(backward):
@@ -200,13 +202,13 @@ def _names(node: cst.CSTNode) -> frozenset[str]:
     return frozenset(found)
 
 
-def _may_be_number(event: Accumulated, value: TensorValue) -> bool:
+def _may_be_number(event: LossAccumulated, value: TensorValue) -> bool:
     """Whether a plain number does as well as a tensor for all that is done with the sum."""
     is_scalar = value.layout is not None and not value.layout.rank
     return is_scalar and event.total is not None and is_only_a_number(event.place, event.holder)
 
 
-def _without_graph(event: Accumulated, backward: Backward, method: str) -> Fix:
+def _without_graph(event: LossAccumulated, backward: Backward, method: str) -> Fix:
     module = event.place.module
     subject = _subject(event, backward) or event.added
     edit = rewrites.method_called(module, subject, method)
@@ -214,7 +216,7 @@ def _without_graph(event: Accumulated, backward: Backward, method: str) -> Fix:
     return Fix(Applicability.SAFE, f"add {does}: `.{method}`", (edit,))
 
 
-def _subject(event: Accumulated, backward: Backward) -> cst.BaseExpression | None:
+def _subject(event: LossAccumulated, backward: Backward) -> cst.BaseExpression | None:
     """The part of what is added that is the loss itself: `loss` of `loss * len(batch)`."""
     node = backward.place.node
     if backward.place.module is not event.place.module or not isinstance(node, cst.Call):

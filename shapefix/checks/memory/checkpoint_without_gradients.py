@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import calls
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity
-from shapefix.interpreter.training_events import CutOff
+from shapefix.interpreter.training_events import CheckpointDetached
 from shapefix.interpreter.values import LibraryObject
 
 
@@ -22,9 +22,11 @@ from shapefix.interpreter.values import LibraryObject
     Severity.ERROR,
     "a reentrant checkpoint of layers whose inputs require no gradient: the layers are never trained",
     Applicability.SAFE,
-    on=CutOff,
+    on=CheckpointDetached,
 )
-def checkpoint_without_gradients(event: CutOff, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def checkpoint_without_gradients(
+    event: CheckpointDetached, run: CheckContext, this: Rule
+) -> Iterator[Diagnostic]:
     module, node = event.place.module, event.place.node
     if not isinstance(node, cst.Call) or not node.args:
         return
@@ -43,7 +45,7 @@ def checkpoint_without_gradients(event: CutOff, run: Run, this: Rule) -> Iterato
     )
 
 
-def _not_reentrant(event: CutOff, node: cst.Call) -> Iterator[Fix]:
+def _not_reentrant(event: CheckpointDetached, node: cst.Call) -> Iterator[Fix]:
     """`use_reentrant=False`: torch then records the graph as it is."""
     if any(argument.star for argument in node.args):
         return

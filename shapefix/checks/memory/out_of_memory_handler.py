@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import calls
@@ -22,13 +22,13 @@ from shapefix.checks.support.handlers import (
 )
 from shapefix.checks.training.swallowed_exception import called, header, is_in_batches, narrowed
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity, Span
-from shapefix.interpreter.attempts import Handler, Kind, Tried
+from shapefix.interpreter.attempts import ExceptClause, StepKind, TryBlock
 from shapefix.interpreter.modules import Module, Place, dotted_name
 
 _OWN = frozenset(
     {"torch.cuda.OutOfMemoryError", "torch.OutOfMemoryError", "torch.cuda.memory.OutOfMemoryError"}
 )
-_RUNS = frozenset({Kind.MODEL, Kind.BACKWARD, Kind.AGAIN})
+_RUNS = frozenset({StepKind.MODEL, StepKind.BACKWARD, StepKind.AGAIN})
 _FREES = frozenset("clear_frames __traceback__ with_traceback".split())
 """Names that say that somebody knows what an exception holds."""
 _LOOKS_AT = frozenset("exception exc_info print_exc format_exc".split())
@@ -42,9 +42,9 @@ _KEEPS = frozenset("append add put put_nowait extend insert".split())
     Severity.WARNING,
     "a handler of exhausted memory keeps it from being freed, or takes every RuntimeError for it",
     Applicability.SAFE,
-    on=Tried,
+    on=TryBlock,
 )
-def out_of_memory_handler(event: Tried, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def out_of_memory_handler(event: TryBlock, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     recorded = any(act.kind in _RUNS and act.recorded for act in event.acts)
     for handler in event.handlers:
         if _is_of_memory(event, handler) and recorded:
@@ -55,7 +55,7 @@ def out_of_memory_handler(event: Tried, run: Run, this: Rule) -> Iterator[Diagno
             return
 
 
-def _is_of_memory(event: Tried, handler: Handler) -> bool:
+def _is_of_memory(event: TryBlock, handler: ExceptClause) -> bool:
     """Whether a handler is there for memory: it catches nothing else, or says so."""
     if handler.catches is not None and not handler.catches.isdisjoint(_OWN):
         return True
@@ -66,7 +66,7 @@ def _names(handler: ExceptHandler) -> set[str]:
     return {node.value for node in all_below(handler.body) if isinstance(node, cst.Name)}
 
 
-def _tried_again(event: Tried, handler: Handler, this: Rule) -> Iterator[Diagnostic]:
+def _tried_again(event: TryBlock, handler: ExceptClause, this: Rule) -> Iterator[Diagnostic]:
     """The model is run once more inside of the handler."""
     again = next((act for act in handler.acts if act.kind in _RUNS), None)
     if again is None or _names(handler.node) & _FREES:
@@ -89,7 +89,7 @@ def _tried_again(event: Tried, handler: Handler, this: Rule) -> Iterator[Diagnos
     )
 
 
-def _outside(event: Tried, handler: Handler) -> Iterator[Fix]:
+def _outside(event: TryBlock, handler: ExceptClause) -> Iterator[Fix]:
     """Let the handler only take note, and do the rest behind it."""
     tried, node, module = event.place.node, handler.node, event.place.module
     if not isinstance(tried, cst.Try) or tried.orelse or tried.finalbody or tried.handlers[-1] is not node:
@@ -119,7 +119,7 @@ def _inserted(before: Span, text: str) -> Edit:
     return Edit(Span(before.path, before.row, before.column, before.row, before.column), text)
 
 
-def _kept(event: Tried, handler: Handler, this: Rule) -> Iterator[Diagnostic]:
+def _kept(event: TryBlock, handler: ExceptClause, this: Rule) -> Iterator[Diagnostic]:
     """The exception outlives the handler, while the loop goes on."""
     name = bound_name(handler.node)
     if not name or not (event.loops or event.repeated) or _names(handler.node) & _FREES:
@@ -163,7 +163,7 @@ def _is_name(node: cst.BaseExpression, name: str) -> bool:
     return isinstance(node, cst.Name) and node.value == name
 
 
-def _takes_all(event: Tried, handler: Handler, this: Rule) -> Iterator[Diagnostic]:
+def _takes_all(event: TryBlock, handler: ExceptClause, this: Rule) -> Iterator[Diagnostic]:
     """Every RuntimeError is treated as if it had been memory."""
     module, node = event.place.module, handler.node
     if not any(act.kind in _RUNS for act in event.acts) or _looks(node):

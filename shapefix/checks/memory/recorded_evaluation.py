@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
@@ -18,7 +18,7 @@ from shapefix.interpreter.evaluator import Loop
 from shapefix.interpreter.gradients import carries_graph, lineage
 from shapefix.interpreter.modules import Module, dotted_name
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.training_events import Accumulated, Backward, Recorded, Switched
+from shapefix.interpreter.training_events import Backward, EvaluationRecorded, LossAccumulated, ModeSwitched
 from shapefix.interpreter.values import Unknown
 
 _DIFFERENTIATES = re.compile(
@@ -34,9 +34,9 @@ _COUNTERS = ("range", "trange", "count", "itertools.count")
     Severity.WARNING,
     "a model in evaluation mode is called for every batch with gradients recorded, which nobody asks for",
     Applicability.UNSAFE,
-    on=Recorded,
+    on=EvaluationRecorded,
 )
-def recorded_evaluation(event: Recorded, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def recorded_evaluation(event: EvaluationRecorded, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     module = event.place.module
     loop = event.loops[-1].loop
     around = rewrites.enclosing(module, event.place.node)
@@ -77,16 +77,20 @@ def _goes_over_data(loop: Loop) -> bool:
     return loop.around.over_batches or not counts
 
 
-def _switched(event: Recorded, run: Run) -> Switched | None:
+def _switched(event: EvaluationRecorded, run: CheckContext) -> ModeSwitched | None:
     """The last time before the call that the mode of the module was set."""
     before = run.training[: run.positions[event]]
     return next(
-        (other for other in reversed(before) if isinstance(other, Switched) and other.module is event.module),
+        (
+            other
+            for other in reversed(before)
+            if isinstance(other, ModeSwitched) and other.module is event.module
+        ),
         None,
     )
 
 
-def _is_differentiated(event: Recorded, run: Run) -> bool:
+def _is_differentiated(event: EvaluationRecorded, run: CheckContext) -> bool:
     """Whether somebody computes gradients of what the module returned."""
     results = {id(result) for result in event.results}
     return any(
@@ -100,10 +104,10 @@ def _text(module: Module, node: cst.CSTNode) -> str:
     return "\n".join(module.text.split("\n")[span.row - 1 : span.end_row])
 
 
-def _kept(event: Recorded, loop: Loop, run: Run) -> Accumulated | None:
+def _kept(event: EvaluationRecorded, loop: Loop, run: CheckContext) -> LossAccumulated | None:
     """Where the loop adds up, or keeps, something that has the graph of the module's results."""
     results = {id(result) for result in event.results}
-    for each in within(loop, run, Accumulated):
+    for each in within(loop, run, LossAccumulated):
         value = each.value.tensor if isinstance(each.value, Unknown) else each.value
         if value is None or not carries_graph(value) or each.place.module is not event.place.module:
             continue

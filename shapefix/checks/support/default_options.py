@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from shapefix.diagnostics import Diagnostic, Evidence
-from shapefix.interpreter.events import Event, Refused
+from shapefix.interpreter.events import Event, OpRejected
 from shapefix.interpreter.modules import Place
 from shapefix.tensors.errors import SizeMismatch
 from shapefix.tensors.options import needed_defaults
@@ -13,7 +13,7 @@ from shapefix.tensors.options import needed_defaults
 
 def under_defaults(event: Event, found: Diagnostic) -> Diagnostic:
     """The finding under the condition that the options which it needs have their defaults."""
-    if not isinstance(event, Refused) or not isinstance(event.error, SizeMismatch):
+    if not isinstance(event, OpRejected) or not isinstance(event.error, SizeMismatch):
         return found
     needed = needed_defaults(event.error.have, event.error.want)
     if not needed:

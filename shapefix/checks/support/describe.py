@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
@@ -60,7 +60,7 @@ class DisplayedValue:
     is_number: bool = False
 
 
-def describe(value: Value, run: Run) -> str:
+def describe(value: Value, run: CheckContext) -> str:
     """A value in one line: `f32[B, T - 1, V] strides (T*V, V, 1)`, the strides where it is not contiguous."""
     if isinstance(value, TensorValue):
         return _tensor(value, run)
@@ -76,7 +76,7 @@ def describe(value: Value, run: Run) -> str:
     return "unknown"
 
 
-def _tensor(tensor: TensorValue, run: Run) -> str:
+def _tensor(tensor: TensorValue, run: CheckContext) -> str:
     dtype = SHORT.get(tensor.dtype, tensor.dtype) if tensor.dtype else "?"
     if tensor.layout is None:
         return f"{dtype}[...]" + (" contiguous" if tensor.contiguous else "")
@@ -88,7 +88,7 @@ def _tensor(tensor: TensorValue, run: Run) -> str:
     return f"{text} strides {run.shape(tensor.layout.strides)}"
 
 
-def parts(name: str, value: Value, run: Run) -> Iterator[tuple[str, DisplayedValue]]:
+def parts(name: str, value: Value, run: CheckContext) -> Iterator[tuple[str, DisplayedValue]]:
     """What is shown of a value: one line, or one for each item where there are tensors in it."""
     items = _items(name, value)
     if items is None or not _holds_tensor(value):
@@ -103,7 +103,7 @@ def parts(name: str, value: Value, run: Run) -> Iterator[tuple[str, DisplayedVal
         yield from parts(part, item, run)
 
 
-def in_words(value: Value, run: Run) -> Iterator[str]:
+def in_words(value: Value, run: CheckContext) -> Iterator[str]:
     """The value as `reveal` reports it; where tensors are in it, each of them with its place in it."""
     if isinstance(value, (ListValue, DictValue)):
         yield from (f"{name} {shown.text}".strip() for name, shown in parts("", value, run))
@@ -130,7 +130,7 @@ def _holds_tensor(value: Value) -> bool:
     return any(_holds_tensor(item) for _, item in _items("", value) or ())
 
 
-def shown(value: Value, run: Run) -> DisplayedValue:
+def shown(value: Value, run: CheckContext) -> DisplayedValue:
     """A value in one line."""
     if isinstance(value, TensorValue):
         return _displayed_tensor(value, run)
@@ -138,7 +138,7 @@ def shown(value: Value, run: Run) -> DisplayedValue:
     return DisplayedValue(_words(value, run), is_number=is_number)
 
 
-def _displayed_tensor(tensor: TensorValue, run: Run) -> DisplayedValue:
+def _displayed_tensor(tensor: TensorValue, run: CheckContext) -> DisplayedValue:
     # Whether the strides are known is no question that sizes answer.
     text = describe(tensor, run).removesuffix(" strides unknown")
     device = None if tensor.device is None else tensor.device.name or None
@@ -153,11 +153,11 @@ def _displayed_tensor(tensor: TensorValue, run: Run) -> DisplayedValue:
     return DisplayedValue(text, tensor.dtype, _numbers(layout.sizes, run), strides, device)
 
 
-def _numbers(sizes: Iterable[Size], run: Run) -> tuple[int | str, ...]:
+def _numbers(sizes: Iterable[Size], run: CheckContext) -> tuple[int | str, ...]:
     return tuple(run.text(size) if size.value is None else size.value for size in sizes)
 
 
-def _words(value: Value, run: Run) -> str:
+def _words(value: Value, run: CheckContext) -> str:
     if isinstance(value, Constant):
         text = repr(value.value)
         return text if len(text) <= _LONGEST_CONSTANT else text[: _LONGEST_CONSTANT - 3] + "..."
@@ -186,7 +186,7 @@ def _words(value: Value, run: Run) -> str:
     return describe(value, run)
 
 
-def _list(value: ListValue, run: Run) -> str:
+def _list(value: ListValue, run: CheckContext) -> str:
     if value.items is not None:
         texts = [_words(item, run) for item in value.items]
         if len(texts) > 2 and len(set(texts)) == 1:

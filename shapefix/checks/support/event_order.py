@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import libcst as cst
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.support.rewrites import enclosing
 from shapefix.interpreter.evaluator import Loop
 from shapefix.interpreter.modules import Module, Place
@@ -16,24 +16,24 @@ from shapefix.interpreter.training_events import TrainingEvent
 Kind = TypeVar("Kind", bound=TrainingEvent)
 
 
-def of_kind(run: Run, kind: type[Kind]) -> Iterator[Kind]:
+def of_kind(run: CheckContext, kind: type[Kind]) -> Iterator[Kind]:
     """The events of this type, in their order."""
     return (event for event in run.training if isinstance(event, kind))
 
 
-def after(event: TrainingEvent, run: Run, kind: type[Kind]) -> Iterator[Kind]:
+def after(event: TrainingEvent, run: CheckContext, kind: type[Kind]) -> Iterator[Kind]:
     """The events of this type that come later in the run."""
     position = run.positions[event]
     return (other for other in run.training[position + 1 :] if isinstance(other, kind))
 
 
-def between(first: TrainingEvent, last: TrainingEvent, run: Run, kind: type[Kind]) -> list[Kind]:
+def between(first: TrainingEvent, last: TrainingEvent, run: CheckContext, kind: type[Kind]) -> list[Kind]:
     """The events of this type from first to last."""
     start, end = run.positions[first], run.positions[last]
     return [event for event in run.training[start : end + 1] if isinstance(event, kind)]
 
 
-def within(loop: Loop, run: Run, kind: type[Kind]) -> list[Kind]:
+def within(loop: Loop, run: CheckContext, kind: type[Kind]) -> list[Kind]:
     """The events of this type in a loop, in their order."""
     return [event for event in run.in_loops.get(loop, ()) if isinstance(event, kind)]
 

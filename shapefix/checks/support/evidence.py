@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shapefix.checks.context import Run, lineage
+from shapefix.checks.context import CheckContext, lineage
 from shapefix.diagnostics import Evidence
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.rows import Origin
-from shapefix.interpreter.tensor_values import Step, TensorValue
+from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.tensors.layout import Layout, is_contiguous
 
 LONGEST = 6
@@ -26,9 +26,9 @@ def own_lengths(made: Origin) -> Evidence:
     return Evidence(made.place.span, f"{made.what}: each row keeps its own length")
 
 
-def history(tensor: TensorValue, run: Run) -> list[Evidence]:
+def history(tensor: TensorValue, run: CheckContext) -> list[Evidence]:
     """How the tensor got its layout, from the last time that it was contiguous."""
-    steps: list[Step] = []
+    steps: list[LayoutStep] = []
     for step in lineage(tensor):
         steps.append(step)
         if step.layout is not None and is_contiguous(step.layout):

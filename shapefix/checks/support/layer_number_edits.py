@@ -11,14 +11,14 @@ from shapefix.checks.support.literal_sites import edit_of, given_to, product_of,
 from shapefix.checks.support.rewrites import line_of
 from shapefix.diagnostics import Edit, Evidence
 from shapefix.interpreter.containers import elements
-from shapefix.interpreter.events import Refused
+from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.values import LibraryObject
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import SizeMismatch
 from shapefix.tensors.polynomials import product
 
 
-def fitting(event: Refused, error: SizeMismatch, have: int, want: int) -> tuple[str, Edit | None]:
+def fitting(event: OpRejected, error: SizeMismatch, have: int, want: int) -> tuple[str, Edit | None]:
     """How the layer is made for what it is handed, and the edit that does it where there is one."""
     setting, layer = taken_by(event), event.layer
     if setting is not None and elements(event.settings.get(setting.name)) is not None:
@@ -29,7 +29,7 @@ def fitting(event: Refused, error: SizeMismatch, have: int, want: int) -> tuple[
 
 
 def other_number(
-    event: Refused, have: int, want: int, merged: tuple[int, ...] = ()
+    event: OpRejected, have: int, want: int, merged: tuple[int, ...] = ()
 ) -> tuple[str, Edit | None]:
     """How the layer is made for another number, and the edit that does it where there is one.
 
@@ -64,7 +64,7 @@ def other_number(
     return f"set {name} to {text}", edit_of(place.module, node, text)
 
 
-def written_at(event: Refused) -> Iterator[Evidence]:
+def written_at(event: OpRejected) -> Iterator[Evidence]:
     """Where the number stands that the layer was made with, unless the call that makes it states it."""
     taken, layer = taken_by(event), event.layer
     if taken is None or not isinstance(layer, LibraryObject) or constructor(layer) is None:
@@ -75,7 +75,7 @@ def written_at(event: Refused) -> Iterator[Evidence]:
         yield Evidence(number.place.span, f"`{number.name}` is {number.place.code} here")
 
 
-def merged_sizes(event: Refused, error: SizeMismatch) -> tuple[int, ...]:
+def merged_sizes(event: OpRejected, error: SizeMismatch) -> tuple[int, ...]:
     """The sizes that were flattened into the last one of what the layer takes; none where they were not."""
     step = event.operands[error.operand].tensor.origin
     while step is not None and step.source is not None:

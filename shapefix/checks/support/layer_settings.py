@@ -10,7 +10,7 @@ from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.operands import layer_code
 from shapefix.diagnostics import Edit
-from shapefix.interpreter.events import Refused
+from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.values import InstanceValue, LibraryObject, Value, as_size
 from shapefix.tensors.errors import SizeMismatch
 
@@ -73,7 +73,7 @@ GIVES = {
 """The setting that a layer's output has as a size: the last one, or the channels."""
 
 
-def taken_by(event: Refused) -> Setting | None:
+def taken_by(event: OpRejected) -> Setting | None:
     """The setting that a layer's operand should have had as a size; None where no setting asks for it."""
     error = event.error
     if not isinstance(error, SizeMismatch) or error.other is not None:
@@ -100,7 +100,7 @@ def chosen_by(layer: Value | None, dim: int) -> Setting | None:
     return found if dim == own else None
 
 
-def from_end(event: Refused, error: SizeMismatch) -> int:
+def from_end(event: OpRejected, error: SizeMismatch) -> int:
     """The dimension that an error is about, counted from the end; as it is where the rank is not known."""
     layout = event.operands[error.operand].layout
     return error.dim if error.dim < 0 or layout is None else error.dim - layout.rank
@@ -111,7 +111,7 @@ def kind_of(layer: Value | None) -> str:
     return layer.kind if isinstance(layer, LibraryObject) else ""
 
 
-def called(event: Refused) -> str:
+def called(event: OpRejected) -> str:
     """What to call the layer of an event: the code that made it, else its class."""
     if isinstance(event.layer, InstanceValue):
         return event.layer.cls.name

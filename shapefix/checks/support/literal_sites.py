@@ -9,7 +9,7 @@ import libcst as cst
 
 from shapefix.checks.support import rewrites
 from shapefix.diagnostics import Edit
-from shapefix.interpreter.literals import Literal
+from shapefix.interpreter.literals import IntegerLiteral
 from shapefix.interpreter.modules import Module, Place, children
 from shapefix.interpreter.values import LibraryObject
 
@@ -36,7 +36,7 @@ def given_to(layer: LibraryObject | None, position: int, setting: str) -> cst.Ba
 def stated(layer: LibraryObject, setting: str, given: cst.BaseExpression) -> Stated | None:
     """Where the number is written that a layer is handed by name; None where that is not known."""
     value = layer.arguments.get(setting)
-    if not isinstance(value, Literal) or layer.place is None or value.place.node is given:
+    if not isinstance(value, IntegerLiteral) or layer.place is None or value.place.node is given:
         return None
     home = value.place.module
     around = rewrites.enclosing(home, value.place.node)
@@ -48,9 +48,9 @@ def stated(layer: LibraryObject, setting: str, given: cst.BaseExpression) -> Sta
     own = _last_name(given)
     if call is not None and not name:
         # `Net(271, 256)`: what this number is called, only the function that takes it tells.
-        maker = _class_around(layer.place)
-        is_maker = maker is not None and _last_name(call.func) == maker.name.value
-        alone = is_maker and maker is not None and _reads(own, [maker], {}) == (1, 0)
+        producer = _class_around(layer.place)
+        is_maker = producer is not None and _last_name(call.func) == producer.name.value
+        alone = is_maker and producer is not None and _reads(own, [producer], {}) == (1, 0)
         return Stated(value.place, own, alone)
     classes = {node.name.value: node for module in modules for node in _classes(module.tree)}
     used, handed_on = _reads(name, [module.tree for module in modules], classes)

@@ -7,13 +7,13 @@ from itertools import zip_longest
 
 import libcst as cst
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import calls
 from shapefix.checks.support.operands import code_of, named, shown, way
 from shapefix.diagnostics import Edit, Evidence
-from shapefix.interpreter.events import Refused
+from shapefix.interpreter.events import OpRejected
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import SizeMismatch, WrongRank
 from shapefix.tensors.layout import Layout
@@ -23,12 +23,12 @@ _EACH = 3
 """How many steps are told of the way of each of two tensors."""
 
 
-def name_of(event: Refused) -> str:
+def name_of(event: OpRejected) -> str:
     """The last part of the operation's name: `cat`, `matmul`, `add`."""
     return event.function.rpartition(".")[2]
 
 
-def concerned(event: Refused) -> tuple[int, ...]:
+def concerned(event: OpRejected) -> tuple[int, ...]:
     """The numbers of the operands that the error is about, in their order."""
     error = event.error
     numbers: set[int] = set()
@@ -39,19 +39,19 @@ def concerned(event: Refused) -> tuple[int, ...]:
     return tuple(sorted(number for number in numbers if number < len(event.operands)))
 
 
-def told(event: Refused, run: Run, numbers: Sequence[int]) -> str:
+def told(event: OpRejected, run: CheckContext, numbers: Sequence[int]) -> str:
     """`x` is f32[2, 3] and `y` is f32[4, 3]."""
     parts = [f"{subject(event, number)} is {shown(event.operands[number], run)}" for number in numbers]
     return " and ".join(parts)
 
 
-def subject(event: Refused, number: int) -> str:
+def subject(event: OpRejected, number: int) -> str:
     """What the code calls an operand; "operand 2" where it has no words for it."""
     words = named(event, number)
     return f"operand {number + 1}" if words == "the input" else words
 
 
-def code(event: Refused) -> str:
+def code(event: OpRejected) -> str:
     """The code that torch refuses, for a message."""
     node = event.place.node
     text = event.place.code
@@ -60,14 +60,14 @@ def code(event: Refused) -> str:
     return short(text)
 
 
-def evidence(event: Refused, run: Run, numbers: Sequence[int], reason: str) -> list[Evidence]:
+def evidence(event: OpRejected, run: CheckContext, numbers: Sequence[int], reason: str) -> list[Evidence]:
     """The calls, the ways of the operands, and why they do not fit."""
     ways = [way(event.operands[number].tensor, run)[-_EACH:] for number in numbers]
     steps = list(dict.fromkeys(step for steps in ways for step in steps))
     return [*calls(event), *steps, Evidence(event.place.span, reason)]
 
 
-def changed(event: Refused, number: int, method: str) -> Edit | None:
+def changed(event: OpRejected, number: int, method: str) -> Edit | None:
     """The edit that calls a method of an operand; None where the code has no expression of its own for it."""
     node = code_of(event, number)
     if node is None:

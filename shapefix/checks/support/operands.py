@@ -6,20 +6,20 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.support.describe import SHORT
 from shapefix.checks.support.evidence import LONGEST, calls
 from shapefix.checks.support.rewrites import argument
 from shapefix.diagnostics import Evidence
-from shapefix.interpreter.events import Apart, Broadcast, Operand, Refused
-from shapefix.interpreter.tensor_values import Step, TensorValue
+from shapefix.interpreter.events import Broadcast, DeviceMismatch, Operand, OpRejected
+from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.interpreter.values import LibraryObject, Value
 from shapefix.tensors.errors import ShapeError, WrongNumberOfElements
 from shapefix.tensors.polynomials import Size
 
 
-def is_unlikely(event: Refused) -> bool:
+def is_unlikely(event: OpRejected) -> bool:
     """Whether the call stands in a branch that looks at what it was handed, or gets an empty tensor.
 
     The tensor came in from outside, through this call; whether the branch is taken in this call nobody knows,
@@ -38,7 +38,7 @@ def _asks_for_nothing(error: ShapeError) -> bool:
     return isinstance(error, WrongNumberOfElements) and any(size.value == 0 for size in error.target)
 
 
-def code_of(event: Refused | Broadcast | Apart, operand: int) -> cst.BaseExpression | None:
+def code_of(event: OpRejected | Broadcast | DeviceMismatch, operand: int) -> cst.BaseExpression | None:
     """The expression that the code has for an operand; None where there is none of its own."""
     node = event.place.node
     if isinstance(node, cst.BinaryOperation):
@@ -71,37 +71,37 @@ def code_of(event: Refused | Broadcast | Apart, operand: int) -> cst.BaseExpress
     return given.value
 
 
-def made_inside(event: Refused | Broadcast | Apart, operand: int) -> bool:
+def made_inside(event: OpRejected | Broadcast | DeviceMismatch, operand: int) -> bool:
     """Whether the very call that refuses an operand made it: a library's model runs its layers one by one."""
     origin = event.operands[operand].tensor.origin
     return origin is not None and origin.place.node is event.place.node
 
 
-def _position(event: Refused | Broadcast | Apart, name: str) -> int:
+def _position(event: OpRejected | Broadcast | DeviceMismatch, name: str) -> int:
     """Where the parameter of this name stands in a call."""
     names = list(dict.fromkeys(operand.name for operand in event.operands))
     given = list(event.given) if event.given else names
     return given.index(name) if name in given else 99
 
 
-def named(event: Refused | Broadcast | Apart, operand: int) -> str:
+def named(event: OpRejected | Broadcast | DeviceMismatch, operand: int) -> str:
     """What the code calls an operand, between backticks; "the input" where it has no words of its own."""
     node = code_of(event, operand)
     return "the input" if node is None else f"`{short(event.place.module.code(node))}`"
 
 
-def shown(operand: Operand, run: Run) -> str:
+def shown(operand: Operand, run: CheckContext) -> str:
     """A tensor as `f32[256, 20, 4000]`, with ? for an unknown dtype; `f32[..., 128]` for an unknown rank."""
     dtype = SHORT.get(operand.tensor.dtype or "", operand.tensor.dtype or "")
     if operand.layout is not None:
         return f"{dtype}[{', '.join(map(run.text, operand.layout.sizes))}]"
-    last = operand.tensor.settled(-1)
+    last = operand.tensor.known_size(-1)
     return f"{dtype}[..., {run.text(last)}]" if last is not None else f"{dtype}[...]"
 
 
-def way(tensor: TensorValue, run: Run) -> list[Evidence]:
+def way(tensor: TensorValue, run: CheckContext) -> list[Evidence]:
     """How the tensor came to its sizes: the last steps at which they changed, from the first of them on."""
-    steps: list[Step] = []
+    steps: list[LayoutStep] = []
     step = tensor.origin
     while step is not None and len(steps) < 40:
         steps.append(step)
@@ -111,13 +111,13 @@ def way(tensor: TensorValue, run: Run) -> list[Evidence]:
     for step in reversed(steps):
         sizes = None if step.layout is None else step.layout.sizes
         if sizes is not None and sizes != before:
-            maker = f" by `{layer_code(step.maker)}`" if layer_code(step.maker) else ""
-            found.append(Evidence(step.place.span, f"{step.verb}{maker} here: {run.shape(sizes)}"))
+            producer = f" by `{layer_code(step.producer)}`" if layer_code(step.producer) else ""
+            found.append(Evidence(step.place.span, f"{step.verb}{producer} here: {run.shape(sizes)}"))
         before = sizes
     return found[-LONGEST:]
 
 
-def approach(event: Refused, run: Run) -> list[Evidence]:
+def approach(event: OpRejected, run: CheckContext) -> list[Evidence]:
     """The calls that lead to a layer, where it is made, and how its input came to its sizes."""
     came = way(event.operands[0].tensor, run) if event.operands else []
     return [*calls(event), *made_at(event.layer), *came]
@@ -136,6 +136,6 @@ def made_at(layer: Value | None) -> Iterator[Evidence]:
         yield Evidence(layer.place.span, f"`{short(layer.place.code)}` is made here")
 
 
-def product_text(sizes: tuple[Size, ...], run: Run) -> str:
+def product_text(sizes: tuple[Size, ...], run: CheckContext) -> str:
     """`64 * 7 * 7` for the sizes that a flatten merges."""
     return " * ".join(run.text(size) if len(size.terms) == 1 else f"({run.text(size)})" for size in sizes)

@@ -6,7 +6,7 @@ from typing import TypeGuard
 
 import libcst as cst
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.support import rewrites
 from shapefix.interpreter.batch_events import Tokenized
 from shapefix.interpreter.events import Event
@@ -24,7 +24,7 @@ VALUES = {
 """What a column is padded with, by its name."""
 
 
-def tokenizer_at(place: Place, made: Origin, run: Run) -> str | None:
+def tokenizer_at(place: Place, made: Origin, run: CheckContext) -> str | None:
     """What the code at place calls the tokenizer that made rows; None where it has no name for it."""
     call = made.place.node
     if not isinstance(call, cst.Call) or made.place.module is not place.module:
@@ -41,7 +41,7 @@ def _is_at(event: Event, made: Origin) -> TypeGuard[Tokenized]:
     return isinstance(event, Tokenized) and event.place.node is made.place.node
 
 
-def has_pad_token(made: Origin, run: Run) -> bool:
+def has_pad_token(made: Origin, run: CheckContext) -> bool:
     """Whether the tokenizer that made rows is not known to lack a pad token."""
     for event in run.events:
         if _is_at(event, made):
@@ -51,7 +51,7 @@ def has_pad_token(made: Origin, run: Run) -> bool:
     return True
 
 
-def padding_value(key: str | None, place: Place, made: Origin | None, run: Run) -> tuple[str, bool]:
+def padding_value(key: str | None, place: Place, made: Origin | None, run: CheckContext) -> tuple[str, bool]:
     """What to pad a column with, as code, and whether that is certain to be right."""
     if key in VALUES:
         return VALUES[key], True
@@ -62,7 +62,7 @@ def padding_value(key: str | None, place: Place, made: Origin | None, run: Run) 
     return "0", False
 
 
-def _own_tokenizer(place: Place, made: Origin, run: Run) -> str | None:
+def _own_tokenizer(place: Place, made: Origin, run: CheckContext) -> str | None:
     """`self.tokenizer` where the object has one of the name that the rows were made with; else None."""
     call = made.place.node
     name = call.func if isinstance(call, cst.Call) else None

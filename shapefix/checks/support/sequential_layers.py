@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from shapefix.checks.support.layer_settings import GIVES, NORMS, from_end, kind_of
-from shapefix.interpreter.events import Refused
-from shapefix.interpreter.tensor_values import Step
+from shapefix.interpreter.events import OpRejected
+from shapefix.interpreter.tensor_values import LayoutStep
 from shapefix.interpreter.values import LibraryObject
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import NotDivisible, SizeMismatch, WindowTooLarge, WrongRank
 
 
-def neighbour(event: Refused) -> LibraryObject | None:
+def neighbour(event: OpRejected) -> LibraryObject | None:
     """The layer of the same Sequential that gave the tensor what does not fit.
 
     None where it came from outside. Layers in between, such as an activation, left it as it was.
@@ -19,8 +19,8 @@ def neighbour(event: Refused) -> LibraryObject | None:
         return None
     step, found = event.operands[0].tensor.origin, None
     while step is not None and step.place.node is event.place.node:
-        if isinstance(step.maker, LibraryObject):
-            found = step.maker
+        if isinstance(step.producer, LibraryObject):
+            found = step.producer
         if step.source is None or not _is_kept(event, step, step.source):
             return found
         step = step.source
@@ -28,18 +28,18 @@ def neighbour(event: Refused) -> LibraryObject | None:
     return None
 
 
-def _is_kept(event: Refused, step: Step, source: Step) -> bool:
+def _is_kept(event: OpRejected, step: LayoutStep, source: LayoutStep) -> bool:
     """Whether a layer took over from its input what does not fit."""
     error = event.error
-    if isinstance(error, (WindowTooLarge, NotDivisible)) or step.maker is None:
-        return step.maker is None
+    if isinstance(error, (WindowTooLarge, NotDivisible)) or step.producer is None:
+        return step.producer is None
     if step.layout is None or source.layout is None:
-        known = kind_of(step.maker)
+        known = kind_of(step.producer)
         return step.layout is source.layout and known not in GIVES and known not in NORMS
     if step.layout.rank != source.layout.rank:
         return False
     if isinstance(error, WrongRank):
-        return kind_of(step.maker) not in GIVES
+        return kind_of(step.producer) not in GIVES
     if not isinstance(error, SizeMismatch):
         return False
     operand, dim = event.operands[0].layout, from_end(event, error)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import calls
@@ -14,7 +14,7 @@ from shapefix.checks.support.rewrites import argument, enclosing, without_statem
 from shapefix.checks.training.saturated_metric import CODE, NAME, SUMMARY
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.tensor_values import Step, TensorValue
+from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.interpreter.training_events import Backward
 
 _SAME_NUMBER = frozenset("scaled mul multiply div divide true_divide truediv converted copied".split())
@@ -23,7 +23,7 @@ _CLAMPS = frozenset({"clamp", "clip", "clamp_max"})
 
 
 @rule(CODE, NAME, Severity.WARNING, SUMMARY, Applicability.UNSAFE, on=Backward)
-def cut_loss(event: Backward, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def cut_loss(event: Backward, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     step = _cut(event.loss.origin) if isinstance(event.loss, TensorValue) else None
     if step is None or not isinstance(step.place.node, cst.Call):
         return
@@ -48,7 +48,7 @@ def cut_loss(event: Backward, run: Run, this: Rule) -> Iterator[Diagnostic]:
     )
 
 
-def _cut(step: Step | None) -> Step | None:
+def _cut(step: LayoutStep | None) -> LayoutStep | None:
     """The step that cut off the number whose gradients are computed; None where nothing did."""
     while step is not None:
         if step.verb in _CLAMPS or step.verb == "nan_to_num":

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import calls
@@ -16,7 +16,7 @@ from shapefix.checks.support.handlers import all_below, asks_what, is_swallowing
 from shapefix.checks.support.rewrites import enclosing
 from shapefix.checks.training.swallowed_exception import header, is_in_batches
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
-from shapefix.interpreter.attempts import Capped, Handler, Kind, Tried
+from shapefix.interpreter.attempts import ClampedExp, ExceptClause, StepKind, TryBlock
 from shapefix.interpreter.modules import dotted_name
 
 CODE, NAME = "SF802", "blind-metric"
@@ -29,8 +29,8 @@ _PERPLEXITY = re.compile(r"(?:^|_)ppl|perplexity", re.IGNORECASE)
 _LOSS = re.compile(rf"loss|nll|entropy|(?:^|_)ce(?:_|$)|{_PERPLEXITY.pattern}", re.IGNORECASE)
 
 
-@rule(CODE, NAME, Severity.WARNING, SUMMARY, Applicability.UNSAFE, on=Capped)
-def capped_perplexity(event: Capped, run: Run, this: Rule) -> Iterator[Diagnostic]:
+@rule(CODE, NAME, Severity.WARNING, SUMMARY, Applicability.UNSAFE, on=ClampedExp)
+def capped_perplexity(event: ClampedExp, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     if not _SMALLEST < event.bound < _LARGEST or not _is_of_loss(event):
         return
     bound = f"{event.bound:.6g}"
@@ -47,7 +47,7 @@ def capped_perplexity(event: Capped, run: Run, this: Rule) -> Iterator[Diagnosti
     )
 
 
-def _is_of_loss(event: Capped) -> bool:
+def _is_of_loss(event: ClampedExp) -> bool:
     """Whether what is cut off is the exponential of a loss, or is called a perplexity."""
     node = event.exponential.node
     named = [each.value for each in all_below(node) if isinstance(each, cst.Name)]
@@ -63,7 +63,7 @@ def _is_of_loss(event: Capped) -> bool:
     return any(_PERPLEXITY.search(name.rpartition(".")[2]) for name in results)
 
 
-def _uncapped(event: Capped) -> Iterator[Fix]:
+def _uncapped(event: ClampedExp) -> Iterator[Fix]:
     """Leave the bound out, where the exponential stands in the same expression."""
     outer, inner, module = event.place.node, event.exponential.node, event.place.module
     message = "report the perplexity as it is"
@@ -87,8 +87,8 @@ def _is_number(node: cst.BaseExpression) -> bool:
     return isinstance(node, (cst.Integer, cst.Float))
 
 
-@rule(CODE, NAME, Severity.WARNING, SUMMARY, Applicability.UNSAFE, on=Tried)
-def number_for_an_exception(event: Tried, run: Run, this: Rule) -> Iterator[Diagnostic]:
+@rule(CODE, NAME, Severity.WARNING, SUMMARY, Applicability.UNSAFE, on=TryBlock)
+def number_for_an_exception(event: TryBlock, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     if not _evaluates(event):
         return
     for handler in event.handlers:
@@ -98,16 +98,16 @@ def number_for_an_exception(event: Tried, run: Run, this: Rule) -> Iterator[Diag
             return
 
 
-def _evaluates(event: Tried) -> bool:
+def _evaluates(event: TryBlock) -> bool:
     """Whether a try statement holds an evaluation: a model and batches, or a loss, and no backward pass."""
     kinds = {act.kind for act in event.acts}
-    if Kind.BACKWARD in kinds or event.tries_settings:
+    if StepKind.BACKWARD in kinds or event.tries_settings:
         return False
-    over_batches = any(loop.over_batches for loop in event.loops) or Kind.LOADER in kinds
-    return Kind.LOSS in kinds or (over_batches and Kind.MODEL in kinds)
+    over_batches = any(loop.over_batches for loop in event.loops) or StepKind.LOADER in kinds
+    return StepKind.LOSS in kinds or (over_batches and StepKind.MODEL in kinds)
 
 
-def _returned(event: Tried, handler: Handler, this: Rule) -> Iterator[Diagnostic]:
+def _returned(event: TryBlock, handler: ExceptClause, this: Rule) -> Iterator[Diagnostic]:
     """A handler that returns a number which an evaluation may as well have found."""
     module, node = event.place.module, handler.node
     last = _last_statement(node.body)
@@ -130,7 +130,7 @@ def _returned(event: Tried, handler: Handler, this: Rule) -> Iterator[Diagnostic
     )
 
 
-def _averages_over_nothing(event: Tried, handler: Handler, this: Rule) -> Iterator[Diagnostic]:
+def _averages_over_nothing(event: TryBlock, handler: ExceptClause, this: Rule) -> Iterator[Diagnostic]:
     """What comes out where each batch has been swallowed: `return float("inf")` behind `if count == 0`."""
     module = event.place.module
     if not is_in_batches(event) or not is_swallowing(module, handler.node):

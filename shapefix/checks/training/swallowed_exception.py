@@ -6,17 +6,17 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import RULES, Rule, findings, rule
 from shapefix.checks.support.evidence import calls
 from shapefix.checks.support.handlers import ExceptHandler, asks_what, is_swallowing, means_memory
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity, Span
-from shapefix.interpreter.attempts import Act, Handler, Kind, Tried
+from shapefix.interpreter.attempts import ExceptClause, StepKind, TrainStep, TryBlock
 from shapefix.interpreter.modules import Module, Place
 
 _LONGEST = 60
-_TRAINING = frozenset({Kind.LOSS, Kind.BACKWARD})
+_TRAINING = frozenset({StepKind.LOSS, StepKind.BACKWARD})
 _FAMILIES = ("SF1", "SF3", "SF4", "SF5")
 """Rules of which the errors are exceptions of torch, and SF602, whose are too."""
 _RAISES_NOTHING = frozenset({"SF103", "SF402"})
@@ -29,9 +29,9 @@ _RAISES_NOTHING = frozenset({"SF103", "SF402"})
     Severity.WARNING,
     "a loop over batches swallows what the model, the loss or the backward pass raises, and goes on",
     Applicability.UNSAFE,
-    on=Tried,
+    on=TryBlock,
 )
-def swallowed_exception(event: Tried, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def swallowed_exception(event: TryBlock, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     if not is_in_batches(event):
         return
     for handler in event.handlers:
@@ -43,7 +43,7 @@ def swallowed_exception(event: Tried, run: Run, this: Rule) -> Iterator[Diagnost
         return
 
 
-def is_in_batches(event: Tried) -> bool:
+def is_in_batches(event: TryBlock) -> bool:
     """Whether a try statement stands in a loop over batches, or steps, of a training or an evaluation.
 
     What makes its own model tries a configuration, and a loop over stated settings does so, too.
@@ -53,11 +53,11 @@ def is_in_batches(event: Tried) -> bool:
         return False
     trains = not kinds.isdisjoint(_TRAINING)
     if event.loops:
-        return trains or (event.loops[-1].over_batches and Kind.MODEL in kinds)
-    return event.repeated and Kind.BACKWARD in kinds
+        return trains or (event.loops[-1].over_batches and StepKind.MODEL in kinds)
+    return event.repeated and StepKind.BACKWARD in kinds
 
 
-def _finding(event: Tried, handler: Handler, run: Run, this: Rule) -> Diagnostic:
+def _finding(event: TryBlock, handler: ExceptClause, run: CheckContext, this: Rule) -> Diagnostic:
     module = event.place.module
     span = header(module, handler.node)
     act = _foremost(event)
@@ -95,22 +95,22 @@ def called(place: Place) -> str:
     return short(f"{place.module.code(node.func)}(…)")
 
 
-def _foremost(event: Tried) -> Act:
+def _foremost(event: TryBlock) -> TrainStep:
     """The step that the try statement is there for: the first one of those that the fewest calls lead to."""
     return min(
-        (act for act in event.acts if act.kind is not Kind.LOADER),
+        (act for act in event.acts if act.kind is not StepKind.LOADER),
         key=lambda act: len(act.calls),
     )
 
 
-def _hidden(event: Tried, run: Run) -> list[Diagnostic]:
+def _hidden(event: TryBlock, run: CheckContext) -> list[Diagnostic]:
     """What other rules find in the body of the try statement, and that raises."""
     codes = frozenset(
         code
         for code, other in RULES.items()
         if other.severity is Severity.ERROR and (code[:3] in _FAMILIES or code == "SF602")
     )
-    found = findings(Run(event.hidden, run.symbol_names), codes - _RAISES_NOTHING)
+    found = findings(CheckContext(event.hidden, run.symbol_names), codes - _RAISES_NOTHING)
     by_place = {(each.code, each.span): each for each in found}
     return sorted(by_place.values(), key=lambda each: (each.condition is not None, each.span, each.code))
 
@@ -125,7 +125,7 @@ def header(module: Module, handler: ExceptHandler) -> Span:
     return Span(span.path, span.row, span.column, end.end_row, end.end_column)
 
 
-def _fixes(module: Module, handler: Handler) -> Iterator[Fix]:
+def _fixes(module: Module, handler: ExceptClause) -> Iterator[Fix]:
     node = handler.node
     if not any(asks_what(node, test) for test in _tests(node.body)) and means_memory(module, node):
         edit = narrowed(module, node)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.event_order import between, ends_early, is_followed, within
@@ -14,7 +14,7 @@ from shapefix.checks.support.evidence import calls
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity, Span
 from shapefix.interpreter.evaluator import Loop
 from shapefix.interpreter.modules import Module, Place, dotted_name
-from shapefix.interpreter.training_events import Backward, Forwarded, Stepped, Switched
+from shapefix.interpreter.training_events import Backward, ForwardCalled, ModeSwitched, OptimizerStepped
 from shapefix.interpreter.values import LibraryObject
 
 
@@ -24,26 +24,26 @@ from shapefix.interpreter.values import LibraryObject
     Severity.WARNING,
     "a model with dropout or batch norm is evaluated without `eval()`, or trained after it without `train()`",
     Applicability.UNSAFE,
-    on=(Forwarded, Switched),
+    on=(ForwardCalled, ModeSwitched),
 )
-def training_mode(event: Forwarded | Switched, run: Run, this: Rule) -> Iterator[Diagnostic]:
-    if isinstance(event, Switched):
+def training_mode(event: ForwardCalled | ModeSwitched, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+    if isinstance(event, ModeSwitched):
         if event.training is False:
             yield from _never_back(event, run, this)
-    elif event.training and event.moody and not event.recording and event.loops:
+    elif event.training and event.mode_dependent and not event.recording and event.loops:
         yield from _evaluated_in_training(event, run, this)
 
 
-def _evaluated_in_training(event: Forwarded, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def _evaluated_in_training(event: ForwardCalled, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     loop = event.loops[-1].loop
     if not _is_over_batches(loop) or within(loop, run, Backward) or _is_meant(event, run):
         return
-    if any(each.module is event.module and each.recording for each in within(loop, run, Forwarded)):
+    if any(each.module is event.module and each.recording for each in within(loop, run, ForwardCalled)):
         return
     named = _called(event.place)
     fixes = _in_front(event.place.module, loop.around.node, f"{named}.eval()", "evaluate as it will be used")
     switched = _switched_on(event, run)
-    layer = event.moody[0]
+    layer = event.mode_dependent[0]
     yield this.diagnostic(
         event.place.span,
         f"`{named}` is evaluated in training mode, {_effect(layer)}",
@@ -66,7 +66,7 @@ def _is_over_batches(loop: Loop) -> bool:
     return loop.around.over_batches or not counts
 
 
-def _is_meant(event: Forwarded, run: Run) -> bool:
+def _is_meant(event: ForwardCalled, run: CheckContext) -> bool:
     """Whether the function that evaluates puts the model into training mode itself, to sample dropout.
 
     That is not so where it has trained since.
@@ -77,10 +77,10 @@ def _is_meant(event: Forwarded, run: Run) -> bool:
     return not between(switched, event, run, Backward)
 
 
-def _switched_on(event: Forwarded, run: Run) -> Switched | None:
+def _switched_on(event: ForwardCalled, run: CheckContext) -> ModeSwitched | None:
     """The last time before that the mode of the model was set."""
     before = run.training[: run.positions[event]]
-    switches = [each for each in before if isinstance(each, Switched) and each.module in event.modules]
+    switches = [each for each in before if isinstance(each, ModeSwitched) and each.module in event.modules]
     return switches[-1] if switches else None
 
 
@@ -113,7 +113,7 @@ def _in_front(module: Module, loop: cst.CSTNode, code: str, what: str) -> Iterat
         yield Fix(Applicability.UNSAFE, f"{what}: `{code}`", (Edit(start, f"{code}\n{indent}"),))
 
 
-def _never_back(event: Switched, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def _never_back(event: ModeSwitched, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     """A loop that trains, then evaluates, and trains on in evaluation mode from its second pass on."""
     for around in reversed(event.loops):
         loop = around.loop
@@ -122,7 +122,7 @@ def _never_back(event: Switched, run: Run, this: Rule) -> Iterator[Diagnostic]:
             continue
         if not around.certain or ends_early(loop) or _may_switch_back(event, loop, run):
             return
-        named, layer = _called(trained.place), trained.moody[0]
+        named, layer = _called(trained.place), trained.mode_dependent[0]
         inner = trained.loops[-1].loop
         fixes = _in_front(trained.place.module, inner.around.node, f"{named}.train()", "train as meant")
         yield this.diagnostic(
@@ -140,17 +140,17 @@ def _never_back(event: Switched, run: Run, this: Rule) -> Iterator[Diagnostic]:
         return
 
 
-def _trained_before(event: Switched, loop: Loop, run: Run) -> Forwarded | None:
+def _trained_before(event: ModeSwitched, loop: Loop, run: CheckContext) -> ForwardCalled | None:
     """The call in which a pass of the loop trains the model that is put into evaluation mode after it."""
     position = run.positions[event]
-    before = [each for each in within(loop, run, Forwarded) if run.positions[each] < position]
-    if not within(loop, run, Backward) or not within(loop, run, Stepped):
+    before = [each for each in within(loop, run, ForwardCalled) if run.positions[each] < position]
+    if not within(loop, run, Backward) or not within(loop, run, OptimizerStepped):
         return None
     return next(
         (
             each
             for each in before
-            if each.recording and each.training and each.moody and event.module in each.modules
+            if each.recording and each.training and each.mode_dependent and event.module in each.modules
         ),
         None,
     )
@@ -160,6 +160,8 @@ def _lack(layer: LibraryObject) -> str:
     return "with the statistics of the first one" if "Norm" in layer.kind else "without dropout"
 
 
-def _may_switch_back(event: Switched, loop: Loop, run: Run) -> bool:
+def _may_switch_back(event: ModeSwitched, loop: Loop, run: CheckContext) -> bool:
     """Whether any call in the loop puts a module into training mode, or may do so without being followed."""
-    return not is_followed(loop) or any(each.training is not False for each in within(loop, run, Switched))
+    return not is_followed(loop) or any(
+        each.training is not False for each in within(loop, run, ModeSwitched)
+    )

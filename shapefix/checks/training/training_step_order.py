@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.checks.context import Run
+from shapefix.checks.context import CheckContext
 from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.event_order import (
@@ -26,12 +26,12 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.training_events import (
     OWNERS,
     Backward,
-    Built,
     Gradients,
-    Scheduled,
-    Stepped,
+    GradientsZeroed,
+    OptimizerCreated,
+    OptimizerStepped,
+    SchedulerStepped,
     TrainingEvent,
-    Zeroed,
 )
 from shapefix.interpreter.values import LibraryObject, Value
 
@@ -47,12 +47,14 @@ _HARMLESS = frozenset({"print", "append", "info", "debug", "item", "format", "st
     Severity.ERROR,
     "gradients that pile up from batch to batch, are zeroed before the step, or never reach the weights",
     Applicability.UNSAFE,
-    on=(Backward, Stepped, Scheduled),
+    on=(Backward, OptimizerStepped, SchedulerStepped),
 )
-def training_step_order(event: Backward | Stepped | Scheduled, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def training_step_order(
+    event: Backward | OptimizerStepped | SchedulerStepped, run: CheckContext, this: Rule
+) -> Iterator[Diagnostic]:
     if isinstance(event, Backward):
         yield from _cut_off(event, run, this)
-    elif isinstance(event, Scheduled):
+    elif isinstance(event, SchedulerStepped):
         yield from _only_scheduled(event, run, this)
     elif isinstance(event.optimizer, LibraryObject) and not event.closure:
         gradients = event.gradients
@@ -62,7 +64,7 @@ def training_step_order(event: Backward | Stepped | Scheduled, run: Run, this: R
             yield from _never_zeroed(event, event.optimizer, run, this)
 
 
-def _cut_off(event: Backward, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def _cut_off(event: Backward, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     loss = event.loss
     if (
         not isinstance(loss, TensorValue)
@@ -70,7 +72,7 @@ def _cut_off(event: Backward, run: Run, this: Rule) -> Iterator[Diagnostic]:
         or not (event.leaf or event.requires is False)
     ):
         return
-    if event.leaf and not any(_shares_loop(event, step) for step in after(event, run, Stepped)):
+    if event.leaf and not any(_shares_loop(event, step) for step in after(event, run, OptimizerStepped)):
         return
     named = short(receiver_code(event.place)) or short(event.place.code)
     made = loss.origin
@@ -106,7 +108,11 @@ def _shares_loop(one: TrainingEvent, other: TrainingEvent) -> bool:
 
 
 def _zeroed_before(
-    event: Stepped, optimizer: LibraryObject, gradients: Gradients, zeroed: Zeroed, this: Rule
+    event: OptimizerStepped,
+    optimizer: LibraryObject,
+    gradients: Gradients,
+    zeroed: GradientsZeroed,
+    this: Rule,
 ) -> Iterator[Diagnostic]:
     if optimizer in gradients.stepped or not _covers(zeroed.owner, optimizer):
         return
@@ -159,14 +165,16 @@ def _called(node: cst.CSTNode) -> Iterator[str]:
         yield from _called(child)
 
 
-def _never_zeroed(event: Stepped, optimizer: LibraryObject, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def _never_zeroed(
+    event: OptimizerStepped, optimizer: LibraryObject, run: CheckContext, this: Rule
+) -> Iterator[Diagnostic]:
     if not event.loops or not event.loops[-1].certain:
         return
     loop = event.loops[-1].loop
     computed = [each for each in within(loop, run, Backward) if is_certain(each, loop)]
-    if not computed or within(loop, run, Zeroed) or not is_followed(loop) or ends_early(loop):
+    if not computed or within(loop, run, GradientsZeroed) or not is_followed(loop) or ends_early(loop):
         return
-    if any(each.optimizer is optimizer for each in within(loop, run, Built)):
+    if any(each.optimizer is optimizer for each in within(loop, run, OptimizerCreated)):
         return
     backward = computed[0]
     if any(_touches_gradients(place) for place in (event.place, backward.place)):
@@ -189,7 +197,7 @@ def _touches_gradients(place: Place) -> bool:
     return _GRADIENT.search(place.module.text) is not None
 
 
-def _name_of(event: Stepped) -> str:
+def _name_of(event: OptimizerStepped) -> str:
     """What the code calls the optimizer that steps."""
     node = event.place.node
     if event.scaler is not None and isinstance(node, cst.Call) and node.args:
@@ -197,7 +205,7 @@ def _name_of(event: Stepped) -> str:
     return receiver_code(event.place)
 
 
-def _zero_first(event: Stepped, backward: Backward, named: str) -> Iterator[Fix]:
+def _zero_first(event: OptimizerStepped, backward: Backward, named: str) -> Iterator[Fix]:
     """`optimizer.zero_grad()` in front of backward, where both stand in one function."""
     if backward.calls != event.calls or backward.place.module is not event.place.module:
         return
@@ -206,11 +214,11 @@ def _zero_first(event: Stepped, backward: Backward, named: str) -> Iterator[Fix]
         yield Fix(Applicability.UNSAFE, f"zero the gradients first: `{named}.zero_grad()`", (edit,))
 
 
-def _only_scheduled(event: Scheduled, run: Run, this: Rule) -> Iterator[Diagnostic]:
+def _only_scheduled(event: SchedulerStepped, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     if not isinstance(event.optimizer, LibraryObject):
         return
     outer = next((each.loop for each in event.loops if within(each.loop, run, Backward)), None)
-    if outer is None or within(outer, run, Stepped) or not is_followed(outer):
+    if outer is None or within(outer, run, OptimizerStepped) or not is_followed(outer):
         return
     backward = within(outer, run, Backward)[0]
     if any(_touches_gradients(place) for place in (event.place, backward.place)):

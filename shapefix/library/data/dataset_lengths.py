@@ -16,7 +16,7 @@ from shapefix.tensors.symbols import BatchSize
 def length_of(call: Call, dataset: Value | None) -> Size | None:
     """The number of samples in a dataset, None where it is not known."""
     if isinstance(dataset, TensorValue):
-        return dataset.settled(0)
+        return dataset.known_size(0)
     if isinstance(dataset, TupleValue):
         return Size.of(len(dataset.items))
     if isinstance(dataset, ListValue):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, TupleValue, elements
-from shapefix.interpreter.events import RefusedForLastBatch
+from shapefix.interpreter.events import OpRejectedForLastBatch
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Integer, Value, integer
 from shapefix.library.rejections import refusal
@@ -45,7 +45,7 @@ def try_last_batch(
             if error is not None:
                 refused = refusal(call, error, given, function=function, layer=layer, settings=settings)
                 if refused is not None:
-                    ev.emit(RefusedForLastBatch(call.place, ev.calls, refused, batch))
+                    ev.emit(OpRejectedForLastBatch(call.place, ev.calls, refused, batch))
                 return
 
 

@@ -8,12 +8,12 @@ from typing import TypeGuard
 
 import libcst as cst
 
-from shapefix.interpreter.attempts import Kind
+from shapefix.interpreter.attempts import StepKind
 from shapefix.interpreter.axes import now
 from shapefix.interpreter.batch_events import Collated
 from shapefix.interpreter.calls import Arguments, Call, call_method
 from shapefix.interpreter.classes import member
-from shapefix.interpreter.containers import Axis, DictValue, ListValue, TextTuple, TupleValue, elements
+from shapefix.interpreter.containers import DictValue, ListValue, RaggedDim, TextTuple, TupleValue, elements
 from shapefix.interpreter.devices import CPU, Device, DeviceKind, placed
 from shapefix.interpreter.gradients import requires_grad
 from shapefix.interpreter.iteration import each, iterate
@@ -194,11 +194,11 @@ def initialize_loader(call: Call) -> Value:
 @method(LOADER, "__iter__")
 def batches(call: Call) -> Value:
     loader = call.receiver
-    call.ev.note(Kind.LOADER, call.place.node)
+    call.ev.note(StepKind.LOADER, call.place.node)
     made = _batch(call, loader) if isinstance(loader, (LibraryObject, InstanceValue)) else None
     if made is not None and isinstance(loader, LibraryObject) and SENT in loader.fields:
-        return ListValue(None, sent(made.batch, None), axes=frozenset({Axis()}))
-    return ListValue(None, made.batch if made is not None else Unknown(), axes=frozenset({Axis()}))
+        return ListValue(None, sent(made.batch, None), axes=frozenset({RaggedDim()}))
+    return ListValue(None, made.batch if made is not None else Unknown(), axes=frozenset({RaggedDim()}))
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.interpreter.attributes import MOVES, NUMBER_OR_NONE
-from shapefix.interpreter.batch_events import Moved
+from shapefix.interpreter.batch_events import MoveOfNonTensor
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
 from shapefix.interpreter.modules import children, dotted_name
-from shapefix.interpreter.names import glance
+from shapefix.interpreter.names import peek
 from shapefix.interpreter.scopes import Scope
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Unknown, Value
@@ -30,7 +30,7 @@ def moved(call: Call) -> Value:
     # A number that stands in no batch may as well be the member of an enumeration.
     is_known = batch is not None or not call.name.startswith(NUMBER_OR_NONE)
     if is_known and _is_plain(value) and not _is_guarded(call, key):
-        call.ev.emit(Moved(call.place, call.ev.calls, value, key, batch))
+        call.ev.emit(MoveOfNonTensor(call.place, call.ev.calls, value, key, batch))
     return Unknown()
 
 
@@ -80,7 +80,7 @@ def _entry(call: Call, value: Value) -> tuple[DictValue | None, object]:
     if isinstance(subject, cst.Subscript) and len(subject.slice) == 1:
         index = subject.slice[0].slice
         if isinstance(index, cst.Index) and isinstance(index.value, (cst.Name, cst.SimpleString)):
-            names.append(glance(call.ev, index.value))
+            names.append(peek(call.ev, index.value))
     visible = [held for _, held in _visible(call)]
     names += visible
     seen = [held for held in visible if isinstance(held, DictValue)]

@@ -7,7 +7,7 @@ from functools import reduce
 
 from shapefix.interpreter.axes import now, over_samples
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.containers import Axis, Contents, DictValue, ListValue, TupleValue, elements
+from shapefix.interpreter.containers import Contents, DictValue, ListValue, RaggedDim, TupleValue, elements
 from shapefix.interpreter.iteration import each
 from shapefix.interpreter.joins import join, without_length
 from shapefix.interpreter.tensor_values import TensorValue
@@ -25,7 +25,7 @@ def gathered(sample: Value, size: Size, since: int) -> tuple[ListValue, Value]:
 
     What was made since that moment was made for this one sample.
     """
-    axis = Axis()
+    axis = RaggedDim()
     one = over_samples(sample, axis, since)
     if size.value == 1:
         return ListValue((one,)), one

@@ -19,7 +19,7 @@ from shapefix.interpreter.values import NONE, Constant, LibraryObject, Slice, Un
 from shapefix.library.nn.layers import fields_of
 from shapefix.library.nn.module import MODULE
 from shapefix.library.registry import declare, function, method
-from shapefix.library.tensors import seen_again
+from shapefix.library.tensors import alias_of
 from shapefix.tensors.polynomials import Size
 
 SEQUENTIAL, LIST, DICT = "torch.nn.Sequential", "torch.nn.ModuleList", "torch.nn.ModuleDict"
@@ -276,7 +276,7 @@ def named_children(call: Call) -> Value:
 def parameter(call: Call) -> Value:
     """The tensor that it is given, seen as a parameter, which is trained, or as a buffer, which is not."""
     data = call.value(0, "data")
-    made = seen_again(data) if isinstance(data, TensorValue) else TensorValue()
+    made = alias_of(data) if isinstance(data, TensorValue) else TensorValue()
     asked = call.constant(1, "requires_grad", call.name.endswith("Parameter"))
     made.graph = asked if isinstance(asked, bool) else None
     # It goes wherever its module goes.

@@ -13,7 +13,7 @@ from shapefix.library.nn.training import is_trained
 from shapefix.library.registry import method
 from shapefix.library.rejections import operand_number
 from shapefix.library.signatures import Given
-from shapefix.library.tensors import as_result, ranked
+from shapefix.library.tensors import as_result, assume_rank
 from shapefix.tensors import results
 from shapefix.tensors.layout import Layout, channels_last, contiguous, unknown_strides
 from shapefix.tensors.networks import check_divisible, check_rank
@@ -58,7 +58,7 @@ def _convolved(
     layout = None
     if tensor is not None and out_channels is not None:
         # An image without a batch, which has one dimension less, hardly ever meets a convolution.
-        image = ranked(call, tensor, rank + 2)
+        image = assume_rank(call, tensor, rank + 2)
         names = ("stride", "padding", "dilation", *(("output_padding",) if transposed else ()))
         settings = {name: given.sizes(name, rank) for name in names}
         text = given.text("padding")

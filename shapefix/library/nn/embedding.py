@@ -8,7 +8,7 @@ from shapefix.interpreter.values import LibraryObject, Unknown, Value, integer
 from shapefix.library.data.rows import note_list
 from shapefix.library.nn.layers import functional, layer, result, weights
 from shapefix.library.registry import function
-from shapefix.library.rejections import refuse
+from shapefix.library.rejections import reject
 from shapefix.library.signatures import Given
 from shapefix.tensors import results
 from shapefix.tensors.bounds import at_least
@@ -56,7 +56,7 @@ def _check_ids(call: Call, given: Given, rows: Size | None, known: bool) -> None
     layer, weight = call.receiver, given.value("weight")
     operands: dict[str, Value] = {"input": ids} if layer is not None else {"input": ids, "weight": weight}
     name = layer.kind if isinstance(layer, LibraryObject) else call.name
-    refuse(call, error, operands, function=name, layer=layer, settings=given.values)
+    reject(call, error, operands, function=name, layer=layer, settings=given.values)
 
 
 def _width(given: Given) -> Size | None:

@@ -21,7 +21,7 @@ from shapefix.library.nn.training import TRAINED, is_trained, made_here, takes_p
 from shapefix.library.ops.graphs import note_graph
 from shapefix.library.ops.in_place import emit_write, subject_of
 from shapefix.library.registry import FUNCTIONS, METHODS, declare, expanded_dim, method
-from shapefix.library.rejections import refuse, trace
+from shapefix.library.rejections import reject, trace
 from shapefix.library.signatures import Given, bound
 from shapefix.library.tensors import as_result, copied_or_same
 from shapefix.tensors.errors import ShapeError
@@ -113,9 +113,9 @@ def result(
     made = as_result(call, layout, verb, dtype=dtype, device=device, is_contiguous=is_contiguous)
     if layout is None:
         if last is not None:
-            made.settle(-1, last)
+            made.set_size(-1, last)
         if channels is not None and channels[1] is not None:
-            made.settle(channels[0], channels[1])
+            made.set_size(channels[0], channels[1])
     return made
 
 
@@ -175,7 +175,7 @@ def _check(call: Call, name: str, settings: Mapping[str, Value], fits: Fits | No
     try:
         fits(Given(settings))
     except ShapeError as error:
-        refuse(call, error, {}, function=name, settings=settings)
+        reject(call, error, {}, function=name, settings=settings)
 
 
 def _forward(handler: Handler, signature: str, name: str) -> Callable[[Call], Value]:
@@ -207,7 +207,7 @@ def _run(
         check_dtypes(call, name, Given(given), values)
         check_loss(call, name, given, values, layer)
     except ShapeError as error:
-        refuse(call, error, given, function=name, layer=layer, settings=values)
+        reject(call, error, given, function=name, layer=layer, settings=values)
         # torch would raise; what the result would be is nobody's concern.
         return TensorValue()
     if call.ev.batch_sizes:

@@ -46,7 +46,7 @@ def linear(call: Call, given: Given) -> Value:
 
 def last_size_is(tensor: TensorValue | None, expected: Size | None, operand: int = 0) -> None:
     """Raises SizeMismatch where a tensor, be its rank unknown, provably has another last size."""
-    last = None if tensor is None else tensor.settled(-1)
+    last = None if tensor is None else tensor.known_size(-1)
     if last is not None and expected is not None:
         check_size(last, expected, dim=-1, operand=operand)
 

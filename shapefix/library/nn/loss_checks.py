@@ -9,7 +9,7 @@ from shapefix.interpreter.tensor_values import TensorValue, as_tensor
 from shapefix.interpreter.values import Value
 from shapefix.library.nn.dtypes import may_be_cast
 from shapefix.library.ops.broadcasts import note_broadcast
-from shapefix.library.rejections import refuse
+from shapefix.library.rejections import reject
 from shapefix.library.signatures import Given
 from shapefix.tensors import losses, refused_dtypes
 from shapefix.tensors.errors import ClassesLast
@@ -17,7 +17,7 @@ from shapefix.tensors.errors import ClassesLast
 Sizes = losses.Sizes
 
 
-class Operands:
+class LossOperands:
     """The tensors that a loss is handed: sizes and dtypes by the names of parameters, None if unknown."""
 
     __slots__ = ("call", "given")
@@ -47,7 +47,7 @@ class Operands:
             check(*sizes)
 
 
-Check = Callable[[Operands, Given], None]
+Check = Callable[[LossOperands, Given], None]
 CHECKS: dict[str, Check] = {}
 
 
@@ -71,14 +71,14 @@ def check_loss(
     check = CHECKS.get(name)
     if check is None:
         return
-    operands = Operands(call, given)
+    operands = LossOperands(call, given)
     try:
         check(operands, Given(settings))
     except ClassesLast as error:
         if not error.unless:
             raise
         # Where the sizes happen to be equal, torch does not notice.
-        refuse(call, error, given, function=name, layer=layer, settings=settings)
+        reject(call, error, given, function=name, layer=layer, settings=settings)
     if name in _BROADCASTING:
         compared = {key: given[key] for key in ("input", "target") if key in given}
         note_broadcast(call, name, compared, layer=layer)
@@ -92,7 +92,7 @@ _BROADCASTING = frozenset(
 
 
 @_losses("CrossEntropyLoss", "cross_entropy")
-def cross_entropy(operands: Operands, settings: Given) -> None:
+def cross_entropy(operands: LossOperands, settings: Given) -> None:
     scores, target = operands.sizes("input"), operands.sizes("target")
     probabilities = None
     if scores is not None and target is not None:
@@ -106,7 +106,7 @@ def cross_entropy(operands: Operands, settings: Given) -> None:
 
 
 @_losses("NLLLoss NLLLoss2d", "nll_loss")
-def negative_log_likelihood(operands: Operands, settings: Given) -> None:
+def negative_log_likelihood(operands: LossOperands, settings: Given) -> None:
     operands.checked(losses.class_ids, "input", "target")
     scores = operands.sizes("input")
     rank = None if scores is None else len(scores)
@@ -114,26 +114,26 @@ def negative_log_likelihood(operands: Operands, settings: Given) -> None:
 
 
 @_losses("BCELoss", "binary_cross_entropy")
-def binary_cross_entropy(operands: Operands, settings: Given) -> None:
+def binary_cross_entropy(operands: LossOperands, settings: Given) -> None:
     operands.checked(losses.equal_sizes, "input", "target")
     refused_dtypes.equal(operands.dtype("input"), operands.dtype("target"), may_be_cast(operands.call))
 
 
 @_losses("BCEWithLogitsLoss", "binary_cross_entropy_with_logits")
-def binary_cross_entropy_with_logits(operands: Operands, settings: Given) -> None:
+def binary_cross_entropy_with_logits(operands: LossOperands, settings: Given) -> None:
     operands.checked(losses.equal_sizes, "input", "target")
     refused_dtypes.floating(operands.dtype("target"), 1)
     refused_dtypes.floating(operands.dtype("input"))
 
 
 @_losses("MSELoss SmoothL1Loss", "mse_loss smooth_l1_loss")
-def squared_error(operands: Operands, settings: Given) -> None:
+def squared_error(operands: LossOperands, settings: Given) -> None:
     operands.checked(losses.broadcast, "input", "target")
     refused_dtypes.some_floating(operands.dtype("input"), operands.dtype("target"))
 
 
 @_losses("L1Loss", "l1_loss")
-def absolute_error(operands: Operands, settings: Given) -> None:
+def absolute_error(operands: LossOperands, settings: Given) -> None:
     operands.checked(losses.broadcast, "input", "target")
     refused_dtypes.not_bool(operands.dtype("input"), operands.dtype("target"))
     if settings.text("reduction") == "mean":
@@ -141,25 +141,25 @@ def absolute_error(operands: Operands, settings: Given) -> None:
 
 
 @_losses("HuberLoss", "huber_loss")
-def huber(operands: Operands, settings: Given) -> None:
+def huber(operands: LossOperands, settings: Given) -> None:
     operands.checked(losses.broadcast, "input", "target")
     refused_dtypes.floating(operands.dtype("input"))
 
 
 @_losses("KLDivLoss", "kl_div")
-def divergence(operands: Operands, settings: Given) -> None:
+def divergence(operands: LossOperands, settings: Given) -> None:
     operands.checked(losses.broadcast, "input", "target")
     refused_dtypes.floating(operands.dtype("input"))
     refused_dtypes.floating(operands.dtype("target"), 1)
 
 
 @_losses("PoissonNLLLoss", "poisson_nll_loss")
-def poisson(operands: Operands, settings: Given) -> None:
+def poisson(operands: LossOperands, settings: Given) -> None:
     operands.checked(losses.broadcast, "input", "target")
 
 
 @_losses("HingeEmbeddingLoss", "hinge_embedding_loss")
-def hinge_embedding(operands: Operands, settings: Given) -> None:
+def hinge_embedding(operands: LossOperands, settings: Given) -> None:
     operands.checked(losses.broadcast, "input", "target")
     refused_dtypes.not_bool(operands.dtype("input"))
     if settings.text("reduction") == "mean":
@@ -167,26 +167,26 @@ def hinge_embedding(operands: Operands, settings: Given) -> None:
 
 
 @_losses("SoftMarginLoss", "soft_margin_loss")
-def soft_margin(operands: Operands, settings: Given) -> None:
+def soft_margin(operands: LossOperands, settings: Given) -> None:
     operands.checked(losses.broadcast_into, "input", "target")
     refused_dtypes.floating(operands.dtype("input"))
 
 
 @_losses("MultiLabelSoftMarginLoss", "multilabel_soft_margin_loss")
-def multilabel_soft_margin(operands: Operands, settings: Given) -> None:
+def multilabel_soft_margin(operands: LossOperands, settings: Given) -> None:
     operands.checked(losses.broadcast, "input", "target")
     refused_dtypes.floating(operands.dtype("input"))
     refused_dtypes.not_bool(None, operands.dtype("target"))
 
 
 @_losses("MultiMarginLoss", "multi_margin_loss")
-def multi_margin(operands: Operands, settings: Given) -> None:
+def multi_margin(operands: LossOperands, settings: Given) -> None:
     operands.checked(losses.one_id_per_row, "input", "target")
     refused_dtypes.one_of(operands.dtype("target"), ("int64",), 1)
 
 
 @_losses("MultiLabelMarginLoss", "multilabel_margin_loss")
-def multilabel_margin(operands: Operands, settings: Given) -> None:
+def multilabel_margin(operands: LossOperands, settings: Given) -> None:
     sizes = operands.sizes("input")
     if sizes is not None and len(sizes) == 2:
         operands.checked(losses.equal_sizes, "input", "target")
@@ -194,22 +194,22 @@ def multilabel_margin(operands: Operands, settings: Given) -> None:
 
 
 @_losses("CosineEmbeddingLoss", "cosine_embedding_loss")
-def cosine_embedding(operands: Operands, settings: Given) -> None:
+def cosine_embedding(operands: LossOperands, settings: Given) -> None:
     operands.checked(losses.cosine_embedding, "input1", "input2", "target")
 
 
 @_losses("MarginRankingLoss", "margin_ranking_loss")
-def margin_ranking(operands: Operands, settings: Given) -> None:
+def margin_ranking(operands: LossOperands, settings: Given) -> None:
     operands.checked(losses.same_rank, "input1", "input2", "target")
 
 
 @_losses("TripletMarginLoss", "triplet_margin_loss")
-def triplet_margin(operands: Operands, settings: Given) -> None:
+def triplet_margin(operands: LossOperands, settings: Given) -> None:
     operands.checked(losses.triplets, "anchor", "positive", "negative")
 
 
 @_losses("CTCLoss", "ctc_loss")
-def connectionist(operands: Operands, settings: Given) -> None:
+def connectionist(operands: LossOperands, settings: Given) -> None:
     log_probs = operands.sizes("log_probs")
     if log_probs is not None:
         lengths = [(n, operands.sizes(name)) for n, name in ((2, "input_lengths"), (3, "target_lengths"))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from shapefix.interpreter.attempts import Kind
+from shapefix.interpreter.attempts import StepKind
 from shapefix.interpreter.batch_events import TokensCompared
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import TupleValue
@@ -25,7 +25,7 @@ Unreduced = Callable[[Given], Layout | None]
 
 def _loss(call: Call, given: Given, unreduced: Unreduced) -> Value:
     """The loss under the reduction that was asked for."""
-    call.ev.note(Kind.LOSS, call.place.node)
+    call.ev.note(StepKind.LOSS, call.place.node)
     first = given.tensor(
         next((n for n in ("input", "log_probs", "anchor", "input1") if n in given.values), "")
     )

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.interpreter import gradients
-from shapefix.interpreter.attempts import Kind
+from shapefix.interpreter.attempts import StepKind
 from shapefix.interpreter.calls import Arguments, Call, call_method
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.devices import OF_MODULE, WHERE, named_device, placed
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.tensor_values import Step, TensorValue
-from shapefix.interpreter.training_events import Recorded, surroundings
+from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
+from shapefix.interpreter.training_events import EvaluationRecorded, surroundings
 from shapefix.interpreter.values import (
     FALSE,
     NONE,
@@ -29,7 +29,7 @@ from shapefix.library.nn import dtypes, parameter_devices
 from shapefix.library.nn.training import set_trained
 from shapefix.library.ops.devices import destination, sent
 from shapefix.library.registry import declare, function, lookup_method, method
-from shapefix.library.tensors import dtype_of, is_no_dtype, seen_again
+from shapefix.library.tensors import alias_of, dtype_of, is_no_dtype
 from shapefix.library.transformers.model_calls import note_call
 
 MODULE = "torch.nn.Module"
@@ -59,7 +59,7 @@ def _note_recorded(call: Call, module: Value, made: Value) -> None:
     parts = made.fields.values() if isinstance(made, LibraryObject) else elements(made) or (made,)
     results = tuple(part for part in parts if isinstance(part, TensorValue) and gradients.requires_grad(part))
     if loops and results:
-        ev.emit(Recorded(call.place, ev.calls, loops, ev.unfollowed, module, results))
+        ev.emit(EvaluationRecorded(call.place, ev.calls, loops, ev.unfollowed, module, results))
 
 
 def _forwarded(call: Call) -> Value:
@@ -72,7 +72,7 @@ def _forwarded(call: Call) -> Value:
         if forward is not None:
             return forward(call)
     # If it is a tensor, then one of whatever layout that module computes.
-    origin = Step(call.place, "computed by a module", None, None, call.ev.function)
+    origin = LayoutStep(call.place, "computed by a module", None, None, call.ev.function)
     return Unknown(tensor=TensorValue(origin=origin, certain=False))
 
 
@@ -127,7 +127,7 @@ def _convert(call: Call, receiver: Value, dtype: str | None) -> None:
 
 @method(MODULE, "__init__")
 def initialize(call: Call) -> Value:
-    call.ev.note(Kind.MADE, call.place.node)
+    call.ev.note(StepKind.MADE, call.place.node)
     if isinstance(call.receiver, InstanceValue):
         call.ev.journal.write(call.receiver.fields, WHERE, parameter_devices.made_where(call, {}))
     return NONE
@@ -209,7 +209,7 @@ def register(call: Call) -> Value:
         kept = value or Unknown(f"self.{name.value}")
         if isinstance(kept, TensorValue):
             # It goes wherever the module goes.
-            kept = seen_again(kept)
+            kept = alias_of(kept)
             kept.device = OF_MODULE
         call.ev.journal.write(owner.fields, name.value, kept)
     return NONE

@@ -8,7 +8,7 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value, as_size
 from shapefix.library.nn.layers import functional, layer, result, weights
 from shapefix.library.signatures import Given
-from shapefix.library.tensors import ranked
+from shapefix.library.tensors import assume_rank
 from shapefix.tensors import results
 from shapefix.tensors.layout import Layout, unknown_strides
 from shapefix.tensors.memory_format import like
@@ -39,7 +39,7 @@ def _batch_norm_layer(rank: int | None, *kinds: str) -> None:
         has_sizes = given.flag("affine") or given.flag("track_running_stats")
         channels = given.size("num_features") if has_sizes and "num_features" in given.values else None
         if tensor is not None and len(ranks) == 1:
-            ranked(call, tensor, ranks[0])
+            assume_rank(call, tensor, ranks[0])
         if tensor is not None and tensor.layout is not None:
             layout = results.batch_norm(tensor.layout, channels, ranks)
         elif channels is not None:
@@ -54,7 +54,7 @@ _batch_norm_layer(None, "SyncBatchNorm")
 
 def _channels_are(tensor: TensorValue | None, channels: Size) -> None:
     """Raises SizeMismatch where a tensor of unknown rank provably has other channels, in dimension 1."""
-    have = None if tensor is None else tensor.settled(1)
+    have = None if tensor is None else tensor.known_size(1)
     if have is not None:
         check_size(have, channels, dim=1)
 
@@ -99,7 +99,7 @@ def _instance_norm_layer(rank: int) -> None:
         channels = given.size("num_features") if has_sizes else None
         if tensor is not None and tensor.layout is not None:
             layout = results.instance_norm(tensor.layout, rank, channels)
-        elif tensor is not None and channels is not None and tensor.settled(-rank - 1) is not None:
+        elif tensor is not None and channels is not None and tensor.known_size(-rank - 1) is not None:
             check_size(tensor.size(-rank - 1), channels, dim=-rank - 1)
         return _normalised(call, tensor, layout, is_contiguous=True)
 
@@ -175,14 +175,14 @@ def _normalised(
 ) -> Value:
     """autocast lets a normalisation return another dtype than it was given."""
     if last is None and tensor is not None:
-        last = tensor.settled(-1)
+        last = tensor.known_size(-1)
     return result(call, tensor, layout, "normalised", is_contiguous=is_contiguous, last=last)
 
 
 def _last_sizes_are(tensor: TensorValue | None, shape: list[Size] | None) -> None:
     """Raises SizeMismatch where a tensor of unknown rank provably has other last sizes than shape."""
     for dim in range(-len(shape or ()), 0):
-        have = None if tensor is None else tensor.settled(dim)
+        have = None if tensor is None else tensor.known_size(dim)
         if have is not None and shape is not None:
             check_size(have, shape[dim], dim)
 

@@ -60,7 +60,7 @@ def _only_if_contiguous(layout: Layout) -> Layout:
 def _outcome(
     call: Call, tensor: TensorValue | None, layout: Layout | None, indices: bool | None, rank: int
 ) -> Value:
-    channels = None if tensor is None else (-rank - 1, tensor.settled(-rank - 1))
+    channels = None if tensor is None else (-rank - 1, tensor.known_size(-rank - 1))
     dtype = None if tensor is None else tensor.dtype
     pooled = result(call, tensor, layout, "pooled", dtype=dtype, channels=channels)
     if indices:

@@ -11,7 +11,7 @@ from shapefix.library.nn.linear import last_size_is
 from shapefix.library.registry import declare, method
 from shapefix.library.rejections import operand_number
 from shapefix.library.signatures import Given
-from shapefix.library.tensors import ranked
+from shapefix.library.tensors import assume_rank
 from shapefix.tensors import results
 from shapefix.tensors.layout import Layout, contiguous, permuted_dense
 from shapefix.tensors.networks import check_cell_state, check_rank, check_state
@@ -47,7 +47,7 @@ def recurrent(call: Call, given: Given) -> Value:
     tensor = given.tensor("input")
     if tensor is not None and batch_first:
         # Whoever says where the batch is has one.
-        ranked(call, tensor, 3)
+        assume_rank(call, tensor, 3)
     last_size_is(tensor, given.size("input_size"))
     if tensor is not None and tensor.layout is not None:
         count = None if layers is None or both_ways is None else layers * (2 if both_ways else 1)

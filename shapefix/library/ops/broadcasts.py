@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.events import Broadcast, Summed
+from shapefix.interpreter.events import Broadcast, ReducedToScalar
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value
-from shapefix.library.rejections import is_doubtful, operands_in
+from shapefix.library.rejections import may_not_reach, operands_in
 from shapefix.tensors.losses import extra_dimension
 
 COMPARING = frozenset({"eq", "ne", "sub", "subtract", "not_equal"})
@@ -48,7 +48,7 @@ def note_broadcast(
             dim,
             result,
             call.ev.function,
-            any(is_doubtful(call.ev, operand.tensor) for operand in found),
+            any(may_not_reach(call.ev, operand.tensor) for operand in found),
         )
     )
 
@@ -60,6 +60,6 @@ def note_whole_reduction(call: Call, tensor: TensorValue) -> None:
         if step is None:
             return
         if step.verb in COMPARING:
-            call.ev.emit(Summed(call.place, call.ev.calls, tensor))
+            call.ev.emit(ReducedToScalar(call.place, call.ev.calls, tensor))
             return
         step = step.source

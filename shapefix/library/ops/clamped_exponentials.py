@@ -6,10 +6,10 @@ import math
 
 import libcst as cst
 
-from shapefix.interpreter.attempts import Capped
+from shapefix.interpreter.attempts import ClampedExp
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.tensor_values import Step, TensorValue
+from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.interpreter.values import NUMBER, Constant, Number, Unknown, Value
 
 CLAMPS = frozenset({"clamp", "clip", "clamp_max"})
@@ -89,7 +89,7 @@ def exponent_of(call: Call, value: Value | None) -> Place | None:
     return found[1] if found is not None else None
 
 
-def _computed_at(step: Step | None) -> Place | None:
+def _computed_at(step: LayoutStep | None) -> Place | None:
     if step is None or not isinstance(step.place.node, cst.Call):
         return None
     function = step.place.node.func
@@ -98,7 +98,7 @@ def _computed_at(step: Step | None) -> Place | None:
 
 
 def _note(call: Call, exponential: Place, bound: float) -> None:
-    call.ev.emit(Capped(call.place, call.ev.calls, exponential, bound))
+    call.ev.emit(ClampedExp(call.place, call.ev.calls, exponential, bound))
 
 
 def _number(value: Value | None) -> float | None:

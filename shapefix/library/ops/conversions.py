@@ -8,13 +8,13 @@ from shapefix.interpreter.tensor_values import TensorValue, tensor_row
 from shapefix.interpreter.values import TEXT, Constant, Reference, Unknown, Value
 from shapefix.library.registry import tensor_method
 from shapefix.library.tensors import (
+    alias_of,
     as_result,
     contiguous_result,
     copied,
     copied_or_same,
     dtype_of,
     is_no_dtype,
-    seen_again,
 )
 from shapefix.tensors.layout import channels_last, unknown_strides
 
@@ -113,7 +113,7 @@ def moved_and_converted(
         if tensor.device is None or not tensor.device.by_default:
             return tensor
         # Where it is, it is no longer because nobody said anything.
-        again = seen_again(tensor)
+        again = alias_of(tensor)
         again.device = device
         return again
     if True in changes:

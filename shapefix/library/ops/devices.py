@@ -24,12 +24,12 @@ from shapefix.interpreter.devices import (
     shared,
 )
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.events import Apart, Operand
+from shapefix.interpreter.events import DeviceMismatch, Operand
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Unknown, Value
 from shapefix.library.registry import function, tensor_method
-from shapefix.library.rejections import by_position, is_doubtful, operands_in
-from shapefix.library.tensors import seen_again
+from shapefix.library.rejections import by_position, may_not_reach, operands_in
+from shapefix.library.tensors import alias_of
 
 _SPACES = ("torch.Tensor.", "torch.nn.functional.", "operator.")
 _ELSEWHERE = frozenset(
@@ -142,7 +142,7 @@ def meet(
             if _asks_for_device(call):
                 return None
             ev.emit(
-                Apart(
+                DeviceMismatch(
                     call.place,
                     ev.calls,
                     function or call.name,
@@ -154,7 +154,7 @@ def meet(
                     cpu,
                     other,
                     ev.function,
-                    any(is_doubtful(ev, operand.tensor) for operand in operands),
+                    any(may_not_reach(ev, operand.tensor) for operand in operands),
                 )
             )
             return other
@@ -206,7 +206,9 @@ def _is_of_forward(found: Device) -> bool:
 
 def _is_tensor(tensor: TensorValue) -> bool:
     """Whether a value is a tensor, and no number: it has sizes, or was computed by torch."""
-    is_shaped = tensor.layout is not None or tensor.settled(0) is not None or tensor.settled(-1) is not None
+    is_shaped = (
+        tensor.layout is not None or tensor.known_size(0) is not None or tensor.known_size(-1) is not None
+    )
     return is_shaped or tensor.certain or tensor.origin is not None
 
 
@@ -215,7 +217,7 @@ def sent(value: Value, found: Device | None, depth: int = 0) -> Value:
     if depth > 4:
         return value
     if isinstance(value, TensorValue):
-        again = seen_again(value)
+        again = alias_of(value)
         again.device = found
         return again
     if isinstance(value, DictValue):

@@ -12,7 +12,7 @@ from shapefix.library.ops.broadcasts import COMPARING, note_broadcast
 from shapefix.library.ops.clamped_exponentials import CLAMPS, note_clamped
 from shapefix.library.ops.in_place import overwritten
 from shapefix.library.registry import METHODS, TENSOR, function, operation, tensor_function, tensor_method
-from shapefix.library.rejections import by_position, refuse, refuse_beyond_one, trace
+from shapefix.library.rejections import by_position, refuse_beyond_one, reject, trace
 from shapefix.library.tensors import as_result, contiguous_result, flag, is_number, sizes_from
 from shapefix.library.transformers.label_provenance import masked_row
 from shapefix.tensors import dtypes
@@ -60,13 +60,13 @@ def result_of(call: Call, operands: list[Value | None], name: str) -> TensorValu
         is_contiguous = len(tensors) == 1 and first.contiguous
         result = as_result(call, None, name, dtype=dtype, device=first.device, is_contiguous=is_contiguous)
         if len(tensors) == 1:
-            result.settle_as(first)
+            result.copy_sizes(first)
         return result
     named = _named(call, operands)
     try:
         layout = elementwise(*known)
     except ShapeError as error:
-        refuse(call, error, named)
+        reject(call, error, named)
         return TensorValue(dtype=dtype)
     refuse_beyond_one(call, named, known)
     if call.ev.batch_sizes:
@@ -205,11 +205,11 @@ def change_in_place(call: Call, tensor: TensorValue) -> Value:
     if name == "resize":
         sizes = sizes_from(call)
         call.ev.journal.write(tensor, "layout", None if sizes is None else contiguous(sizes))
-        tensor.unsettle()
+        tensor.clear_sizes()
     elif name == "detach":
         call.ev.journal.write(tensor, "graph", False)
     else:
         seen = METHODS[TENSOR][name](call) if name in METHODS[TENSOR] else None
         call.ev.journal.write(tensor, "layout", seen.layout if isinstance(seen, TensorValue) else None)
-        tensor.unsettle()
+        tensor.clear_sizes()
     return tensor

@@ -6,11 +6,11 @@ from shapefix.interpreter.calls import Arguments, Call, call_value
 from shapefix.interpreter.containers import TupleValue, elements
 from shapefix.interpreter.gradients import require_grad, requires_grad
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.training_events import CutOff, surroundings
+from shapefix.interpreter.training_events import CheckpointDetached, surroundings
 from shapefix.interpreter.values import FALSE, TRUE, Constant, Integer, Number, Unknown, Value
 from shapefix.library.python.builtins import PLAIN
 from shapefix.library.registry import function
-from shapefix.library.tensors import seen_again
+from shapefix.library.tensors import alias_of
 
 
 @function("torch.jit.is_scripting")
@@ -33,7 +33,7 @@ def variable(call: Call) -> Value:
     asked = call.constant(1, "requires_grad", False)
     if asked is False or not isinstance(given, TensorValue):
         return given
-    made = seen_again(given)
+    made = alias_of(given)
     made.graph = False
     require_grad(call.ev, made, True if asked is True else None)
     return made
@@ -72,6 +72,6 @@ def _cut_off(call: Call, function: Value, arguments: Arguments, made: Value) -> 
     if not cut or not known or any(requires_grad(tensor) is not False for tensor in tensors):
         return
     ev = call.ev
-    ev.emit(CutOff(call.place, ev.calls, surroundings(ev), ev.unfollowed, function))
+    ev.emit(CheckpointDetached(call.place, ev.calls, surroundings(ev), ev.unfollowed, function))
     for part in cut:
         part.graph, part.sources = False, ()

@@ -12,7 +12,7 @@ from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, TupleValue, elements
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.gradients import require_grad, requires_grad
-from shapefix.interpreter.literals import Literal
+from shapefix.interpreter.literals import IntegerLiteral
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     Constant,
@@ -140,7 +140,7 @@ def _operands(call: Call, last: str) -> tuple[list[TensorValue], bool]:
         kind = type(value)
         if kind is TensorValue:
             tensors.append(value)  # type: ignore[arg-type]
-        elif kind is not Literal and not isinstance(value, _PLAIN):
+        elif kind is not IntegerLiteral and not isinstance(value, _PLAIN):
             tensor = value.tensor if isinstance(value, Unknown) else None
             if tensor is not None:
                 tensors.append(tensor)

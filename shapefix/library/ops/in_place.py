@@ -18,7 +18,7 @@ from shapefix.library.ops.graphs import note_graph_write
 from shapefix.library.ops.indexing import specs_of
 from shapefix.library.ops.scatters import check_scatter
 from shapefix.library.registry import expanded_dim, function, operation, tensor_function, tensor_method
-from shapefix.library.rejections import by_position, refuse, refuse_beyond_one
+from shapefix.library.rejections import by_position, refuse_beyond_one, reject
 from shapefix.library.transformers.label_provenance import note_index_write, note_write
 from shapefix.tensors import indexing
 from shapefix.tensors.bounds import same
@@ -146,10 +146,10 @@ def augmented(call: Call) -> Value:
             check_fills(tensor.layout.sizes, operand.layout.sizes)
             refuse_beyond_one(call, by_position(call), [tensor.layout, operand.layout])
         except ShapeError as error:
-            refuse(call, error, by_position(call))
+            reject(call, error, by_position(call))
             # Nothing runs after this; what would not fit either is not worth telling.
             call.ev.journal.write(tensor, "layout", None)
-            tensor.unsettle()
+            tensor.clear_sizes()
     return NONE
 
 
@@ -188,7 +188,7 @@ def _check_part(call: Call, tensor: TensorValue, index: Value) -> None:
     try:
         check_fills(part, given, other=None)
     except ShapeError as error:
-        refuse(call, error, {"self": tensor, "value": value})
+        reject(call, error, {"self": tensor, "value": value})
 
 
 def _index_write(tensor: TensorValue, index: Value) -> tuple[int | None, bool]:

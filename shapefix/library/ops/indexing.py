@@ -7,8 +7,8 @@ from shapefix.interpreter.containers import ListValue, TupleValue, elements
 from shapefix.interpreter.tensor_values import TensorValue, as_tensor
 from shapefix.interpreter.values import Constant, Integer, Slice, Unknown, Value
 from shapefix.library.registry import function
-from shapefix.library.rejections import refuse
-from shapefix.library.tensors import as_result, as_view, ranked, size_name
+from shapefix.library.rejections import reject
+from shapefix.library.tensors import as_result, as_view, assume_rank, size_name
 from shapefix.library.transformers.label_provenance import sliced
 from shapefix.tensors import indexing
 from shapefix.tensors.errors import ShapeError
@@ -40,7 +40,7 @@ def getitem(call: Call) -> Value:
     except ShapeError as error:
         if is_known:
             by_tensors = TupleValue(tuple(entry for entry in entries if isinstance(entry, TensorValue)))
-            refuse(call, error, {"self": tensor, "index": by_tensors})
+            reject(call, error, {"self": tensor, "index": by_tensors})
         return TensorValue(dtype=tensor.dtype, device=tensor.device)
     if advanced:
         return as_result(call, found, "indexed", dtype=tensor.dtype, device=tensor.device)
@@ -98,7 +98,7 @@ def _ranked(call: Call, tensor: TensorValue, entries: list[Value]) -> tuple[Layo
         return None, False
     last = entries[-1]
     if len(entries) > 2 and isinstance(last, Slice) and _is_full(last):
-        return ranked(call, tensor, len(entries)), True
+        return assume_rank(call, tensor, len(entries)), True
     if len(entries) > 2 or not all(isinstance(entry, Slice) for entry in entries):
         return None, False
     sizes = [tensor.size(dim, size_name(call, dim)) for dim in range(len(entries))]

@@ -15,7 +15,7 @@ from shapefix.library.data.rows import note_rows
 from shapefix.library.ops.elementwise import result_of
 from shapefix.library.ops.scatters import check_scatter
 from shapefix.library.registry import function, operation, tensor_method
-from shapefix.library.rejections import refuse, trace
+from shapefix.library.rejections import reject, trace
 from shapefix.library.tensors import as_result, contiguous_result, number, numbers, sizes_from
 from shapefix.library.transformers.label_provenance import rolled
 from shapefix.tensors import dims, results
@@ -63,7 +63,7 @@ def cat(call: Call) -> Value:
             # With one tensor's layout known, the others' memory format is not.
             layout = contiguous(sizes) if len(sizes) != 4 else None
     except ShapeError as error:
-        refuse(call, error, {"tensors": ListValue(tuple(parts))})
+        reject(call, error, {"tensors": ListValue(tuple(parts))})
         return TensorValue()
     except IndexError:
         return TensorValue()
@@ -94,7 +94,7 @@ def stack(call: Call) -> Value:
         if known and complete and dim is not None:
             layout = results.stack(layouts, dim)
     except ShapeError as error:
-        refuse(call, error, {"tensors": ListValue(tuple(parts))})
+        reject(call, error, {"tensors": ListValue(tuple(parts))})
         if all(each.rank == 1 for each in layouts):
             note_rows(call, call.value(0, "tensors"))
         return TensorValue()
@@ -132,7 +132,7 @@ def stacked_flat(call: Call) -> Value:
     try:
         layout = results.cat(layouts, dim)
     except ShapeError as error:
-        refuse(call, error, {"tensors": ListValue(tuple(parts))})
+        reject(call, error, {"tensors": ListValue(tuple(parts))})
         return TensorValue()
     return trace(call, as_result(call, layout, "joined", dtype=_dtype(parts)), parts[0])
 
@@ -154,7 +154,7 @@ def pad_sequence(call: Call) -> Value:
     try:
         behind = results.padded_sequences(layouts)
     except ShapeError as error:
-        refuse(call, error, {"sequences": ListValue(tuple(parts))})
+        reject(call, error, {"sequences": ListValue(tuple(parts))})
         return TensorValue()
     given = call.value(0, "sequences")
     rows = given.contents if isinstance(given, ListValue) else Contents(elements(given) or ())

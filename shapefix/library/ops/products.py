@@ -10,8 +10,8 @@ from shapefix.interpreter.tensor_values import TensorValue, as_tensor
 from shapefix.interpreter.values import Constant, Unknown, Value
 from shapefix.library.nn.dtypes import may_be_cast
 from shapefix.library.registry import function, operation, tensor_function
-from shapefix.library.rejections import by_position, refuse, trace
-from shapefix.library.tensors import as_result, ranked
+from shapefix.library.rejections import by_position, reject, trace
+from shapefix.library.tensors import as_result, assume_rank
 from shapefix.tensors import refused_dtypes, results
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
@@ -64,7 +64,7 @@ def _exact(
     if all(side.layout is None for side in sides):
         return as_result(call, None, _VERB, dtype=dtype, device=left.device, is_contiguous=True)
     one, two = (
-        ranked(call, side, rank) if side.layout is None else side.layout
+        assume_rank(call, side, rank) if side.layout is None else side.layout
         for side, rank in zip(sides, ranks, strict=True)
     )
     layout = results.exact_product(one, two, ranks, first)
@@ -87,7 +87,7 @@ def matmul_operator(call: Call) -> Value:
     try:
         return trace(call, product_of(call, left, right), left)
     except ShapeError as error:
-        refuse(call, error, by_position(call))
+        reject(call, error, by_position(call))
         return TensorValue()
 
 
@@ -164,7 +164,7 @@ def _contracted(
     try:
         layout = compute(layouts)
     except ShapeError as error:
-        refuse(call, error, by_position(call))
+        reject(call, error, by_position(call))
         return TensorValue()
     first = tensors[0]
     dtype = first.dtype if all(tensor.dtype == first.dtype for tensor in tensors) else None
@@ -179,7 +179,7 @@ def attention(call: Call) -> Value:
     if query.layout is None:
         return as_result(call, None, "attended", dtype=query.dtype, device=query.device)
     if key.layout is None or value.layout is None:
-        last = value.settled(-1) or Size.symbol("size(-1)")
+        last = value.known_size(-1) or Size.symbol("size(-1)")
         layout = unknown_strides((*query.layout.sizes[:-1], last))
         return as_result(call, layout, "attended", dtype=query.dtype, device=query.device)
     mask = as_tensor(call.value(3, "attn_mask"))
@@ -190,6 +190,6 @@ def attention(call: Call) -> Value:
         )
     except ShapeError as error:
         operands = {"query": query, "key": key, "value": value}
-        refuse(call, error, operands if mask is None else {**operands, "attn_mask": mask})
+        reject(call, error, operands if mask is None else {**operands, "attn_mask": mask})
         return TensorValue()
     return trace(call, as_result(call, layout, "attended", dtype=query.dtype, device=query.device), query)

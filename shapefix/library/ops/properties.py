@@ -8,8 +8,8 @@ from shapefix.interpreter.tensor_values import Shape, Sizes, TensorValue
 from shapefix.interpreter.values import FALSE, NONE, TRUE, Constant, Reference, Unknown, Value, integer
 from shapefix.library.ops.clamped_exponentials import note_item
 from shapefix.library.registry import operation, tensor_method
-from shapefix.library.rejections import by_position, refuse
-from shapefix.library.tensors import number, seen_again, size_name
+from shapefix.library.rejections import by_position, reject
+from shapefix.library.tensors import alias_of, number, size_name
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import dimension, is_contiguous
 
@@ -32,7 +32,7 @@ def size(call: Call, tensor: TensorValue) -> Value:
         try:
             dim = dimension(dim, tensor.layout.rank)
         except ShapeError as error:
-            refuse(call, error, by_position(call))
+            reject(call, error, by_position(call))
             return Unknown()
     return integer(tensor.size(dim, size_name(call, dim)))
 
@@ -86,7 +86,7 @@ def is_cuda(call: Call, tensor: TensorValue) -> Value:
 
 @tensor_method("@data")
 def data(call: Call, tensor: TensorValue) -> Value:
-    return seen_again(tensor)
+    return alias_of(tensor)
 
 
 @tensor_method("item")

@@ -70,7 +70,7 @@ def reduce(call: Call, tensor: TensorValue) -> Value:
     result = as_result(call, layout, "reduced", dtype=dtype, device=tensor.device, is_contiguous=True)
     if layout is None and flag(call, 1, "keepdim"):
         for dim in numbers(call.value(0, "dim")) or ():
-            result.settle(dim, ONE)
+            result.set_size(dim, ONE)
     return result
 
 
@@ -130,8 +130,8 @@ def topk(call: Call, tensor: TensorValue) -> Value:
     values = as_result(call, layout, "selected", dtype=tensor.dtype, device=tensor.device, is_contiguous=True)
     indices = as_result(call, layout, "selected", dtype="int64", device=tensor.device, is_contiguous=True)
     if layout is None and k is not None and dim is not None:
-        values.settle(dim, k)
-        indices.settle(dim, k)
+        values.set_size(dim, k)
+        indices.set_size(dim, k)
     return TupleValue((values, indices), ("values", "indices"))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, TupleValue, elements
-from shapefix.interpreter.tensor_values import Extremes, TensorValue
+from shapefix.interpreter.tensor_values import TensorValue, ValueRange
 from shapefix.interpreter.values import Constant, Integer, Value, as_size
 from shapefix.tensors.polynomials import ZERO, Size
 
@@ -21,7 +21,7 @@ _MOST = 512
 
 def counted(made: TensorValue, first: Size, behind: Size) -> TensorValue:
     """The tensor of all numbers from first up to the one before behind."""
-    made.extremes = Extremes(first, behind - 1)
+    made.extremes = ValueRange(first, behind - 1)
     return made
 
 
@@ -33,7 +33,7 @@ def drawn(call: Call, made: TensorValue) -> TensorValue:
     least = ZERO if low is None else _stated(low)
     behind = _stated(high)
     if least is not None and behind is not None:
-        made.extremes = Extremes(least, behind - 1, drawn=True)
+        made.extremes = ValueRange(least, behind - 1, drawn=True)
     return made
 
 
@@ -45,7 +45,7 @@ def full_of(made: TensorValue, value: Value | None) -> TensorValue:
     """The tensor of one number."""
     number = _stated(value)
     if number is not None:
-        made.extremes = Extremes(number, number)
+        made.extremes = ValueRange(number, number)
     return made
 
 
@@ -54,7 +54,7 @@ def listed(made: TensorValue, data: Value | None) -> TensorValue:
     numbers = list(_numbers(data))
     if numbers and None not in numbers:
         known = [number for number in numbers if number is not None]
-        made.extremes = Extremes(Size.of(min(known)), Size.of(max(known)))
+        made.extremes = ValueRange(Size.of(min(known)), Size.of(max(known)))
     return made
 
 

@@ -13,13 +13,13 @@ from shapefix.library.registry import TENSOR, operation, tensor_method
 from shapefix.library.tensors import (
     as_result,
     as_view,
+    assume_rank,
     contiguous_result,
     copied,
     dtype_of,
     int_arguments,
     number,
     numbers,
-    ranked,
     size_list,
     sizes_from,
 )
@@ -27,7 +27,7 @@ from shapefix.tensors import dims, indexing, views
 from shapefix.tensors.errors import WrongNumberOfElements
 from shapefix.tensors.layout import Layout, contiguous, dimension, is_contiguous, unknown_strides
 from shapefix.tensors.polynomials import ONE, Size
-from shapefix.tensors.views import Illegal, Legal, Unknown, WrongNumel
+from shapefix.tensors.views import Illegal, Legal, Undecided, WrongNumel
 
 
 @tensor_method("view")
@@ -83,7 +83,7 @@ def _emit(
     method: str,
     tensor: TensorValue,
     layout: Layout,
-    verdict: Legal | Illegal | Unknown,
+    verdict: Legal | Illegal | Undecided,
     result: TensorValue,
     stated: int,
 ) -> None:
@@ -198,10 +198,10 @@ def transpose(call: Call, tensor: TensorValue) -> Value:
 
 @operation("t")
 def t(call: Call, tensor: TensorValue) -> Value:
-    if tensor.layout is None and tensor.settled(1) is not None:
+    if tensor.layout is None and tensor.known_size(1) is not None:
         # t() takes nothing of more dimensions than a matrix. Where nothing is known of the second one, the
         # tensor may be a column, whose transpose is as good as contiguous.
-        ranked(call, tensor, 2)
+        assume_rank(call, tensor, 2)
     layout = None if tensor.layout is None else dims.t(tensor.layout)
     return as_view(call, tensor, layout, "transposed")
 
@@ -224,7 +224,7 @@ def permute(call: Call, tensor: TensorValue) -> Value:
     if order is None:
         return as_view(call, tensor, None, "permuted")
     # permute names every dimension, so it tells the rank.
-    layout = tensor.layout or ranked(call, tensor, len(order))
+    layout = tensor.layout or assume_rank(call, tensor, len(order))
     return as_view(call, tensor, dims.permute(layout, order), "permuted")
 
 
@@ -256,7 +256,7 @@ def unsqueeze(call: Call, tensor: TensorValue) -> Value:
         result = as_view(call, tensor, None, "unsqueezed")
         result.contiguous = tensor.contiguous
         if dim is not None:
-            result.settle(dim, ONE)
+            result.set_size(dim, ONE)
         return result
     return as_view(call, tensor, dims.unsqueeze(tensor.layout, dim), "unsqueezed")
 
@@ -388,7 +388,7 @@ def same_layout(call: Call, tensor: TensorValue) -> Value:
     result = as_view(call, tensor, tensor.layout, "detached")
     result.origin = tensor.origin
     result.contiguous = tensor.contiguous
-    result.settle_as(tensor)
+    result.copy_sizes(tensor)
     result.row = own_row(tensor)
     return result
 

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from shapefix.interpreter.attempts import Kind
+from shapefix.interpreter.attempts import StepKind
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.gradients import is_leaf, requires_grad
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import TensorValue, as_tensor
-from shapefix.interpreter.training_events import Backward, Clipped, Gradients, Within, Zeroed, surroundings
+from shapefix.interpreter.training_events import (
+    Backward,
+    Gradients,
+    GradientsClipped,
+    GradientsZeroed,
+    Within,
+    surroundings,
+)
 from shapefix.interpreter.values import NONE, Unknown, Value
 from shapefix.library.accelerate import ACCELERATOR
 from shapefix.library.nn.module import MODULE
@@ -59,7 +66,7 @@ def _scaled_by(tensor: TensorValue | None) -> Value | None:
     if step is None:
         return Unknown("scaler")
     if step.verb == SCALED:
-        return step.maker
+        return step.producer
     for _ in range(_FARTHEST):
         if step is None:
             return None
@@ -84,7 +91,7 @@ def backward_of(call: Call) -> Value:
 
 
 def _computed(call: Call, tensor: TensorValue | None, scaled: Value | None) -> Value:
-    call.ev.note(Kind.BACKWARD, call.place.node)
+    call.ev.note(StepKind.BACKWARD, call.place.node)
     at = where(call)
     gradients = Gradients(at.place, at.calls, scaled, call.ev.root)
     remember(call, gradients)
@@ -100,7 +107,7 @@ def zeroed(call: Call) -> Value:
     owner = call.receiver
     if owner is None:
         return NONE
-    event = Zeroed(*where(call), owner)
+    event = GradientsZeroed(*where(call), owner)
     gradients = known_gradients(call)
     if gradients is not None:
         remember(call, gradients.after(zeroed=event))
@@ -114,7 +121,7 @@ _CLIPS = "clip_grad_norm_", "clip_grad_value_", "clip_grad_norm"
 @function(*(f"torch.nn.utils.{inner}{name}" for inner in ("", "clip_grad.") for name in _CLIPS))
 def clipped(call: Call) -> Value:
     """Clips gradients in place; the norm is that of all of them before."""
-    call.ev.emit(Clipped(*where(call), call.value(0, "parameters"), known_gradients(call)))
+    call.ev.emit(GradientsClipped(*where(call), call.value(0, "parameters"), known_gradients(call)))
     return as_result(call, Layout((), ()), "reduced") if "norm" in call.name else NONE
 
 

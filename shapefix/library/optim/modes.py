@@ -8,7 +8,7 @@ import libcst as cst
 
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.training_events import Forwarded, Switched
+from shapefix.interpreter.training_events import ForwardCalled, ModeSwitched
 from shapefix.interpreter.truth import truth
 from shapefix.interpreter.values import FALSE, TRUE, Constant, InstanceValue, LibraryObject, Unknown, Value
 from shapefix.library.nn.module import MODULE, call_module, initialize, modules_in
@@ -94,14 +94,18 @@ def _note_call(call: Call, module: Value, result: Value) -> None:
     below = frozenset(
         each for each in modules_in(module) if isinstance(each, InstanceValue) or derives(each.kind, MODULE)
     )
-    moody = tuple(
-        each for each in below if isinstance(each, LibraryObject) and is_moody(each) and mode_of(ev, each)
+    mode_dependent = tuple(
+        each
+        for each in below
+        if isinstance(each, LibraryObject) and is_mode_dependent(each) and mode_of(ev, each)
     )
     recording = not ev.without_gradients
-    ev.emit(Forwarded(*where(call), module, mode_of(ev, module), recording, below, moody, result))
+    ev.emit(
+        ForwardCalled(*where(call), module, mode_of(ev, module), recording, below, mode_dependent, result)
+    )
 
 
-def is_moody(module: LibraryObject) -> bool:
+def is_mode_dependent(module: LibraryObject) -> bool:
     """Whether a module is known to do something else in training than in evaluation."""
     if CLASS in module.fields:
         return _has_dropout(module)
@@ -138,5 +142,5 @@ def _switched(call: Call, mode: Value) -> Value:
     if module is None:
         return Unknown()
     switch(call.ev, module, mode)
-    call.ev.emit(Switched(*where(call), module, truth(mode)))
+    call.ev.emit(ModeSwitched(*where(call), module, truth(mode)))
     return module

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from shapefix.interpreter.attempts import Kind
+from shapefix.interpreter.attempts import StepKind
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.training_events import OWNERS, Built, Gradients, Stepped
+from shapefix.interpreter.training_events import OWNERS, Gradients, OptimizerCreated, OptimizerStepped
 from shapefix.interpreter.values import NONE, Constant, LibraryObject, Unknown, Value
 from shapefix.library.nn.module import modules_in
 from shapefix.library.optim.gradients import known_gradients, remember, where, zeroed
@@ -40,7 +40,7 @@ for _kind in _KINDS:
 def optimizer(call: Call) -> Value:
     """An optimizer of the parameters that it is handed."""
     given = call.value(0, "params")
-    call.ev.note(Kind.MADE, call.place.node)
+    call.ev.note(StepKind.MADE, call.place.node)
     owners = None if call.arguments.open else owners_of(given)
     made = LibraryObject(call.name, dict(call.arguments.keywords), call.place, {OWNERS: owners})
     _note_modules(call, made, owners)
@@ -49,7 +49,7 @@ def optimizer(call: Call) -> Value:
 
 def _note_modules(call: Call, made: LibraryObject, owners: frozenset[Value] | None) -> None:
     below = frozenset(module for owner in owners or () for module in modules_in(owner))
-    call.ev.emit(Built(*where(call), made, below))
+    call.ev.emit(OptimizerCreated(*where(call), made, below))
 
 
 @method(OPTIMIZER, "__init__")
@@ -86,7 +86,7 @@ def step(call: Call) -> Value:
 def note_step(call: Call, stepped: Value | None, scaler: Value | None, closure: bool = False) -> None:
     """Tell the checks of an optimizer's step, and keep it in mind."""
     gradients = known_gradients(call)
-    call.ev.emit(Stepped(*where(call), stepped, scaler, gradients, closure))
+    call.ev.emit(OptimizerStepped(*where(call), stepped, scaler, gradients, closure))
     if closure:
         remember(call, Unknown())
     elif isinstance(gradients, Gradients) and stepped is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import as_tensor
-from shapefix.interpreter.training_events import ENABLED, SCALES, Unscaled, Updated
+from shapefix.interpreter.training_events import ENABLED, SCALES, GradientsUnscaled, ScalerUpdated
 from shapefix.interpreter.values import NONE, TRUE, LibraryObject, Unknown, Value
 from shapefix.library.optim.gradients import SCALED, known_gradients, remember, where
 from shapefix.library.optim.optimizers import note_step
@@ -53,7 +53,7 @@ def scale(call: Call) -> Value:
         return Unknown()
     result = copied(call, tensor, SCALED)
     if result.origin is not None:
-        result.origin.maker = call.receiver
+        result.origin.producer = call.receiver
     return result
 
 
@@ -64,7 +64,7 @@ def unscale(call: Call) -> Value:
     if gradients is not None:
         remember(call, gradients.after(unscaled=True))
     if call.receiver is not None:
-        call.ev.emit(Unscaled(*where(call), call.receiver, call.value(0, "optimizer")))
+        call.ev.emit(GradientsUnscaled(*where(call), call.receiver, call.value(0, "optimizer")))
     return NONE
 
 
@@ -78,7 +78,7 @@ def step(call: Call) -> Value:
 @method(SCALER, "update")
 def update(call: Call) -> Value:
     if call.receiver is not None:
-        call.ev.emit(Updated(*where(call), call.receiver))
+        call.ev.emit(ScalerUpdated(*where(call), call.receiver))
     return NONE
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.training_events import Scheduled
+from shapefix.interpreter.training_events import SchedulerStepped
 from shapefix.interpreter.values import NONE, LibraryObject, Value
 from shapefix.library.optim.gradients import where
 from shapefix.library.registry import declare, function, method
@@ -49,5 +49,5 @@ def _made(call: Call, optimizer: Value | None) -> Value:
 def step(call: Call) -> Value:
     receiver = call.receiver
     if isinstance(receiver, LibraryObject):
-        call.ev.emit(Scheduled(*where(call), receiver, receiver.fields.get(_OPTIMIZER)))
+        call.ev.emit(SchedulerStepped(*where(call), receiver, receiver.fields.get(_OPTIMIZER)))
     return NONE

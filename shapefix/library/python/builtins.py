@@ -5,12 +5,12 @@ from __future__ import annotations
 import libcst as cst
 
 from shapefix.interpreter.attributes import MOVES, attribute
-from shapefix.interpreter.axes import axes_of, now, renewed
+from shapefix.interpreter.axes import axes_of, now, rebound
 from shapefix.interpreter.calls import Arguments, Call, call_value
 from shapefix.interpreter.classes import is_closed, lineage
 from shapefix.interpreter.containers import Contents, DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.events import Revealed
-from shapefix.interpreter.functions import forget
+from shapefix.interpreter.functions import invalidate
 from shapefix.interpreter.gradients import requires_grad
 from shapefix.interpreter.iteration import each, is_complete, iterate
 from shapefix.interpreter.joins import join
@@ -37,7 +37,7 @@ from shapefix.interpreter.values import (
 )
 from shapefix.library.python.namespaces import NAMESPACES
 from shapefix.library.registry import derives, function, method
-from shapefix.tensors.sizes import Size, Stepped, at_least
+from shapefix.tensors.sizes import RangeItem, Size, at_least
 from shapefix.tensors.symbols import Counter
 
 LONGEST_RANGE = 64
@@ -114,7 +114,7 @@ def _stepped(given: list[Value]) -> Value | None:
     start, stop, step = bounds if len(bounds) == 3 else (None, None, None)
     if start is None or stop is None or step is None or not at_least(step, 1):
         return None
-    return ListValue(None, Integer(Size.from_symbol(Stepped("i", start, stop, step))))
+    return ListValue(None, Integer(Size.from_symbol(RangeItem("i", start, stop, step))))
 
 
 @function("builtins.enumerate")
@@ -234,7 +234,7 @@ def _is_of(value: Value | None, kind: Value | None) -> bool | None:
 def has_attribute(call: Call) -> Value:
     owner, name = call.value(0), call.value(1)
     if isinstance(owner, InstanceValue) and isinstance(name, Constant) and name.value in owner.fields:
-        return Unknown() if call.ev.journal.is_doubtful(owner.fields, name.value) else TRUE
+        return Unknown() if call.ev.journal.is_maybe_unbound(owner.fields, name.value) else TRUE
     if isinstance(name, Constant) and name.value in MOVES:
         if isinstance(owner, TensorValue) and owner.certain:
             return TRUE
@@ -261,7 +261,7 @@ def get_attribute(call: Call) -> Value:
     if default is not None:
         if not isinstance(owner, InstanceValue) or name.value not in owner.fields:
             return Unknown()
-        if call.ev.journal.is_doubtful(owner.fields, name.value):
+        if call.ev.journal.is_maybe_unbound(owner.fields, name.value):
             either: Value = join(owner.fields[name.value], default)
             return either
     return attribute(call.ev, owner, name.value, call.place.node)
@@ -281,7 +281,7 @@ def set_attribute(call: Call) -> Value:
     if isinstance(name, Constant):
         call.ev.journal.write(owner.fields, name.value, value)
     elif isinstance(owner, LibraryObject) and owner.kind not in NAMESPACES:
-        forget(call.ev, (owner,))
+        invalidate(call.ev, (owner,))
     else:
         for key, held in list(owner.fields.items()):
             call.ev.journal.write(owner.fields, key, join(held, value))
@@ -350,5 +350,5 @@ def map_(call: Call) -> Value:
     result = call_value(call.ev, target, Arguments([each(call.ev, iterable)]), call.place.node)
     axes = axes_of(iterable)
     for axis in axes:
-        result = renewed(result, axis, since)
+        result = rebound(result, axis, since)
     return ListValue(None, result, iterable.length if isinstance(iterable, ListValue) else None, axes)

@@ -154,7 +154,7 @@ def get(call: Call) -> Value:
     name = call.name.rpartition(".")[2]
     if key.value in owner.fields:
         found = owner.fields[key.value]
-        if call.ev.journal.is_doubtful(owner.fields, key.value):
+        if call.ev.journal.is_maybe_unbound(owner.fields, key.value):
             found = join(found, call.value(1) or NONE)
         if name == "pop":
             call.ev.journal.delete(owner.fields, key.value)

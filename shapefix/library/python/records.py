@@ -66,7 +66,7 @@ def _plain(call: Call, value: Value, depth: int) -> Value:
         return Unknown()
     fields = fields_of_record(value.cls) if isinstance(value, InstanceValue) else None
     if fields is not None and isinstance(value, InstanceValue):
-        doubtful = any(call.ev.journal.is_doubtful(value.fields, field_.name) for field_ in fields)
+        doubtful = any(call.ev.journal.is_maybe_unbound(value.fields, field_.name) for field_ in fields)
         held = {
             field_.name: _plain(call, value.fields.get(field_.name, Unknown(field_.name)), depth + 1)
             for field_ in fields

@@ -23,7 +23,7 @@ from shapefix.library.torchvision.parts import (
     Layer,
     Named,
     Part,
-    Step,
+    Stage,
 )
 from shapefix.tensors.layout import unknown_strides
 from shapefix.tensors.polynomials import Size
@@ -52,7 +52,7 @@ def make(call: Call) -> Value:
     architecture = ARCHITECTURES[name]()
     fields: dict[object, object] = {"_architecture": architecture}
     for key, part in {**architecture.children, **architecture.extra}.items():
-        if not isinstance(part, Step):
+        if not isinstance(part, Stage):
             fields[key] = _made(call, part, classes)
     if architecture.auxiliary:
         fields["aux_logits"] = given.keywords.get("aux_logits") or Unknown("aux_logits")
@@ -123,9 +123,9 @@ def forward(call: Call) -> Value:
     if architecture is None or "forward" in fields or len(call.arguments.positional) != 1:
         return Unknown()
     given = value = call.arguments.positional[0]
-    *_, last = (name for name, part in architecture.children.items() if not isinstance(part, Step))
+    *_, last = (name for name, part in architecture.children.items() if not isinstance(part, Stage))
     for name, part in architecture.children.items():
-        if isinstance(part, Step):
+        if isinstance(part, Stage):
             value = _between(call, part, value)
         else:
             if name == last:
@@ -149,7 +149,7 @@ def _in_one_step(call: Call, given: Value, value: Value) -> Value:
     return trace(call, features, given)
 
 
-def _between(call: Call, step: Step, value: Value) -> Value:
+def _between(call: Call, step: Stage, value: Value) -> Value:
     """What forward does between its children."""
     ev, node = call.ev, call.place.node
     if step.name == "flatten":
@@ -166,7 +166,7 @@ def _children(owner: Value | None) -> Iterator[tuple[str, Value]] | None:
     architecture: Architecture | None = fields.get("_architecture")  # type: ignore[assignment]
     if architecture is None or architecture.extra or architecture.auxiliary:
         return None
-    names = [name for name, part in architecture.children.items() if not isinstance(part, Step)]
+    names = [name for name, part in architecture.children.items() if not isinstance(part, Stage)]
     return ((name, fields[name]) for name in names)
 
 

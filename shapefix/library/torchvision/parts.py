@@ -18,7 +18,7 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Stage:
     """What forward does between its children, that is no child: "flatten", "mean" or "pool"."""
 
     name: str
@@ -28,7 +28,7 @@ class Named(dict[str, "Part"]):
     """A Sequential whose children have names."""
 
 
-Part = Layer | Step | Named | list["Part"]
+Part = Layer | Stage | Named | list["Part"]
 """A list stands for a Sequential."""
 
 
@@ -83,7 +83,7 @@ def body(outer: int, dim: int = 1) -> Layer:
 
 STAGE, BODY, PERMUTE = "torchvision.models.Stage", "torchvision.models.Body", "torchvision.ops.Permute"
 RELU, DROPOUT = Layer("torch.nn.ReLU"), Layer("torch.nn.Dropout")
-FLATTEN = Step("flatten")
-MEAN = Step("mean")
+FLATTEN = Stage("flatten")
+MEAN = Stage("mean")
 """The mean over height and width."""
-POOL = Step("pool")
+POOL = Stage("pool")

@@ -63,7 +63,7 @@ def note_added(call: Call, tokenizer: Value | None, given: Mapping[object, Value
         if token not in own and _MARKED.fullmatch(token) and not _RESERVED.fullmatch(token)
     ]
     known = tokenizer.fields.get(ADDED)
-    if isinstance(known, AddedToken) and not call.ev.journal.is_doubtful(tokenizer.fields, ADDED):
+    if isinstance(known, AddedToken) and not call.ev.journal.is_maybe_unbound(tokenizer.fields, ADDED):
         new.append(known)
     if new:
         call.ev.journal.write(tokenizer.fields, ADDED, min(new, key=lambda token: token.pads))
@@ -107,7 +107,7 @@ def _added_to(call: Call, source: Tokens, checkpoint: Value | None, padded: bool
     """The token that was added to the tokenizer of these ids, where the model is made of its checkpoint."""
     fields = source.tokenizer.fields
     name, added = fields.get("name"), fields.get(ADDED)
-    if call.ev.journal.is_doubtful(fields, ADDED):
+    if call.ev.journal.is_maybe_unbound(fields, ADDED):
         return None
     same = isinstance(name, Constant) and isinstance(checkpoint, Constant) and name.value == checkpoint.value
     if not same or not isinstance(added, AddedToken):

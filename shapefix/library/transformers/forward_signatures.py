@@ -19,7 +19,7 @@ _TABLES = {"4": "4.57", "5": "5.23"}
 
 
 @dataclass(frozen=True)
-class Signature:
+class ForwardSignature:
     """What forward accepts.
 
     named are its parameters in order, without self; required those of them that have no default. Where it
@@ -59,7 +59,7 @@ class AutoSignature:
         return keyword in self.named or keyword in self.used
 
 
-def of_class(name: str, version: str | None = None) -> Signature | None:
+def of_class(name: str, version: str | None = None) -> ForwardSignature | None:
     """The signature of a class, `transformers.BertModel` or `BertModel`, in a version like `4.57`.
 
     None stands for the newest version. The answer is None for a class that has no forward or is not known,
@@ -109,13 +109,13 @@ class _Table:
         self._refuses = frozenset(models["refuses"].split())
         self._used = _by_class(models["used"])
         self._auto: Mapping[str, Mapping[str, str]] = models["auto"]
-        self._signatures: dict[str, Signature] = {}
+        self._signatures: dict[str, ForwardSignature] = {}
 
     @cached_property
     def _line_of(self) -> dict[str, str]:
         return _by_class(self._lines)
 
-    def signature(self, name: str) -> Signature | None:
+    def signature(self, name: str) -> ForwardSignature | None:
         known = self._signatures.get(name)
         if known is None and name in self._line_of:
             words = self._line_of[name].split()
@@ -125,7 +125,7 @@ class _Table:
             used = {*self._used.get(name, "").split(), *(self._keywords if takes_keywords else ())}
             named = tuple(word.removesuffix("!") for word in words)
             required = frozenset(word[:-1] for word in words if word.endswith("!"))
-            known = self._signatures[name] = Signature(named, required, swallows, frozenset(used))
+            known = self._signatures[name] = ForwardSignature(named, required, swallows, frozenset(used))
         return known
 
     def union(self, auto: str, configuration: str | None) -> AutoSignature | None:

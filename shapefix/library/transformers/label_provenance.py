@@ -8,13 +8,13 @@ from dataclasses import replace
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.tensor_values import START, Mask, Row, TensorValue, own_row
+from shapefix.interpreter.tensor_values import START, LabelMask, TensorValue, TokenRow, own_row
 from shapefix.interpreter.token_rows import from_the_start, is_mask, is_same, row_of
 from shapefix.interpreter.values import Constant, Integer, Slice, Unknown, Value, as_size
 from shapefix.tensors.polynomials import Size
 
 
-def sliced(tensor: TensorValue, index: Value, place: Place) -> Row | None:
+def sliced(tensor: TensorValue, index: Value, place: Place) -> TokenRow | None:
     """The row that `tensor[index]` holds: the same one from a later position on, or the very same."""
     last = _last(tensor, index)
     first = _start(last) if last is not None else None
@@ -28,16 +28,16 @@ def sliced(tensor: TensorValue, index: Value, place: Place) -> Row | None:
     return replace(row, start=row.start + first, cut=place, short=short)
 
 
-def masked_row(parts: Sequence[Value], place: Place) -> Row | None:
+def masked_row(parts: Sequence[Value], place: Place) -> TokenRow | None:
     """The row of ids in a new tensor that takes elements from it and -100 elsewhere, by a mask."""
     tensors = [tensor for tensor in parts if isinstance(tensor, TensorValue)]
     if len(parts) != 2 or len(tensors) != 1 or not any(is_mask(part) for part in parts):
         return None
     row = own_row(tensors[0])
-    return row and replace(row, mask=row.mask or Mask(place, False))
+    return row and replace(row, mask=row.mask or LabelMask(place, False))
 
 
-def rolled(tensor: TensorValue, shifts: Value | None, dims: Value | None, place: Place) -> Row | None:
+def rolled(tensor: TensorValue, shifts: Value | None, dims: Value | None, place: Place) -> TokenRow | None:
     """The row after `torch.roll` along the last dimension: it begins further on."""
     rank = tensor.layout.rank if tensor.layout is not None else None
     if not isinstance(dims, Constant) or dims.value not in (-1, *(() if rank is None else (rank - 1,))):
@@ -65,10 +65,10 @@ def note_write(call: Call, tensor: TensorValue, value: Value | None, *, leading:
     if not is_mask(value):
         storage.overwritten = True
     elif storage.mask is None or (leading and not storage.mask.leading):
-        storage.mask = Mask(call.place, leading)
+        storage.mask = LabelMask(call.place, leading)
 
 
-def _moved(tensor: TensorValue, index: Value, value: Value | None, place: Place) -> Row | None:
+def _moved(tensor: TensorValue, index: Value, value: Value | None, place: Place) -> TokenRow | None:
     """What `labels[:, :-1] = ids[:, 1:]` makes of labels, which are a copy of ids; None for other writes."""
     last, into = _last(tensor, index), tensor.row
     given = row_of(value) if isinstance(value, TensorValue) else None

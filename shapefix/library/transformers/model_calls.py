@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import libcst as cst
 
-from shapefix.interpreter.attempts import Kind
-from shapefix.interpreter.batch_events import ModelCalled, Signature
+from shapefix.interpreter.attempts import StepKind
+from shapefix.interpreter.batch_events import CallSignature, ModelCalled
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.classes import assigned_late, is_closed, member, outside_bases
 from shapefix.interpreter.evaluator import Evaluator
@@ -29,7 +29,7 @@ def note_call(call: Call, model: Value | None) -> None:
     """
     ev, given = call.ev, call.arguments
     if model is not None:
-        ev.note(Kind.MODEL, call.place.node)
+        ev.note(StepKind.MODEL, call.place.node)
     note_rows_missing(call, model, call.value(0, "input_ids"))
     if model is None or not isinstance(call.place.node, cst.Call) or ev.expects("TypeError"):
         return
@@ -56,7 +56,7 @@ def note_call(call: Call, model: Value | None) -> None:
         )
 
 
-def signature_of(ev: Evaluator, model: Value) -> Signature | None:
+def signature_of(ev: Evaluator, model: Value) -> CallSignature | None:
     """What the forward of a model takes; None where that is not known, or somebody may have replaced it."""
     if isinstance(model, InstanceValue):
         return _of_project(ev, model)
@@ -68,7 +68,7 @@ def signature_of(ev: Evaluator, model: Value) -> Signature | None:
     return _of_transformers(ev, name.value, configuration)
 
 
-def _of_transformers(ev: Evaluator, name: str, configuration: Value | None = None) -> Signature | None:
+def _of_transformers(ev: Evaluator, name: str, configuration: Value | None = None) -> CallSignature | None:
     """What a head of transformers takes, in the version that the project uses."""
     version = ev.versions.get("transformers")
     last = name.rpartition(".")[2]
@@ -77,7 +77,7 @@ def _of_transformers(ev: Evaluator, name: str, configuration: Value | None = Non
         if one is None:
             return None
         raises = not one.swallows
-        return Signature(f"{last}.forward", one.named, one.required, raises, None, one.used, not raises)
+        return CallSignature(f"{last}.forward", one.named, one.required, raises, None, one.used, not raises)
     made_with = configuration.value if isinstance(configuration, Constant) else None
     known = forward_signatures.of_auto(last, version, made_with)
     if known is None:
@@ -86,10 +86,10 @@ def _of_transformers(ev: Evaluator, name: str, configuration: Value | None = Non
         return _of_transformers(ev, known.classes[0])
     certain = True if known.raises else False if known.swallows else None
     named = tuple(sorted(known.named))
-    return Signature(f"{last}.forward", named, known.required, certain, None, known.used, known.swallows)
+    return CallSignature(f"{last}.forward", named, known.required, certain, None, known.used, known.swallows)
 
 
-def _of_project(ev: Evaluator, model: InstanceValue) -> Signature | None:
+def _of_project(ev: Evaluator, model: InstanceValue) -> CallSignature | None:
     # An object that nobody made stands for those of derived classes, too, and their forward may take more.
     if model.open or "forward" in model.fields or "forward" in assigned_late(model.cls):
         return None
@@ -109,7 +109,7 @@ def _of_project(ev: Evaluator, model: InstanceValue) -> Signature | None:
     if not ordered:
         return None
     named = [*ordered[1:], *params.kwonly_params]
-    return Signature(
+    return CallSignature(
         f"{forward.owner.name}.forward",
         tuple(param.name.value for param in named),
         frozenset(param.name.value for param in named if param.default is None),

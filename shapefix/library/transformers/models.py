@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeGuard
 
-from shapefix.interpreter.attempts import Kind
+from shapefix.interpreter.attempts import StepKind
 from shapefix.interpreter.attributes import attribute
 from shapefix.interpreter.calls import Arguments, Call, instantiate
 from shapefix.interpreter.containers import ListValue
@@ -134,7 +134,7 @@ def _is_text(value: Value | None) -> TypeGuard[Constant]:
 
 def _made(call: Call, config: Value) -> LibraryObject:
     """A model; the name of its class is kept, and that of the configuration where an Auto class is asked."""
-    call.ev.note(Kind.MADE, call.place.node)
+    call.ev.note(StepKind.MADE, call.place.node)
     name = call.name
     for constructor in (".from_pretrained", "._from_config", ".from_config"):
         name = name.removesuffix(constructor)

@@ -28,7 +28,7 @@ from shapefix.library.transformers.pad_tokens import (
 )
 from shapefix.library.transformers.tokenizers import TOKENIZER
 from shapefix.library.transformers.tokenizing import inputs_of, subject_of, tensors_asked
-from shapefix.tensors.sizes import Size, Varying, ceil_divide
+from shapefix.tensors.sizes import PerItemSize, Size, ceil_divide
 
 _PAD = (
     "encoded_inputs, padding=True, max_length=None, pad_to_multiple_of=None, padding_side=None, "
@@ -88,8 +88,8 @@ class Padding:
                 self._rounded[size] = ceil_divide(size, Size.of(known)) * known
             else:
                 symbol = size.only_symbol
-                source = symbol.source if isinstance(symbol, Varying) else None
-                self._rounded[size] = Size.from_symbol(Varying("longest", None, source))
+                source = symbol.source if isinstance(symbol, PerItemSize) else None
+                self._rounded[size] = Size.from_symbol(PerItemSize("longest", None, source))
         return self._rounded[size]
 
 

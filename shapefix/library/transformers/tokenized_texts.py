@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from shapefix.interpreter.containers import Axis, ListValue, TupleValue
+from shapefix.interpreter.containers import ListValue, RaggedDim, TupleValue
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.rows import PADDED_IN_MAP, Origin
 from shapefix.interpreter.values import Constant, Text, Unknown, Value, is_text
 from shapefix.library.signatures import Given
-from shapefix.tensors.sizes import Size, Varying
+from shapefix.tensors.sizes import PerItemSize, Size
 
 _PIECE = re.compile(r"\w+|[^\w\s]")
 
@@ -29,7 +29,7 @@ class Varies(Enum):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Texts:
+class TokenizedTexts:
     """One text, or several: how many, along which axis they range, and how their lengths vary.
 
     several is None where it is not known. stated tells whether all of them are constants, so that the longest
@@ -39,39 +39,39 @@ class Texts:
     several: bool | None
     varies: Varies
     count: Size | None = None
-    axis: Axis | None = None
+    axis: RaggedDim | None = None
     stated: bool = False
 
-    def along(self, axis: Axis) -> Texts:
+    def along(self, axis: RaggedDim) -> TokenizedTexts:
         """The same, cut into an unknown number of rows."""
         return replace(self, several=True, varies=Varies.ROWS, count=None, axis=axis, stated=False)
 
 
-NOT_KNOWN = Texts(None, Varies.UNKNOWN)
+NOT_KNOWN = TokenizedTexts(None, Varies.UNKNOWN)
 
 
-def texts(value: Value, in_words: bool | None, several: bool | None = None) -> Texts:
+def texts(value: Value, in_words: bool | None, several: bool | None = None) -> TokenizedTexts:
     """What value is to a tokenizer: in_words says that a list of words is one text.
 
     several tells what the method takes, where value itself does not tell.
     """
     if is_text(value):
-        return Texts(False, Varies.NEVER if isinstance(value, Constant) else Varies.CALLS)
+        return TokenizedTexts(False, Varies.NEVER if isinstance(value, Constant) else Varies.CALLS)
     if isinstance(value, (ListValue, TupleValue)) and in_words is not None:
         if not in_words:
             return _list(value)
         items = value.items
         first = items[0] if items else value.element if isinstance(value, ListValue) else None
         if first is not None and is_text(first):
-            return Texts(False, Varies.NEVER if _all_stated(items) else Varies.CALLS)
+            return TokenizedTexts(False, Varies.NEVER if _all_stated(items) else Varies.CALLS)
         if isinstance(first, (ListValue, TupleValue)):
             return _list(value)
     if several is not None and isinstance(value, Unknown):
-        return Texts(several, Varies.UNKNOWN if several else Varies.CALLS)
+        return TokenizedTexts(several, Varies.UNKNOWN if several else Varies.CALLS)
     return NOT_KNOWN
 
 
-def with_pairs(one: Texts, pair: Value) -> Texts:
+def with_pairs(one: TokenizedTexts, pair: Value) -> TokenizedTexts:
     """The texts, each with a second one behind it."""
     if one.varies is not Varies.NEVER or (isinstance(pair, Constant)):
         return one
@@ -82,36 +82,36 @@ def _all_stated(items: Sequence[Value] | None) -> bool:
     return items is not None and all(isinstance(item, Constant) for item in items)
 
 
-def _list(value: ListValue | TupleValue) -> Texts:
+def _list(value: ListValue | TupleValue) -> TokenizedTexts:
     """Several texts."""
     items = value.items
     if items is not None:
         return _items(items)
     assert isinstance(value, ListValue)
     if value.axes or value.length is None:
-        axis = next(iter(value.axes), None) or Axis()
-        return Texts(True, Varies.ROWS, value.length, axis)
+        axis = next(iter(value.axes), None) or RaggedDim()
+        return TokenizedTexts(True, Varies.ROWS, value.length, axis)
     # Such as `[prompt] * n`: they may all be one text.
-    return Texts(True, Varies.UNKNOWN, value.length)
+    return TokenizedTexts(True, Varies.UNKNOWN, value.length)
 
 
-def _items(items: Sequence[Value]) -> Texts:
+def _items(items: Sequence[Value]) -> TokenizedTexts:
     count, stated = Size.of(len(items)), _all_stated(items)
     different = {item.value if isinstance(item, Constant) else id(item): item for item in items}
     if len(different) <= 1:
         unsure = len(items) > 1 and not stated and isinstance(items[0], Text)
         varies = Varies.UNKNOWN if unsure else Varies.NEVER if stated else Varies.CALLS
-        return Texts(True, varies, count, stated=stated)
+        return TokenizedTexts(True, varies, count, stated=stated)
     if stated:
         lengths = {len(_PIECE.findall(str(word))) for word in different}
         if len(lengths) == 1:
             # As many words may well be as many tokens.
-            return Texts(True, Varies.UNKNOWN, count, stated=True)
-    return Texts(True, Varies.ROWS, count, Axis(), stated)
+            return TokenizedTexts(True, Varies.UNKNOWN, count, stated=True)
+    return TokenizedTexts(True, Varies.ROWS, count, RaggedDim(), stated)
 
 
 def length(
-    given: Texts,
+    given: TokenizedTexts,
     padding: str | None,
     fixed: Size | None,
     place: Place,
@@ -140,13 +140,13 @@ def length(
     return _varying("length", given.axis if given.varies is Varies.ROWS else None, place, what)
 
 
-def of_one_call(given: Texts) -> Texts:
+def of_one_call(given: TokenizedTexts) -> TokenizedTexts:
     """The texts as they must be to go into one tensor: the rows of a call have one length."""
     return replace(given, varies=Varies.CALLS, axis=None) if given.varies is Varies.ROWS else given
 
 
-def _varying(name: str, axis: Axis | None, place: Place, what: str) -> Size:
-    return Size.from_symbol(Varying(name, axis, Origin(place, what), least=1))
+def _varying(name: str, axis: RaggedDim | None, place: Place, what: str) -> Size:
+    return Size.from_symbol(PerItemSize(name, axis, Origin(place, what), least=1))
 
 
 def fixed_length(given: Given) -> Size | None:

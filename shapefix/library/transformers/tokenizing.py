@@ -6,10 +6,10 @@ import libcst as cst
 
 from shapefix.interpreter.batch_events import Tokenized
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.containers import NO_AXES, Axis, DictValue, ListValue, TupleValue, elements
+from shapefix.interpreter.containers import NO_AXES, DictValue, ListValue, RaggedDim, TupleValue, elements
 from shapefix.interpreter.devices import CPU, placed
 from shapefix.interpreter.iteration import each
-from shapefix.interpreter.tensor_values import Row
+from shapefix.interpreter.tensor_values import TokenRow
 from shapefix.interpreter.token_rows import Tokens
 from shapefix.interpreter.values import TEXT, Constant, Integer, LibraryObject, Reference, Unknown, Value
 from shapefix.library.registry import method
@@ -19,7 +19,7 @@ from shapefix.library.transformers.batch_encoding import ENCODING
 from shapefix.library.transformers.pad_tokens import asks_for_pad_token, note_padding, strategy
 from shapefix.library.transformers.tokenized_texts import (
     NOT_KNOWN,
-    Texts,
+    TokenizedTexts,
     Varies,
     fixed_length,
     length,
@@ -102,10 +102,10 @@ def encode(call: Call) -> Value:
     return result
 
 
-def _one(value: Value) -> Texts:
+def _one(value: Value) -> TokenizedTexts:
     """One text, be it as a list of its words."""
     known = texts(value, True, several=False)
-    return known if known.several is False else Texts(False, Varies.CALLS)
+    return known if known.several is False else TokenizedTexts(False, Varies.CALLS)
 
 
 def _is_before_five(call: Call) -> bool:
@@ -136,16 +136,16 @@ def apply_chat_template(call: Call) -> Value:
     return result
 
 
-def _conversations(call: Call, value: Value) -> Texts:
+def _conversations(call: Call, value: Value) -> TokenizedTexts:
     if not isinstance(value, (ListValue, TupleValue)):
         return NOT_KNOWN
     first = each(call.ev, value)
     if isinstance(first, DictValue):
-        return Texts(False, Varies.CALLS)
+        return TokenizedTexts(False, Varies.CALLS)
     if not isinstance(first, (ListValue, TupleValue)):
         return NOT_KNOWN
     known = texts(value, False)
-    return known if known.varies is Varies.ROWS else Texts(True, Varies.UNKNOWN, known.count)
+    return known if known.varies is Varies.ROWS else TokenizedTexts(True, Varies.UNKNOWN, known.count)
 
 
 @method(TOKENIZER, "tokenize")
@@ -158,11 +158,11 @@ def tokens(call: Call) -> Value:
 class _Rows:
     """How the ids of a call are handed out: as lists, as tensors, or in a way that is not known."""
 
-    def __init__(self, call: Call, given: Given, sources: Texts, text: str = "") -> None:
+    def __init__(self, call: Call, given: Given, sources: TokenizedTexts, text: str = "") -> None:
         overflows = given.flag("return_overflowing_tokens")
         if overflows or overflows is None:
             # A long text makes several rows.
-            sources = sources.along(Axis()) if overflows else NOT_KNOWN
+            sources = sources.along(RaggedDim()) if overflows else NOT_KNOWN
         # What `pad_to_max_length=True` of older versions does, nobody knows here.
         others = call.arguments.keywords.keys() - given.values.keys()
         padding, fixed = None if others else strategy(given.value("padding")), fixed_length(given)
@@ -192,7 +192,7 @@ class _Rows:
             sizes = [self.count, self.tensor_length]
             on_cpu = placed(self.call.ev, CPU, self.call.place)
             made = contiguous_result(self.call, sizes, "tokenized", dtype="int64", device=on_cpu)
-            made.row = Row(symbol)
+            made.row = TokenRow(symbol)
             return made
         return self.listed(Integer(Size.from_symbol(symbol)))
 
@@ -231,7 +231,7 @@ def tensors_asked(given: Given) -> bool | None:
     return None
 
 
-def _encoding(call: Call, given: Given, sources: Texts) -> DictValue:
+def _encoding(call: Call, given: Given, sources: TokenizedTexts) -> DictValue:
     """The encoding, with all keys that are certain."""
     rows = _Rows(call, given, sources)
     fields: dict[object, Value] = {"input_ids": rows.of("id")}

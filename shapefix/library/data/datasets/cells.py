@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-from shapefix.interpreter.axes import along, surely_varies, varying, with_others
-from shapefix.interpreter.containers import Axis, Contents, DictValue, ListValue, TupleValue
+from shapefix.interpreter.axes import along, provably_ragged, varying, with_others
+from shapefix.interpreter.containers import Contents, DictValue, ListValue, RaggedDim, TupleValue
 from shapefix.interpreter.joins import join, without_length
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.rows import PADDED_IN_MAP, Origin
@@ -16,7 +16,7 @@ from shapefix.interpreter.values import NUMBER, Constant, Integer, Number, Text,
 from shapefix.library.data.datasets.objects import Remembered
 from shapefix.tensors.dtypes import is_floating
 from shapefix.tensors.layout import Layout, contiguous
-from shapefix.tensors.sizes import Size, Symbol, Varying, every_symbol, same
+from shapefix.tensors.sizes import PerItemSize, Size, Symbol, every_symbol, same
 
 DEEPEST = 8
 JOINED = 64
@@ -64,9 +64,9 @@ class Lengths:
 
     def __init__(self, place: Place, what: str) -> None:
         self._origin = Origin(place, what)
-        self._known: dict[tuple[Axis | Size | None, ...], Size] = {}
+        self._known: dict[tuple[RaggedDim | Size | None, ...], Size] = {}
 
-    def one(self, sizes: Sequence[Size | None], axis: Axis | None = None) -> Size | None:
+    def one(self, sizes: Sequence[Size | None], axis: RaggedDim | None = None) -> Size | None:
         """The length of any one row, differing along axis; None where it is not known."""
         first = sizes[0] if sizes else None
         if first is None or any(size is None for size in sizes):
@@ -77,11 +77,11 @@ class Lengths:
         known = (axis, *sizes)
         if known not in self._known:
             varying = (s for size in sizes if size is not None for s in every_symbol(size))
-            found = next((symbol for symbol in varying if isinstance(symbol, Varying)), None)
+            found = next((symbol for symbol in varying if isinstance(symbol, PerItemSize)), None)
             if found is None and False not in verdicts:
                 return None
             source = self._origin if found is None else found.source
-            self._known[known] = Size.from_symbol(Varying("length", axis, source))
+            self._known[known] = Size.from_symbol(PerItemSize("length", axis, source))
         return self._known[known]
 
 
@@ -101,7 +101,7 @@ def row(column: Value, lengths: Lengths) -> Value:
     return Unknown(column.hint) if isinstance(column, Unknown) else Unknown()
 
 
-def either(cells: Sequence[Value], lengths: Lengths, axis: Axis | None = None) -> Value:
+def either(cells: Sequence[Value], lengths: Lengths, axis: RaggedDim | None = None) -> Value:
     """What stands for any one of several cells; axis is what they range over inside of one row."""
     if not cells:
         return Unknown()
@@ -114,7 +114,7 @@ def either(cells: Sequence[Value], lengths: Lengths, axis: Axis | None = None) -
         inner: list[Value] = []
         for cell in lists[:JOINED]:
             inner += cell.items if cell.items is not None else [cell.element or Unknown()]
-        own = Axis()
+        own = RaggedDim()
         axes = frozenset({own, *(one for cell in lists for one in cell.axes)})
         return ListValue(None, either(inner[: JOINED * 4], lengths, own), length, axes)
     if all(isinstance(cell, DictValue) for cell in cells):
@@ -122,19 +122,19 @@ def either(cells: Sequence[Value], lengths: Lengths, axis: Axis | None = None) -
     return without_length(Contents(tuple(cells[: JOINED * 4]))).element or Unknown()
 
 
-def fresh(value: Value, axis: Axis | None) -> Value:
+def fresh(value: Value, axis: RaggedDim | None) -> Value:
     """The cells read anew: objects of their own, whose varying sizes vary along axis (None: call by call)."""
     return _fresh(value, axis, {}, 0)
 
 
-def fresh_row(row: DictValue, axis: Axis | None) -> DictValue:
+def fresh_row(row: DictValue, axis: RaggedDim | None) -> DictValue:
     """A row read anew; equal sizes remain equal."""
     copy = fresh(row, axis)
     assert isinstance(copy, DictValue)
     return copy
 
 
-def _fresh(value: Value, axis: Axis | None, known: dict[Symbol, int | Size], depth: int) -> Value:
+def _fresh(value: Value, axis: RaggedDim | None, known: dict[Symbol, int | Size], depth: int) -> Value:
     if depth > DEEPEST:
         return value
     if isinstance(value, Integer):
@@ -156,7 +156,9 @@ def _fresh(value: Value, axis: Axis | None, known: dict[Symbol, int | Size], dep
     return value
 
 
-def _fresh_tensor(tensor: TensorValue, axis: Axis | None, known: dict[Symbol, int | Size]) -> TensorValue:
+def _fresh_tensor(
+    tensor: TensorValue, axis: RaggedDim | None, known: dict[Symbol, int | Size]
+) -> TensorValue:
     layout = tensor.layout
     if layout is not None:
         sizes = tuple(_renamed(size, axis, known) for size in layout.sizes)
@@ -171,17 +173,17 @@ def _fresh_tensor(tensor: TensorValue, axis: Axis | None, known: dict[Symbol, in
     )
 
 
-def _renamed(size: Size, axis: Axis | None, known: dict[Symbol, int | Size]) -> Size:
+def _renamed(size: Size, axis: RaggedDim | None, known: dict[Symbol, int | Size]) -> Size:
     return with_others(size, lambda symbol: along(symbol, axis), known)
 
 
-def _differ_in_a_map_batch(size: Size, axes: frozenset[Axis]) -> bool:
-    symbol = surely_varies(size, axes)
+def _differ_in_a_map_batch(size: Size, axes: frozenset[RaggedDim]) -> bool:
+    symbol = provably_ragged(size, axes)
     source = symbol.source if symbol is not None else None
     return isinstance(source, Origin) and source.what != PADDED_IN_MAP
 
 
-def columns(row: DictValue, length: Size | None, axis: Axis) -> DictValue:
+def columns(row: DictValue, length: Size | None, axis: RaggedDim) -> DictValue:
     """Many rows handed over at once: for each column the list of its cells, which range over axis."""
     cells = fresh_row(row, axis)
     axes = frozenset({axis})

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from shapefix.interpreter.batch_events import Mapped
 from shapefix.interpreter.calls import Arguments, Call, call_value
-from shapefix.interpreter.containers import Axis, DictValue, ListValue, TupleValue, elements
+from shapefix.interpreter.containers import DictValue, ListValue, RaggedDim, TupleValue, elements
 from shapefix.interpreter.iteration import certain_keys, is_complete
 from shapefix.interpreter.scopes import UNCHANGED, Changes
 from shapefix.interpreter.tensor_values import TensorValue, tensor_row
@@ -56,7 +56,7 @@ def settings(call: Call) -> Given:
 
 def hand_over(rows: DictValue, given: Given, batched: bool) -> HandedOver | None:
     """What the function is called with for rows of this kind; None where that is not known."""
-    axis, length = Axis(), Size.symbol("examples")
+    axis, length = RaggedDim(), Size.symbol("examples")
     handed = columns(rows, length, axis) if batched else fresh_row(rows, None)
     arguments: list[Value] = [handed]
     names = given.value("input_columns")
@@ -223,7 +223,7 @@ def _transformed(call: Call, dataset: LibraryObject) -> tuple[Format, DictValue]
     names = chosen(given.value("columns"), dataset)
     if names is not None and names.names:
         rows = formatted(rows, Format(PLAIN.kind, names.names))
-    handed = HandedOver(columns(rows, Size.symbol("examples"), Axis()), Arguments(), False)
+    handed = HandedOver(columns(rows, Size.symbol("examples"), RaggedDim()), Arguments(), False)
     handed.arguments.positional.append(handed.rows)
     returned = run_apart(call, given.value("transform"), handed)
     if names is None or not isinstance(returned, DictValue) or given.flag("output_all_columns") is not False:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.containers import Axis, ListValue, TupleValue
+from shapefix.interpreter.containers import ListValue, RaggedDim, TupleValue
 from shapefix.interpreter.values import NONE, Constant, Integer, Number, Slice, Text, Unknown, Value, as_size
 from shapefix.library.data.datasets.cells import columns, fresh, fresh_row
 from shapefix.library.data.datasets.formats import Format, formatted
@@ -43,12 +43,12 @@ def item(call: Call) -> Value:
     if isinstance(index, Text):
         return _column(call, Unknown())
     if isinstance(index, (Slice, ListValue, TupleValue)):
-        return columns(sample, Size.symbol("rows"), Axis())
+        return columns(sample, Size.symbol("rows"), RaggedDim())
     return Unknown()
 
 
 def _column(call: Call, cell: Value) -> Value:
-    axis = Axis()
+    axis = RaggedDim()
     number = as_size(number_of(receiver(call)))
     return ListValue(None, fresh(cell, axis), number, frozenset({axis}))
 
@@ -56,7 +56,7 @@ def _column(call: Call, cell: Value) -> Value:
 @dataset_method("__iter__")
 def rows(call: Call) -> Value:
     """One row after another."""
-    axis = Axis()
+    axis = RaggedDim()
     number = as_size(number_of(receiver(call))) if receiver(call).kind == DATASET else None
     return ListValue(None, fresh_row(sample_of(receiver(call)), axis), number, frozenset({axis}))
 
@@ -65,17 +65,17 @@ def rows(call: Call) -> Value:
 def batches(call: Call) -> Value:
     """One batch after another, each a dictionary of columns."""
     size = as_size(call.value(0, "batch_size"))
-    return ListValue(None, columns(sample_of(receiver(call)), size, Axis()))
+    return ListValue(None, columns(sample_of(receiver(call)), size, RaggedDim()))
 
 
 @method(DATASET, "to_dict")
 def to_dict(call: Call) -> Value:
-    return columns(rows_of(receiver(call)), as_size(number_of(receiver(call))), Axis())
+    return columns(rows_of(receiver(call)), as_size(number_of(receiver(call))), RaggedDim())
 
 
 @method(DATASET, "to_list")
 def to_list(call: Call) -> Value:
-    axis = Axis()
+    axis = RaggedDim()
     number = as_size(number_of(receiver(call)))
     return ListValue(None, fresh_row(rows_of(receiver(call)), axis), number, frozenset({axis}))
 
@@ -90,7 +90,7 @@ def unique(call: Call) -> Value:
     name = call.value(0, "column")
     rows = rows_of(receiver(call))
     cell = rows.read(name.value) if isinstance(name, Constant) else Unknown()
-    axis = Axis()
+    axis = RaggedDim()
     return ListValue(None, fresh(cell, axis), axes=frozenset({axis}))
 
 
