@@ -86,25 +86,53 @@ def fix(request: Request) -> int:
     return _exit_code(request, bool(files), bool(failures))
 
 
-def explain(rule: str) -> int:
-    """Show the page of a rule. Raises MissingPages, and click.UsageError for a rule that there is not."""
-    from shapefix.rulebook.pages import page_of, pages
+def explain(rule: str, examples: bool) -> int:
+    """Show the page of a rule, or list the rules of a prefix. Raises MissingPages and click.UsageError."""
+    from shapefix.rulebook.pages import page_of, pages, pages_under
 
     page = page_of(rule)
-    if page is None:
-        import click
+    if page is not None:
+        _show_page(page.text(examples), page.code, examples)
+        return CLEAN
+    below = pages_under(rule)
+    if below:
+        width_of_names = max(len(each.name) for each in below)
+        for each in below:
+            sys.stdout.write(f"{each.code}  {each.name:<{width_of_names}}  {each.summary}\n")
+        return CLEAN
+    import re
 
-        known = [name for each in pages() for name in (each.code, each.name)]
-        hint = suggestion(rule, known, "; `shapefix rules` lists them")
-        raise click.UsageError(f"no rule is called {rule!r}{hint}")
-    if sys.stdout.isatty():
-        from rich.console import Console
-        from rich.markdown import Markdown
+    import click
 
-        Console(width=min(width(sys.stdout), 110)).print(Markdown(page.text()))
+    if re.fullmatch(r"[A-Za-z]+\d+", rule) and not rule.upper().startswith("SF"):
+        raise click.UsageError(f"{rule!r} is not a shapefix rule; `shapefix rules` lists them")
+    known = [name for each in pages() for name in (each.code, each.name)]
+    spelled = rule.upper() if rule.upper().startswith("SF") else rule.lower()
+    hint = suggestion(spelled, known, "; `shapefix rules` lists them")
+    raise click.UsageError(f"no rule is called {rule!r}{hint}")
+
+
+def _show_page(text: str, code: str, examples: bool) -> None:
+    """Print a page: as it is to a pipe, and rendered to a terminal, with a pager if it is longer."""
+    if not sys.stdout.isatty():
+        sys.stdout.write(text)
+        return
+    import shutil
+
+    import click
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    if not examples:
+        text += f"\n`shapefix explain {code} --examples` shows more examples.\n"
+    console = Console(width=min(width(sys.stdout), 110))
+    with console.capture() as capture:
+        console.print(Markdown(text))
+    rendered = capture.get()
+    if rendered.count("\n") < shutil.get_terminal_size().lines:
+        sys.stdout.write(rendered)
     else:
-        sys.stdout.write(page.text())
-    return CLEAN
+        click.echo_via_pager(rendered)
 
 
 def rules(output_format: str) -> int:

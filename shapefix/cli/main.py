@@ -282,13 +282,17 @@ def probe(**given: Any) -> int:
     return probe(Asked(script=script, arguments=arguments, **given))
 
 
-@cli.command()
+@cli.command(short_help="Explain a rule.")
 @click.argument("rule")
-def explain(rule: str) -> int:
-    """Show the page of a rule, given by code or name."""
+@click.option("--examples", is_flag=True, help="Show more examples: what is reported, and what is not.")
+def explain(rule: str, examples: bool) -> int:
+    """Explain a rule: what it does, why, how to fix it, and when to ignore it.
+
+    RULE is a code like SF101 or a name like view-across-stride-gap. A prefix like SF1 lists its rules.
+    """
     from shapefix.cli import commands
 
-    return commands.explain(rule)
+    return commands.explain(rule, examples)
 
 
 @cli.command()

@@ -19,7 +19,7 @@ from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix,
 from shapefix.interpreter.attempts import ClampedExp, ExceptClause, StepKind, TryBlock
 from shapefix.interpreter.modules import dotted_name
 
-CODE, NAME = "SF802", "blind-metric"
+CODE, NAME = "SF802", "saturated-metric"
 SUMMARY = (
     "a metric that looks the same whatever happens: a perplexity cut off, `inf` for a swallowed exception"
 )
