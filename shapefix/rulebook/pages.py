@@ -37,7 +37,7 @@ class Page:
     path: Path
 
     def text(self, examples: bool = True) -> str:
-        """The page as plain Markdown, without front matter and test syntax, with or without "More examples"."""
+        """The page as Markdown for readers, with or without its section "More examples"."""
         _, _, body = self.path.read_text("utf-8").split("---\n", 2)
         return documentation(body.lstrip("\n"), examples)
 
