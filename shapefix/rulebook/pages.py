@@ -37,7 +37,7 @@ class Page:
     path: Path
 
     def text(self, examples: bool = True) -> str:
-        """The page as plain Markdown, without front matter and test syntax, with or without "More examples"."""
+        """The page as Markdown for readers, with or without its section "More examples"."""
         _, _, body = self.path.read_text("utf-8").split("---\n", 2)
         return documentation(body.lstrip("\n"), examples)
 
@@ -118,13 +118,17 @@ def _readable(block: re.Match[str]) -> str:
     if kind == "run":
         return ""
     before = block.string[: block.start()].rstrip()
-    intro = "\nAfter the fix:\n\n" if kind.startswith("fixed") and before.endswith("```") else ""
+    intro = ""
+    if kind == "preamble":
+        intro = "The examples below use these imports:\n\n"
+    elif kind.startswith("fixed") and before.endswith("```"):
+        intro = "\nAfter the fix:\n\n"
     rows = [row for line in block["code"].splitlines() for row in _row(line)]
     return "\n".join([f"{intro}```python", *rows, "```", ""])
 
 
 def _row(line: str) -> list[str]:
-    """A line of code, and what is reported there as comments below it."""
+    """A line of code, with its findings as comments below it."""
     found = _FINDING.findall(line)
     indent = line[: len(line) - len(line.lstrip())]
     return [_EXPECTED.sub("", line), *(f"{indent}# ^ {severity}: {message}" for severity, message in found)]

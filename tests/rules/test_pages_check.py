@@ -9,11 +9,11 @@ import pytest
 from rule_pages import Example, examples, front_matter, pages
 
 from shapefix.checks.rules import RULES
-from shapefix.confirmation.verdicts import RAISING
 from shapefix.diagnostics import Applicability, Diagnostic, Fix, Severity
 from shapefix.engine.analysis import Analysis, Analyst
 from shapefix.engine.merge import unique
 from shapefix.repair.fixpoint import repair
+from shapefix.runtime.confirmation.confirm import RAISING
 from shapefix.sources.project import Project
 from shapefix.sources.text import SourceText
 
@@ -26,12 +26,12 @@ def analysed(text: str, folder: Path) -> Analysis:
 
 
 def shown(findings: Iterable[Diagnostic], own: str) -> list[Diagnostic]:
-    """What a user sees by default, and what the page's own rule says."""
+    """The findings of the default rules and of the page's own rule."""
     return [d for d in unique(findings) if d.severity is not Severity.INFO or d.code == own]
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=str)
-def test_the_findings_are_those_that_the_page_promises(example: Example, tmp_path: Path) -> None:
+def test_findings_are_those_of_the_page(example: Example, tmp_path: Path) -> None:
     analysis = analysed(example.text, tmp_path)
     assert not analysis.failures
     found = shown(analysis.diagnostics, front_matter(example.page)["code"])
@@ -47,7 +47,7 @@ def test_the_findings_are_those_that_the_page_promises(example: Example, tmp_pat
 
 
 @pytest.mark.parametrize("example", [e for e in EXAMPLES if e.revealed], ids=str)
-def test_reveal_says_what_the_page_says(example: Example, tmp_path: Path) -> None:
+def test_revealed_values_are_those_of_the_page(example: Example, tmp_path: Path) -> None:
     revealed = {
         answer.span.row - example.hidden: answer.message
         for answer in analysed(example.text, tmp_path).reveals

@@ -135,10 +135,10 @@ REFUSED = {
     "SF803": ("element 0 of tensors does not require grad and does not have a grad_fn",),
     "SF604": ("Attempted step but _scale is None", "step() has already been called since the last update()"),
 }
-"""What is raised, by rule. The findings of the other rules crash nowhere: that is what is bad about them."""
+"""Parts of the exceptions, by rule. The code that other rules report raises nothing."""
 
 CRASHING = ("SF301", "SF302", "SF303", "SF304", "SF305")
-"""Rules of which every example crashes; the others of the data contract also corrupt without a word."""
+"""Rules whose every reported example raises; other data rules also report silent corruption."""
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 
@@ -151,17 +151,17 @@ ON_GPU = tuple(
         if "cuda" in text + example.run and example.page.stem.startswith("SF6")
     )
 )
-"""The texts that are about a GPU, with their run blocks."""
+"""Texts that use a GPU, with their run blocks."""
 
 
 @functools.cache
 def outcome(text: str, run: str = "") -> Ran:
-    """What comes of a text; several tests ask it of the same one."""
+    """Execute a text and its run block, once for all tests."""
     return outcomes(ON_GPU)[text, run] if (text, run) in ON_GPU else execute(text, run)
 
 
 def same(one: torch.Tensor, two: torch.Tensor) -> bool:
-    """Equal in sizes, strides and elements."""
+    """Compare sizes, strides and elements."""
     return one.shape == two.shape and one.stride() == two.stride() and bool(torch.equal(one, two))
 
 
@@ -221,7 +221,7 @@ def section(page: Path, title: str) -> str:
 
 
 @every_page
-def test_what_a_rule_does_is_said_in_at_most_80_words(page: Path) -> None:
+def test_what_it_does_has_at_most_80_words(page: Path) -> None:
     assert 5 <= len(section(page, "What it does").split()) <= 80
 
 
@@ -261,7 +261,7 @@ def test_only_marked_lines_fail_and_as_stated(example: Example) -> None:
 
 
 def repair_computes_something_else(example: Example) -> bool:
-    """Whether the tensors that an example leaves behind are others after its repair."""
+    """Tell whether the repair changes a tensor that the example computes."""
     if example.fixed is None:
         return False
     before = outcome(example.text, example.run).tensors()
@@ -270,8 +270,8 @@ def repair_computes_something_else(example: Example) -> bool:
 
 
 @pytest.mark.parametrize("example", DATA, ids=str)
-def test_what_is_promised_comes_true(example: Example) -> None:
-    """With one batch: the exception that the rule explains, what the run block asserts, or other results."""
+def test_a_reported_example_raises_or_corrupts(example: Example) -> None:
+    """The example raises, corrupts what the run block asserts, or computes something else than its repair."""
     ran = outcome(example.text, example.run)
     codes = {finding.code for finding in example.findings}
     stated = [message for code in codes for message in REFUSED.get(code, ())]
@@ -284,7 +284,7 @@ def test_what_is_promised_comes_true(example: Example) -> None:
 
 
 @pytest.mark.parametrize("example", FIRING, ids=str)
-def test_the_calls_that_follow_fail_where_they_say_so(example: Example) -> None:
+def test_run_blocks_raise_where_marked(example: Example) -> None:
     ran = outcome(example.text, example.run)
     assert ran.run_errors.keys() == {line for line, _ in example.raises}
     for line, message in example.raises:
@@ -292,14 +292,14 @@ def test_the_calls_that_follow_fail_where_they_say_so(example: Example) -> None:
 
 
 def without_marked_lines(example: Example) -> str:
-    """The text of an example with `pass` in the place of every line that has a finding."""
+    """Replace every line that has a finding by `pass`."""
     marked = {finding.line + example.hidden for finding in example.findings}
     rows = enumerate(example.text.split("\n"), start=1)
     return "\n".join(re.sub(r"\S.*", "pass", row) if number in marked else row for number, row in rows)
 
 
 @pytest.mark.parametrize("example", [e for e in FIRING if e.findings[0].code == "SF105"], ids=str)
-def test_a_result_that_is_thrown_away_is_not_missed(example: Example) -> None:
+def test_a_line_with_an_unused_result_can_be_removed(example: Example) -> None:
     before = execute(example.text, example.run).tensors()
     after = execute(without_marked_lines(example), example.run).tensors()
     assert before
@@ -321,7 +321,7 @@ def test_marked_lines_fail_or_their_repair_computes_something_else(example: Exam
 
 
 @pytest.mark.parametrize("example", FIXED, ids=str)
-def test_the_repair_runs_and_what_was_wrong_is_not_any_more(example: Example) -> None:
+def test_the_repair_runs_and_ends_the_corruption(example: Example) -> None:
     assert example.fixed is not None
     ran = outcome(example.fixed.text, example.run)
     assert ran.run_errors.keys() == example.corrupts, ran.run_errors
@@ -349,7 +349,7 @@ def test_silent_examples_run_through(example: Example) -> None:
 
 
 def explains(message: str, sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Whether the two dimensions that a message names have a gap between them, and the one that it states."""
+    """Tell whether the two named dimensions have incompatible strides, and the stated ones."""
     dimensions = re.search(r"merges dimensions (\d) and (\d)", message)
     if dimensions is None:
         return "merges dimensions" in message
@@ -376,12 +376,12 @@ def test_the_dimensions_named_are_those_with_the_gap(example: Example) -> None:
 
 
 def numbers_revealed(example: Example) -> list[str]:
-    """What an example reveals in numbers; sizes in symbols have no one value to compare with."""
+    """The revealed values without symbols; symbolic sizes cannot be compared with a run."""
     return [text for text in example.revealed.values() if not re.search(r"[A-Z]", text)]
 
 
 @pytest.mark.parametrize("example", [e for e in EXAMPLES if numbers_revealed(e)], ids=str)
-def test_what_is_revealed_is_what_torch_has(example: Example) -> None:
+def test_revealed_layouts_are_those_of_torch(example: Example) -> None:
     seen: list[str] = []
 
     def reveal(value: torch.Tensor) -> None:
