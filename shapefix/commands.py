@@ -1,4 +1,4 @@
-"""What each command does, and the exit code it ends with."""
+"""Run the commands; each function returns an exit code."""
 
 # ruff: noqa: PTH109, PTH112
 
@@ -24,7 +24,7 @@ CLEAN, FOUND, FAILED = 0, 1, 2
 
 
 def check(request: Request) -> int:
-    """Report what is found. Raises ConfigurationError."""
+    """Report findings. Raises ConfigurationError."""
     settings = Settings(request.options)
     if request.show_files or request.show_settings:
         return _show(request, settings)
@@ -57,7 +57,7 @@ def check(request: Request) -> int:
 
 
 def fix(request: Request) -> int:
-    """Show repairs, or make them. Raises ConfigurationError."""
+    """Show repairs, or apply them. Raises ConfigurationError."""
     settings = Settings(request.options)
     output_format = _output_format(request, settings)
     examination = _examined(request, settings)
@@ -87,7 +87,7 @@ def fix(request: Request) -> int:
 
 
 def explain(rule: str) -> int:
-    """Show the page of a rule. Raises MissingPages, and click.UsageError for a rule that there is not."""
+    """Show the page of a rule. Raises MissingPages, and click.UsageError for an unknown rule."""
     from shapefix.rulebook.pages import page_of, pages
 
     page = page_of(rule)
@@ -95,8 +95,8 @@ def explain(rule: str) -> int:
         import click
 
         known = [name for each in pages() for name in (each.code, each.name)]
-        hint = suggestion(rule, known, "; `shapefix rules` lists them")
-        raise click.UsageError(f"no rule is called {rule!r}{hint}")
+        hint = suggestion(rule, known, "; `shapefix rules` lists all rules")
+        raise click.UsageError(f"unknown rule {rule!r}{hint}")
     if sys.stdout.isatty():
         from rich.console import Console
         from rich.markdown import Markdown
@@ -108,7 +108,7 @@ def explain(rule: str) -> int:
 
 
 def rules(output_format: str) -> int:
-    """List the rules with what they are about."""
+    """List all rules with their summaries."""
     from shapefix.checks.rules import RULES
 
     table = [RULES[code] for code in sorted(RULES)]
@@ -139,7 +139,7 @@ def rules(output_format: str) -> int:
 def shapes(
     target: str, inputs: tuple[str, ...], output_format: str, transformers_version: str | None, color: str
 ) -> int:
-    """Show the source of functions with the sizes in it. Raises ConfigurationError."""
+    """Show functions with tensor sizes beside their source. Raises ConfigurationError."""
     from shapefix.engine.inputs import BadInput
     from shapefix.engine.shapes import Unanswered, shapes, split_name
     from shapefix.engine.targets import NotShown
@@ -176,7 +176,7 @@ def _examined(request: Request, settings: Settings) -> Examination:
 def _apply(request: Request, examination: Examination, view: View, output_format: str) -> int:
     from shapefix.repair import writes
 
-    # Programs that read findings from standard output expect nothing else there.
+    # Programs that parse findings from stdout must not see anything else there.
     stream = sys.stdout if output_format in ("full", "concise") else sys.stderr
     repaired = files = 0
     for repair in examination.repair(writes.write):
@@ -201,7 +201,7 @@ def _apply(request: Request, examination: Examination, view: View, output_format
 
 
 def _fix_standard_input(request: Request, examination: Examination, view: View, output_format: str) -> int:
-    """The repaired text goes to standard output, and what is to be said about it beside it."""
+    """Write the repaired text to stdout and messages to stderr."""
     for repair in examination.repair(None):
         say_refused(repair.refused, view)
     sys.stdout.flush()
@@ -215,12 +215,12 @@ def _fix_standard_input(request: Request, examination: Examination, view: View, 
 
 
 def _without_answers(reported: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
-    """What was found, without what `reveal(x)` asked for: that is no reason to fail."""
+    """Drop the answers to `reveal(x)`, which do not count as findings."""
     return tuple(finding for finding in reported if not finding.is_answer)
 
 
 def _show(request: Request, settings: Settings) -> int:
-    """List the files, or the settings, of a check that is not made."""
+    """List the files or the settings of a check without running it."""
     name = StandardInput(b"", request.stdin_filename) if request.reads_stdin else None
     found = located(request.paths, settings, name)
     view = View(os.getcwd())
@@ -241,7 +241,7 @@ def _show(request: Request, settings: Settings) -> int:
 
 
 def _settings(source: str | None, path: str, root: str, settings: Settings) -> Iterable[str]:
-    """The settings that come from one configuration file, as they hold for the file at path.
+    """Render the settings of one configuration file, as they apply to the file at path.
 
     root is that of its project.
     """
@@ -276,20 +276,23 @@ def _output_format(request: Request, settings: Settings) -> str:
     configuration = settings.configurations.nearest(os.path.realpath(os.curdir))
     chosen = configuration.output_format or "full"
     if chosen not in FORMATS:
-        hint = suggestion(chosen, FORMATS, f"; there are {', '.join(FORMATS)}")
-        raise ConfigurationError(f"{configuration.path}: output-format: no format is called {chosen!r}{hint}")
+        hint = suggestion(chosen, FORMATS, f"; choose from {', '.join(FORMATS)}")
+        raise ConfigurationError(f"{configuration.path}: output-format: unknown format {chosen!r}{hint}")
     return chosen
 
 
 def _tell(request: Request, examination: Examination, view: View) -> None:
-    """What --verbose says."""
+    """Print what --verbose adds."""
     if not request.verbose:
         return
     tally = examination.tally
-    say(f"{_counted(tally.files, 'file')} looked at; {tally.irrelevant} without torch, or what goes with it")
+    skipped = tally.irrelevant
+    does = "does not import" if skipped == 1 else "do not import"
+    why = f" ({skipped} skipped: {does} torch or transformers)" if skipped else ""
+    say(f"Checked {_counted(tally.files, 'file')}{why}")
     for path, calls in sorted(tally.bounded.items()):
         place = one_line(view.relative(path))
-        say(f"{place}: {_counted(calls, 'call')} not followed, because the work is bounded")
+        say(f"{place}: analysis limit reached, {_counted(calls, 'call')} not followed")
 
 
 def _counted(number: int, what: str) -> str:
