@@ -96,7 +96,7 @@ _transformers_option = click.option(
     "--transformers-version",
     metavar="VERSION",
     callback=_version,
-    help="Version of transformers to check against. [default: from the project's requirements, else the newest]",
+    help="Version of transformers to check against. [default: from the requirements, or the newest]",
 )
 _color_option = click.option(
     "--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Control colored output."
@@ -135,7 +135,10 @@ def _shared(command: Command) -> Command:
         ),
         click.option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings."),
         click.option(
-            "--verbose", "-v", is_flag=True, help="Show the number of checked files, and where analysis limits were reached."
+            "--verbose",
+            "-v",
+            is_flag=True,
+            help="Show the number of checked files, and where analysis limits were reached.",
         ),
         click.option("--quiet", "-q", is_flag=True, help="Print findings and errors only."),
         _color_option,

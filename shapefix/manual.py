@@ -9,9 +9,11 @@ from pathlib import Path
 
 import click
 
+import shapefix
+from shapefix.rulebook.pages import MissingPages, page_of
 from shapefix.sources.configuration import suggestion
 
-_FOLDER = Path(__file__).parent / "docs"
+_FOLDER = Path(shapefix.__file__).parent / "docs"
 _WIDTH = 100
 _PAGER_OPTIONS = "-FRX"
 """For less, as git sets them: colors, and no pager for a page that fits on the screen."""
@@ -35,8 +37,11 @@ class Topic:
 
 
 def topics() -> tuple[Topic, ...]:
-    """Return all topics in alphabetical order."""
-    return tuple(Topic(path.stem, path) for path in sorted(_FOLDER.glob("*.md")))
+    """Return all topics in alphabetical order. Raises MissingPages."""
+    found = tuple(Topic(path.stem, path) for path in sorted(_FOLDER.glob("*.md")))
+    if not found:
+        raise MissingPages(f"the manual is missing from {_FOLDER}; install shapefix again")
+    return found
 
 
 def show(name: str | None, commands: click.Context) -> None:
@@ -57,7 +62,7 @@ def _listing(listed: tuple[Topic, ...]) -> str:
     column = max(len(topic.name) for topic in listed)
     lines = ["Topics (`shapefix help TOPIC` shows one):", ""]
     lines += [f"  {topic.name:<{column}}  {topic.summary()}" for topic in listed]
-    lines += ["", "Options of a command: `shapefix COMMAND --help`. A rule: `shapefix explain SF101`."]
+    lines += ["", "Options: `shapefix COMMAND --help`. Rules: `shapefix explain SF101`."]
     return "\n".join(lines) + "\n"
 
 
@@ -78,8 +83,6 @@ def _show_page(text: str) -> None:
 
 
 def _command_help(name: str, known: tuple[str, ...], commands: click.Context) -> str:
-    from shapefix.rulebook.pages import page_of
-
     group = commands.command
     assert isinstance(group, click.Group)
     command = group.get_command(commands, name)

@@ -18,7 +18,7 @@ class MissingPages(Exception):
 
 @dataclass(frozen=True)
 class Page:
-    """One rule as its page presents it: fix says in a word how findings can be repaired."""
+    """The front matter of a rule's page. fix is "safe", "unsafe", "sometimes" (safe) or "none"."""
 
     code: str
     name: str
@@ -26,6 +26,7 @@ class Page:
     fix: str
     since: str
     path: Path
+    summary: str = ""
 
     def text(self) -> str:
         """The page as Markdown, without its front matter."""
@@ -58,4 +59,6 @@ def _page(path: Path) -> Page:
                 break
             key, _, value = line.partition(":")
             head[key.strip()] = value.strip()
-    return Page(head["code"], head["name"], Severity(head["severity"]), head["fix"], head["since"], path)
+    severity = Severity(head["severity"])
+    summary = head.get("summary", "")
+    return Page(head["code"], head["name"], severity, head["fix"], head["since"], path, summary)

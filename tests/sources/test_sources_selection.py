@@ -93,5 +93,5 @@ def test_errors_say_where_the_selector_was_written() -> None:
 
 def test_per_file_ignores_cover_info_too() -> None:
     assert covered(RULES, ["SF10"], "per-file-ignores") == {"SF101", "SF102", "SF103"}
-    with pytest.raises(ConfigurationError, match="per-file-ignores: no rule"):
+    with pytest.raises(ConfigurationError, match="per-file-ignores: unknown rule"):
         covered(RULES, ["SFX"], "per-file-ignores")
