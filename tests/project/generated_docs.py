@@ -25,12 +25,13 @@ _MEASURED = re.compile(
 """Times, amounts of memory, losses and versions, which differ between machines."""
 
 
-def updated(text: str, pages: Iterable[Page], folder: Path) -> str:
+def updated(text: str, pages: Iterable[Page], columns: int, folder: Path) -> str:
     """Return a Markdown page with its examples and its table of rules brought up to date.
 
-    An example in which only measured values changed is kept. folder is for files that the examples write.
+    An example in which only measured values changed is kept. columns is the width of the output, and folder
+    is for files that the examples write.
     """
-    text = EXAMPLE.sub(lambda block: _example(block, folder), text)
+    text = EXAMPLE.sub(lambda block: _example(block, columns, folder), text)
     table = rule_table(pages)
     return TABLE.sub(lambda _: table, text) if table else text
 
@@ -47,17 +48,17 @@ def rule_table(pages: Iterable[Page]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _example(block: re.Match[str], folder: Path) -> str:
+def _example(block: re.Match[str], columns: int, folder: Path) -> str:
     commands, shown = block.groups()
-    printed = "".join(_printed(line.removeprefix("$ "), folder) for line in commands.splitlines())
+    printed = "".join(_printed(line.removeprefix("$ "), columns, folder) for line in commands.splitlines())
     printed = printed.rstrip("\n") + "\n"
     if _MEASURED.sub("", printed) == _MEASURED.sub("", shown):
         return block[0]
     return f"```console\n{commands}{printed}```"
 
 
-def _printed(line: str, folder: Path) -> str:
-    """Run a command line in the checkout, 100 columns wide. Files that it names after `>` are in folder."""
+def _printed(line: str, columns: int, folder: Path) -> str:
+    """Run a command line in the checkout. Files that it names after `>` are in folder."""
     program, *arguments = shlex.split(line)
     assert program == "shapefix", line
     redirected = arguments[-1] if arguments[-2:-1] == [">"] else None
@@ -69,7 +70,7 @@ def _printed(line: str, folder: Path) -> str:
     ran = subprocess.run(
         [sys.executable, "-m", "shapefix", *arguments],
         cwd=ROOT,
-        env=os.environ | {"COLUMNS": "100", "NO_COLOR": "1", "CUDA_VISIBLE_DEVICES": ""},
+        env=os.environ | {"COLUMNS": str(columns), "NO_COLOR": "1", "CUDA_VISIBLE_DEVICES": ""},
         capture_output=True,
         text=True,
         encoding="utf-8",
