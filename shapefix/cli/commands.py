@@ -1,4 +1,4 @@
-"""What each command does, and the exit code it ends with."""
+"""Run the commands; each function returns an exit code."""
 
 # ruff: noqa: PTH109, PTH112
 
@@ -24,7 +24,7 @@ CLEAN, FOUND, FAILED = 0, 1, 2
 
 
 def check(request: Request) -> int:
-    """Report what is found. Raises ConfigurationError."""
+    """Report findings. Raises ConfigurationError."""
     settings = Settings(request.options)
     if request.show_files or request.show_settings:
         return _show(request, settings)
@@ -57,7 +57,7 @@ def check(request: Request) -> int:
 
 
 def fix(request: Request) -> int:
-    """Show repairs, or make them. Raises ConfigurationError."""
+    """Show repairs, or apply them. Raises ConfigurationError."""
     settings = Settings(request.options)
     output_format = _output_format(request, settings)
     examination = _examined(request, settings)
@@ -105,11 +105,11 @@ def explain(rule: str, examples: bool) -> int:
     import click
 
     if re.fullmatch(r"[A-Za-z]+\d+", rule) and not rule.upper().startswith("SF"):
-        raise click.UsageError(f"{rule!r} is not a shapefix rule; `shapefix rules` lists them")
+        raise click.UsageError(f"{rule!r} is not a shapefix rule; `shapefix rules` lists all rules")
     known = [name for each in pages() for name in (each.code, each.name)]
     spelled = rule.upper() if rule.upper().startswith("SF") else rule.lower()
-    hint = suggestion(spelled, known, "; `shapefix rules` lists them")
-    raise click.UsageError(f"no rule is called {rule!r}{hint}")
+    hint = suggestion(spelled, known, "; `shapefix rules` lists all rules")
+    raise click.UsageError(f"unknown rule {rule!r}{hint}")
 
 
 def _show_page(text: str, code: str, examples: bool) -> None:
@@ -136,7 +136,7 @@ def _show_page(text: str, code: str, examples: bool) -> None:
 
 
 def rules(output_format: str) -> int:
-    """List the rules with what they are about."""
+    """List all rules with their summaries."""
     from shapefix.checks.rules import RULES
 
     table = [RULES[code] for code in sorted(RULES)]
@@ -204,7 +204,7 @@ def _examined(request: Request, settings: Settings) -> Examination:
 def _apply(request: Request, examination: Examination, view: View, output_format: str) -> int:
     from shapefix.repair import writes
 
-    # Programs that read findings from standard output expect nothing else there.
+    # Programs that parse findings from stdout must not see anything else there.
     stream = sys.stdout if output_format in ("full", "concise") else sys.stderr
     repaired = files = 0
     for repair in examination.repair(writes.write):
@@ -229,7 +229,7 @@ def _apply(request: Request, examination: Examination, view: View, output_format
 
 
 def _fix_standard_input(request: Request, examination: Examination, view: View, output_format: str) -> int:
-    """The repaired text goes to standard output, and what is to be said about it beside it."""
+    """Write the repaired text to stdout and messages to stderr."""
     for repair in examination.repair(None):
         say_refused(repair.refused, view)
     sys.stdout.flush()
@@ -243,12 +243,12 @@ def _fix_standard_input(request: Request, examination: Examination, view: View, 
 
 
 def _without_answers(reported: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
-    """What was found, without what `reveal(x)` asked for: that is no reason to fail."""
+    """Drop the answers to `reveal(x)`, which do not count as findings."""
     return tuple(finding for finding in reported if not finding.is_answer)
 
 
 def _show(request: Request, settings: Settings) -> int:
-    """List the files, or the settings, of a check that is not made."""
+    """List the files or the settings of a check without running it."""
     name = StandardInput(b"", request.stdin_filename) if request.reads_stdin else None
     found = located(request.paths, settings, name)
     view = View(os.getcwd())
@@ -269,7 +269,7 @@ def _show(request: Request, settings: Settings) -> int:
 
 
 def _settings(source: str | None, path: str, root: str, settings: Settings) -> Iterable[str]:
-    """The settings that come from one configuration file, as they hold for the file at path.
+    """Render the settings of one configuration file, as they apply to the file at path.
 
     root is that of its project.
     """
@@ -304,20 +304,23 @@ def _output_format(request: Request, settings: Settings) -> str:
     configuration = settings.configurations.nearest(os.path.realpath(os.curdir))
     chosen = configuration.output_format or "full"
     if chosen not in FORMATS:
-        hint = suggestion(chosen, FORMATS, f"; there are {', '.join(FORMATS)}")
-        raise ConfigurationError(f"{configuration.path}: output-format: no format is called {chosen!r}{hint}")
+        hint = suggestion(chosen, FORMATS, f"; choose from {', '.join(FORMATS)}")
+        raise ConfigurationError(f"{configuration.path}: output-format: unknown format {chosen!r}{hint}")
     return chosen
 
 
 def _tell(request: Request, examination: Examination, view: View) -> None:
-    """What --verbose says."""
+    """Print what --verbose adds."""
     if not request.verbose:
         return
     tally = examination.tally
-    say(f"{_counted(tally.files, 'file')} looked at; {tally.irrelevant} without torch, or what goes with it")
+    skipped = tally.irrelevant
+    does = "does not import" if skipped == 1 else "do not import"
+    why = f" ({skipped} skipped: {does} torch or transformers)" if skipped else ""
+    say(f"Checked {_counted(tally.files, 'file')}{why}")
     for path, calls in sorted(tally.bounded.items()):
         place = one_line(view.relative(path))
-        say(f"{place}: {_counted(calls, 'call')} not followed, because the work is bounded")
+        say(f"{place}: analysis limit reached, {_counted(calls, 'call')} not followed")
 
 
 def _counted(number: int, what: str) -> str:

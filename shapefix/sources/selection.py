@@ -102,7 +102,7 @@ class _Table:
         if below:
             return len(selector), below
         known = ["ALL", *self._code_of]
-        raise ConfigurationError(f"{source}: no rule is called {selector!r}{suggestion(selector, known)}")
+        raise ConfigurationError(f"{source}: unknown rule {selector!r}{suggestion(selector, known)}")
 
 
 def is_prefix(selector: str, code: str) -> bool:

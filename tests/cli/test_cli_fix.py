@@ -99,7 +99,7 @@ def test_files_that_were_not_given_are_left_alone(project: Project) -> None:
     ran = shapefix("fix", "--apply", "train.py")
     assert ran.code == 1
     assert (folder / "model.py").read_text() == MODEL
-    assert ran.err == "left alone, because not among the given paths: model.py\n"
+    assert ran.err == "not changed, because outside the given paths: model.py\n"
 
 
 def test_a_finding_that_another_file_causes_is_repaired_where_it_is(project: Project) -> None:
