@@ -17,18 +17,92 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Unknown
 
 _SHAPE_OPERATIONS = frozenset(
-    "view view_as reshape reshape_as flatten ravel unflatten transpose swapaxes swapdims t permute movedim "
-    "moveaxis squeeze unsqueeze expand expand_as broadcast_to narrow contiguous repeat tile unfold flip roll "
-    "adjoint".split()
+    {
+        "view",
+        "view_as",
+        "reshape",
+        "reshape_as",
+        "flatten",
+        "ravel",
+        "unflatten",
+        "transpose",
+        "swapaxes",
+        "swapdims",
+        "t",
+        "permute",
+        "movedim",
+        "moveaxis",
+        "squeeze",
+        "unsqueeze",
+        "expand",
+        "expand_as",
+        "broadcast_to",
+        "narrow",
+        "contiguous",
+        "repeat",
+        "tile",
+        "unfold",
+        "flip",
+        "roll",
+        "adjoint",
+    }
 )
 _CONVERSIONS = frozenset(
-    "to cuda cpu xpu half float double bfloat16 long int short char byte bool type type_as detach "
-    "pin_memory".split()
+    {
+        "to",
+        "cuda",
+        "cpu",
+        "xpu",
+        "half",
+        "float",
+        "double",
+        "bfloat16",
+        "long",
+        "int",
+        "short",
+        "char",
+        "byte",
+        "bool",
+        "type",
+        "type_as",
+        "detach",
+        "pin_memory",
+    }
 )
 _WITH_TWIN_IN_PLACE = frozenset(
-    "masked_fill masked_scatter clamp clip clamp_min clamp_max add sub mul div pow sqrt exp log abs neg "
-    "sigmoid tanh relu round floor ceil nan_to_num scatter scatter_add index_fill index_add index_copy "
-    "fill_diagonal tril triu".split()
+    {
+        "masked_fill",
+        "masked_scatter",
+        "clamp",
+        "clip",
+        "clamp_min",
+        "clamp_max",
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "pow",
+        "sqrt",
+        "exp",
+        "log",
+        "abs",
+        "neg",
+        "sigmoid",
+        "tanh",
+        "relu",
+        "round",
+        "floor",
+        "ceil",
+        "nan_to_num",
+        "scatter",
+        "scatter_add",
+        "index_fill",
+        "index_add",
+        "index_copy",
+        "fill_diagonal",
+        "tril",
+        "triu",
+    }
 )
 """What people write without the underscore, and then think that it was done in place."""
 

@@ -9,10 +9,25 @@ import libcst as cst
 from shapefix.checks.support import rewrites
 from shapefix.interpreter.modules import Module, Place, children
 
-_SHOWS = frozenset("print str float round len format isinstance".split())
+_SHOWS = frozenset({"print", "str", "float", "round", "len", "format", "isinstance"})
 _LOGS = frozenset(
-    "info debug warning error log add_scalar set_postfix set_postfix_str set_description log_metric "
-    "log_metrics add_scalars write format log_dict".split()
+    {
+        "info",
+        "debug",
+        "warning",
+        "error",
+        "log",
+        "add_scalar",
+        "set_postfix",
+        "set_postfix_str",
+        "set_description",
+        "log_metric",
+        "log_metrics",
+        "add_scalars",
+        "write",
+        "format",
+        "log_dict",
+    }
 )
 _DEEPEST = 3
 

@@ -20,26 +20,67 @@ DTYPE = "<dtype>"
 """The field of a layer that holds the dtype of its weights, with the run that knows it."""
 
 _SAME = frozenset(
-    "Linear LazyLinear Bilinear modules.linear.NonDynamicallyQuantizableLinear Conv1d Conv2d Conv3d "
-    "ConvTranspose1d ConvTranspose2d ConvTranspose3d LazyConv1d LazyConv2d LazyConv3d LazyConvTranspose1d "
-    "LazyConvTranspose2d LazyConvTranspose3d RNN LSTM GRU RNNCell LSTMCell GRUCell MultiheadAttention "
-    "TransformerEncoderLayer PReLU".split()
+    {
+        "Linear",
+        "LazyLinear",
+        "Bilinear",
+        "modules.linear.NonDynamicallyQuantizableLinear",
+        "Conv1d",
+        "Conv2d",
+        "Conv3d",
+        "ConvTranspose1d",
+        "ConvTranspose2d",
+        "ConvTranspose3d",
+        "LazyConv1d",
+        "LazyConv2d",
+        "LazyConv3d",
+        "LazyConvTranspose1d",
+        "LazyConvTranspose2d",
+        "LazyConvTranspose3d",
+        "RNN",
+        "LSTM",
+        "GRU",
+        "RNNCell",
+        "LSTMCell",
+        "GRUCell",
+        "MultiheadAttention",
+        "TransformerEncoderLayer",
+        "PReLU",
+    }
 )
 """Layers whose input has the dtype of their weights."""
 _NORMS = {
-    **dict.fromkeys("BatchNorm1d BatchNorm2d BatchNorm3d GroupNorm".split(), "affine"),
+    **dict.fromkeys(("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm"), "affine"),
     "LayerNorm": "elementwise_affine",
 }
 """Layers that take halves as well, with the setting that tells whether they have weights."""
 _FLOATING = frozenset(
-    "RMSNorm InstanceNorm1d InstanceNorm2d InstanceNorm3d GELU AdaptiveAvgPool1d AdaptiveAvgPool2d "
-    "AdaptiveAvgPool3d Softmax LogSoftmax".split()
+    {
+        "RMSNorm",
+        "InstanceNorm1d",
+        "InstanceNorm2d",
+        "InstanceNorm3d",
+        "GELU",
+        "AdaptiveAvgPool1d",
+        "AdaptiveAvgPool2d",
+        "AdaptiveAvgPool3d",
+        "Softmax",
+        "LogSoftmax",
+    }
 )
 """Layers that take any floating dtype, or may have no weights."""
 _INDEXED = frozenset(("torch.nn.Embedding", "torch.nn.EmbeddingBag", "torch.nn.functional.embedding"))
 _PRODUCTS = frozenset(
     f"torch.nn.functional.{name}"
-    for name in "linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d".split()
+    for name in (
+        "linear",
+        "conv1d",
+        "conv2d",
+        "conv3d",
+        "conv_transpose1d",
+        "conv_transpose2d",
+        "conv_transpose3d",
+    )
 )
 _RESULTS = (_SAME | {"Embedding"}) - {"MultiheadAttention", "TransformerEncoderLayer"}
 

@@ -14,13 +14,52 @@ from shapefix.library.registry import declare, function, method
 OPTIMIZER = "torch.optim.Optimizer"
 
 _TORCH = (
-    "Adafactor Adadelta Adagrad Adam Adamax AdamW ASGD LBFGS Muon NAdam RAdam RMSprop Rprop SGD SparseAdam"
-).split()
+    "Adafactor",
+    "Adadelta",
+    "Adagrad",
+    "Adam",
+    "Adamax",
+    "AdamW",
+    "ASGD",
+    "LBFGS",
+    "Muon",
+    "NAdam",
+    "RAdam",
+    "RMSprop",
+    "Rprop",
+    "SGD",
+    "SparseAdam",
+)
 _BITSANDBYTES = (
-    "Adam Adam8bit Adam32bit PagedAdam PagedAdam8bit PagedAdam32bit AdamW AdamW8bit AdamW32bit PagedAdamW "
-    "PagedAdamW8bit PagedAdamW32bit SGD SGD8bit SGD32bit Lion Lion8bit Lion32bit PagedLion PagedLion8bit "
-    "RMSprop RMSprop8bit Adagrad Adagrad8bit LAMB LAMB8bit LARS LARS8bit"
-).split()
+    "Adam",
+    "Adam8bit",
+    "Adam32bit",
+    "PagedAdam",
+    "PagedAdam8bit",
+    "PagedAdam32bit",
+    "AdamW",
+    "AdamW8bit",
+    "AdamW32bit",
+    "PagedAdamW",
+    "PagedAdamW8bit",
+    "PagedAdamW32bit",
+    "SGD",
+    "SGD8bit",
+    "SGD32bit",
+    "Lion",
+    "Lion8bit",
+    "Lion32bit",
+    "PagedLion",
+    "PagedLion8bit",
+    "RMSprop",
+    "RMSprop8bit",
+    "Adagrad",
+    "Adagrad8bit",
+    "LAMB",
+    "LAMB8bit",
+    "LARS",
+    "LARS8bit",
+)
 _TRANSFORMERS = ("Adafactor", "AdamW")
 """The second one until version 5."""
 _KINDS = (
