@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.containers import TupleValue
+from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
 from shapefix.interpreter.tensor_values import TensorValue, as_tensor
 from shapefix.interpreter.values import Constant, Unknown, Value
 from shapefix.library.signatures import Given
-from shapefix.library.tensors import default_dtype, dtype_of
+from shapefix.library.tensors import alias_of, default_dtype, dtype_of
 from shapefix.tensors import refused_dtypes
+from shapefix.tensors.dtypes import is_complex, is_floating
 
 DTYPE = "<dtype>"
 """The field of a layer that holds the dtype of its weights, with the run that knows it."""
@@ -97,6 +98,68 @@ def of_weights(call: Call) -> Value:
 def converted(call: Call, dtype: str | None) -> Value:
     """The field of a layer whose weights are made of this dtype here."""
     return Unknown() if dtype is None else TupleValue((Constant(dtype), Constant(call.ev.root)))
+
+
+_REGISTERED = "<registered>"
+"""The field of a module that holds the names of its buffers; what is assigned to these later is one, too."""
+
+
+def note_registered(call: Call, fields: dict[str, Value], name: object) -> None:
+    """Take note that an attribute of a module is a buffer."""
+    before = fields.get(_REGISTERED)
+    names = before.items if isinstance(before, TupleValue) else ()
+    call.ev.journal.write(fields, _REGISTERED, TupleValue((*names, Constant(name))))
+
+
+def convert_tensors(call: Call, fields: dict[str, Value], dtype: str | None, whole: bool) -> None:
+    """Convert the parameters and buffers in the fields of a module; None for a dtype that is not known.
+
+    Those of whole numbers and truth values are only converted where whole says so.
+    """
+    registered = fields.get(_REGISTERED)
+    items = registered.items if isinstance(registered, TupleValue) else ()
+    names = {item.value for item in items if isinstance(item, Constant)}
+    for name, value in list(fields.items()):
+        after: Value = value
+        if isinstance(value, TensorValue):
+            after = _in_dtype(value, dtype, whole) if value.own or name in names else value
+        elif name == "_modules":
+            after = _children(value, dtype, whole)
+        if after is not value:
+            call.ev.journal.write(fields, name, after)
+
+
+def _converted(value: Value, dtype: str | None, whole: bool) -> Value:
+    return _in_dtype(value, dtype, whole) if isinstance(value, TensorValue) and value.own else value
+
+
+def _children(value: Value, dtype: str | None, whole: bool) -> Value:
+    """The parameters that a ParameterList or ParameterDict holds, in another dtype."""
+    if isinstance(value, ListValue) and value.items is not None:
+        items = tuple(_converted(item, dtype, whole) for item in value.items)
+        changed = any(one is not other for one, other in zip(items, value.items, strict=True))
+        return ListValue(items) if changed else value
+    if isinstance(value, DictValue):
+        entries = {key: _converted(item, dtype, whole) for key, item in value.fields.items()}
+        changed = any(entries[key] is not item for key, item in value.fields.items())
+        return DictValue(entries, value.closed, value.kind) if changed else value
+    return value
+
+
+def _in_dtype(tensor: TensorValue, dtype: str | None, whole: bool) -> TensorValue:
+    known = tensor.dtype
+    if known == dtype and known is not None:
+        return tensor
+    if known is not None and not whole and not (is_floating(known) or is_complex(known)):
+        return tensor
+    again = alias_of(tensor)
+    again.own, again.device, again.graph = tensor.own, tensor.device, tensor.graph
+    # What else refers to a parameter sees it converted, what refers to a buffer does not.
+    tensor.dtype = None
+    # It may be of whole numbers, or complex, and stay what it is.
+    is_real = whole or (known is not None and is_floating(known))
+    again.dtype = dtype if is_real else None
+    return again
 
 
 def _weights(call: Call, settings: Mapping[str, Value]) -> str | None:

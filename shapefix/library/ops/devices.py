@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import libcst as cst
+
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.devices import (
@@ -244,9 +246,11 @@ def meet(
     local = [number for number, operand in enumerate(operands) if _is_on_cpu(operand)]
     ev = call.ev
     forward = any(is_forward(ev, frame.function, frame.receiver) for frame in ev.frames) if local else False
+    meant: Device | None = None
     for here in (*local, *([None] if weights is not None and weights.kind is DeviceKind.CPU else ())):
         cpu = weights if here is None else operands[here].tensor.device
-        if cpu is None:
+        if cpu is None or (meant is not None and (here is None or not _is_of_module(cpu))):
+            # What a module makes without a device is a fault of its own each time; for others one is enough.
             continue
         for there in (*range(len(operands)), None):
             if there == here:
@@ -272,10 +276,32 @@ def meet(
                     other,
                     ev.function,
                     any(may_not_reach(ev, operand.tensor) for operand in operands),
+                    _names_of_tensors(ev),
                 )
             )
-            return other
-    return None
+            meant = meant or other
+            break
+    return meant
+
+
+def _is_of_module(cpu: Device) -> bool:
+    """Whether something lies on the CPU because the code of a module made it without a device."""
+    return cpu.by_default and cpu.within is not None
+
+
+def _names_of_tensors(ev: Evaluator) -> dict[cst.CSTNode, frozenset[str]]:
+    """The names that hold tensors for certain, by the function being run."""
+    found: dict[cst.CSTNode, frozenset[str]] = {}
+    for frame in ev.frames:
+        if frame.function is not None:
+            names = frame.scope.names
+            found[frame.function] = frozenset(name for name in names if _is_certain(names[name]))
+    return found
+
+
+def _is_certain(value: Value) -> bool:
+    tensor = value.tensor if isinstance(value, Unknown) else value
+    return isinstance(tensor, TensorValue) and tensor.certain
 
 
 _WORDS = ("cuda", "gpu", "device", "cpu", "mps")
