@@ -193,8 +193,19 @@ def _binds(node: cst.CSTNode) -> frozenset[str]:
 _RECURRENT = ("RNN", "LSTM", "GRU")
 WEIGHTS = {
     **dict.fromkeys(
-        "Linear Bilinear Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d Embedding "
-        "EmbeddingBag PReLU".split(),
+        [
+            "Linear",
+            "Bilinear",
+            "Conv1d",
+            "Conv2d",
+            "Conv3d",
+            "ConvTranspose1d",
+            "ConvTranspose2d",
+            "ConvTranspose3d",
+            "Embedding",
+            "EmbeddingBag",
+            "PReLU",
+        ],
         "weight",
     ),
     **dict.fromkeys(_RECURRENT, "weight_ih_l0"),

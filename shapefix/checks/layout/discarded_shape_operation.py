@@ -192,10 +192,19 @@ def _without_receiver(event: Discarded) -> str:
 
 
 _OF_GRADIENTS = frozenset(
-    "grad grad_fn is_leaf requires_grad requires_grad_ retain_grad retains_grad register_hook "
-    "register_post_accumulate_grad_hook".split()
+    [
+        "grad",
+        "grad_fn",
+        "is_leaf",
+        "requires_grad",
+        "requires_grad_",
+        "retain_grad",
+        "retains_grad",
+        "register_hook",
+        "register_post_accumulate_grad_hook",
+    ]
 )
-_WHOLE_NUMBERS = frozenset("long int short char byte bool".split())
+_WHOLE_NUMBERS = frozenset(["long", "int", "short", "char", "byte", "bool"])
 
 
 def _may_be_bound(event: Discarded, run: CheckContext) -> bool:

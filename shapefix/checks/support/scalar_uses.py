@@ -102,8 +102,10 @@ def _gives_away(path: list[cst.CSTNode]) -> bool:
     return False
 
 
-_NUMBERS = frozenset("item tolist detach numpy".split())
-_COMPUTES = frozenset("sum max min abs range enumerate zip list tuple sorted reversed".split())
+_NUMBERS = frozenset(["item", "tolist", "detach", "numpy"])
+_COMPUTES = frozenset(
+    ["sum", "max", "min", "abs", "range", "enumerate", "zip", "list", "tuple", "sorted", "reversed"]
+)
 
 
 def _only_computes(function: cst.BaseExpression) -> bool:
