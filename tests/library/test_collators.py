@@ -18,8 +18,9 @@ from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
 from shapefix.interpreter.events import Revealed
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Integer, Number, Text, Unknown, Value
+from shapefix.tensors.polynomials import Size, every_symbol
 from shapefix.tensors.quotients import substitute
-from shapefix.tensors.sizes import PerItemSize, Size, Symbol, every_symbol
+from shapefix.tensors.symbols import PerItemSize, Symbol
 
 sys.path.append(str(Path(__file__).parents[1] / "rules"))
 from tiny import tiny_things

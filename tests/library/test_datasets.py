@@ -18,7 +18,8 @@ from shapefix.interpreter.events import Revealed
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Integer, LibraryObject, Number, Text, Unknown, Value
 from shapefix.library.data.datasets.objects import NAMES, sample_of
-from shapefix.tensors.sizes import PerItemSize, Size, every_symbol
+from shapefix.tensors.polynomials import Size, every_symbol
+from shapefix.tensors.symbols import PerItemSize
 
 IMPORTS = """
 import torch
