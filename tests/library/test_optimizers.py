@@ -10,15 +10,10 @@ import torch
 from differential import NoFiles
 from torch import nn
 
+from shapefix.domains.modes import ModeSwitched
+from shapefix.domains.training import OWNERS, Backward, OptimizerStepped, TrainingEvent
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.program import parsed, run_program
-from shapefix.interpreter.training_events import (
-    OWNERS,
-    Backward,
-    ModeSwitched,
-    OptimizerStepped,
-    TrainingEvent,
-)
 from shapefix.interpreter.values import LibraryObject
 from shapefix.library.optim.modes import mode_of
 from shapefix.library.tables import Tables
