@@ -27,7 +27,7 @@ first, second = nn.Linear(2, 2), nn.Linear(2, 2)
 """
 
 
-MOVING = ("Backward", "Zeroed", "Stepped", "Scheduled", "Switched")
+MOVING = ("Backward", "GradientsZeroed", "OptimizerStepped", "SchedulerStepped", "ModeSwitched")
 """The events that set or use gradients and modes."""
 
 
@@ -104,11 +104,11 @@ def test_events_stand_in_their_loops_and_conditions() -> None:
             first.eval()
     """
     assert [event for event in events(code) if event.startswith(MOVING)] == [
-        "Zeroed??",
+        "GradientsZeroed??",
         "Backward??",
-        "Stepped??",
-        "Scheduled!",
-        "Switched?",
+        "OptimizerStepped??",
+        "SchedulerStepped!",
+        "ModeSwitched?",
     ]
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from shapefix.domains.gradients import (
     ENABLE_GRAD,
+    RECORDED_BEFORE,
     SET_GRAD_ENABLED,
     Gradients,
     records_gradients,
@@ -216,8 +217,9 @@ def enable_grad(call: Call) -> Value:
 def set_grad_enabled(call: Call) -> Value:
     """It counts from here on; where it is a context, until its block ends."""
     mode = call.value(0, "mode") or Unknown()
-    made = LibraryObject(SET_GRAD_ENABLED, {"mode": mode}, call.place)
-    after = records_gradients(made, call.ev.state[Gradients].recording)
-    unsure = call.ev.frame.undecided and after is not call.ev.state[Gradients].recording
-    call.ev.state[Gradients].recording = None if unsure else after
+    state = call.ev.state[Gradients]
+    made = LibraryObject(SET_GRAD_ENABLED, {"mode": mode}, call.place, {RECORDED_BEFORE: state.recording})
+    after = records_gradients(made, state.recording)
+    unsure = call.ev.frame.undecided and after is not state.recording
+    state.recording = None if unsure else after
     return made
