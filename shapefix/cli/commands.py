@@ -1,4 +1,4 @@
-"""What each command does, and the exit code it ends with."""
+"""Run the commands; each function returns an exit code."""
 
 # ruff: noqa: PTH109, PTH112
 
@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 
-from shapefix.cli.output import report, say_failures, say_outside, say_refused, write, write_diff
+from shapefix.cli.output import report, say_failures, say_links, say_outside, say_refused, write, write_diff
 from shapefix.cli.request import Request
 from shapefix.cli.terminal import ProgressBar, colour_wanted, say, width
 from shapefix.diagnostics import Diagnostic
@@ -17,14 +17,14 @@ from shapefix.engine.batch import root_of
 from shapefix.engine.session import Examination, StandardInput, located
 from shapefix.engine.settings import Options, Settings
 from shapefix.engine.source_overlay import real
-from shapefix.report.view import View, one_line
+from shapefix.report.view import Coverage, View, one_line
 from shapefix.sources.configuration import ConfigurationError, suggestion
 
 CLEAN, FOUND, FAILED = 0, 1, 2
 
 
 def check(request: Request) -> int:
-    """Report what is found. Raises ConfigurationError."""
+    """Report findings. Raises ConfigurationError."""
     settings = Settings(request.options)
     if request.show_files or request.show_settings:
         return _show(request, settings)
@@ -57,7 +57,7 @@ def check(request: Request) -> int:
 
 
 def fix(request: Request) -> int:
-    """Show repairs, or make them. Raises ConfigurationError."""
+    """Show repairs, or apply them. Raises ConfigurationError."""
     settings = Settings(request.options)
     output_format = _output_format(request, settings)
     examination = _examined(request, settings)
@@ -78,37 +78,72 @@ def fix(request: Request) -> int:
     say_failures(failures, view)
     say_outside(examination.outside(), view)
     if not request.quiet:
+        from shapefix.report.summary import nothing_checked, remaining
+
+        said = remaining(_without_answers(examination.findings()), view)
         if files:
-            say(f"Would repair {_counted(applied, 'finding')} in {_counted(files, 'file')} with --apply.")
-        else:
-            say("Nothing to repair.")
+            said.insert(
+                0, f"Would repair {_counted(applied, 'finding')} in {_counted(files, 'file')} with --apply."
+            )
+        elif not said and not failures:
+            said.append(nothing_checked(view) or "Nothing to repair.")
+        if said:
+            say(" ".join(said))
     _tell(request, examination, view)
     return _exit_code(request, bool(files), bool(failures))
 
 
-def explain(rule: str) -> int:
-    """Show the page of a rule. Raises MissingPages, and click.UsageError for a rule that there is not."""
-    from shapefix.rulebook.pages import page_of, pages
+def explain(rule: str, examples: bool) -> int:
+    """Show the page of a rule, or list the rules of a prefix. Raises MissingPages and click.UsageError."""
+    from shapefix.rulebook.pages import page_of, pages, pages_under
 
     page = page_of(rule)
-    if page is None:
-        import click
+    if page is not None:
+        _show_page(page.text(examples), page.code, examples)
+        return CLEAN
+    below = pages_under(rule)
+    if below:
+        width_of_names = max(len(each.name) for each in below)
+        for each in below:
+            sys.stdout.write(f"{each.code}  {each.name:<{width_of_names}}  {each.summary}\n")
+        return CLEAN
+    import re
 
-        known = [name for each in pages() for name in (each.code, each.name)]
-        hint = suggestion(rule, known, "; `shapefix rules` lists them")
-        raise click.UsageError(f"no rule is called {rule!r}{hint}")
-    if sys.stdout.isatty():
-        from rich.console import Console
-        from rich.markdown import Markdown
+    import click
 
-        Console(width=min(width(sys.stdout), 110)).print(Markdown(page.text()))
+    if re.fullmatch(r"[A-Za-z]+\d+", rule) and not rule.upper().startswith("SF"):
+        raise click.UsageError(f"{rule!r} is not a shapefix rule; `shapefix rules` lists all rules")
+    known = [name for each in pages() for name in (each.code, each.name)]
+    spelled = rule.upper() if rule.upper().startswith("SF") else rule.lower()
+    hint = suggestion(spelled, known, "; `shapefix rules` lists all rules")
+    raise click.UsageError(f"unknown rule {rule!r}{hint}")
+
+
+def _show_page(text: str, code: str, examples: bool) -> None:
+    """Print a page: as it is to a pipe, and rendered to a terminal, with a pager if it is longer."""
+    if not sys.stdout.isatty():
+        sys.stdout.write(text)
+        return
+    import shutil
+
+    import click
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    if not examples:
+        text += f"\n`shapefix explain {code} --examples` shows more examples.\n"
+    console = Console(width=min(width(sys.stdout), 110))
+    with console.capture() as capture:
+        console.print(Markdown(text))
+    rendered = capture.get()
+    if rendered.count("\n") < shutil.get_terminal_size().lines:
+        sys.stdout.write(rendered)
     else:
-        sys.stdout.write(page.text())
-    return CLEAN
+        click.echo_via_pager(rendered)
 
 
 def rules(output_format: str) -> int:
-    """List the rules with what they are about."""
+    """List all rules with their summaries."""
     from shapefix.checks.rules import RULES
 
     table = [RULES[code] for code in sorted(RULES)]
@@ -168,6 +203,8 @@ def _examined(request: Request, settings: Settings) -> Examination:
         standard_input = StandardInput(sys.stdin.buffer.read(), request.stdin_filename)
     with ProgressBar("Checking", sys.stderr) as progress:
         examination = Examination(request.paths, settings, standard_input, progress)
+    if not request.quiet:
+        say_links(examination.links_outside, View(os.getcwd()), request.verbose)
     if not examination.files and not examination.failures() and not request.quiet:
         say("warning: no Python files found under the given paths")
     return examination
@@ -176,7 +213,7 @@ def _examined(request: Request, settings: Settings) -> Examination:
 def _apply(request: Request, examination: Examination, view: View, output_format: str) -> int:
     from shapefix.repair import writes
 
-    # Programs that read findings from standard output expect nothing else there.
+    # Programs that parse findings from stdout must not see anything else there.
     stream = sys.stdout if output_format in ("full", "concise") else sys.stderr
     repaired = files = 0
     for repair in examination.repair(writes.write):
@@ -201,7 +238,7 @@ def _apply(request: Request, examination: Examination, view: View, output_format
 
 
 def _fix_standard_input(request: Request, examination: Examination, view: View, output_format: str) -> int:
-    """The repaired text goes to standard output, and what is to be said about it beside it."""
+    """Write the repaired text to stdout and messages to stderr."""
     for repair in examination.repair(None):
         say_refused(repair.refused, view)
     sys.stdout.flush()
@@ -215,12 +252,12 @@ def _fix_standard_input(request: Request, examination: Examination, view: View, 
 
 
 def _without_answers(reported: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
-    """What was found, without what `reveal(x)` asked for: that is no reason to fail."""
+    """Drop the answers to `reveal(x)`, which do not count as findings."""
     return tuple(finding for finding in reported if not finding.is_answer)
 
 
 def _show(request: Request, settings: Settings) -> int:
-    """List the files, or the settings, of a check that is not made."""
+    """List the files or the settings of a check without running it."""
     name = StandardInput(b"", request.stdin_filename) if request.reads_stdin else None
     found = located(request.paths, settings, name)
     view = View(os.getcwd())
@@ -237,11 +274,13 @@ def _show(request: Request, settings: Settings) -> int:
             seen.add(configuration.path)
             write(_settings(configuration.path, path, root_of(path, folders), settings))
     say_failures(found.failures, view)
+    if not request.quiet:
+        say_links(found.outside, view, verbose=True)
     return FAILED if found.failures else CLEAN
 
 
 def _settings(source: str | None, path: str, root: str, settings: Settings) -> Iterable[str]:
-    """The settings that come from one configuration file, as they hold for the file at path.
+    """Render the settings of one configuration file, as they apply to the file at path.
 
     root is that of its project.
     """
@@ -265,6 +304,7 @@ def view_of(request: Request, settings: Settings, examination: Examination) -> V
         colour_wanted(request.color, sys.stdout),
         settings.unsafe_fixes(os.path.join(os.path.realpath(os.curdir), "-")),  # noqa: PTH118
         examination.source,
+        coverage=Coverage(examination.read, examination.tally.irrelevant, len(examination.notebooks)),
     )
 
 
@@ -276,20 +316,23 @@ def _output_format(request: Request, settings: Settings) -> str:
     configuration = settings.configurations.nearest(os.path.realpath(os.curdir))
     chosen = configuration.output_format or "full"
     if chosen not in FORMATS:
-        hint = suggestion(chosen, FORMATS, f"; there are {', '.join(FORMATS)}")
-        raise ConfigurationError(f"{configuration.path}: output-format: no format is called {chosen!r}{hint}")
+        hint = suggestion(chosen, FORMATS, f"; choose from {', '.join(FORMATS)}")
+        raise ConfigurationError(f"{configuration.path}: output-format: unknown format {chosen!r}{hint}")
     return chosen
 
 
 def _tell(request: Request, examination: Examination, view: View) -> None:
-    """What --verbose says."""
+    """Print what --verbose adds."""
     if not request.verbose:
         return
     tally = examination.tally
-    say(f"{_counted(tally.files, 'file')} looked at; {tally.irrelevant} without torch, or what goes with it")
+    skipped = tally.irrelevant
+    does = "does not import" if skipped == 1 else "do not import"
+    why = f" ({skipped} skipped: {does} torch or transformers)" if skipped else ""
+    say(f"Checked {_counted(tally.files, 'file')}{why}")
     for path, calls in sorted(tally.bounded.items()):
         place = one_line(view.relative(path))
-        say(f"{place}: {_counted(calls, 'call')} not followed, because the work is bounded")
+        say(f"{place}: analysis limit reached, {_counted(calls, 'call')} not followed")
 
 
 def _counted(number: int, what: str) -> str:

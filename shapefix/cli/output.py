@@ -1,7 +1,8 @@
-"""Puts findings, failures and diffs where they belong: results on standard output, remarks beside them."""
+"""Write findings, failures and diffs: results to stdout, messages to stderr."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Sequence
 
@@ -17,8 +18,8 @@ def report(
     output_format: str,
     quiet: bool,
 ) -> None:
-    """Write findings and failures in an output format; quiet leaves out the summary."""
-    # As few modules as possible are loaded before it is known that they are needed.
+    """Write findings and failures in an output format; quiet omits the summary."""
+    # Imported late to keep start-up fast.
     from shapefix.report.formats import FORMATS
 
     pieces = list(FORMATS[output_format](findings, failures, view))
@@ -49,21 +50,31 @@ def write_diff(view: View, path: str, old: str, new: str) -> None:
 
 
 def say_failures(failures: Iterable[Failure], view: View) -> None:
-    """Say what could not be answered, a line for each."""
+    """Report each file that could not be checked in one line."""
     for failure in failures:
         say(failure_line(failure, view))
 
 
 def say_refused(refused: Iterable[tuple[Diagnostic, str]], view: View) -> None:
-    """Say which repairs were not made, and why, a line for each."""
+    """Report each repair that was not made, and the reason, in one line."""
     for finding, reason in refused:
         place = f"{one_line(view.relative(finding.span.path))}:{finding.span.row}:{finding.span.column}"
         say(f"not repaired: {place}: {finding.code}: {one_line(reason)}")
 
 
+def say_links(paths: Sequence[str], view: View, verbose: bool) -> None:
+    """Say that symbolic links out of the given folders were skipped; verbose names each of them."""
+    if len(paths) > 1 and not verbose:
+        say(f"skipped {len(paths)} symbolic links to files outside the given folders (--verbose lists them)")
+        return
+    for path in paths:
+        target = one_line(os.path.realpath(view.absolute(path)))
+        say(f"skipped {one_line(view.relative(path))}: symbolic link to {target}, outside the given folders")
+
+
 def say_outside(paths: Sequence[str], view: View) -> None:
-    """Say which files have something to repair, and are left alone."""
+    """Report files that have findings to repair but are outside the given paths."""
     outside = [one_line(view.relative(path)) for path in paths]
     if outside:
         listed = ", ".join(outside[:5]) + (f" and {len(outside) - 5} more" if len(outside) > 5 else "")
-        say(f"left alone, because not among the given paths: {listed}")
+        say(f"not changed, because outside the given paths: {listed}")

@@ -1,4 +1,4 @@
-"""What a command line of check or fix asks for."""
+"""The parsed command line of check or fix."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shapefix.engine.settings import Options
 
 @dataclass(frozen=True)
 class Request:
-    """A command line of check or fix, as far as it is not about rules and configuration."""
+    """The parsed command line of check or fix; options holds the rules and configuration."""
 
     paths: tuple[str, ...]
     options: Options
@@ -33,18 +33,18 @@ class Request:
 
 
 def request(given: Mapping[str, Any]) -> Request:
-    """The request that the options of check or fix make. Raises click.UsageError for what does not fit."""
+    """Build a Request from click's parameters. Raises click.UsageError for options that contradict."""
     import click
 
     paths = tuple(given["paths"])
     stdin_filename = given["stdin_filename"]
     reads_stdin = paths == ("-",) or (not paths and stdin_filename is not None)
     if not reads_stdin and "-" in paths:
-        raise click.UsageError("standard input (-) cannot be read together with files")
+        raise click.UsageError("cannot combine standard input (-) with other paths")
     if not reads_stdin and stdin_filename is not None:
-        raise click.UsageError("--stdin-filename is for standard input; give - as the path")
+        raise click.UsageError("--stdin-filename requires standard input; pass - as the only path")
     if given["config"] is not None and given["isolated"]:
-        raise click.UsageError("--config and --isolated exclude each other")
+        raise click.UsageError("--config and --isolated cannot be combined")
     options = Options(
         select=given["select"] or None,
         ignore=given["ignore"],

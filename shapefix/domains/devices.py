@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import libcst as cst
@@ -66,7 +67,8 @@ class DeviceMismatch(Event):
     """torch is handed tensors on two devices, or a layer one on another device than its weights.
 
     here is the number of the operand that is on the CPU, None for the weights; there likewise what is
-    elsewhere. cpu and other are the two devices. The other fields are those of Refused.
+    elsewhere. cpu and other are the two devices. tensors are the names that hold tensors for certain at this
+    moment, by the function being run. The other fields are those of Refused.
     """
 
     function: str
@@ -79,6 +81,7 @@ class DeviceMismatch(Event):
     other: Device
     within: cst.CSTNode | None
     undecided: bool
+    tensors: Mapping[cst.CSTNode, frozenset[str]]
 
 
 def chosen() -> Device:
@@ -93,7 +96,9 @@ def shared() -> Device:
 
 _GPUS = ("cuda", "mps", "xpu", "hip", "npu", "hpu")
 _NAMES = ("device", "dev", "gpu", "cuda", "rank", "xpu", "mps")
-_SETTINGS = frozenset("self args arg opt opts cfg config conf hparams params hps FLAGS".split())
+_SETTINGS = frozenset(
+    {"self", "args", "arg", "opt", "opts", "cfg", "config", "conf", "hparams", "params", "hps", "FLAGS"}
+)
 
 
 def named_device(name: object) -> Device | None:
@@ -153,7 +158,7 @@ def by_default(ev: Evaluator, place: Place) -> Device | None:
     return Device(DeviceKind.CPU, "cpu", None, place, _method_of_module(ev), True)
 
 
-FORWARD = frozenset("forward training_step validation_step test_step predict_step".split())
+FORWARD = frozenset({"forward", "training_step", "validation_step", "test_step", "predict_step"})
 """The methods of modules that compute on what they are handed."""
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from shapefix.domains.gradients import is_leaf
 from shapefix.interpreter import hooks
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Event, Operand
@@ -87,3 +88,34 @@ def _set_data(ev: Evaluator, owner: Value, name: str, value: Value) -> None:
     if name == "data" and isinstance(owner, TensorValue):
         ev.journal.write(owner, "layout", value.layout if isinstance(value, TensorValue) else None)
         owner.clear_sizes()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Discarded(Event):
+    """An expression statement whose value nobody uses: the call, its qualified function and its receiver.
+
+    name is the variable that the chain of methods starts from, `y` of `y.permute(0, 2, 1).contiguous()`; None
+    where it starts from something else. held is the tensor in that variable, leaf tells whether the code has
+    made it one that gradients flow to, and no further.
+    """
+
+    call: cst.Call
+    function: str
+    receiver: Value
+    name: str | None
+    held: TensorValue | None
+    leaf: bool
+
+
+@hooks.discard
+def _note_discarded(
+    ev: Evaluator,
+    node: cst.Expr,
+    call: cst.Call,
+    function: str,
+    receiver: Value,
+    name: str | None,
+    held: TensorValue | None,
+) -> None:
+    leaf = held is not None and is_leaf(ev, held)
+    ev.emit(Discarded(ev.place(node), ev.calls, call, function, receiver, name, held, leaf))

@@ -57,20 +57,6 @@ class AttributeSet(Event):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Discarded(Event):
-    """An expression statement whose value nobody uses: the call, its qualified function and its receiver.
-
-    name is the variable that the chain of methods starts from, `y` of `y.permute(0, 2, 1).contiguous()`; None
-    where it starts from something else.
-    """
-
-    call: cst.Call
-    function: str
-    receiver: Value
-    name: str | None
-
-
-@dataclass(frozen=True, eq=False, slots=True)
 class Operand:
     """A tensor that an operation was handed: the name of its parameter, and its layout at that moment."""
 

@@ -17,6 +17,7 @@ from shapefix.interpreter.evaluator import Evaluator, Frame, Loop
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.state import Hooks
+from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value
 
 Exit = Callable[[], None]
@@ -74,6 +75,14 @@ add_up: Hooks[
 """The statement at a node adds to what a variable held: node, variable, added code, added value, sum.
 
 The sum is None for a list that the value is appended to.
+"""
+
+discard: Hooks[
+    Callable[[Evaluator, cst.Expr, cst.Call, str, Value, str | None, TensorValue | None], None]
+] = Hooks()
+"""An expression statement discards the result of a library call: statement, call, function and receiver.
+
+The last two are the variable at the start of a chain of methods, and the tensor in it.
 """
 
 choose: Hooks[Callable[[Evaluator, cst.IfExp, Value, Value], Value | None]] = Hooks()

@@ -12,7 +12,6 @@ from shapefix.interpreter.annotations import annotated_value
 from shapefix.interpreter.calls import Arguments, call_library
 from shapefix.interpreter.containers import CONTENTS, Contents, ListValue
 from shapefix.interpreter.evaluator import Evaluator, Flow, Frame, statement
-from shapefix.interpreter.events import Discarded
 from shapefix.interpreter.functions import default_values
 from shapefix.interpreter.modules import dotted_name
 from shapefix.interpreter.names import peek, resolve
@@ -40,12 +39,14 @@ def expression_statement(ev: Evaluator, node: cst.Expr) -> int:
     ev.evaluate(node.value)
     if ev.last_call is not None and ev.last_call[0] is node.value:
         call, function, receiver = ev.last_call
-        ev.emit(Discarded(ev.place(node), ev.calls, call, function, receiver, _variable(ev, call)))
+        name, held = _variable(ev, call)
+        for hook in hooks.discard:
+            hook(ev, node, call, function, receiver, name, held)
     return Flow.FALLS_THROUGH
 
 
-def _variable(ev: Evaluator, call: cst.Call) -> str | None:
-    """The variable at the start of a chain of methods, `self.x` of `self.x.view(-1)`."""
+def _variable(ev: Evaluator, call: cst.Call) -> tuple[str | None, TensorValue | None]:
+    """The variable at the start of a chain of methods, `self.x` of `self.x.view(-1)`, and what it holds."""
     node: cst.BaseExpression = call
     if dotted_name(call.func) and isinstance(peek(ev, call.func), Reference) and call.args:
         # `torch.reshape(x, …)`
@@ -54,7 +55,10 @@ def _variable(ev: Evaluator, call: cst.Call) -> str | None:
         node = node.func.value if isinstance(node.func, cst.Attribute) else node.func
     name = dotted_name(node)
     # Only names: anything else would be run a second time.
-    return name if name and isinstance(peek(ev, node), (TensorValue, Unknown)) else None
+    value = peek(ev, node) if name else None
+    if isinstance(value, Unknown):
+        return name, value.tensor
+    return (name, value) if isinstance(value, TensorValue) else (None, None)
 
 
 @statement(cst.Assign)

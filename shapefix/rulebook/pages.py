@@ -1,7 +1,8 @@
-"""Finds the pages of the rule book, and reads what they say about their rules."""
+"""Find the rule pages and read their metadata and text."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -13,24 +14,32 @@ _IN_CHECKOUT = Path(__file__).parents[2] / "rules"
 
 
 class MissingPages(Exception):
-    """The rule book is not where it was installed."""
+    """The rule pages are not where they were installed."""
 
 
 @dataclass(frozen=True)
 class Page:
-    """One rule as its page presents it: fix says in a word how findings can be repaired."""
+    """One rule page: the metadata of the rule, and the path of its documentation.
+
+    fix is the applicability of the usual fix, or none. raises says whether the reported code ends in an
+    exception at run time. by_default is false for a rule that must be selected explicitly.
+    """
 
     code: str
     name: str
     severity: Severity
+    summary: str
     fix: str
+    raises: bool
+    by_default: bool
     since: str
+    aliases: tuple[str, ...]
     path: Path
 
-    def text(self) -> str:
-        """The page as Markdown, without its front matter."""
+    def text(self, examples: bool = True) -> str:
+        """The page as Markdown for readers, with or without its section "More examples"."""
         _, _, body = self.path.read_text("utf-8").split("---\n", 2)
-        return body.lstrip("\n")
+        return documentation(body.lstrip("\n"), examples)
 
 
 @cache
@@ -39,14 +48,26 @@ def pages() -> tuple[Page, ...]:
     folder = _IN_WHEEL if _IN_WHEEL.is_dir() else _IN_CHECKOUT
     found = tuple(_page(path) for path in sorted(folder.glob("SF*.md")))
     if not found:
-        raise MissingPages(f"the rule book is missing from {folder}; install shapefix again")
+        raise MissingPages(f"the rule pages are missing from {folder}; install shapefix again")
     return found
 
 
 def page_of(rule: str) -> Page | None:
-    """The page of the rule with this code or name, however it is capitalised."""
+    """The page of the rule with this code, name or former name, in any capitalization."""
     wanted = rule.strip().lower()
-    return next((page for page in pages() if wanted in (page.code.lower(), page.name)), None)
+    return next((page for page in pages() if wanted in (page.code.lower(), page.name, *page.aliases)), None)
+
+
+def pages_under(prefix: str) -> tuple[Page, ...]:
+    """The pages of the rules whose codes start with a prefix, like `SF5`, in any capitalization."""
+    wanted = prefix.strip().upper()
+    return tuple(page for page in pages() if re.fullmatch(r"SF\d*", wanted) and page.code.startswith(wanted))
+
+
+@cache
+def aliases() -> dict[str, str]:
+    """Former names of rules, with their codes."""
+    return {alias: page.code for page in pages() for alias in page.aliases}
 
 
 def names_and_severities() -> dict[str, tuple[str, Severity]]:
@@ -63,4 +84,51 @@ def _page(path: Path) -> Page:
                 break
             key, _, value = line.partition(":")
             head[key.strip()] = value.strip()
-    return Page(head["code"], head["name"], Severity(head["severity"]), head["fix"], head["since"], path)
+    former = head.get("aliases", "")
+    return Page(
+        head["code"],
+        head["name"],
+        Severity(head["severity"]),
+        head["summary"],
+        head["fix"],
+        head["raises"] == "true",
+        head["default"] == "on",
+        head["since"],
+        tuple(name.strip() for name in former.split(",") if name.strip()),
+        path,
+    )
+
+
+_BLOCK = re.compile(r"^```python(?P<kind>[^\n]*)\n(?P<code>.*?)^```\n?", re.MULTILINE | re.DOTALL)
+_EXPECTED = re.compile(r"[ \t]+# (?:error|warning|info): \[SF\d{3}\] .*$")
+_FINDING = re.compile(r'# (error|warning|info): \[SF\d{3}\] "([^"]+)"')
+
+
+def documentation(body: str, examples: bool) -> str:
+    """A page for readers: without blocks that only tests need, and with findings as ordinary comments.
+
+    examples includes the section "More examples".
+    """
+    head, more, rest = body.partition("\n## More examples\n")
+    return _BLOCK.sub(_readable, head + more + rest if examples else head)
+
+
+def _readable(block: re.Match[str]) -> str:
+    kind = block["kind"].strip()
+    if kind == "run":
+        return ""
+    before = block.string[: block.start()].rstrip()
+    intro = ""
+    if kind == "preamble":
+        intro = "The examples below use these imports:\n\n"
+    elif kind.startswith("fixed") and before.endswith("```"):
+        intro = "\nAfter the fix:\n\n"
+    rows = [row for line in block["code"].splitlines() for row in _row(line)]
+    return "\n".join([f"{intro}```python", *rows, "```", ""])
+
+
+def _row(line: str) -> list[str]:
+    """A line of code, with its findings as comments below it."""
+    found = _FINDING.findall(line)
+    indent = line[: len(line) - len(line.lstrip())]
+    return [_EXPECTED.sub("", line), *(f"{indent}# ^ {severity}: {message}" for severity, message in found)]

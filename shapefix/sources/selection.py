@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from shapefix.diagnostics import Severity
+from shapefix.rulebook.pages import aliases
 from shapefix.sources.configuration import Configuration, ConfigurationError, suggestion
 
 RuleRow = tuple[str, str, Severity]
@@ -94,13 +95,14 @@ class _Table:
         """How specific a selector is (0 for ALL, then the length of a prefix), and the codes it covers."""
         if selector == "ALL":
             return 0, set(self.codes)
-        if selector in self._code_of:
-            return _WHOLE_CODE, {self._code_of[selector]}
+        code = self._code_of.get(selector) or aliases().get(selector)
+        if code is not None and code in self.codes:
+            return _WHOLE_CODE, {code}
         below = {code for code in self.codes if is_prefix(selector, code)}
         if below:
             return len(selector), below
         known = ["ALL", *self._code_of]
-        raise ConfigurationError(f"{source}: no rule is called {selector!r}{suggestion(selector, known)}")
+        raise ConfigurationError(f"{source}: unknown rule {selector!r}{suggestion(selector, known)}")
 
 
 def is_prefix(selector: str, code: str) -> bool:

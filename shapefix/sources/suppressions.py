@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from shapefix.diagnostics import Diagnostic, Span
+from shapefix.rulebook.pages import aliases
 from shapefix.sources.selection import is_prefix
 from shapefix.sources.text import SourceText, line_starts
 
@@ -30,9 +31,11 @@ class Suppression:
     whole_file: bool = False
 
     def covers(self, diagnostic: Diagnostic) -> bool:
-        """Tell whether it names the finding's rule, by code, by the start of its code, or by name."""
+        """Tell whether it names the finding's rule: by code, prefix of the code, name or former name."""
         return self.selectors is None or any(
-            selector == diagnostic.name or is_prefix(selector.upper(), diagnostic.code)
+            selector == diagnostic.name
+            or is_prefix(selector.upper(), diagnostic.code)
+            or aliases().get(selector) == diagnostic.code
             for selector in self.selectors
         )
 

@@ -24,6 +24,19 @@ def test_clean_files_exit_with_0(project: Project) -> None:
     assert (ran.code, ran.out, ran.err) == (0, "All checks passed.\n", "")
 
 
+def test_checks_do_not_pass_where_nothing_was_checked(project: Project) -> None:
+    folder = project()
+    (folder / "train.ipynb").write_text("{}")
+    assert shapefix("check").out == "Skipped 1 notebook (not supported yet). Nothing was checked.\n"
+    project(plain="x = 1\n")
+    for _ in ("analyzed", "from the cache"):
+        assert shapefix("check").out == (
+            "Checked 1 file; none uses torch. Skipped 1 notebook (not supported yet).\n"
+        )
+    project(plain="def f(:")
+    assert shapefix("check").out.endswith("\n\n0 files checked, 1 error.\n")
+
+
 def test_a_finding_exits_with_1_and_shows_every_place(project: Project) -> None:
     project(train=VIEW)
     ran = shapefix("check")
@@ -224,7 +237,7 @@ def test_a_version_of_transformers_that_is_none_is_one_line(project: Project, co
     ran = shapefix(command, "--transformers-version", "latest")
     assert ran.code == 2
     assert ran.err == (
-        "error: invalid value for '--transformers-version': 'latest' is not a version, like 4.57 or 5 "
+        "error: invalid value for '--transformers-version': 'latest' is not a version, for example 4.57 or 5 "
         f"(see `shapefix {command} --help`)\n"
     )
 
@@ -256,7 +269,8 @@ def test_the_command_line_sets_the_version_of_transformers_over_the_configuratio
 
 def test_verbose_says_what_was_looked_at(project: Project) -> None:
     project(train=VIEW, plain="x = 1\n")
-    assert "2 files looked at; 1 without torch" in shapefix("check", "--verbose").err
+    expected = "Checked 2 files (1 skipped: does not import torch or transformers)\n"
+    assert shapefix("check", "--verbose").err == expected
 
 
 def test_standard_input(project: Project) -> None:
@@ -286,3 +300,12 @@ def test_links_are_shown_as_they_were_given(
     (elsewhere / "train.py").write_text(VIEW)
     (folder / "link").symlink_to(elsewhere)
     assert concise("link")[0].startswith("link/train.py:5:8: ")
+
+
+def test_the_british_spelling_of_color_is_accepted_but_not_shown(project: Project) -> None:
+    project(train=VIEW)
+    assert "\x1b[" in shapefix("check", "--colour", "always").out
+    assert shapefix("check", "--colour", "always").out == shapefix("check", "--color", "always").out
+    shown = shapefix("check", "--help").out
+    assert "--color " in shown
+    assert "--colour" not in shown

@@ -59,7 +59,8 @@ def test_bad_files_cost_one_line_each_and_nothing_else(
     if command != ["fix", "--apply"]:
         project(finding=VIEW)
     before = tree(folder)
-    ran = shapefix(*command, "--jobs", jobs, *([] if "--apply" in command else ["--color", "never"]))
+    color = [] if "--apply" in command else ["--color", "never"]
+    ran = shapefix(*command, "--jobs", jobs, *color, ".", "unreadable.py")
     lines = [line for line in (ran.out + ran.err).splitlines() if line.startswith("error: ")]
     for _, expected in BAD.values():
         assert len([line for line in lines if line.startswith(f"error: {expected}")]) == 1, expected
@@ -119,12 +120,14 @@ def test_a_rule_that_raises(project: Project, monkeypatch: pytest.MonkeyPatch) -
         (["chekc"], "no such command 'chekc'; did you mean 'check'?"),
         (["train.py"], "no such command 'train.py'; did you mean `shapefix check train.py`?"),
         (["check", "--slect", "SF1"], "no such option"),
-        (["check", "--select", "SF999"], "--select: no rule is called 'SF999'"),
+        (["check", "--select", "SF999"], "--select: unknown rule 'SF999'"),
         (["check", "--output-format", "xml"], "invalid value for '--output-format'"),
         (["check", "--jobs", "0"], "invalid value for '--jobs'"),
-        (["check", "-", "train.py"], "standard input (-) cannot be read together with files"),
+        (["check", "-", "train.py"], "cannot combine standard input (-) with other paths"),
         (["check", "--config", "missing.toml"], "missing.toml: cannot be read: no such file or folder"),
-        (["explain", "SF1O1"], "no rule is called 'SF1O1'; did you mean 'SF101'?"),
+        (["check", "--config", "a.toml", "--isolated"], "--config and --isolated cannot be combined"),
+        (["check", "--ignore"], "option '--ignore' requires an argument (see `shapefix check --help`)"),
+        (["explain", "SF1O1"], "unknown rule 'SF1O1'; did you mean 'SF101'?"),
         (["explain"], "missing argument 'RULE'"),
     ],
 )
@@ -136,6 +139,19 @@ def test_usage_errors_are_one_line(project: Project, arguments: list[str], messa
     (line,) = ran.err.splitlines()
     assert line.startswith("error: ")
     assert message in line
+
+
+def test_a_version_that_is_too_long_to_read_leaves_the_findings(project: Project) -> None:
+    folder = project(train=VIEW)
+    (folder / "requirements.txt").write_text(f"transformers=={'9' * 5_000}\n")
+    ran = shapefix("check")
+    assert (ran.code, ran.err) == (1, "")
+    assert "error[SF101]" in ran.out
+    (folder / "pyproject.toml").write_text(f'[tool.shapefix]\ntransformers-version = "{"9" * 5_000}"\n')
+    ran = shapefix("check")
+    assert (ran.code, ran.out) == (2, "")
+    assert "transformers-version must be a version" in ran.err
+    assert len(ran.err) < 500
 
 
 def test_a_broken_configuration_is_one_line(project: Project) -> None:

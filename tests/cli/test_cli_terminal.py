@@ -75,8 +75,12 @@ def test_findings_are_coloured_on_a_terminal(tmp_path: Path) -> None:
     assert "\x1b[1;31merror[SF101]\x1b[0m" in shown
 
 
-def test_pages_are_rendered_on_a_terminal() -> None:
+def test_pages_are_rendered_on_a_terminal_by_a_pager(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PAGER", "cat -n")
     shown = on_a_terminal("explain", "SF101")
     assert "view-across-stride-gap (SF101)" in shown
+    assert "## " not in shown
+    assert "shapefix explain SF101 --examples" in shown
+    assert "    10\t" in shown
     assert "# view-across-stride-gap" not in shown
     assert "```" not in shown

@@ -189,7 +189,7 @@ def test_a_notebook_on_the_command_line(
         ("-- deepspeed --help", "did you mean `shapefix probe train.py -- --epochs 3`"),
         (
             "train.py --epochs 3",
-            "the script's own goes behind `--`; did you mean `shapefix probe train.py -- --epochs 3`?",
+            "put the script's own arguments after `--`: `shapefix probe train.py -- --epochs 3`",
         ),
         ("bad.ipynb --repair", "--repair writes Python files, and no notebooks; name a script that trains"),
         ("train.py --nproc 2 --vram 4GiB", "it goes without --repair, --vram and --device fake"),

@@ -187,7 +187,7 @@ def test_what_cannot_be_asked_for(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAINS)
     told = shapefix(tmp_path, "train.py", "--vram", "four")
     assert (told.returncode, told.stdout) == (2, "")
-    assert "'four' is no size, like 4GiB or 800MiB" in told.stderr
+    assert "'four' is not an amount of memory, for example 4GiB or 800MiB" in told.stderr
     told = shapefix(tmp_path, "train.py", "--vram", "4G", "--device", "cpu")
     assert (told.returncode, told.stdout) == (2, "")
     assert "--vram forecasts for a GPU that is not there" in told.stderr

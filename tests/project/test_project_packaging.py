@@ -71,6 +71,8 @@ def test_an_installed_shapefix_works(installs: Path, tmp_path: Path, editable: b
     assert installed.returncode == 0, installed.stderr
     page = run(venv / "bin" / "shapefix", "explain", "SF101", cwd=tmp_path)
     assert page.stdout.startswith("# view-across-stride-gap (SF101)")
+    manual = run(venv / "bin" / "shapefix", "help", "probe", cwd=tmp_path)
+    assert manual.stdout == (ROOT / "shapefix" / "docs" / "probe.md").read_text("utf-8"), manual.stderr
     table = "from shapefix.library.transformers.forward_signatures import of_class; "
     table += "print(of_class('T5Model').swallows)"
     assert run(venv / "bin" / "python", "-c", table, cwd=tmp_path).stdout == "True\n"

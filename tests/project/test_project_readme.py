@@ -1,53 +1,78 @@
-"""What the README shows is what shapefix prints."""
+"""What the README and the manual show is what shapefix prints."""
 
 from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from generated_docs import EXAMPLE, ROOT, TABLE, rule_table, updated
 
-ROOT = Path(__file__).resolve().parents[2]
-README = (ROOT / "README.md").read_text("utf-8")
+from shapefix.diagnostics import Severity
+from shapefix.rulebook.pages import pages
 
-
-def printed(*arguments: str) -> str:
-    """What a command line prints in the checkout, 100 columns wide."""
-    ran = subprocess.run(
-        [sys.executable, "-m", "shapefix", *arguments],
-        cwd=ROOT,
-        env=os.environ | {"COLUMNS": "100", "NO_COLOR": "1"},
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        check=False,
-    )
-    assert ran.returncode in (0, 1), ran.stderr
-    return ran.stdout
+README = ROOT / "README.md"
+GENERATED = sorted(
+    path
+    for path in (README, *(ROOT / "shapefix" / "docs").glob("*.md"))
+    if EXAMPLE.search(path.read_text("utf-8"))
+)
+UPDATE = "UPDATE_DOCS"
 
 
-@pytest.mark.parametrize("command", re.findall(r"\(`shapefix ((?:check|fix|shapes) [^`]+)`\):\n", README))
-def test_examples_are_real(command: str) -> None:
-    _, _, after = README.partition(f"(`shapefix {command}`):\n")
-    shown = re.match(r"\n```\w+\n(.*?)^```$", after, re.DOTALL | re.MULTILINE)
-    assert shown is not None
-    arguments = command.split()
-    if arguments[0] != "shapes":
-        arguments.append("--no-cache")
-    assert shown[1] == printed(*arguments)
+@pytest.mark.parametrize("path", GENERATED, ids=lambda path: path.name)
+def test_examples_are_real(path: Path, tmp_path: Path) -> None:
+    text = path.read_text("utf-8")
+    # The README is read on GitHub, the manual in a terminal of 80 columns.
+    fresh = updated(text, pages(), 100 if path == README else 78, tmp_path)
+    if os.environ.get(UPDATE):
+        path.write_text(fresh, "utf-8")
+        return
+    assert text == fresh, f"update the examples with `{UPDATE}=1 pytest tests/project/test_project_readme.py`"
 
 
-def test_there_are_examples() -> None:
-    assert len(re.findall(r"\(`shapefix (?:check|fix|shapes) [^`]+`\):\n", README)) == 3
+def test_the_readme_and_the_manual_have_examples() -> None:
+    assert README in GENERATED
+    shown = {path.stem for path in GENERATED}
+    assert {"findings", "fixes", "shapes", "probe", "repair", "confirm"} <= shown
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.read_text("utf-8").splitlines()) <= 190
+
+
+def test_the_readme_lists_every_rule() -> None:
+    table = TABLE.search(README.read_text("utf-8"))
+    assert table is not None
+    listed = re.findall(r"^\| \[(\w+)\]\((\S+)\) \| ([\w-]+) \| \S.* \|$", table[0], re.MULTILINE)
+    assert listed == [(page.code, f"rules/{page.path.name}", page.name) for page in pages()]
+
+
+def test_the_table_of_rules_comes_from_the_pages() -> None:
+    page = next(page for page in pages() if page.code == "SF101")
+    safe = replace(page, summary="a view fails", fix="safe")
+    off = replace(page, summary="a view may fail", fix="none", severity=Severity.INFO)
+    link = f"[SF101](rules/{page.path.name}) | {page.name}"
+    assert rule_table([safe, off]).splitlines()[2:] == [
+        f"| {link} | a view fails | safe |",
+        f"| {link} | a view may fail (off by default) |  |",
+    ]
+    assert rule_table([safe, replace(page, summary="")]) == ""
+
+
+def test_links_lead_to_files() -> None:
+    for path in (README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"):
+        for target in re.findall(r"\]\(([^)#]+)\)", path.read_text("utf-8")):
+            assert target.startswith("https://") or (ROOT / target).is_file(), target
 
 
 def test_both_lines_of_the_set_up_are_there_and_ci_runs_the_second() -> None:
+    readme = README.read_text("utf-8")
     assert (
-        "    python -m venv .venv && .venv/bin/pip install . && .venv/bin/shapefix check fixtures\n" in README
+        "    python -m venv .venv && .venv/bin/pip install . && .venv/bin/shapefix check fixtures\n" in readme
     )
     second = "python -m venv .venv && .venv/bin/pip install -e '.[dev]' && .venv/bin/pytest\n"
-    assert f"    {second}" in README
+    assert f"    {second}" in readme
     assert (ROOT / ".ci" / "run").read_text("utf-8").endswith(f"\n{second}")

@@ -1,4 +1,4 @@
-"""Runs an example of the rule book with real torch and notes what happened at which line."""
+"""Execute an example of a rule page with real torch and record exceptions by line."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ EXAMPLE, RUN = "<example>", "<run>"
 
 
 Layout = tuple[tuple[int, ...], tuple[int, ...]]
-"""The sizes of a tensor, and its strides."""
+"""Sizes and strides of a tensor."""
 
 
 @dataclass
 class Ran:
-    """What came of an example: the exceptions by line, and the names that it left behind.
+    """The outcome of an example: exceptions by line, and the final names.
 
     errors maps a line of the example to the exceptions raised there, 0 to those that no line of it raised;
     run_errors maps a line of the run block to the exception that reached it. refused maps a line of the
@@ -41,7 +41,7 @@ class Ran:
 
 
 def _statements(source: str, filename: str) -> Iterator[tuple[int, CodeType]]:
-    """Each top-level statement, with its line, so that what follows a failure still runs."""
+    """Each top-level statement with its line, so that the next ones run after a failure."""
     module = ast.parse(source, filename)
     future = [
         node for node in module.body if isinstance(node, ast.ImportFrom) and node.module == "__future__"
@@ -59,7 +59,7 @@ def _line_in_example(error: BaseException) -> int:
 
 @contextlib.contextmanager
 def refusals_noted(refused: dict[int, list[Layout]]) -> Iterator[None]:
-    """While open, every view that torch refuses is noted by the line of the example that asked for it."""
+    """Record every view that torch rejects, by line of the example."""
 
     def noting(method: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
         def view(tensor: torch.Tensor, *target: object) -> torch.Tensor:

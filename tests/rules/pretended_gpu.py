@@ -1,7 +1,7 @@
-"""Runs examples of the rule book with real torch and a GPU that is not there: torch's own checks of devices.
+"""Execute examples of rule pages with real torch and a fake GPU, for torch's own device checks.
 
-As a program it reads a list of (text, run) as JSON, and writes what came of each: the messages of the
-exceptions by line, of the text and of the run block.
+As a program, it reads a list of (text, run) as JSON and writes, for each, the messages of the exceptions by
+line of the text and by line of the run block.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from execution import Ran, execute
 
 
 def install() -> None:
-    """Give this process a GPU whose tensors have sizes and a device, and no values."""
+    """Install a fake GPU whose tensors have sizes and a device but no values."""
     from shapefix.runtime.agent.fake_gpu import cuda, kernels, placement
     from shapefix.runtime.agent.fake_gpu.gpu import Gpu, on_device
     from shapefix.runtime.agent.fake_gpu.storages import Storages
@@ -37,7 +37,7 @@ Texts = tuple[tuple[str, str], ...]
 
 @functools.cache
 def outcomes(texts: Texts) -> dict[tuple[str, str], Ran]:
-    """What comes of each example with its run block, where there is a GPU."""
+    """The outcome of each example with its run block on the fake GPU."""
     ran = subprocess.run(
         [sys.executable, __file__], input=json.dumps(texts), capture_output=True, text=True, check=False
     )
@@ -52,7 +52,7 @@ def outcomes(texts: Texts) -> dict[tuple[str, str], Ran]:
     }
 
 
-def _told(text: str, run: str) -> tuple[dict[int, list[str]], dict[int, str]]:
+def _messages(text: str, run: str) -> tuple[dict[int, list[str]], dict[int, str]]:
     ran = execute(text, run)
     errors = {line: [_message(error) for error in found] for line, found in ran.errors.items()}
     return errors, {line: _message(error) for line, error in ran.run_errors.items()}
@@ -64,5 +64,5 @@ def _message(error: BaseException) -> str:
 
 if __name__ == "__main__":
     install()
-    answers = [_told(*each) for each in json.load(sys.stdin)]
+    answers = [_messages(*each) for each in json.load(sys.stdin)]
     print(json.dumps(answers))

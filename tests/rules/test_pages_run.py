@@ -1,4 +1,4 @@
-"""What the rule book says of its examples is what torch does when they run."""
+"""Execute the examples of the rule pages: torch does what the pages say."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import torch
 from execution import Ran, execute
 from pretended_gpu import outcomes
-from rule_pages import Example, examples, front_matter, pages
+from rule_pages import SECTIONS, Example, examples, front_matter, pages
 
 PAGES = pages()
 EXAMPLES = [example for page in PAGES for example in examples(page)]
@@ -135,10 +135,10 @@ REFUSED = {
     "SF803": ("element 0 of tensors does not require grad and does not have a grad_fn",),
     "SF604": ("Attempted step but _scale is None", "step() has already been called since the last update()"),
 }
-"""What is raised, by rule. The findings of the other rules crash nowhere: that is what is bad about them."""
+"""Parts of the exceptions, by rule. The code that other rules report raises nothing."""
 
 CRASHING = ("SF301", "SF302", "SF303", "SF304", "SF305")
-"""Rules of which every example crashes; the others of the data contract also corrupt without a word."""
+"""Rules whose every reported example raises; other data rules also report silent corruption."""
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 
@@ -151,57 +151,93 @@ ON_GPU = tuple(
         if "cuda" in text + example.run and example.page.stem.startswith("SF6")
     )
 )
-"""The texts that are about a GPU, with their run blocks."""
+"""Texts that use a GPU, with their run blocks."""
 
 
 @functools.cache
 def outcome(text: str, run: str = "") -> Ran:
-    """What comes of a text; several tests ask it of the same one."""
+    """Execute a text and its run block, once for all tests."""
     return outcomes(ON_GPU)[text, run] if (text, run) in ON_GPU else execute(text, run)
 
 
-def assertions(run: str) -> set[int]:
-    """The lines of a run block that assert something."""
-    return {node.lineno for node in ast.parse(run).body if isinstance(node, ast.Assert)}
-
-
 def same(one: torch.Tensor, two: torch.Tensor) -> bool:
-    """Equal in sizes, strides and elements."""
+    """Compare sizes, strides and elements."""
     return one.shape == two.shape and one.stride() == two.stride() and bool(torch.equal(one, two))
 
 
 @every_page
 def test_front_matter(page: Path) -> None:
     stated = front_matter(page)
-    assert list(stated) == ["code", "name", "severity", "fix", "since"]
+    required = ["code", "name", "severity", "summary", "fix", "raises", "default", "since"]
+    assert list(stated) in (required, [*required, "aliases"])
     assert page.stem == f"{stated['code']}-{stated['name']}"
     assert stated["severity"] in ("error", "warning", "info")
-    assert stated["fix"] in ("safe", "unsafe", "sometimes", "none")
+    assert stated["fix"] in ("safe", "unsafe", "display", "none")
+    assert stated["raises"] in ("true", "false")
+    assert stated["default"] in ("on", "off")
+    assert all(re.fullmatch(r"[a-z0-9-]+", name) for name in stated.get("aliases", "none").split(", "))
+
+
+@every_page
+def test_a_rule_that_raises_has_an_example_that_does(page: Path) -> None:
+    if front_matter(page)["raises"] == "true":
+        ran = [outcome(example.text, example.run) for example in examples(page) if example.findings]
+        assert any(each.errors for each in ran)
 
 
 @every_page
 def test_enough_examples_of_both_kinds(page: Path) -> None:
-    own = [example for example in EXAMPLES if example.page == page]
-    firing = [example for example in own if example.findings]
-    silent = [example for example in own if not example.findings]
+    firing = [example for example in examples(page) if example.findings]
+    silent = [example for example in examples(page) if not example.findings]
     assert len(firing) >= 6
     assert len(silent) >= 6
-    assert {example.heading for example in firing} == {"Examples that fire"}
-    assert {example.heading for example in silent} == {"Examples that stay silent"}
+    assert {example.heading for example in firing} == {"Example", "Reported"}
+    assert {example.heading for example in silent} <= {"Example", "Not reported"}
 
 
 @every_page
 def test_the_sections_of_a_page(page: Path) -> None:
-    sections = re.findall(r"^##+ (.+)$", page.read_text("utf-8"), re.MULTILINE)
-    assert sections == [
-        "What goes wrong",
-        "The runtime message it explains",
-        "How to repair it",
-        "When not to",
-        "Fix safety",
-        "Examples that fire",
-        "Examples that stay silent",
+    text = page.read_text("utf-8").split("---\n", 2)[2]
+    code, name = front_matter(page)["code"], front_matter(page)["name"]
+    headings = re.findall(r"^#+ .+$", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S), re.MULTILINE)
+    safety = [] if front_matter(page)["fix"] == "none" else ["### Fix safety"]
+    expected = [f"## {section}" for section in SECTIONS]
+    at = expected.index("## When to ignore")
+    assert headings == [
+        f"# {name} ({code})",
+        *expected[:at],
+        *safety,
+        *expected[at:],
+        "### Reported",
+        "### Not reported",
     ]
+
+
+def section(page: Path, title: str) -> str:
+    """The text of a section, without its heading."""
+    found = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", page.read_text("utf-8"), re.M | re.S)
+    assert found is not None
+    return found[1]
+
+
+@every_page
+def test_what_it_does_has_at_most_80_words(page: Path) -> None:
+    assert 5 <= len(section(page, "What it does").split()) <= 80
+
+
+@every_page
+def test_the_example_is_followed_by_its_good_twin(page: Path) -> None:
+    assert "\n```\n\nUse instead:\n\n```python" in section(page, "Example")
+    bad, *good = [example for example in examples(page) if example.heading == "Example"]
+    assert bad.findings
+    assert [example.findings for example in good] == ([] if bad.fixed else [()])
+
+
+@every_page
+def test_a_preamble_holds_nothing_but_imports_and_plain_assignments(page: Path) -> None:
+    for block in re.findall(r"^```python preamble\n(.*?)^```$", page.read_text("utf-8"), re.M | re.S):
+        allowed = (ast.Import, ast.ImportFrom, ast.Assign)
+        assert all(isinstance(node, allowed) for node in ast.parse(block).body)
 
 
 @pytest.mark.parametrize("example", FIRING, ids=str)
@@ -219,11 +255,13 @@ def test_only_marked_lines_fail_and_as_stated(example: Example) -> None:
     marked = {finding.line: REFUSED.get(finding.code, ()) for finding in example.findings}
     for line, errors in ran.errors.items():
         for error in errors:
-            assert any(message in str(error) for message in marked.get(line, ())), f"line {line}: {error!r}"
+            assert any(message in str(error) for message in marked.get(line - example.hidden, ())), (
+                f"line {line}: {error!r}"
+            )
 
 
 def repair_computes_something_else(example: Example) -> bool:
-    """Whether the tensors that an example leaves behind are others after its repair."""
+    """Tell whether the repair changes a tensor that the example computes."""
     if example.fixed is None:
         return False
     before = outcome(example.text, example.run).tensors()
@@ -232,8 +270,8 @@ def repair_computes_something_else(example: Example) -> bool:
 
 
 @pytest.mark.parametrize("example", DATA, ids=str)
-def test_what_is_promised_comes_true(example: Example) -> None:
-    """With one batch: the exception that the rule explains, what the run block asserts, or other results."""
+def test_a_reported_example_raises_or_corrupts(example: Example) -> None:
+    """The example raises, corrupts what the run block asserts, or computes something else than its repair."""
     ran = outcome(example.text, example.run)
     codes = {finding.code for finding in example.findings}
     stated = [message for code in codes for message in REFUSED.get(code, ())]
@@ -242,11 +280,11 @@ def test_what_is_promised_comes_true(example: Example) -> None:
         assert any(message in str(error) for message in stated), repr(error)
     if not raised:
         assert not codes & set(CRASHING)
-        assert assertions(example.run) or repair_computes_something_else(example)
+        assert example.corrupts or repair_computes_something_else(example)
 
 
 @pytest.mark.parametrize("example", FIRING, ids=str)
-def test_the_calls_that_follow_fail_where_they_say_so(example: Example) -> None:
+def test_run_blocks_raise_where_marked(example: Example) -> None:
     ran = outcome(example.text, example.run)
     assert ran.run_errors.keys() == {line for line, _ in example.raises}
     for line, message in example.raises:
@@ -254,14 +292,14 @@ def test_the_calls_that_follow_fail_where_they_say_so(example: Example) -> None:
 
 
 def without_marked_lines(example: Example) -> str:
-    """The text of an example with `pass` in the place of every line that has a finding."""
-    marked = {finding.line for finding in example.findings}
+    """Replace every line that has a finding by `pass`."""
+    marked = {finding.line + example.hidden for finding in example.findings}
     rows = enumerate(example.text.split("\n"), start=1)
     return "\n".join(re.sub(r"\S.*", "pass", row) if number in marked else row for number, row in rows)
 
 
 @pytest.mark.parametrize("example", [e for e in FIRING if e.findings[0].code == "SF105"], ids=str)
-def test_a_result_that_is_thrown_away_is_not_missed(example: Example) -> None:
+def test_a_line_with_an_unused_result_can_be_removed(example: Example) -> None:
     before = execute(example.text, example.run).tensors()
     after = execute(without_marked_lines(example), example.run).tensors()
     assert before
@@ -272,7 +310,7 @@ def test_a_result_that_is_thrown_away_is_not_missed(example: Example) -> None:
 @pytest.mark.parametrize("example", [e for e in LAYOUT if e.fixed or e.findings[0].code != "SF105"], ids=str)
 def test_marked_lines_fail_or_their_repair_computes_something_else(example: Example) -> None:
     ran = outcome(example.text, example.run)
-    calm = {finding.line for finding in example.findings} - ran.errors.keys()
+    calm = {finding.line + example.hidden for finding in example.findings} - ran.errors.keys()
     if calm:
         assert front_matter(example.page)["code"] not in ("SF101", "SF102"), f"nothing raised at {calm}"
         assert example.fixed is not None, f"nothing raised at {calm}, and there is no repair to compare with"
@@ -283,10 +321,10 @@ def test_marked_lines_fail_or_their_repair_computes_something_else(example: Exam
 
 
 @pytest.mark.parametrize("example", FIXED, ids=str)
-def test_the_repair_runs_and_what_was_wrong_is_not_any_more(example: Example) -> None:
+def test_the_repair_runs_and_ends_the_corruption(example: Example) -> None:
     assert example.fixed is not None
     ran = outcome(example.fixed.text, example.run)
-    assert ran.run_errors.keys() == assertions(example.run), ran.run_errors
+    assert ran.run_errors.keys() == example.corrupts, ran.run_errors
     raised = [error for errors in ran.errors.values() for error in errors]
     assert all(isinstance(error, AssertionError) for error in raised), raised
     assert len(raised) == len(ran.run_errors), raised
@@ -299,7 +337,7 @@ def test_the_repair_changes_marked_lines_only_or_the_line_of_the_expand(example:
     assert len(before) == len(after)
     changed = {number for number, (a, b) in enumerate(zip(before, after, strict=True), start=1) if a != b}
     assert changed
-    marked = {finding.line for finding in example.findings}
+    marked = {finding.line + example.hidden for finding in example.findings}
     expands = {n for n, row in enumerate(before, start=1) if re.search(r"expand|broadcast", row)}
     assert changed <= (expands if front_matter(example.page)["code"] == "SF104" else marked)
 
@@ -311,7 +349,7 @@ def test_silent_examples_run_through(example: Example) -> None:
 
 
 def explains(message: str, sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Whether the two dimensions that a message names have a gap between them, and the one that it states."""
+    """Tell whether the two named dimensions have incompatible strides, and the stated ones."""
     dimensions = re.search(r"merges dimensions (\d) and (\d)", message)
     if dimensions is None:
         return "merges dimensions" in message
@@ -330,20 +368,20 @@ def explains(message: str, sizes: tuple[int, ...], strides: tuple[int, ...]) -> 
 def test_the_dimensions_named_are_those_with_the_gap(example: Example) -> None:
     ran = execute(example.text, example.run)
     views = [finding for finding in example.findings if finding.code in ("SF101", "SF102")]
-    assert ran.refused.keys() == {finding.line for finding in views}
+    assert ran.refused.keys() == {finding.line + example.hidden for finding in views}
     for line, layouts in ran.refused.items():
-        messages = [finding.message for finding in views if finding.line == line]
+        messages = [finding.message for finding in views if finding.line + example.hidden == line]
         for layout in layouts:
             assert any(explains(message, *layout) for message in messages), (line, layout)
 
 
 def numbers_revealed(example: Example) -> list[str]:
-    """What an example reveals in numbers; sizes in symbols have no one value to compare with."""
+    """The revealed values without symbols; symbolic sizes cannot be compared with a run."""
     return [text for text in example.revealed.values() if not re.search(r"[A-Z]", text)]
 
 
 @pytest.mark.parametrize("example", [e for e in EXAMPLES if numbers_revealed(e)], ids=str)
-def test_what_is_revealed_is_what_torch_has(example: Example) -> None:
+def test_revealed_layouts_are_those_of_torch(example: Example) -> None:
     seen: list[str] = []
 
     def reveal(value: torch.Tensor) -> None:

@@ -1,4 +1,4 @@
-"""Tiny real tokenizers, models and datasets, in the place of those that a script downloads."""
+"""Tiny real tokenizers, models and datasets that replace downloads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SENTENCES = (
     "Training starts, the first batch is built, and the run dies.",
 )
 LONGEST = max(SENTENCES, key=len) + " It went on, and on, and on, until the last reader had left the room."
-"""The one text of the long dataset that is longer than all the others; it is in its last rows."""
+"""The longest text of the long dataset, in its last rows."""
 
 WEIGHTS = 0.3
 """How far weights are from 0: with those of real configurations, tiny models hardly tell two inputs apart."""
@@ -63,14 +63,14 @@ def _trained(kind: str) -> Any:
 
 
 def _kind(name: str) -> str:
-    """Which family a checkpoint's name belongs to: gpt2 (no pad token), t5 or bert."""
+    """The family of a checkpoint: gpt2 (no pad token), t5 or bert."""
     if any(part in name.lower() for part in _WITHOUT_PAD):
         return "gpt2"
     return "t5" if any(part in name.lower() for part in ("t5", "bart", "marian")) else "bert"
 
 
 def tokenizer(name: str, **settings: Any) -> Any:
-    """A fast tokenizer trained on a few lines: without a pad token for GPT-2 and its like."""
+    """A fast tokenizer trained on a few lines, without a pad token for GPT-2 and similar models."""
     import transformers
 
     kind = _kind(name)
@@ -102,7 +102,7 @@ def tokenizer(name: str, **settings: Any) -> Any:
 
 
 def configuration(name: str, **settings: Any) -> Any:
-    """The configuration of a model of the same family, with one layer and sizes that train in no time."""
+    """The configuration of a one-layer model of the same family that trains in milliseconds."""
     import transformers
 
     if _kind(name) == "gpt2":
@@ -167,7 +167,7 @@ def _rows(count: int, name: str) -> dict[str, list[Any]]:
 
 
 def load_dataset(name: str, *rest: Any, split: str | None = None, **settings: Any) -> Any:
-    """A small Dataset with the columns of the one asked for; a DatasetDict where no split is named.
+    """A small Dataset with the columns of the requested one, or a DatasetDict without a split.
 
     imdb and ag_news have more rows than `map` takes at once, and their longest texts come last.
     """
@@ -200,7 +200,7 @@ def _model_of_class(cls: type[Any], /, name: str, **settings: Any) -> Any:
 
 @contextlib.contextmanager
 def tiny_things() -> Iterator[None]:
-    """While open, nothing is downloaded, training ends with one batch, and files go to a temporary folder."""
+    """Download nothing, train for one batch, and write to a temporary folder."""
     import transformers
     from transformers.models.auto import modeling_auto
     from transformers.models.auto.auto_factory import _BaseAutoModelClass
@@ -228,7 +228,7 @@ def tiny_things() -> Iterator[None]:
 
 @contextlib.contextmanager
 def tiny_datasets() -> Iterator[None]:
-    """While open, `datasets.load_dataset` gives small tables."""
+    """Make `datasets.load_dataset` return small tables."""
     import datasets
 
     datasets.disable_progress_bars()

@@ -70,13 +70,13 @@ def test_the_command_line_goes_before_the_file() -> None:
 @pytest.mark.parametrize(
     ("selector", "said"),
     [
-        ("SF999", "--select: no rule is called 'SF999'"),
+        ("SF999", "--select: unknown rule 'SF999'"),
         ("sf101", "did you mean 'SF101'?"),
         ("view-across-stride-gaps", "did you mean 'view-across-stride-gap'?"),
         ("all", "did you mean 'ALL'?"),
-        ("E501", "no rule is called 'E501'"),
-        ("S", "no rule is called 'S'"),
-        ("", "no rule is called ''"),
+        ("E501", "unknown rule 'E501'"),
+        ("S", "unknown rule 'S'"),
+        ("", "unknown rule ''"),
     ],
 )
 def test_a_selector_that_names_no_rule_is_said(selector: str, said: str) -> None:
@@ -87,11 +87,11 @@ def test_a_selector_that_names_no_rule_is_said(selector: str, said: str) -> None
 
 def test_errors_say_where_the_selector_was_written() -> None:
     layer = Selection.of(Configuration("/p", "/p/shapefix.toml", ignore=("SF777",)))
-    with pytest.raises(ConfigurationError, match=r"^/p/shapefix.toml: ignore: no rule is called 'SF777'"):
+    with pytest.raises(ConfigurationError, match=r"^/p/shapefix.toml: ignore: unknown rule 'SF777'"):
         chosen(layer)
 
 
 def test_per_file_ignores_cover_info_too() -> None:
     assert covered(RULES, ["SF10"], "per-file-ignores") == {"SF101", "SF102", "SF103"}
-    with pytest.raises(ConfigurationError, match="per-file-ignores: no rule"):
+    with pytest.raises(ConfigurationError, match="per-file-ignores: unknown rule"):
         covered(RULES, ["SFX"], "per-file-ignores")

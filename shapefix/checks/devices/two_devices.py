@@ -14,13 +14,28 @@ from shapefix.checks.support.evidence import calls
 from shapefix.checks.support.operands import code_of, named
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity
 from shapefix.domains.devices import DeviceMismatch
-from shapefix.interpreter.events import Discarded
+from shapefix.domains.operations import Discarded
 from shapefix.interpreter.modules import Module, Place, children, dotted_name
 from shapefix.interpreter.tensor_values import Device, DeviceKind
 from shapefix.interpreter.values import as_tensor
 
 CREATIONS = frozenset(
-    "zeros ones empty full rand randn randint randperm arange linspace logspace eye tensor as_tensor".split()
+    {
+        "zeros",
+        "ones",
+        "empty",
+        "full",
+        "rand",
+        "randn",
+        "randint",
+        "randperm",
+        "arange",
+        "linspace",
+        "logspace",
+        "eye",
+        "tensor",
+        "as_tensor",
+    }
 )
 """The functions of torch that take `device=`."""
 

@@ -36,7 +36,7 @@ from shapefix.tensors.polynomials import product
 
 @rule(
     "SF502",
-    "sequential-neighbours",
+    "sequential-mismatch",
     Severity.ERROR,
     "a layer of a Sequential does not take what the layer before it gives: RuntimeError",
     Applicability.UNSAFE,

@@ -24,13 +24,13 @@ _COLLATOR = "DataCollatorForLanguageModeling"
 
 @rule(
     "SF206",
-    "end-of-text-never-learnt",
+    "eos-masked-in-labels",
     Severity.INFO,
     "the pad token is the eos token, which the language-modelling collator masks in labels",
     None,
     on=Collated,
 )
-def end_of_text_never_learnt(event: Collated, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+def eos_masked_in_labels(event: Collated, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     collator, sample = event.collator, event.sample
     if not isinstance(collator, LibraryObject) or not collator.kind.endswith(f".{_COLLATOR}"):
         return

@@ -20,7 +20,7 @@ from shapefix.domains.exponentials import ClampedExp
 from shapefix.domains.try_blocks import ExceptClause, StepKind, TryBlock
 from shapefix.interpreter.modules import dotted_name
 
-CODE, NAME = "SF802", "blind-metric"
+CODE, NAME = "SF802", "saturated-metric"
 SUMMARY = (
     "a metric that looks the same whatever happens: a perplexity cut off, `inf` for a swallowed exception"
 )

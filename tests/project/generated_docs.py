@@ -1,0 +1,83 @@
+"""Regenerates what the README and the manual quote from shapefix: example output, and the table of rules."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from shapefix.diagnostics import Severity
+from shapefix.rulebook.pages import Page
+
+ROOT = Path(__file__).resolve().parents[2]
+
+EXAMPLE = re.compile(r"^```console\n((?:\$ [^\n]+\n)+)(.*?)^```$", re.DOTALL | re.MULTILINE)
+"""A fenced block: command lines that begin with `$`, and what they print."""
+TABLE = re.compile(r"^\| code \| name \|.*?(?=^$)", re.DOTALL | re.MULTILINE)
+
+_MEASURED = re.compile(
+    r"\d+(?:\.\d+)?(?= (?:s|ms|KiB|MiB|GiB)\b)|(?<=\bloss )\d+\.\d+|Python \d[\w.]*, torch \d[\w.+]*"
+)
+"""Times, amounts of memory, losses and versions, which differ between machines."""
+
+
+def updated(text: str, pages: Iterable[Page], columns: int, folder: Path) -> str:
+    """Return a Markdown page with its examples and its table of rules brought up to date.
+
+    An example in which only measured values changed is kept. columns is the width of the output, and folder
+    is for files that the examples write.
+    """
+    text = EXAMPLE.sub(lambda block: _example(block, columns, folder), text)
+    table = rule_table(pages)
+    return TABLE.sub(lambda _: table, text) if table else text
+
+
+def rule_table(pages: Iterable[Page]) -> str:
+    """Render the table of rules with a line per page; empty if a page has no summary."""
+    lines = ["| code | name | what it finds | fix |", "|---|---|---|---|"]
+    for page in pages:
+        if not page.summary:
+            return ""
+        off = " (off by default)" if page.severity is Severity.INFO else ""
+        fix = "" if page.fix == "none" else page.fix
+        lines.append(f"| [{page.code}](rules/{page.path.name}) | {page.name} | {page.summary}{off} | {fix} |")
+    return "\n".join(lines) + "\n"
+
+
+def _example(block: re.Match[str], columns: int, folder: Path) -> str:
+    commands, shown = block.groups()
+    printed = "".join(_printed(line.removeprefix("$ "), columns, folder) for line in commands.splitlines())
+    printed = printed.rstrip("\n") + "\n"
+    if _MEASURED.sub("", printed) == _MEASURED.sub("", shown):
+        return block[0]
+    return f"```console\n{commands}{printed}```"
+
+
+def _printed(line: str, columns: int, folder: Path) -> str:
+    """Run a command line in the checkout. Files that it names after `>` are in folder."""
+    program, *arguments = shlex.split(line)
+    assert program == "shapefix", line
+    redirected = arguments[-1] if arguments[-2:-1] == [">"] else None
+    if redirected is not None:
+        del arguments[-2:]
+    arguments = [str(folder / each) if (folder / each).is_file() else each for each in arguments]
+    if arguments[0] in ("check", "fix"):
+        arguments.append("--no-cache")
+    ran = subprocess.run(
+        [sys.executable, "-m", "shapefix", *arguments],
+        cwd=ROOT,
+        env=os.environ | {"COLUMNS": str(columns), "NO_COLOR": "1", "CUDA_VISIBLE_DEVICES": ""},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert ran.returncode in (0, 1), ran.stderr
+    if redirected is None:
+        return ran.stdout
+    (folder / redirected).write_text(ran.stdout, "utf-8")
+    return ""
