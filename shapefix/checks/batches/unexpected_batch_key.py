@@ -15,7 +15,7 @@ from shapefix.checks.support.model_outputs import reads_loss
 from shapefix.checks.support.near_keys import near
 from shapefix.checks.support.rewrites import line_of
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Severity
-from shapefix.interpreter.batch_events import ModelCalled
+from shapefix.domains.batches import ModelCalled
 from shapefix.interpreter.modules import Module
 
 

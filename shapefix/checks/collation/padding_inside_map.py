@@ -11,11 +11,12 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import calls
 from shapefix.diagnostics import Diagnostic, Evidence, Severity
-from shapefix.interpreter.batch_events import Collated, Stacked, Tokenized
+from shapefix.domains.batches import Collated, Stacked
+from shapefix.domains.raggedness import PADDED_IN_MAP, origins, ragged, row_sizes
+from shapefix.domains.tokens import Tokenized
 from shapefix.interpreter.containers import DictValue
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Module, Place
-from shapefix.interpreter.rows import PADDED_IN_MAP, origins, ragged, row_sizes
 from shapefix.interpreter.values import Constant, LibraryObject, Reference
 from shapefix.tensors.polynomials import Size
 

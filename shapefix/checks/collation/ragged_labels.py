@@ -11,10 +11,10 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import padding_code, rewrites, seq2seq_collator
 from shapefix.checks.support.evidence import calls, own_lengths
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity
-from shapefix.interpreter.batch_events import Collated
+from shapefix.domains.batches import Collated
+from shapefix.domains.raggedness import PADDED_IN_MAP, Origin, differs
 from shapefix.interpreter.containers import DictValue, ListValue
 from shapefix.interpreter.modules import Module, Place
-from shapefix.interpreter.rows import PADDED_IN_MAP, Origin, differs
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Integer, LibraryObject, Reference, Text, Value
 

@@ -13,10 +13,11 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import calls
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
-from shapefix.interpreter.batch_events import Collated, Stacked
+from shapefix.domains.batches import Collated, Stacked
+from shapefix.domains.raggedness import ragged, row_sizes
 from shapefix.interpreter.containers import DictValue, TupleValue
 from shapefix.interpreter.modules import Module, Place, children, target_names
-from shapefix.interpreter.rows import Cut, ragged, row_sizes
+from shapefix.interpreter.per_item_sizes import Cut
 from shapefix.interpreter.values import LibraryObject, Reference, Value
 from shapefix.tensors.polynomials import Size, every_symbol
 from shapefix.tensors.symbols import Atom, PerItemSize

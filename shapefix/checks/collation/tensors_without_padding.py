@@ -12,10 +12,10 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import calls
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity, Span
-from shapefix.interpreter.batch_events import PadTokenMissing, Tokenized
+from shapefix.domains.raggedness import ragged
+from shapefix.domains.tokens import PadTokenMissing, Tokenized
 from shapefix.interpreter.containers import ListValue
 from shapefix.interpreter.modules import Module, Place, children, dotted_name
-from shapefix.interpreter.rows import ragged
 from shapefix.interpreter.values import Constant, LibraryObject
 
 _TEXTS = (

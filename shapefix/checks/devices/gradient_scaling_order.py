@@ -21,13 +21,13 @@ from shapefix.checks.support.event_order import (
 from shapefix.checks.support.evidence import calls
 from shapefix.checks.support.rewrites import after_statement, argument, before_statement, line_of
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
-from shapefix.interpreter.training_events import (
+from shapefix.domains.training import (
     ENABLED,
     SCALES,
-    Gradients,
     GradientsClipped,
     GradientsUnscaled,
     OptimizerStepped,
+    PendingGradients,
     ScalerUpdated,
 )
 from shapefix.interpreter.truth import truth
@@ -69,7 +69,7 @@ def _scales(scaler: Value | None) -> bool:
 
 
 def _clipped_too_early(
-    event: GradientsClipped, gradients: Gradients, run: CheckContext, this: Rule
+    event: GradientsClipped, gradients: PendingGradients, run: CheckContext, this: Rule
 ) -> Iterator[Diagnostic]:
     scaler = gradients.scaled
     steps = [step for step in after(event, run, OptimizerStepped) if step.scaler is scaler]
@@ -97,7 +97,7 @@ def _clipped_too_early(
     )
 
 
-def _is_divided_by_hand(event: GradientsClipped, gradients: Gradients) -> bool:
+def _is_divided_by_hand(event: GradientsClipped, gradients: PendingGradients) -> bool:
     """Whether the code may have divided the gradients itself, or multiplied the limit as well."""
     node = event.place.node
     limit = argument(node, 1, "max_norm") if isinstance(node, cst.Call) else None
@@ -119,7 +119,7 @@ def _unscale_first(event: GradientsClipped, steps: Sequence[OptimizerStepped], n
         yield Fix(Applicability.SAFE, f"divide first: `{call}`", (edit,))
 
 
-def _never_scaled(event: OptimizerStepped, gradients: Gradients, this: Rule) -> Diagnostic:
+def _never_scaled(event: OptimizerStepped, gradients: PendingGradients, this: Rule) -> Diagnostic:
     named = receiver_code(event.place)
     return this.diagnostic(
         event.place.span,
@@ -134,7 +134,7 @@ def _never_scaled(event: OptimizerStepped, gradients: Gradients, this: Rule) -> 
     )
 
 
-def _scale_loss(event: OptimizerStepped, gradients: Gradients, named: str) -> Iterator[Fix]:
+def _scale_loss(event: OptimizerStepped, gradients: PendingGradients, named: str) -> Iterator[Fix]:
     module, node = event.place.module, gradients.place.node
     if gradients.calls != event.calls or gradients.place.module is not module:
         return

@@ -13,10 +13,11 @@ from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import calls
 from shapefix.checks.support.operands import code_of, named
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity
-from shapefix.interpreter.devices import Device, DeviceKind
-from shapefix.interpreter.events import DeviceMismatch, Discarded
+from shapefix.domains.devices import DeviceMismatch
+from shapefix.domains.operations import Discarded
 from shapefix.interpreter.modules import Module, Place, children, dotted_name
-from shapefix.interpreter.tensor_values import as_tensor
+from shapefix.interpreter.tensor_values import Device, DeviceKind
+from shapefix.interpreter.values import as_tensor
 
 CREATIONS = frozenset(
     {

@@ -15,7 +15,9 @@ from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import calls
 from shapefix.checks.support.operands import code_of, is_unlikely, layer_code, made_inside, named, shown, way
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
-from shapefix.interpreter.events import OpRejected, OpRejectedForLastBatch, Viewed
+from shapefix.domains.batches import OpRejectedForLastBatch
+from shapefix.domains.operations import Viewed
+from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.targets import PARTS
 from shapefix.interpreter.tensor_values import TensorValue

@@ -13,7 +13,7 @@ from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import calls
 from shapefix.checks.support.operands import code_of, is_empty, made_at, named, shown, way
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity
-from shapefix.interpreter.events import Broadcast, ReducedToScalar
+from shapefix.domains.operations import Broadcast, ReducedToScalar
 from shapefix.interpreter.modules import children
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.interpreter.values import LibraryObject

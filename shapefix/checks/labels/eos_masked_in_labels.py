@@ -10,12 +10,12 @@ from shapefix.checks.support import rewrites
 from shapefix.checks.support.bound_names import name_of
 from shapefix.checks.support.evidence import calls
 from shapefix.diagnostics import Diagnostic, Evidence, Severity
-from shapefix.interpreter.batch_events import Collated
+from shapefix.domains.batches import Collated
+from shapefix.domains.tokens import Tokens, added_to, row_of, sources_of
 from shapefix.interpreter.containers import DictValue, ListValue
 from shapefix.interpreter.events import AttributeSet
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.texts import contains
-from shapefix.interpreter.token_rows import Tokens, added_to, row_of, sources_of
 from shapefix.interpreter.values import Constant, Integer, LibraryObject, Value
 from shapefix.tensors.symbols import SpecialId
 

@@ -13,10 +13,10 @@ from shapefix.checks.support import rewrites
 from shapefix.checks.support.bound_names import name_of
 from shapefix.checks.support.evidence import calls
 from shapefix.diagnostics import Diagnostic, Evidence, Severity
-from shapefix.interpreter.batch_events import SHIFTED, Collated, ModelCalled
+from shapefix.domains.batches import SHIFTED, Collated, ModelCalled
+from shapefix.domains.tokens import is_same, row_of
 from shapefix.interpreter.containers import DictValue
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.token_rows import is_same, row_of
 from shapefix.interpreter.values import Value
 
 

@@ -13,11 +13,11 @@ from shapefix.checks.support import padding_code, rewrites
 from shapefix.checks.support.bound_names import name_of, named, value_at
 from shapefix.checks.support.evidence import calls
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
-from shapefix.interpreter.batch_events import Collated, ModelCalled, Tokenized, TokensCompared
+from shapefix.domains.batches import Collated, ModelCalled
+from shapefix.domains.tokens import Tokenized, Tokens, TokensCompared, is_same, row_of, tokens_of
 from shapefix.interpreter.containers import DictValue, ListValue
 from shapefix.interpreter.modules import Module, Place
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.token_rows import Tokens, is_same, row_of, tokens_of
 from shapefix.interpreter.values import Constant, Value
 
 Counted = ModelCalled | Collated | TokensCompared

@@ -15,12 +15,12 @@ from shapefix.checks.support.bound_names import value_at
 from shapefix.checks.support.evidence import calls
 from shapefix.checks.support.liveness import INPUTS, Bound, is_argument, is_read_as_input, last_bound
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity, Span
-from shapefix.interpreter.batch_events import Collated, Mapped
+from shapefix.domains.batches import Collated, Mapped
+from shapefix.domains.masks import Holder, MaskWritten
+from shapefix.domains.tokens import is_same
 from shapefix.interpreter.containers import DictValue, ListValue
-from shapefix.interpreter.holders import Holder, MaskWritten
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import TensorValue, tensor_row
-from shapefix.interpreter.token_rows import is_same
 from shapefix.interpreter.values import Unknown, Value
 
 _WHOLE = frozenset(

@@ -11,12 +11,12 @@ from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.rewrites import enclosing, nodes
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Fix, Severity, Span
+from shapefix.domains.gradients import lineage
+from shapefix.domains.operations import Discarded
+from shapefix.domains.training import Backward, OptimizerCreated
 from shapefix.interpreter.containers import DictValue, elements
-from shapefix.interpreter.events import Discarded
-from shapefix.interpreter.gradients import lineage, requires_grad
 from shapefix.interpreter.modules import dotted_name, target_names
-from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.training_events import Backward, OptimizerCreated
+from shapefix.interpreter.tensor_values import TensorValue, requires_grad
 from shapefix.interpreter.values import Unknown, Value
 
 _SHAPE_OPERATIONS = frozenset(

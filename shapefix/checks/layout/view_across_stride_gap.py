@@ -10,7 +10,7 @@ from shapefix.checks.context import CheckContext, lineage, whole_sizes
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import calls, history
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity, Span
-from shapefix.interpreter.events import Viewed
+from shapefix.domains.operations import Viewed
 from shapefix.interpreter.tensor_values import LayoutStep
 from shapefix.tensors.layout import has_unknown_strides
 from shapefix.tensors.polynomials import Size

@@ -9,7 +9,7 @@ from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import calls, history
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity, Span
-from shapefix.interpreter.events import InPlaceWrite
+from shapefix.domains.operations import InPlaceWrite
 
 
 @rule(

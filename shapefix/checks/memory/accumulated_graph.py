@@ -14,11 +14,11 @@ from shapefix.checks.support.event_order import is_certain, within
 from shapefix.checks.support.evidence import calls
 from shapefix.checks.support.scalar_uses import is_only_a_number, may_be_differentiated
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity
+from shapefix.domains.gradients import carries_graph, lineage
+from shapefix.domains.training import Backward, LossAccumulated
 from shapefix.interpreter.evaluator import Loop
-from shapefix.interpreter.gradients import carries_graph, lineage
 from shapefix.interpreter.modules import Module, Place, children, dotted_name
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.training_events import Backward, LossAccumulated
 from shapefix.interpreter.values import Unknown
 
 FEW = 20
@@ -57,7 +57,7 @@ def accumulated_graph(event: LossAccumulated, run: CheckContext, this: Rule) -> 
             Evidence(
                 event.place.span,
                 f"`{kept}` refers to the graph all the same, in each pass of the loop in "
-                f"{rewrites.line_of(Place(module, loop.around.node), module)}",
+                f"{rewrites.line_of(Place(module, loop.node), module)}",
             ),
         ],
         fixes=()
@@ -80,7 +80,7 @@ def _differentiated(
     for position, loop in reversed(list(enumerate(own))):
         if _binds(event, loop, holder):
             return None
-        if _is_short(loop.around.node) or _is_one_step(event, own[: position + 1], holder):
+        if _is_short(loop.node) or _is_one_step(event, own[: position + 1], holder):
             continue
         for backward in within(loop, run, Backward):
             if _runs_with(backward, event) and _uses_up(backward, value, event):
@@ -100,7 +100,7 @@ def _runs_with(backward: Backward, event: LossAccumulated) -> bool:
     if all(entered.loop is not innermost for entered in backward.loops):
         return False
     module, added = event.place.module, event.place
-    body = innermost.around.node.body
+    body = innermost.node.body
     if backward.place.module is not module or not rewrites.holds(body, backward.place.node):
         return False
     if not any(
@@ -126,7 +126,7 @@ def _block(module: Module, node: cst.CSTNode) -> cst.CSTNode | None:
 
 def _binds(event: LossAccumulated, loop: Loop, holder: str) -> bool:
     """Whether each pass of a loop binds what grows anew."""
-    return holder in event.place.module.once(loop.around.node.body, _bound_each_pass)
+    return holder in event.place.module.once(loop.node.body, _bound_each_pass)
 
 
 def _is_short(node: cst.For | cst.While) -> bool:
@@ -142,7 +142,7 @@ def _is_one_step(event: LossAccumulated, loops: list[Loop], holder: str) -> bool
     """Whether the innermost of these loops goes through the parts of one batch, for one step behind it."""
     if len(loops) < 2 or not _binds(event, loops[-2], holder):
         return False
-    steps = [event.place.module.once(loop.around.node.body, _has_step) for loop in loops[-2:]]
+    steps = [event.place.module.once(loop.node.body, _has_step) for loop in loops[-2:]]
     return steps == [True, False]
 
 

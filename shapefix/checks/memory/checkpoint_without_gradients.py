@@ -12,7 +12,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import calls
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity
-from shapefix.interpreter.training_events import CheckpointDetached
+from shapefix.domains.training import CheckpointDetached
 from shapefix.interpreter.values import LibraryObject
 
 

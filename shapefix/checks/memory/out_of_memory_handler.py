@@ -22,7 +22,7 @@ from shapefix.checks.support.handlers import (
 )
 from shapefix.checks.training.swallowed_exception import called, header, is_in_batches, narrowed
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity, Span
-from shapefix.interpreter.attempts import ExceptClause, StepKind, TryBlock
+from shapefix.domains.try_blocks import ExceptClause, StepKind, TryBlock
 from shapefix.interpreter.modules import Module, Place, dotted_name
 
 _OWN = frozenset(

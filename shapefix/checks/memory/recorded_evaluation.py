@@ -14,11 +14,13 @@ from shapefix.checks.support import rewrites
 from shapefix.checks.support.event_order import of_kind, within
 from shapefix.checks.support.evidence import calls
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity, Span
+from shapefix.domains.gradients import carries_graph, lineage
+from shapefix.domains.modes import EvaluationRecorded, ModeSwitched
+from shapefix.domains.training import Backward, LossAccumulated
+from shapefix.domains.try_blocks import EnclosingLoop
 from shapefix.interpreter.evaluator import Loop
-from shapefix.interpreter.gradients import carries_graph, lineage
 from shapefix.interpreter.modules import Module, dotted_name
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.training_events import Backward, EvaluationRecorded, LossAccumulated, ModeSwitched
 from shapefix.interpreter.values import Unknown
 
 _DIFFERENTIATES = re.compile(
@@ -40,13 +42,13 @@ def recorded_evaluation(event: EvaluationRecorded, run: CheckContext, this: Rule
     module = event.place.module
     loop = event.loops[-1].loop
     around = rewrites.enclosing(module, event.place.node)
-    if loop.around.node not in around or not _goes_over_data(loop) or within(loop, run, Backward):
+    if loop.node not in around or not _goes_over_data(loop) or within(loop, run, Backward):
         return
     switched = _switched(event, run)
     if switched is None or switched.training is not False or _is_differentiated(event, run):
         return
     function = next((node for node in reversed(around) if isinstance(node, cst.FunctionDef)), None)
-    if _DIFFERENTIATES.search(_text(module, function or loop.around.node)):
+    if _DIFFERENTIATES.search(_text(module, function or loop.node)):
         return
     called = (
         short(module.code(event.place.node.func)) if isinstance(event.place.node, cst.Call) else "the model"
@@ -70,11 +72,11 @@ def recorded_evaluation(event: EvaluationRecorded, run: CheckContext, this: Rule
 
 def _goes_over_data(loop: Loop) -> bool:
     """Whether a loop goes over a data set, and does not just count."""
-    node = loop.around.node
-    if not isinstance(node, cst.For) or loop.around.of_settings:
+    node = loop.node
+    if not isinstance(node, cst.For) or loop.state[EnclosingLoop].of_settings:
         return False
     counts = isinstance(node.iter, cst.Call) and dotted_name(node.iter.func) in _COUNTERS
-    return loop.around.over_batches or not counts
+    return loop.state[EnclosingLoop].over_batches or not counts
 
 
 def _switched(event: EvaluationRecorded, run: CheckContext) -> ModeSwitched | None:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from shapefix.checks.context import CheckContext, lineage
 from shapefix.diagnostics import Evidence
+from shapefix.domains.raggedness import Origin
 from shapefix.interpreter.events import Event
-from shapefix.interpreter.rows import Origin
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.tensors.layout import Layout, is_contiguous
 

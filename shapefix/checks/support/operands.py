@@ -12,7 +12,9 @@ from shapefix.checks.support.describe import SHORT
 from shapefix.checks.support.evidence import LONGEST, calls
 from shapefix.checks.support.rewrites import argument
 from shapefix.diagnostics import Evidence
-from shapefix.interpreter.events import Broadcast, DeviceMismatch, Operand, OpRejected
+from shapefix.domains.devices import DeviceMismatch
+from shapefix.domains.operations import Broadcast
+from shapefix.interpreter.events import Operand, OpRejected
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.interpreter.values import LibraryObject, Value
 from shapefix.tensors.errors import ShapeError, WrongNumberOfElements

@@ -13,9 +13,9 @@ from shapefix.checks.support.evidence import calls
 from shapefix.checks.support.rewrites import argument, enclosing, without_statement
 from shapefix.checks.training.saturated_metric import CODE, NAME, SUMMARY
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
+from shapefix.domains.training import Backward
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
-from shapefix.interpreter.training_events import Backward
 
 _SAME_NUMBER = frozenset(
     {"scaled", "mul", "multiply", "div", "divide", "true_divide", "truediv", "converted", "copied"}

@@ -16,7 +16,8 @@ from shapefix.checks.support.handlers import all_below, asks_what, is_swallowing
 from shapefix.checks.support.rewrites import enclosing
 from shapefix.checks.training.swallowed_exception import header, is_in_batches
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
-from shapefix.interpreter.attempts import ClampedExp, ExceptClause, StepKind, TryBlock
+from shapefix.domains.exponentials import ClampedExp
+from shapefix.domains.try_blocks import ExceptClause, StepKind, TryBlock
 from shapefix.interpreter.modules import dotted_name
 
 CODE, NAME = "SF802", "saturated-metric"

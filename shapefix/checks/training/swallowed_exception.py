@@ -12,7 +12,7 @@ from shapefix.checks.registry import RULES, Rule, findings, rule
 from shapefix.checks.support.evidence import calls
 from shapefix.checks.support.handlers import ExceptHandler, asks_what, is_swallowing, means_memory
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity, Span
-from shapefix.interpreter.attempts import ExceptClause, StepKind, TrainStep, TryBlock
+from shapefix.domains.try_blocks import ExceptClause, StepKind, TrainStep, TryBlock
 from shapefix.interpreter.modules import Module, Place
 
 _LONGEST = 60

@@ -12,9 +12,11 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.event_order import between, ends_early, is_followed, within
 from shapefix.checks.support.evidence import calls
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity, Span
+from shapefix.domains.modes import ForwardCalled, ModeSwitched
+from shapefix.domains.training import Backward, OptimizerStepped
+from shapefix.domains.try_blocks import EnclosingLoop
 from shapefix.interpreter.evaluator import Loop
 from shapefix.interpreter.modules import Module, Place, dotted_name
-from shapefix.interpreter.training_events import Backward, ForwardCalled, ModeSwitched, OptimizerStepped
 from shapefix.interpreter.values import LibraryObject
 
 
@@ -41,7 +43,7 @@ def _evaluated_in_training(event: ForwardCalled, run: CheckContext, this: Rule) 
     if any(each.module is event.module and each.recording for each in within(loop, run, ForwardCalled)):
         return
     named = _called(event.place)
-    fixes = _in_front(event.place.module, loop.around.node, f"{named}.eval()", "evaluate as it will be used")
+    fixes = _in_front(event.place.module, loop.node, f"{named}.eval()", "evaluate as it will be used")
     switched = _switched_on(event, run)
     layer = event.mode_dependent[0]
     yield this.diagnostic(
@@ -59,11 +61,11 @@ def _evaluated_in_training(event: ForwardCalled, run: CheckContext, this: Rule) 
 
 def _is_over_batches(loop: Loop) -> bool:
     """Whether a loop goes over a data set, and does not just count."""
-    node = loop.around.node
-    if not isinstance(node, cst.For) or loop.around.of_settings:
+    node = loop.node
+    if not isinstance(node, cst.For) or loop.state[EnclosingLoop].of_settings:
         return False
     counts = isinstance(node.iter, cst.Call) and dotted_name(node.iter.func) in ("range", "trange", "count")
-    return loop.around.over_batches or not counts
+    return loop.state[EnclosingLoop].over_batches or not counts
 
 
 def _is_meant(event: ForwardCalled, run: CheckContext) -> bool:
@@ -124,7 +126,7 @@ def _never_back(event: ModeSwitched, run: CheckContext, this: Rule) -> Iterator[
             return
         named, layer = _called(trained.place), trained.mode_dependent[0]
         inner = trained.loops[-1].loop
-        fixes = _in_front(trained.place.module, inner.around.node, f"{named}.train()", "train as meant")
+        fixes = _in_front(trained.place.module, inner.node, f"{named}.train()", "train as meant")
         yield this.diagnostic(
             event.place.span,
             f"`{short(event.place.code)}` is never undone: from the second pass on, `{named}` is trained "

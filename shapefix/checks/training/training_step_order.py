@@ -21,18 +21,18 @@ from shapefix.checks.support.event_order import (
 from shapefix.checks.support.evidence import calls
 from shapefix.checks.support.rewrites import before_statement, enclosing
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity
-from shapefix.interpreter.modules import Place, children
-from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.training_events import (
+from shapefix.domains.training import (
     OWNERS,
     Backward,
-    Gradients,
     GradientsZeroed,
     OptimizerCreated,
     OptimizerStepped,
+    PendingGradients,
     SchedulerStepped,
     TrainingEvent,
 )
+from shapefix.interpreter.modules import Place, children
+from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import LibraryObject, Value
 
 _GRADIENT = re.compile(r"\.grad\b")
@@ -110,7 +110,7 @@ def _shares_loop(one: TrainingEvent, other: TrainingEvent) -> bool:
 def _zeroed_before(
     event: OptimizerStepped,
     optimizer: LibraryObject,
-    gradients: Gradients,
+    gradients: PendingGradients,
     zeroed: GradientsZeroed,
     this: Rule,
 ) -> Iterator[Diagnostic]:
