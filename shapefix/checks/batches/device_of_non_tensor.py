@@ -11,21 +11,14 @@ from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import calls
 from shapefix.checks.support.rewrites import enclosing
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import
 from shapefix.interpreter.batch_events import MoveOfNonTensor
 from shapefix.interpreter.containers import DictValue, ListValue, TextTuple, TupleValue, elements
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Integer, Number, Text, Unknown, Value
 
 
-@rule(
-    "SF405",
-    "device-of-non-tensor",
-    Severity.ERROR,
-    "`.to(device)` of a list, a text or a number of a batch: AttributeError",
-    Applicability.SAFE,
-    on=MoveOfNonTensor,
-)
+@rule("SF405", on=MoveOfNonTensor)
 def device_of_non_tensor(event: MoveOfNonTensor, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     node = event.place.node
     first = next(

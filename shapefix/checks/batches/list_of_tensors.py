@@ -12,7 +12,7 @@ from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import calls
 from shapefix.checks.support.rewrites import argument
-from shapefix.diagnostics import Diagnostic, Evidence, Severity
+from shapefix.diagnostics import Diagnostic, Evidence
 from shapefix.interpreter.batch_events import ListGiven, Stacked
 from shapefix.interpreter.containers import ListValue, TupleValue
 from shapefix.interpreter.events import Event, TensorUsedAsIndex
@@ -29,14 +29,7 @@ _FLOATING = frozenset({"returned by a recurrent cell", "multiplied", "convolved"
 _FLOATS = frozenset("float float16 float32 float64 half double bfloat16".split())
 
 
-@rule(
-    "SF406",
-    "list-of-tensors",
-    Severity.ERROR,
-    "a list of tensors, or a tensor of several elements, where numbers are needed",
-    None,
-    on=(Stacked, ListGiven, TensorUsedAsIndex),
-)
+@rule("SF406", on=(Stacked, ListGiven, TensorUsedAsIndex))
 def list_of_tensors(
     event: Stacked | ListGiven | TensorUsedAsIndex, run: CheckContext, this: Rule
 ) -> Iterator[Diagnostic]:

@@ -11,7 +11,7 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import calls
 from shapefix.checks.support.rewrites import argument, line_of
-from shapefix.diagnostics import Diagnostic, Evidence, Severity
+from shapefix.diagnostics import Diagnostic, Evidence
 from shapefix.interpreter.batch_events import ColumnsChosen
 from shapefix.interpreter.containers import ListValue, elements
 from shapefix.interpreter.modules import Module, Place
@@ -26,14 +26,7 @@ _LABELS = ("label", "label_ids")
 """The columns that a trainer keeps, whatever forward names."""
 
 
-@rule(
-    "SF404",
-    "trainer-columns",
-    Severity.ERROR,
-    "`remove_unused_columns` leaves text in the batch, or removes every column: ValueError",
-    None,
-    on=ColumnsChosen,
-)
+@rule("SF404", on=ColumnsChosen)
 def trainer_columns(event: ColumnsChosen, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     if event.removes:
         yield from _removed_all(event, this)

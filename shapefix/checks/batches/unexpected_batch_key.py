@@ -14,19 +14,12 @@ from shapefix.checks.support.evidence import calls
 from shapefix.checks.support.model_outputs import reads_loss
 from shapefix.checks.support.near_keys import near
 from shapefix.checks.support.rewrites import line_of
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Severity
+from shapefix.diagnostics import Diagnostic, Evidence
 from shapefix.interpreter.batch_events import ModelCalled
 from shapefix.interpreter.modules import Module
 
 
-@rule(
-    "SF401",
-    "unexpected-batch-key",
-    Severity.ERROR,
-    "a batch has a key that forward does not name: TypeError",
-    Applicability.SAFE,
-    on=ModelCalled,
-)
+@rule("SF401", on=ModelCalled)
 def unexpected_batch_key(event: ModelCalled, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     keys = _unexpected(event)
     if not keys:
@@ -51,14 +44,7 @@ def unexpected_batch_key(event: ModelCalled, run: CheckContext, this: Rule) -> I
     )
 
 
-@rule(
-    "SF402",
-    "ignored-batch-key",
-    Severity.WARNING,
-    "a batch has a key that is nearly an argument of forward, which ignores it",
-    Applicability.SAFE,
-    on=ModelCalled,
-)
+@rule("SF402", on=ModelCalled)
 def ignored_batch_key(event: ModelCalled, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     forward = event.signature
     if event.trainer or forward.raises is True or not forward.unused:
@@ -82,14 +68,7 @@ def ignored_batch_key(event: ModelCalled, run: CheckContext, this: Rule) -> Iter
         )
 
 
-@rule(
-    "SF403",
-    "missing-batch-key",
-    Severity.ERROR,
-    "no key of a batch provides an argument that forward requires: TypeError",
-    None,
-    on=ModelCalled,
-)
+@rule("SF403", on=ModelCalled)
 def missing_batch_key(event: ModelCalled, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     forward = event.signature
     # Nobody calls a model with an empty batch: then something else is called than what is known here.

@@ -10,7 +10,7 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import calls
-from shapefix.diagnostics import Diagnostic, Evidence, Severity
+from shapefix.diagnostics import Diagnostic, Evidence
 from shapefix.interpreter.batch_events import Collated, Stacked, Tokenized
 from shapefix.interpreter.containers import DictValue
 from shapefix.interpreter.events import Event
@@ -25,14 +25,7 @@ _DEFAULT_BATCH = 1000
 """How many rows `map` hands to its function at once."""
 
 
-@rule(
-    "SF306",
-    "padding-inside-map",
-    Severity.WARNING,
-    "`padding=True` inside `map` pads each map batch to its own length, and training batches mix them",
-    None,
-    on=Tokenized,
-)
+@rule("SF306", on=Tokenized)
 def padding_inside_map(event: Tokenized, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     call = event.place.node
     padding = event.arguments.get("padding")

@@ -10,7 +10,7 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import padding_code, rewrites, seq2seq_collator
 from shapefix.checks.support.evidence import calls, own_lengths
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import
 from shapefix.interpreter.batch_events import Collated
 from shapefix.interpreter.containers import DictValue, ListValue
 from shapefix.interpreter.modules import Module, Place
@@ -27,14 +27,7 @@ _LABELS = ("labels", "label", "label_ids")
 _CONDITION = "two rows of a batch differ in length"
 
 
-@rule(
-    "SF301",
-    "ragged-labels",
-    Severity.ERROR,
-    "labels of different lengths meet a collator that pads the inputs only",
-    Applicability.SAFE,
-    on=Collated,
-)
+@rule("SF301", on=Collated)
 def ragged_labels(event: Collated, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     kind = _padding_kind(event)
     sample = event.sample
@@ -65,14 +58,7 @@ def ragged_labels(event: Collated, run: CheckContext, this: Rule) -> Iterator[Di
         )
 
 
-@rule(
-    "SF302",
-    "ragged-default-collation",
-    Severity.ERROR,
-    "rows of different lengths meet a default collation, which pads nothing",
-    Applicability.UNSAFE,
-    on=Collated,
-)
+@rule("SF302", on=Collated)
 def ragged_default_collation(event: Collated, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     default = _default_text(event)
     if default is None or event.single:

@@ -12,7 +12,7 @@ from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import calls
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.interpreter.batch_events import Collated, Stacked
 from shapefix.interpreter.containers import DictValue, TupleValue
 from shapefix.interpreter.modules import Module, Place, children, target_names
@@ -25,14 +25,7 @@ _PAD_INPUTS_ONLY = frozenset({"DataCollatorForLanguageModeling", "DataCollatorWi
 _PAD_NOTHING = frozenset({"default_data_collator", "DefaultDataCollator", "default_collate"})
 
 
-@rule(
-    "SF307",
-    "short-last-chunk",
-    Severity.WARNING,
-    "a stream is cut into chunks, the last of which is shorter, and the chunks are stacked",
-    Applicability.SAFE,
-    on=(Collated, Stacked),
-)
+@rule("SF307", on=(Collated, Stacked))
 def short_last_chunk(event: Collated | Stacked, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     found = _stacked(event) if isinstance(event, Stacked) else _collated(event)
     chunks = _chunks(found[0]) if found is not None else None

@@ -12,7 +12,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import padding_code
 from shapefix.checks.support.evidence import calls, own_lengths
 from shapefix.checks.support.rewrites import line_of
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import
 from shapefix.interpreter.batch_events import Stacked
 from shapefix.interpreter.containers import ListValue, TupleValue, elements
 from shapefix.interpreter.rows import PADDED_IN_MAP, Origin, origins, ragged
@@ -21,14 +21,7 @@ from shapefix.interpreter.tensor_values import TensorValue
 _COLUMNS = frozenset({"input_ids", "attention_mask", "token_type_ids", "labels", "label"})
 
 
-@rule(
-    "SF303",
-    "tensor-of-ragged-rows",
-    Severity.ERROR,
-    "`torch.tensor`, `torch.stack` or `np.array` of rows of different lengths",
-    Applicability.SAFE,
-    on=Stacked,
-)
+@rule("SF303", on=Stacked)
 def tensor_of_ragged_rows(event: Stacked, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     call = event.place.node
     found = ragged(event.rows)

@@ -11,7 +11,7 @@ from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import calls
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity, Span
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Span
 from shapefix.interpreter.batch_events import PadTokenMissing, Tokenized
 from shapefix.interpreter.containers import ListValue
 from shapefix.interpreter.modules import Module, Place, children, dotted_name
@@ -27,14 +27,7 @@ _TEXTS = (
 _PAD_TOKENS = frozenset({"pad_token", "pad_token_id"})
 
 
-@rule(
-    "SF304",
-    "tensors-without-padding",
-    Severity.ERROR,
-    "a tokenizer makes one tensor of several texts without padding: ValueError",
-    Applicability.SAFE,
-    on=Tokenized,
-)
+@rule("SF304", on=Tokenized)
 def tensors_without_padding(event: Tokenized, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     call = event.place.node
     if event.rows is None or ragged(event.rows) is None or not isinstance(call, cst.Call):
@@ -103,14 +96,7 @@ def _before(module: Module, call: cst.Call, argument: cst.Arg, text: str) -> Edi
     return Edit(Span(start.path, start.row, start.column, start.row, start.column), content)
 
 
-@rule(
-    "SF305",
-    "no-pad-token",
-    Severity.ERROR,
-    "a tokenizer without a pad token is asked to pad: ValueError",
-    Applicability.SAFE,
-    on=PadTokenMissing,
-)
+@rule("SF305", on=PadTokenMissing)
 def no_pad_token(event: PadTokenMissing, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     made, module = event.tokenizer.place, event.place.module
     if made is None or _may_be_set_elsewhere(made, event.place):

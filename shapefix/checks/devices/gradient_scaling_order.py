@@ -20,7 +20,7 @@ from shapefix.checks.support.event_order import (
 )
 from shapefix.checks.support.evidence import calls
 from shapefix.checks.support.rewrites import after_statement, argument, before_statement, line_of
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.interpreter.training_events import (
     ENABLED,
     SCALES,
@@ -37,14 +37,7 @@ _GRADIENT = re.compile(r"\.grad\b")
 _SCALE = re.compile(r"scale", re.IGNORECASE)
 
 
-@rule(
-    "SF604",
-    "gradient-scaling-order",
-    Severity.ERROR,
-    "gradients are clipped before `scaler.unscale_`, or a GradScaler steps without `scale` or `update`",
-    Applicability.SAFE,
-    on=(GradientsClipped, OptimizerStepped),
-)
+@rule("SF604", on=(GradientsClipped, OptimizerStepped))
 def gradient_scaling_order(
     event: GradientsClipped | OptimizerStepped, run: CheckContext, this: Rule
 ) -> Iterator[Diagnostic]:

@@ -13,7 +13,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import calls
 from shapefix.checks.support.operands import code_of, named
 from shapefix.checks.support.rewrites import enclosing
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity, Span
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Span
 from shapefix.interpreter.devices import FORWARD
 from shapefix.interpreter.events import DeviceMismatch
 from shapefix.interpreter.modules import Place, children, dotted_name
@@ -22,14 +22,7 @@ _MOVERS = frozenset({"_apply", "to", "cuda"})
 """A class that has its own of these may move its tensors itself."""
 
 
-@rule(
-    "SF603",
-    "left-on-the-cpu",
-    Severity.WARNING,
-    "a module makes a tensor on the CPU, wherever it is itself: no `device=`, or no buffer",
-    Applicability.SAFE,
-    on=DeviceMismatch,
-)
+@rule("SF603", on=DeviceMismatch)
 def left_on_the_cpu(event: DeviceMismatch, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     made = event.cpu.place
     if not made_in_module(event) or made is None or event.undecided or not _is_first(event, run):

@@ -12,7 +12,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import calls
 from shapefix.checks.support.operands import code_of, named
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
 from shapefix.interpreter.devices import Device, DeviceKind
 from shapefix.interpreter.events import DeviceMismatch, Discarded
 from shapefix.interpreter.modules import Module, Place, children, dotted_name
@@ -24,14 +24,7 @@ CREATIONS = frozenset(
 """The functions of torch that take `device=`."""
 
 
-@rule(
-    "SF602",
-    "two-devices",
-    Severity.ERROR,
-    "tensors of two devices meet, or a layer gets one of another device: RuntimeError",
-    Applicability.SAFE,
-    on=DeviceMismatch,
-)
+@rule("SF602", on=DeviceMismatch)
 def two_devices(event: DeviceMismatch, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     if not event.other.may_be_gpu or made_in_module(event) or event.undecided:
         return

@@ -12,7 +12,7 @@ from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.event_order import is_certain, is_followed, of_kind, within
 from shapefix.checks.support.evidence import calls
-from shapefix.diagnostics import Diagnostic, Evidence, Severity
+from shapefix.diagnostics import Diagnostic, Evidence
 from shapefix.interpreter.evaluator import Loop
 from shapefix.interpreter.gradients import lineage
 from shapefix.interpreter.modules import Place
@@ -36,14 +36,7 @@ _WEIGHTED = frozenset(
 _FIXED = re.compile(r"requires_grad|load_state_dict|pretrained|\bfrozen\b|\bfreeze", re.IGNORECASE)
 
 
-@rule(
-    "SF605",
-    "untrained-parameters",
-    Severity.WARNING,
-    "a layer takes part in the loss of a training loop, and no optimizer was given its parameters",
-    None,
-    on=ForwardCalled,
-)
+@rule("SF605", on=ForwardCalled)
 def untrained_parameters(event: ForwardCalled, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     if not event.recording or not event.loops:
         return

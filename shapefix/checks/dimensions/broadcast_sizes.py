@@ -19,7 +19,7 @@ from shapefix.checks.support.operand_pairs import (
     told,
 )
 from shapefix.checks.support.operands import code_of, is_unlikely
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Fix, Severity
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Fix
 from shapefix.interpreter.events import OpRejected
 from shapefix.tensors.bounds import at_least, same
 from shapefix.tensors.errors import ShapeError, SizeMismatch, WrongRank
@@ -42,14 +42,7 @@ _DISTANCES = frozenset({"cosine_similarity", "pairwise_distance", "cdist"})
 _ITEMS = frozenset({"setitem", "getitem"})
 
 
-@rule(
-    "SF510",
-    "broadcast-sizes",
-    Severity.ERROR,
-    "the operands of an elementwise operation, or of a write, cannot be broadcast: RuntimeError",
-    Applicability.UNSAFE,
-    on=OpRejected,
-)
+@rule("SF510", on=OpRejected)
 def broadcast_sizes_differ(event: OpRejected, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     if not _is_ours(event) or is_unlikely(event):
         return

@@ -24,7 +24,7 @@ from shapefix.checks.support.layer_settings import (
 )
 from shapefix.checks.support.operands import approach, code_of, is_unlikely, layer_code, named, shown
 from shapefix.checks.support.sequential_layers import neighbour
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.values import LibraryObject, as_size
 from shapefix.tensors.bounds import same
@@ -49,14 +49,7 @@ _TO_CHANNELS_FIRST = {
 """By the number of spatial dimensions and the rank: how the last dimension becomes that of the channels."""
 
 
-@rule(
-    "SF506",
-    "channels",
-    Severity.ERROR,
-    "a convolution or pooling is handed other channels or dimensions than it takes: RuntimeError",
-    Applicability.UNSAFE,
-    on=OpRejected,
-)
+@rule("SF506", on=OpRejected)
 def channels(event: OpRejected, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     found = _KINDS.fullmatch(event.function)
     if found is None or is_unlikely(event) or neighbour(event) is not None:

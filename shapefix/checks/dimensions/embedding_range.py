@@ -12,7 +12,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import calls
 from shapefix.checks.support.operands import is_unlikely, layer_code, made_at, named, way
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.interpreter.batch_events import TokensWithoutRow
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.modules import Place
@@ -28,14 +28,7 @@ _EMBEDDINGS = (
 )
 
 
-@rule(
-    "SF505",
-    "embedding-range",
-    Severity.ERROR,
-    "ids for which an embedding has no row: IndexError, or an assertion of the device",
-    Applicability.UNSAFE,
-    on=(OpRejected, TokensWithoutRow),
-)
+@rule("SF505", on=(OpRejected, TokensWithoutRow))
 def embedding_range(
     event: OpRejected | TokensWithoutRow, run: CheckContext, this: Rule
 ) -> Iterator[Diagnostic]:

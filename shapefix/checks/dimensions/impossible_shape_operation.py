@@ -14,7 +14,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import calls
 from shapefix.checks.support.operands import code_of, is_unlikely, layer_code, made_inside, named, shown, way
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.interpreter.events import OpRejected, OpRejectedForLastBatch, Viewed
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.targets import PARTS
@@ -39,14 +39,7 @@ _NOT_OURS = ("expand", "expand_as", "broadcast_to")
 """What asks two tensors to fit each other belongs to another rule."""
 
 
-@rule(
-    "SF507",
-    "impossible-shape-operation",
-    Severity.ERROR,
-    "a view, permutation or index that the tensor's sizes do not allow, or only of a full batch",
-    Applicability.SAFE,
-    on=(OpRejected, OpRejectedForLastBatch, Viewed),
-)
+@rule("SF507", on=(OpRejected, OpRejectedForLastBatch, Viewed))
 def impossible_shape_operation(
     event: OpRejected | OpRejectedForLastBatch | Viewed, run: CheckContext, this: Rule
 ) -> Iterator[Diagnostic]:

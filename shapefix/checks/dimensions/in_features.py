@@ -25,7 +25,7 @@ from shapefix.checks.support.operands import (
     way,
 )
 from shapefix.checks.support.sequential_layers import neighbour
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.values import LibraryObject
 from shapefix.tensors.bounds import same
@@ -36,14 +36,7 @@ from shapefix.tensors.polynomials import product
 _MAKERS = frozenset(kind for kind, setting in GIVES.items() if setting.name != "out_channels")
 
 
-@rule(
-    "SF501",
-    "in-features",
-    Severity.ERROR,
-    "a layer is handed another last size than it was made for: RuntimeError",
-    Applicability.UNSAFE,
-    on=OpRejected,
-)
+@rule("SF501", on=OpRejected)
 def in_features(event: OpRejected, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     error = event.error
     setting = taken_by(event) if event.function in FEATURES else None

@@ -21,7 +21,7 @@ from shapefix.checks.support.operand_pairs import (
     told,
 )
 from shapefix.checks.support.operands import is_unlikely
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Fix, Severity
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Fix
 from shapefix.interpreter.events import OpRejected
 from shapefix.tensors.bounds import at_least
 from shapefix.tensors.errors import ShapeError, SizeMismatch, WrongRank
@@ -32,14 +32,7 @@ _CATS = frozenset({"cat", "concat", "concatenate"})
 _FUNCTIONS = _CATS | {"stack", "hstack", "vstack", "dstack", "row_stack", "pad_sequence"}
 
 
-@rule(
-    "SF504",
-    "joined-sizes",
-    Severity.ERROR,
-    "tensors are joined whose sizes or dimensions disagree: RuntimeError",
-    Applicability.UNSAFE,
-    on=OpRejected,
-)
+@rule("SF504", on=OpRejected)
 def joined_sizes(event: OpRejected, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     if event.layer is not None or name_of(event) not in _FUNCTIONS or is_unlikely(event):
         return

@@ -12,7 +12,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import calls
 from shapefix.checks.support.operands import code_of, is_unlikely, made_at, named, shown, way
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
 from shapefix.interpreter.events import Broadcast, OpRejected
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.tensors.bounds import same
@@ -36,14 +36,7 @@ def is_by_class(function: str) -> bool:
     return function.startswith("torch.nn.") and function.rpartition(".")[2] in _BY_CLASS
 
 
-@rule(
-    "SF508",
-    "loss-sizes",
-    Severity.ERROR,
-    "a loss refuses the sizes of its prediction and its target: ValueError or RuntimeError",
-    Applicability.SAFE,
-    on=OpRejected,
-)
+@rule("SF508", on=OpRejected)
 def loss_sizes(event: OpRejected, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     error = event.error
     if not is_loss(event.function) or isinstance(error, WrongDtype) or is_unlikely(event):

@@ -20,7 +20,7 @@ from shapefix.checks.support.operand_pairs import (
     told,
 )
 from shapefix.checks.support.operands import is_unlikely
-from shapefix.diagnostics import Applicability, Diagnostic, Fix, Severity
+from shapefix.diagnostics import Applicability, Diagnostic, Fix
 from shapefix.interpreter.events import OpRejected
 from shapefix.tensors import results
 from shapefix.tensors.bounds import same
@@ -47,14 +47,7 @@ _LAYERS = frozenset(
 _FUNCTIONS = frozenset({*_TAKES, *_ADDED, *_OTHERS})
 
 
-@rule(
-    "SF503",
-    "matrix-product",
-    Severity.ERROR,
-    "the operands of a matrix product do not fit each other: RuntimeError",
-    Applicability.UNSAFE,
-    on=OpRejected,
-)
+@rule("SF503", on=OpRejected)
 def matrix_product(event: OpRejected, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     if not _is_product(event) or is_unlikely(event):
         return

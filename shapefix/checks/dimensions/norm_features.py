@@ -13,7 +13,7 @@ from shapefix.checks.support import rewrites
 from shapefix.checks.support.layer_settings import NORMS, called, counted, renamed_class, taken_by
 from shapefix.checks.support.operands import approach, code_of, is_unlikely, named, shown
 from shapefix.checks.support.sequential_layers import neighbour
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity, Span
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Span
 from shapefix.interpreter.containers import elements
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.values import as_size
@@ -34,14 +34,7 @@ _THERE_AND_BACK = {
 """By rank: the last dimension put in the second place, and back."""
 
 
-@rule(
-    "SF511",
-    "norm-features",
-    Severity.ERROR,
-    "a normalisation is handed other features or dimensions than it was made for: RuntimeError",
-    Applicability.UNSAFE,
-    on=OpRejected,
-)
+@rule("SF511", on=OpRejected)
 def norm_features(event: OpRejected, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     if event.function not in NORMS and event.function not in _FUNCTIONS:
         return

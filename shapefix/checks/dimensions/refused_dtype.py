@@ -10,7 +10,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import calls
 from shapefix.checks.support.operands import code_of, is_unlikely, made_at, named, shown
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.tensors.dtypes import is_floating
@@ -26,14 +26,7 @@ _CASTS = {
 _HALVES = frozenset({"float16", "bfloat16"})
 
 
-@rule(
-    "SF512",
-    "refused-dtype",
-    Severity.ERROR,
-    "a layer, a loss or a matrix product refuses the dtype of what it is handed: RuntimeError",
-    Applicability.UNSAFE,
-    on=OpRejected,
-)
+@rule("SF512", on=OpRejected)
 def refused_dtype(event: OpRejected, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     error = event.error
     if not isinstance(error, WrongDtype) or is_unlikely(event) or error.operand >= len(event.operands):

@@ -25,7 +25,7 @@ from shapefix.checks.support.layer_settings import (
 )
 from shapefix.checks.support.operands import is_unlikely, layer_code, made_at, product_text, shown, way
 from shapefix.checks.support.sequential_layers import neighbour
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity, Span
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Span
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.values import LibraryObject, as_size
 from shapefix.tensors.bounds import same
@@ -34,14 +34,7 @@ from shapefix.tensors.layout import Layout
 from shapefix.tensors.polynomials import product
 
 
-@rule(
-    "SF502",
-    "sequential-mismatch",
-    Severity.ERROR,
-    "a layer of a Sequential does not take what the layer before it gives: RuntimeError",
-    Applicability.UNSAFE,
-    on=OpRejected,
-)
+@rule("SF502", on=OpRejected)
 def neighbours(event: OpRejected, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     before = neighbour(event)
     if before is None or is_unlikely(event):

@@ -12,7 +12,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import calls
 from shapefix.checks.support.operands import code_of, is_empty, made_at, named, shown, way
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
 from shapefix.interpreter.events import Broadcast, ReducedToScalar
 from shapefix.interpreter.modules import children
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
@@ -26,14 +26,7 @@ _SEEN = (*_MEANT, "squeezed", "transposed", "permuted", "flattened", "converted"
 _FURTHEST = 12
 
 
-@rule(
-    "SF509",
-    "silent-broadcast",
-    Severity.WARNING,
-    "a loss or a metric broadcasts predictions and targets against each other: wrong numbers, no error",
-    Applicability.UNSAFE,
-    on=Broadcast,
-)
+@rule("SF509", on=Broadcast)
 def silent_broadcast(event: Broadcast, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     if _is_meant(event) or any(is_empty(operand) for operand in event.operands):
         return

@@ -9,7 +9,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.bound_names import name_of
 from shapefix.checks.support.evidence import calls
-from shapefix.diagnostics import Diagnostic, Evidence, Severity
+from shapefix.diagnostics import Diagnostic, Evidence
 from shapefix.interpreter.batch_events import Collated
 from shapefix.interpreter.containers import DictValue, ListValue
 from shapefix.interpreter.events import AttributeSet
@@ -22,14 +22,7 @@ from shapefix.tensors.symbols import SpecialId
 _COLLATOR = "DataCollatorForLanguageModeling"
 
 
-@rule(
-    "SF206",
-    "eos-masked-in-labels",
-    Severity.INFO,
-    "the pad token is the eos token, which the language-modelling collator masks in labels",
-    None,
-    on=Collated,
-)
+@rule("SF206", on=Collated)
 def eos_masked_in_labels(event: Collated, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     collator, sample = event.collator, event.sample
     if not isinstance(collator, LibraryObject) or not collator.kind.endswith(f".{_COLLATOR}"):

@@ -12,7 +12,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.bound_names import name_of
 from shapefix.checks.support.evidence import calls
-from shapefix.diagnostics import Diagnostic, Evidence, Severity
+from shapefix.diagnostics import Diagnostic, Evidence
 from shapefix.interpreter.batch_events import SHIFTED, Collated, ModelCalled
 from shapefix.interpreter.containers import DictValue
 from shapefix.interpreter.modules import Place
@@ -20,14 +20,7 @@ from shapefix.interpreter.token_rows import is_same, row_of
 from shapefix.interpreter.values import Value
 
 
-@rule(
-    "SF204",
-    "labels-shifted-twice",
-    Severity.WARNING,
-    "labels that are shifted by one meet a model that shifts them itself",
-    None,
-    on=(ModelCalled, Collated),
-)
+@rule("SF204", on=(ModelCalled, Collated))
 def labels_shifted_twice(
     event: ModelCalled | Collated, run: CheckContext, this: Rule
 ) -> Iterator[Diagnostic]:

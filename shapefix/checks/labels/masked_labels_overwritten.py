@@ -11,7 +11,7 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites, seq2seq_collator
 from shapefix.checks.support.evidence import calls
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Import, Severity
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Import
 from shapefix.interpreter.batch_events import Collated
 from shapefix.interpreter.containers import DictValue, ListValue
 from shapefix.interpreter.modules import Place
@@ -23,14 +23,7 @@ _COLLATOR = "DataCollatorForLanguageModeling"
 _OVERWRITES = f"`{_COLLATOR}` makes labels of its own from input_ids"
 
 
-@rule(
-    "SF205",
-    "masked-labels-overwritten",
-    Severity.WARNING,
-    "labels with -100 for the prompt meet a collator that makes labels of its own",
-    Applicability.UNSAFE,
-    on=Collated,
-)
+@rule("SF205", on=Collated)
 def masked_labels_overwritten(event: Collated, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     collator, sample = event.collator, event.sample
     if not isinstance(collator, LibraryObject) or not collator.kind.endswith(f".{_COLLATOR}"):

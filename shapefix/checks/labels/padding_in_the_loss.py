@@ -12,7 +12,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import padding_code, rewrites
 from shapefix.checks.support.bound_names import name_of, named, value_at
 from shapefix.checks.support.evidence import calls
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.interpreter.batch_events import Collated, ModelCalled, Tokenized, TokensCompared
 from shapefix.interpreter.containers import DictValue, ListValue
 from shapefix.interpreter.modules import Module, Place
@@ -24,14 +24,7 @@ Counted = ModelCalled | Collated | TokensCompared
 _PADDED = ("longest", "max_length")
 
 
-@rule(
-    "SF203",
-    "padding-in-the-loss",
-    Severity.WARNING,
-    "labels are copied from padded ids: the loss counts the padding",
-    Applicability.UNSAFE,
-    on=(ModelCalled, Collated, TokensCompared),
-)
+@rule("SF203", on=(ModelCalled, Collated, TokensCompared))
 def padding_in_the_loss(event: Counted, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     tokens, place = _padded(event), _set_at(event)
     if tokens is None or place is None or _is_told(event, place, run):

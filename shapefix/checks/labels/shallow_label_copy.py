@@ -14,7 +14,7 @@ from shapefix.checks.support import rewrites
 from shapefix.checks.support.bound_names import value_at
 from shapefix.checks.support.evidence import calls
 from shapefix.checks.support.liveness import INPUTS, Bound, is_argument, is_read_as_input, last_bound
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity, Span
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Span
 from shapefix.interpreter.batch_events import Collated, Mapped
 from shapefix.interpreter.containers import DictValue, ListValue
 from shapefix.interpreter.holders import Holder, MaskWritten
@@ -42,14 +42,7 @@ class _Pair:
         return self.labels.key or self.labels.name, self.inputs.key or self.inputs.name
 
 
-@rule(
-    "SF201",
-    "shallow-label-copy",
-    Severity.WARNING,
-    "labels share their rows with input_ids, and are written into, or fail to be collated",
-    Applicability.SAFE,
-    on=(MaskWritten, Collated),
-)
+@rule("SF201", on=(MaskWritten, Collated))
 def shallow_label_copy(event: MaskWritten | Collated, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     if isinstance(event, Collated):
         yield from _beside_ragged_labels(event, run, this)
@@ -97,14 +90,7 @@ def _shares_rows(returned: Value, place: Place) -> bool:
     return isinstance(labels.element, ListValue) and labels.element is ids.element
 
 
-@rule(
-    "SF202",
-    "aliased-labels-written",
-    Severity.ERROR,
-    "labels are the same memory as input_ids, and -100 is written into them",
-    Applicability.SAFE,
-    on=MaskWritten,
-)
+@rule("SF202", on=MaskWritten)
 def aliased_labels_written(event: MaskWritten, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     pair = _shared_memory(event)
     if pair is None:

@@ -10,7 +10,7 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.rewrites import enclosing
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Fix, Severity, Span
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Fix, Span
 from shapefix.interpreter.events import Discarded
 from shapefix.interpreter.modules import children, dotted_name, target_names
 from shapefix.interpreter.tensor_values import TensorValue
@@ -33,27 +33,13 @@ _WITH_TWIN_IN_PLACE = frozenset(
 """What people write without the underscore, and then think that it was done in place."""
 
 
-@rule(
-    "SF105",
-    "discarded-shape-operation",
-    Severity.WARNING,
-    "the result of `.reshape`, `.unsqueeze`, `.transpose` … is thrown away: the tensor stays as it was",
-    Applicability.SAFE,
-    on=Discarded,
-)
+@rule("SF105", on=Discarded)
 def discarded_shape_operation(event: Discarded, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     if _is_lost(event, _SHAPE_OPERATIONS):
         yield _thrown_away(event, this, _assign(event, event.name) if event.name else ())
 
 
-@rule(
-    "SF601",
-    "discarded-result",
-    Severity.WARNING,
-    "the result of `.to(device)`, `.cuda()`, `.half()`, `.detach()`, `.clamp()` … of a tensor is thrown away",
-    Applicability.SAFE,
-    on=Discarded,
-)
+@rule("SF601", on=Discarded)
 def discarded_result(event: Discarded, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     if not _is_lost(event, _CONVERSIONS | _WITH_TWIN_IN_PLACE):
         return

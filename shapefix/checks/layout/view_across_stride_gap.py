@@ -9,7 +9,7 @@ import libcst as cst
 from shapefix.checks.context import CheckContext, lineage, whole_sizes
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import calls, history
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity, Span
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Span
 from shapefix.interpreter.events import Viewed
 from shapefix.interpreter.tensor_values import LayoutStep
 from shapefix.tensors.layout import has_unknown_strides
@@ -19,14 +19,7 @@ from shapefix.tensors.views import Illegal, Undecided
 _RESHAPES = {"view": "reshape", "view_as": "reshape_as"}
 
 
-@rule(
-    "SF101",
-    "view-across-stride-gap",
-    Severity.ERROR,
-    "`.view` merges dimensions whose strides do not line up: RuntimeError",
-    Applicability.SAFE,
-    on=Viewed,
-)
+@rule("SF101", on=Viewed)
 def view_across_stride_gap(event: Viewed, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     verdict = event.verdict
     if event.method not in _RESHAPES or not isinstance(verdict, Illegal) or _is_unlikely(event):
@@ -93,14 +86,7 @@ def _reshape_instead(event: Viewed, run: CheckContext) -> list[Fix]:
     return [Fix(Applicability.SAFE, f"use `.{instead}`, which copies where a view cannot be", (edit,))]
 
 
-@rule(
-    "SF102",
-    "view-of-runtime-layout",
-    Severity.INFO,
-    "`.view` of a layout that depends on backend, memory format or input",
-    Applicability.SAFE,
-    on=Viewed,
-)
+@rule("SF102", on=Viewed)
 def view_of_runtime_layout(event: Viewed, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     verdict = event.verdict
     if event.method not in _RESHAPES or not isinstance(verdict, Undecided):
@@ -139,14 +125,7 @@ _RUNTIME_LAYOUTS = {
 }
 
 
-@rule(
-    "SF103",
-    "view-as-transpose",
-    Severity.WARNING,
-    "`.view` or `.reshape` to swapped sizes: mixes up the elements instead of transposing",
-    Applicability.UNSAFE,
-    on=Viewed,
-)
+@rule("SF103", on=Viewed)
 def view_as_transpose(event: Viewed, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     # One size and a -1 say little about what was meant: `.view(beams, -1)`.
     if isinstance(event.verdict, Illegal) or event.stated < 2:

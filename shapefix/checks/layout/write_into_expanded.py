@@ -8,18 +8,11 @@ from shapefix.checks.context import CheckContext, lineage
 from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import calls, history
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity, Span
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Span
 from shapefix.interpreter.events import InPlaceWrite
 
 
-@rule(
-    "SF104",
-    "write-into-expanded",
-    Severity.ERROR,
-    "in-place write into an expanded tensor, several of whose elements are one in memory",
-    Applicability.SAFE,
-    on=InPlaceWrite,
-)
+@rule("SF104", on=InPlaceWrite)
 def write_into_expanded(event: InPlaceWrite, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     layout, dim = event.layout, event.shared
     if layout is None or dim is None or event.subject is None:

@@ -13,7 +13,7 @@ from shapefix.checks.support import rewrites
 from shapefix.checks.support.event_order import within
 from shapefix.checks.support.evidence import calls
 from shapefix.checks.support.scalar_uses import is_only_a_number
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
 from shapefix.interpreter.evaluator import Loop
 from shapefix.interpreter.gradients import carries_graph, lineage
 from shapefix.interpreter.modules import Place, children, dotted_name
@@ -25,14 +25,7 @@ FEW = 20
 """Loops that are known to make no more passes fill no memory."""
 
 
-@rule(
-    "SF701",
-    "accumulated-graph",
-    Severity.WARNING,
-    "a loss is added up, or kept in a list, with its graph: memory grows with each step",
-    Applicability.SAFE,
-    on=LossAccumulated,
-)
+@rule("SF701", on=LossAccumulated)
 def accumulated_graph(event: LossAccumulated, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     value = _tensor(event)
     if value is None:

@@ -11,19 +11,12 @@ from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import calls
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
 from shapefix.interpreter.training_events import CheckpointDetached
 from shapefix.interpreter.values import LibraryObject
 
 
-@rule(
-    "SF703",
-    "checkpoint-without-gradients",
-    Severity.ERROR,
-    "a reentrant checkpoint of layers whose inputs require no gradient: the layers are never trained",
-    Applicability.SAFE,
-    on=CheckpointDetached,
-)
+@rule("SF703", on=CheckpointDetached)
 def checkpoint_without_gradients(
     event: CheckpointDetached, run: CheckContext, this: Rule
 ) -> Iterator[Diagnostic]:

@@ -21,7 +21,7 @@ from shapefix.checks.support.handlers import (
     speaks_of_memory,
 )
 from shapefix.checks.training.swallowed_exception import called, header, is_in_batches, narrowed
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity, Span
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Span
 from shapefix.interpreter.attempts import ExceptClause, StepKind, TryBlock
 from shapefix.interpreter.modules import Module, Place, dotted_name
 
@@ -36,14 +36,7 @@ _LOOKS_AT = frozenset("exception exc_info print_exc format_exc".split())
 _KEEPS = frozenset("append add put put_nowait extend insert".split())
 
 
-@rule(
-    "SF704",
-    "out-of-memory-handler",
-    Severity.WARNING,
-    "a handler of exhausted memory keeps it from being freed, or takes every RuntimeError for it",
-    Applicability.SAFE,
-    on=TryBlock,
-)
+@rule("SF704", on=TryBlock)
 def out_of_memory_handler(event: TryBlock, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     recorded = any(act.kind in _RUNS and act.recorded for act in event.acts)
     for handler in event.handlers:

@@ -13,7 +13,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.event_order import of_kind, within
 from shapefix.checks.support.evidence import calls
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity, Span
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Span
 from shapefix.interpreter.evaluator import Loop
 from shapefix.interpreter.gradients import carries_graph, lineage
 from shapefix.interpreter.modules import Module, dotted_name
@@ -28,14 +28,7 @@ _DIFFERENTIATES = re.compile(
 _COUNTERS = ("range", "trange", "count", "itertools.count")
 
 
-@rule(
-    "SF702",
-    "recorded-evaluation",
-    Severity.WARNING,
-    "a model in evaluation mode is called for every batch with gradients recorded, which nobody asks for",
-    Applicability.UNSAFE,
-    on=EvaluationRecorded,
-)
+@rule("SF702", on=EvaluationRecorded)
 def recorded_evaluation(event: EvaluationRecorded, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     module = event.place.module
     loop = event.loops[-1].loop

@@ -11,8 +11,7 @@ from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import calls
 from shapefix.checks.support.rewrites import argument, enclosing, without_statement
-from shapefix.checks.training.saturated_metric import CODE, NAME, SUMMARY
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.interpreter.training_events import Backward
@@ -22,7 +21,7 @@ _SAME_NUMBER = frozenset("scaled mul multiply div divide true_divide truediv con
 _CLAMPS = frozenset({"clamp", "clip", "clamp_max"})
 
 
-@rule(CODE, NAME, Severity.WARNING, SUMMARY, Applicability.UNSAFE, on=Backward)
+@rule("SF802", on=Backward)
 def cut_loss(event: Backward, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     step = _cut(event.loss.origin) if isinstance(event.loss, TensorValue) else None
     if step is None or not isinstance(step.place.node, cst.Call):

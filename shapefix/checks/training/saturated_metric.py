@@ -15,21 +15,17 @@ from shapefix.checks.support.evidence import calls
 from shapefix.checks.support.handlers import all_below, asks_what, is_swallowing, tells_only
 from shapefix.checks.support.rewrites import enclosing
 from shapefix.checks.training.swallowed_exception import header, is_in_batches
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.interpreter.attempts import ClampedExp, ExceptClause, StepKind, TryBlock
 from shapefix.interpreter.modules import dotted_name
 
-CODE, NAME = "SF802", "saturated-metric"
-SUMMARY = (
-    "a metric that looks the same whatever happens: a perplexity cut off, `inf` for a swallowed exception"
-)
 _SMALLEST, _LARGEST = 2.0, 1e6
 """A perplexity is at least 1; above the largest, nobody tells one from another."""
 _PERPLEXITY = re.compile(r"(?:^|_)ppl|perplexity", re.IGNORECASE)
 _LOSS = re.compile(rf"loss|nll|entropy|(?:^|_)ce(?:_|$)|{_PERPLEXITY.pattern}", re.IGNORECASE)
 
 
-@rule(CODE, NAME, Severity.WARNING, SUMMARY, Applicability.UNSAFE, on=ClampedExp)
+@rule("SF802", on=ClampedExp)
 def capped_perplexity(event: ClampedExp, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     if not _SMALLEST < event.bound < _LARGEST or not _is_of_loss(event):
         return
@@ -87,7 +83,7 @@ def _is_number(node: cst.BaseExpression) -> bool:
     return isinstance(node, (cst.Integer, cst.Float))
 
 
-@rule(CODE, NAME, Severity.WARNING, SUMMARY, Applicability.UNSAFE, on=TryBlock)
+@rule("SF802", on=TryBlock)
 def number_for_an_exception(event: TryBlock, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     if not _evaluates(event):
         return

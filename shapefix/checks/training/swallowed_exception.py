@@ -23,14 +23,7 @@ _RAISES_NOTHING = frozenset({"SF103", "SF402"})
 """Errors of other rules that no exception comes of, or not always."""
 
 
-@rule(
-    "SF801",
-    "swallowed-exception",
-    Severity.WARNING,
-    "a loop over batches swallows what the model, the loss or the backward pass raises, and goes on",
-    Applicability.UNSAFE,
-    on=TryBlock,
-)
+@rule("SF801", on=TryBlock)
 def swallowed_exception(event: TryBlock, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     if not is_in_batches(event):
         return

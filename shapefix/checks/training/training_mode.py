@@ -11,21 +11,14 @@ from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.event_order import between, ends_early, is_followed, within
 from shapefix.checks.support.evidence import calls
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity, Span
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Span
 from shapefix.interpreter.evaluator import Loop
 from shapefix.interpreter.modules import Module, Place, dotted_name
 from shapefix.interpreter.training_events import Backward, ForwardCalled, ModeSwitched, OptimizerStepped
 from shapefix.interpreter.values import LibraryObject
 
 
-@rule(
-    "SF804",
-    "training-mode",
-    Severity.WARNING,
-    "a model with dropout or batch norm is evaluated without `eval()`, or trained after it without `train()`",
-    Applicability.UNSAFE,
-    on=(ForwardCalled, ModeSwitched),
-)
+@rule("SF804", on=(ForwardCalled, ModeSwitched))
 def training_mode(event: ForwardCalled | ModeSwitched, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     if isinstance(event, ModeSwitched):
         if event.training is False:

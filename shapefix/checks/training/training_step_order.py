@@ -20,7 +20,7 @@ from shapefix.checks.support.event_order import (
 )
 from shapefix.checks.support.evidence import calls
 from shapefix.checks.support.rewrites import before_statement, enclosing
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
 from shapefix.interpreter.modules import Place, children
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.training_events import (
@@ -41,14 +41,7 @@ _HARMLESS = frozenset({"print", "append", "info", "debug", "item", "format", "st
 """What may be called between throwing gradients away and the step, and computes none."""
 
 
-@rule(
-    "SF803",
-    "training-step-order",
-    Severity.ERROR,
-    "gradients that pile up from batch to batch, are zeroed before the step, or never reach the weights",
-    Applicability.UNSAFE,
-    on=(Backward, OptimizerStepped, SchedulerStepped),
-)
+@rule("SF803", on=(Backward, OptimizerStepped, SchedulerStepped))
 def training_step_order(
     event: Backward | OptimizerStepped | SchedulerStepped, run: CheckContext, this: Rule
 ) -> Iterator[Diagnostic]:
