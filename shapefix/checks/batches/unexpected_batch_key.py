@@ -8,19 +8,19 @@ import libcst as cst
 
 from shapefix.checks.batches import key_repairs
 from shapefix.checks.context import CheckContext
-from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
-from shapefix.checks.support.evidence import calls
+from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.model_outputs import reads_loss
 from shapefix.checks.support.near_keys import near
 from shapefix.checks.support.rewrites import line_of
+from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Diagnostic, Evidence
 from shapefix.interpreter.batch_events import ModelCalled
 from shapefix.interpreter.modules import Module
 
 
 @rule("SF401", on=ModelCalled)
-def unexpected_batch_key(event: ModelCalled, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+def unexpected_batch_key(event: ModelCalled, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     keys = _unexpected(event)
     if not keys:
         return
@@ -35,17 +35,18 @@ def unexpected_batch_key(event: ModelCalled, run: CheckContext, this: Rule) -> I
     outcome = f"; it takes {' and '.join(taken)}" if taken else ": TypeError"
     if from_batch and not taken:
         outcome += " at the first batch"
-    yield this.diagnostic(
+    yield rule.diagnostic(
         event.place.span,
-        f"`{short(event.place.code)}` passes {listed(keys)}, which {_where(event, module)} does not accept"
+        f"`{abbreviate(event.place.code)}` passes {listed(keys)}, which {_where(event, module)} does not "
+        "accept"
         f"{outcome}",
-        evidence=[*calls(event), *_origins(event, keys), *_definition(event)],
+        evidence=[*call_trace(event), *_origins(event, keys), *_definition(event)],
         fixes=key_repairs.left_out(event, keys) if from_batch and not taken else (),
     )
 
 
 @rule("SF402", on=ModelCalled)
-def ignored_batch_key(event: ModelCalled, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+def ignored_batch_key(event: ModelCalled, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     forward = event.signature
     if event.trainer or forward.raises is True or not forward.unused:
         return
@@ -59,17 +60,17 @@ def ignored_batch_key(event: ModelCalled, run: CheckContext, this: Rule) -> Iter
             continue
         takes = "takes and ignores" if forward.place is None else "takes in `**kwargs` and ignores"
         loss = ", so that its loss is None" if meant == "labels" and forward.place is None else ""
-        yield this.diagnostic(
+        yield rule.diagnostic(
             event.place.span,
-            f"`{short(event.place.code)}` passes `{key}`, which {_where(event, module)} {takes}; "
+            f"`{abbreviate(event.place.code)}` passes `{key}`, which {_where(event, module)} {takes}; "
             f"it reads `{meant}`{loss}",
-            evidence=[*calls(event), *_origins(event, [key]), *_definition(event)],
+            evidence=[*call_trace(event), *_origins(event, [key]), *_definition(event)],
             fixes=key_repairs.renamed(event, key, meant),
         )
 
 
 @rule("SF403", on=ModelCalled)
-def missing_batch_key(event: ModelCalled, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+def missing_batch_key(event: ModelCalled, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     forward = event.signature
     # Nobody calls a model with an empty batch: then something else is called than what is known here.
     from_batch = event.keywords.keys() - keys_in_code(event)
@@ -79,12 +80,12 @@ def missing_batch_key(event: ModelCalled, run: CheckContext, this: Rule) -> Iter
     missing = [name for name in forward.named if name in forward.required and name not in given]
     if not missing:
         return
-    yield this.diagnostic(
+    yield rule.diagnostic(
         event.place.span,
-        f"`{short(event.place.code)}` does not pass {listed(missing)}, which "
+        f"`{abbreviate(event.place.code)}` does not pass {listed(missing)}, which "
         f"{_where(event, event.place.module)} requires: TypeError at the first batch",
         evidence=[
-            *calls(event),
+            *call_trace(event),
             *_definition(event),
             Evidence(event.place.span, f"passes {listed(list(event.keywords))}"),
         ],

@@ -9,7 +9,7 @@ import libcst as cst
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import padding_code, rewrites, seq2seq_collator
-from shapefix.checks.support.evidence import calls, own_lengths
+from shapefix.checks.support.evidence import call_trace, own_lengths
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import
 from shapefix.interpreter.batch_events import Collated
 from shapefix.interpreter.containers import DictValue, ListValue
@@ -28,7 +28,7 @@ _CONDITION = "two rows of a batch differ in length"
 
 
 @rule("SF301", on=Collated)
-def ragged_labels(event: Collated, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+def ragged_labels(event: Collated, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     kind = _padding_kind(event)
     sample = event.sample
     if kind is None or not isinstance(sample, DictValue) or event.single:
@@ -42,13 +42,13 @@ def ragged_labels(event: Collated, run: CheckContext, this: Rule) -> Iterator[Di
         module = place.module
         copy = f"; copied, {rewrites.line_of(place, module)}" if _is_copy(row, sample) else ""
         collator = _collator_text(event, kind, module)
-        yield this.diagnostic(
+        yield rule.diagnostic(
             place.span,
             f"`{key}` rows have different lengths ({made.what}, {rewrites.line_of(made.place, module)}"
             f"{copy}) and {collator} pads input_ids but not {key}: "
             "ValueError at the first batch with two lengths",
             evidence=[
-                *calls(event),
+                *call_trace(event),
                 own_lengths(made),
                 Evidence(place.span, f"`{key}` set here"),
                 Evidence(event.place.span, "collated here"),
@@ -59,7 +59,7 @@ def ragged_labels(event: Collated, run: CheckContext, this: Rule) -> Iterator[Di
 
 
 @rule("SF302", on=Collated)
-def ragged_default_collation(event: Collated, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+def ragged_default_collation(event: Collated, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     default = _default_text(event)
     if default is None or event.single:
         return
@@ -72,17 +72,17 @@ def ragged_default_collation(event: Collated, run: CheckContext, this: Rule) -> 
             "RuntimeError" if event.consumer.startswith("torch.") and event.collator is None else "ValueError"
         )
         named = f"`{key}` rows" if key is not None else "rows"
-        yield this.diagnostic(
+        yield rule.diagnostic(
             place.span,
             f"{default} stacks {named} of different lengths ({made.what}, "
             f"{rewrites.line_of(made.place, place.module)}): {error} at the first batch with two lengths",
             evidence=[
-                *calls(event),
+                *call_trace(event),
                 own_lengths(made),
                 Evidence(event.place.span, "collated here"),
             ],
             condition=_CONDITION,
-            fixes=_pad_inputs(event, made, run),
+            fixes=_pad_inputs(event, made, context),
         )
         return
 
@@ -243,15 +243,15 @@ def _seq2seq_argument(module: Module, call: cst.Call) -> list[Edit]:
     return []
 
 
-def _pad_inputs(event: Collated, made: Origin, run: CheckContext) -> list[Fix]:
+def _pad_inputs(event: Collated, made: Origin, context: CheckContext) -> list[Fix]:
     call, module = event.place.node, event.place.module
     if not event.consumer or not isinstance(call, cst.Call) or any(given.star for given in call.args):
         return []
     keyword = "collate_fn" if event.consumer.startswith("torch.") else "data_collator"
     if not isinstance(event.sample, DictValue):
         return _pad_sequence(event, module, call, keyword)
-    tokenizer = padding_code.tokenizer_at(event.place, made, run)
-    if tokenizer is None or not padding_code.has_pad_token(made, run):
+    tokenizer = padding_code.tokenizer_at(event.place, made, context)
+    if tokenizer is None or not padding_code.has_pad_token(made, context):
         return []
     if keyword == "collate_fn" and any(isinstance(value, Text) for value in event.sample.fields.values()):
         return []

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
-from shapefix.checks.support.evidence import calls
+from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Span
 from shapefix.interpreter.batch_events import PadTokenMissing, Tokenized
 from shapefix.interpreter.containers import ListValue
@@ -28,7 +28,7 @@ _PAD_TOKENS = frozenset({"pad_token", "pad_token_id"})
 
 
 @rule("SF304", on=Tokenized)
-def tensors_without_padding(event: Tokenized, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+def tensors_without_padding(event: Tokenized, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     call = event.place.node
     if event.rows is None or ragged(event.rows) is None or not isinstance(call, cst.Call):
         return
@@ -37,28 +37,28 @@ def tensors_without_padding(event: Tokenized, run: CheckContext, this: Rule) -> 
         return
     module = event.place.module
     given = next(filter(None, (rewrites.argument(call, *where) for where in _TEXTS)), None)
-    texts = f"`{short(module.code(given.value))}`" if given is not None else "several texts"
-    yield this.diagnostic(
+    texts = f"`{abbreviate(module.code(given.value))}`" if given is not None else "several texts"
+    yield rule.diagnostic(
         event.place.span,
-        f"`{short(module.code(call.func))}` makes one tensor of {texts} without padding: "
+        f"`{abbreviate(module.code(call.func))}` makes one tensor of {texts} without padding: "
         "ValueError unless all have the same number of tokens",
         evidence=[
-            *calls(event),
+            *call_trace(event),
             Evidence(
                 event.place.span, "each text has as many ids as tokens, and nothing fills the shorter ones"
             ),
         ],
         condition=" and ".join(
-            filter(None, (_several(event, run), "two texts differ in their number of tokens"))
+            filter(None, (_several(event, context), "two texts differ in their number of tokens"))
         ),
         fixes=_pad(event, call, module),
     )
 
 
-def _several(event: Tokenized, run: CheckContext) -> str | None:
+def _several(event: Tokenized, context: CheckContext) -> str | None:
     """`batch_size > 1`, where that is not certain."""
     count = event.rows.length if isinstance(event.rows, ListValue) else None
-    return run.condition([count]) if count is not None else None
+    return context.condition([count]) if count is not None else None
 
 
 def _pad(event: Tokenized, call: cst.Call, module: Module) -> list[Fix]:
@@ -97,20 +97,20 @@ def _before(module: Module, call: cst.Call, argument: cst.Arg, text: str) -> Edi
 
 
 @rule("SF305", on=PadTokenMissing)
-def no_pad_token(event: PadTokenMissing, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+def no_pad_token(event: PadTokenMissing, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     made, module = event.tokenizer.place, event.place.module
     if made is None or _may_be_set_elsewhere(made, event.place):
         return
-    subject = short(module.code(event.subject)) if event.subject is not None else "tokenizer"
+    subject = abbreviate(module.code(event.subject)) if event.subject is not None else "tokenizer"
     asked = f"{subject}.pad" if event.asked == "tokenizer.pad" else event.asked
     name = _name(event.tokenizer, made)
     when = " at the first batch" if event.later else ""
-    yield this.diagnostic(
+    yield rule.diagnostic(
         event.place.span,
         f"`{subject}` has no pad token (`{name}`, {rewrites.line_of(made, module)}), "
         f"and `{asked}` needs one: ValueError{when}",
         evidence=[
-            *calls(event),
+            *call_trace(event),
             Evidence(made.span, f"made here: `{name}` has no pad token, and none is set"),
             Evidence(event.place.span, "asked to pad"),
         ],

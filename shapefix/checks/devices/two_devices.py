@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
-from shapefix.checks.support.evidence import calls
+from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.operands import code_of, named
+from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
 from shapefix.interpreter.devices import Device, DeviceKind
 from shapefix.interpreter.events import DeviceMismatch, Discarded
@@ -25,20 +25,20 @@ CREATIONS = frozenset(
 
 
 @rule("SF602", on=DeviceMismatch)
-def two_devices(event: DeviceMismatch, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+def two_devices(event: DeviceMismatch, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     if not event.other.may_be_gpu or made_in_module(event) or event.undecided:
         return
     where = _text(event.other)
     seen = place_seen(event)
     left, elsewhere = _named(event, event.here), _named(event, event.there)
-    lost = _lost(event, run)
+    lost = _lost(event, context)
     reason = f"{left} {_is(event.here)} on the CPU, and {elsewhere} {_is(event.there)} on {where}"
-    yield this.diagnostic(
+    yield rule.diagnostic(
         seen.span,
-        f"`{short(seen.code)}`: {reason}",
+        f"`{abbreviate(seen.code)}`: {reason}",
         condition=f"{where} is a GPU" if event.other.kind is DeviceKind.CHOSEN else None,
         evidence=[
-            *calls(event),
+            *call_trace(event),
             *_came(event.cpu, "on the CPU since here"),
             *_came(event.other, f"sent to {where} here"),
             *(Evidence(each.place.span, "its copy is thrown away here") for each in lost),
@@ -48,12 +48,12 @@ def two_devices(event: DeviceMismatch, run: CheckContext, this: Rule) -> Iterato
     )
 
 
-def _lost(event: DeviceMismatch, run: CheckContext) -> list[Discarded]:
+def _lost(event: DeviceMismatch, context: CheckContext) -> list[Discarded]:
     """Where the tensor on the CPU was sent elsewhere, and what came of it was thrown away."""
     tensor = None if event.here is None else event.operands[event.here].tensor
     return [
         each
-        for each in run.events
+        for each in context.events
         if isinstance(each, Discarded)
         and each.function in ("torch.Tensor.to", "torch.Tensor.cuda")
         and tensor is not None
@@ -62,7 +62,7 @@ def _lost(event: DeviceMismatch, run: CheckContext) -> list[Discarded]:
 
 
 def _kept(lost: Discarded) -> list[Fix]:
-    return [Fix(Applicability.DISPLAY, f"keep what `{short(lost.place.code)}` returns", ())]
+    return [Fix(Applicability.DISPLAY, f"keep what `{abbreviate(lost.place.code)}` returns", ())]
 
 
 def made_in_module(event: DeviceMismatch) -> bool:
@@ -83,7 +83,7 @@ def _named(event: DeviceMismatch, number: int | None) -> str:
     layer = node.func if isinstance(node, cst.Call) else node
     if isinstance(layer, cst.Attribute) and layer.attr.value == "generate":
         layer = layer.value
-    return f"the weights of `{short(event.place.module.code(layer))}`"
+    return f"the weights of `{abbreviate(event.place.module.code(layer))}`"
 
 
 def _came(device: Device, text: str) -> Iterator[Evidence]:
@@ -107,7 +107,7 @@ def device_code(device: Device) -> cst.BaseExpression | None:
 def _text(device: Device) -> str:
     node = device_code(device)
     if node is not None and device.place is not None:
-        return f"`{short(device.place.module.code(node))}`"
+        return f"`{abbreviate(device.place.module.code(node))}`"
     return f"`{device.name}`" if device.name else "a GPU"
 
 

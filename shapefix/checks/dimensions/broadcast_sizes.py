@@ -43,7 +43,7 @@ _ITEMS = frozenset({"setitem", "getitem"})
 
 
 @rule("SF510", on=OpRejected)
-def broadcast_sizes_differ(event: OpRejected, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+def broadcast_sizes_differ(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     if not _is_ours(event) or is_unlikely(event):
         return
     error, numbers = event.error, concerned(event)
@@ -51,13 +51,13 @@ def broadcast_sizes_differ(event: OpRejected, run: CheckContext, this: Rule) -> 
         return
     if isinstance(error, WrongRank):
         numbers = tuple(range(min(len(event.operands), 3)))
-    reason = _reason(event, error, run)
+    reason = _reason(event, error, context)
     conditions = _strongest(error.conditions) if isinstance(error, SizeMismatch) else ()
-    yield this.diagnostic(
+    yield rule.diagnostic(
         event.place.span,
-        f"`{code(event)}`: {told(event, run, numbers)}; {reason}",
-        evidence=evidence(event, run, numbers, reason),
-        condition=run.condition(conditions) if conditions else None,
+        f"`{code(event)}`: {told(event, context, numbers)}; {reason}",
+        evidence=evidence(event, context, numbers, reason),
+        condition=context.condition(conditions) if conditions else None,
         fixes=_fixes(event, error),
     )
 
@@ -81,13 +81,13 @@ def _is_ours(event: OpRejected) -> bool:
     return space in ("torch", "torch.Tensor") and plain in _BOTH | _EXPANDED | _INDEXED
 
 
-def _reason(event: OpRejected, error: SizeMismatch | WrongRank, run: CheckContext) -> str:
+def _reason(event: OpRejected, error: SizeMismatch | WrongRank, context: CheckContext) -> str:
     name = name_of(event)
     if isinstance(error, WrongRank):
         if name in _INDEXED or name.removesuffix("_") in _INDEXED:
             return f"{_dimensions(error.have)} where {_dimensions(error.want[-1])} are needed"
         return f"{_dimensions(error.have)} do not go into {_dimensions(error.want[-1])}"
-    have, want = run.text(error.have), run.text(error.want)
+    have, want = context.text(error.have), context.text(error.want)
     if name == "setitem":
         return f"size {have} cannot be stretched to {want}, the size of the part that is written"
     if name == "getitem":

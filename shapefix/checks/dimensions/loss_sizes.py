@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
-from shapefix.checks.support.evidence import calls
-from shapefix.checks.support.operands import code_of, is_unlikely, made_at, named, shown, way
+from shapefix.checks.support.evidence import call_trace, made_at, shape_trace
+from shapefix.checks.support.operands import code_of, is_unlikely, named, shown
+from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
 from shapefix.interpreter.events import Broadcast, OpRejected
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
@@ -37,27 +37,27 @@ def is_by_class(function: str) -> bool:
 
 
 @rule("SF508", on=OpRejected)
-def loss_sizes(event: OpRejected, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+def loss_sizes(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     error = event.error
     if not is_loss(event.function) or isinstance(error, WrongDtype) or is_unlikely(event):
         return
     if len(event.operands) < 2:
         return
-    handed = " and ".join(shown(operand, run) for operand in event.operands[: _involved(error)])
-    reason = _reason(event, run)
+    handed = " and ".join(shown(operand, context) for operand in event.operands[: _involved(error)])
+    reason = _reason(event, context)
     unless = error.unless if isinstance(error, ClassesLast) else ()
-    condition = " or ".join(f"{run.text(one)} != {run.text(two)}" for one, two in unless) or None
-    yield this.diagnostic(
+    condition = " or ".join(f"{context.text(one)} != {context.text(two)}" for one, two in unless) or None
+    yield rule.diagnostic(
         event.place.span,
         f"`{called(event)}` is handed {handed}: {reason}",
         condition=condition,
         evidence=[
-            *calls(event),
+            *call_trace(event),
             *made_at(event.layer),
-            *(step for operand in event.operands[:2] for step in way(operand.tensor, run)),
+            *(step for operand in event.operands[:2] for step in shape_trace(operand.tensor, context)),
             Evidence(event.place.span, f"{named(event, 0)} and {named(event, 1)} meet here: {reason}"),
         ],
-        fixes=_fixes(event, run),
+        fixes=_fixes(event, context),
     )
 
 
@@ -70,27 +70,27 @@ def _involved(error: ShapeError) -> int:
 def called(event: OpRejected | Broadcast) -> str:
     """What the code calls: `criterion`."""
     node = event.place.node
-    return short(event.place.module.code(node.func if isinstance(node, cst.Call) else node))
+    return abbreviate(event.place.module.code(node.func if isinstance(node, cst.Call) else node))
 
 
-def _reason(event: OpRejected, run: CheckContext) -> str:
+def _reason(event: OpRejected, context: CheckContext) -> str:
     error = event.error
     one = event.operands[0].layout
     if isinstance(error, ClassesLast):
         return "the classes must be dimension 1, and are the last one here"
     if is_by_class(event.function) and one is not None and one.rank > 1:
-        return f"class ids for these scores are of sizes {run.shape(wanted_ids(one.sizes))}"
+        return f"class ids for these scores are of sizes {context.shape(wanted_ids(one.sizes))}"
     if isinstance(error, WrongRank):
         wanted = " or ".join(map(str, error.want))
         plural = "" if error.have == 1 else "s"
         return f"{named(event, error.operand)} has {error.have} dimension{plural}, not {wanted}"
     if isinstance(error, SizeMismatch):
-        have, want = run.text(error.have), run.text(error.want)
+        have, want = context.text(error.have), context.text(error.want)
         return f"{have} against {want} in dimension {error.dim}"
     return "their sizes do not fit"
 
 
-def _fixes(event: OpRejected, run: CheckContext) -> Iterator[Fix]:
+def _fixes(event: OpRejected, context: CheckContext) -> Iterator[Fix]:
     error = event.error
     module = event.place.module
     prediction, target = (operand.layout for operand in event.operands[:2])

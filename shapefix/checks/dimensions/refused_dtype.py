@@ -8,8 +8,8 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.dimensions.loss_sizes import called, is_by_class
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
-from shapefix.checks.support.evidence import calls
-from shapefix.checks.support.operands import code_of, is_unlikely, made_at, named, shown
+from shapefix.checks.support.evidence import call_trace, made_at
+from shapefix.checks.support.operands import code_of, is_unlikely, named, shown
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.tensor_values import TensorValue
@@ -27,17 +27,17 @@ _HALVES = frozenset({"float16", "bfloat16"})
 
 
 @rule("SF512", on=OpRejected)
-def refused_dtype(event: OpRejected, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+def refused_dtype(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     error = event.error
     if not isinstance(error, WrongDtype) or is_unlikely(event) or error.operand >= len(event.operands):
         return
     operand = event.operands[error.operand]
     reason = _reason(event, error)
-    yield this.diagnostic(
+    yield rule.diagnostic(
         event.place.span,
-        f"`{called(event)}` receives {shown(operand, run)}: {reason}",
+        f"`{called(event)}` receives {shown(operand, context)}: {reason}",
         evidence=[
-            *calls(event),
+            *call_trace(event),
             *made_at(event.layer),
             *_origins(operand.tensor),
             Evidence(event.place.span, f"{named(event, error.operand)} is {error.have} here: {reason}"),

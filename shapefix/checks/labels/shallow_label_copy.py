@@ -12,7 +12,7 @@ from shapefix.checks.context import CheckContext, lineage
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.bound_names import value_at
-from shapefix.checks.support.evidence import calls
+from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.liveness import INPUTS, Bound, is_argument, is_read_as_input, last_bound
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Span
 from shapefix.interpreter.batch_events import Collated, Mapped
@@ -43,37 +43,39 @@ class _Pair:
 
 
 @rule("SF201", on=(MaskWritten, Collated))
-def shallow_label_copy(event: MaskWritten | Collated, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+def shallow_label_copy(
+    event: MaskWritten | Collated, context: CheckContext, rule: Rule
+) -> Iterator[Diagnostic]:
     if isinstance(event, Collated):
-        yield from _beside_ragged_labels(event, run, this)
+        yield from _beside_ragged_labels(event, context, rule)
         return
     pair = _shared_rows(event)
-    if pair is None or _is_told(event, pair, run):
+    if pair is None or _is_told(event, pair, context):
         return
     (labels, inputs), place = pair.names, pair.bound.place
-    yield this.diagnostic(
+    yield rule.diagnostic(
         place.span,
         f"`{labels}` shares its rows with `{inputs}` ({_how(pair.bound.value)}): "
         f"the write in {rewrites.line_of(event.place, place.module)} changes `{inputs}` too",
-        evidence=[*calls(event), Evidence(event.place.span, "-100 is written here")],
+        evidence=[*call_trace(event), Evidence(event.place.span, "-100 is written here")],
         fixes=_deep_copy(place, pair.bound.value),
     )
 
 
-def _beside_ragged_labels(event: Collated, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+def _beside_ragged_labels(event: Collated, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     """Where SF301 says what crashes, say that the copy is not to blame."""
     sample = event.sample
     place = sample.written.get("labels") if isinstance(sample, DictValue) else None
     value = value_at(place) if place is not None else None
     if place is None or value is None or not labels_fail(event):
         return
-    if not any(isinstance(other, Mapped) and _shares_rows(other.returned, place) for other in run.events):
+    if not any(isinstance(other, Mapped) and _shares_rows(other.returned, place) for other in context.events):
         return
-    yield this.diagnostic(
+    yield rule.diagnostic(
         place.span,
         f"`labels` shares its rows with `{INPUTS}` ({_how(value)}), but copying does not repair rows of "
         "different lengths: see SF301",
-        evidence=[*calls(event), Evidence(event.place.span, "what crashes is the collator, here")],
+        evidence=[*call_trace(event), Evidence(event.place.span, "what crashes is the collator, here")],
         fixes=_deep_copy(place, value),
     )
 
@@ -91,18 +93,18 @@ def _shares_rows(returned: Value, place: Place) -> bool:
 
 
 @rule("SF202", on=MaskWritten)
-def aliased_labels_written(event: MaskWritten, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+def aliased_labels_written(event: MaskWritten, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     pair = _shared_memory(event)
     if pair is None:
         return
     (labels, inputs), place = pair.names, pair.bound.place
     same = _tensor(pair.labels.value) is _tensor(pair.inputs.value)
     how = "is the same tensor as" if same else "shares memory with"
-    yield this.diagnostic(
+    yield rule.diagnostic(
         event.place.span,
         f"`{labels}` {how} `{inputs}` ({rewrites.line_of(place, event.place.module)}): "
         f"this write changes `{inputs}` too",
-        evidence=[*calls(event), Evidence(place.span, f"`{labels}` gets the memory of `{inputs}` here")],
+        evidence=[*call_trace(event), Evidence(place.span, f"`{labels}` gets the memory of `{inputs}` here")],
         fixes=_clone(place, pair.bound.value) if place.module is event.place.module else (),
     )
 
@@ -145,9 +147,9 @@ def _pair(holders: list[Holder], inputs: Holder) -> _Pair | None:
     return None
 
 
-def _is_told(event: MaskWritten, pair: _Pair, run: CheckContext) -> bool:
+def _is_told(event: MaskWritten, pair: _Pair, context: CheckContext) -> bool:
     """Whether an earlier write tells of the same copy."""
-    for earlier in run.events:
+    for earlier in context.events:
         if earlier is event:
             return False
         other = _shared_rows(earlier) if isinstance(earlier, MaskWritten) else None

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.rewrites import enclosing
+from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Fix, Span
 from shapefix.interpreter.events import Discarded
 from shapefix.interpreter.modules import children, dotted_name, target_names
@@ -34,13 +34,13 @@ _WITH_TWIN_IN_PLACE = frozenset(
 
 
 @rule("SF105", on=Discarded)
-def discarded_shape_operation(event: Discarded, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+def discarded_shape_operation(event: Discarded, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     if _is_lost(event, _SHAPE_OPERATIONS):
-        yield _thrown_away(event, this, _assign(event, event.name) if event.name else ())
+        yield _thrown_away(event, rule, _assign(event, event.name) if event.name else ())
 
 
 @rule("SF601", on=Discarded)
-def discarded_result(event: Discarded, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+def discarded_result(event: Discarded, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     if not _is_lost(event, _CONVERSIONS | _WITH_TWIN_IN_PLACE):
         return
     if not event.name and _is_made_here(event):
@@ -50,7 +50,7 @@ def discarded_result(event: Discarded, run: CheckContext, this: Rule) -> Iterato
     if not fixes and not event.function.startswith("torch.Tensor."):
         # `torch.add(x, y)` alone is there to be measured.
         return
-    yield _thrown_away(event, this, fixes)
+    yield _thrown_away(event, rule, fixes)
 
 
 def _is_lost(event: Discarded, operations: frozenset[str]) -> bool:
@@ -64,11 +64,11 @@ def _is_lost(event: Discarded, operations: frozenset[str]) -> bool:
     return isinstance(receiver, TensorValue) and receiver.certain
 
 
-def _thrown_away(event: Discarded, this: Rule, fixes: Sequence[Fix]) -> Diagnostic:
+def _thrown_away(event: Discarded, rule: Rule, fixes: Sequence[Fix]) -> Diagnostic:
     outcome = f"`{event.name}` itself does not change" if event.name else "the line does nothing"
-    return this.diagnostic(
+    return rule.diagnostic(
         event.place.span,
-        f"the result of `{short(event.place.code)}` is thrown away: {outcome}",
+        f"the result of `{abbreviate(event.place.code)}` is thrown away: {outcome}",
         fixes=fixes,
     )
 

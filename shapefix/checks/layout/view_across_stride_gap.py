@@ -8,7 +8,8 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext, lineage, whole_sizes
 from shapefix.checks.registry import Rule, rule
-from shapefix.checks.support.evidence import calls, history
+from shapefix.checks.support.evidence import call_trace, layout_trace
+from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Span
 from shapefix.interpreter.events import Viewed
 from shapefix.interpreter.tensor_values import LayoutStep
@@ -20,23 +21,23 @@ _RESHAPES = {"view": "reshape", "view_as": "reshape_as"}
 
 
 @rule("SF101", on=Viewed)
-def view_across_stride_gap(event: Viewed, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+def view_across_stride_gap(event: Viewed, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     verdict = event.verdict
     if event.method not in _RESHAPES or not isinstance(verdict, Illegal) or _is_unlikely(event):
         return
-    subject, call = _subject(event), short(event.place.code)
+    subject, call = _subject(event), abbreviate(event.place.code)
     dims = f"dimensions {verdict.dim} and {verdict.dim + 1}"
-    gap, merge = _gap(event, verdict, run)
-    yield this.diagnostic(
+    gap, merge = _gap(event, verdict, context)
+    yield rule.diagnostic(
         event.place.span,
         f"`{call}` merges {dims} of `{subject}`, but {gap}",
         evidence=[
-            *calls(event),
-            *history(event.tensor, run),
+            *call_trace(event),
+            *layout_trace(event.tensor, context),
             Evidence(event.place.span, f"merges {dims} here: {merge}"),
         ],
-        condition=run.condition(verdict.conditions),
-        fixes=_reshape_instead(event, run),
+        condition=context.condition(verdict.conditions),
+        fixes=_reshape_instead(event, context),
     )
 
 
@@ -51,31 +52,31 @@ def _is_unlikely(event: Viewed) -> bool:
     return event.undecided and bool(event.calls) and from_outside
 
 
-def _gap(event: Viewed, verdict: Illegal, run: CheckContext) -> tuple[str, str]:
+def _gap(event: Viewed, verdict: Illegal, context: CheckContext) -> tuple[str, str]:
     """Why the two dimensions cannot be merged: for the message, and at the merge itself."""
     layout = event.layout
     whole = whole_sizes(layout)
     if whole is not None:
         inner = verdict.dim + 1
-        part = f"{run.text(layout.sizes[inner])} of {run.text(whole[inner])}"
+        part = f"{context.text(layout.sizes[inner])} of {context.text(whole[inner])}"
         return (
             f"dimension {inner} is a slice ({part}), which leaves a gap after each run of it",
             f"what the slice left out ({part} are there) lies in between",
         )
-    has, needs = run.text(verdict.has), run.text(verdict.needs)
+    has, needs = context.text(verdict.has), context.text(verdict.needs)
     return (
         f"their strides have a gap: {needs} is needed, {has} is there",
         f"dimension {verdict.dim} needs stride {needs}, and has {has}",
     )
 
 
-def _reshape_instead(event: Viewed, run: CheckContext) -> list[Fix]:
+def _reshape_instead(event: Viewed, context: CheckContext) -> list[Fix]:
     name = _method_name(event.call)
     if name is None:
         return []
     instead = _RESHAPES[event.method]
     edit = Edit(event.place.module.span(name), instead)
-    if event.call in run.written_views:
+    if event.call in context.written_views:
         return [
             Fix(
                 Applicability.UNSAFE,
@@ -87,7 +88,7 @@ def _reshape_instead(event: Viewed, run: CheckContext) -> list[Fix]:
 
 
 @rule("SF102", on=Viewed)
-def view_of_runtime_layout(event: Viewed, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+def view_of_runtime_layout(event: Viewed, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     verdict = event.verdict
     if event.method not in _RESHAPES or not isinstance(verdict, Undecided):
         return
@@ -101,17 +102,17 @@ def view_of_runtime_layout(event: Viewed, run: CheckContext, this: Rule) -> Iter
     reason = _RUNTIME_LAYOUTS.get(origin.verb) if origin is not None else None
     if origin is None or reason is None:
         return
-    subject, call = _subject(event), short(event.place.code)
-    yield this.diagnostic(
+    subject, call = _subject(event), abbreviate(event.place.code)
+    yield rule.diagnostic(
         event.place.span,
         f"`{call}` merges dimensions of `{subject}`, whose layout depends on the run: on {reason}",
         evidence=[
-            *calls(event),
+            *call_trace(event),
             Evidence(origin.place.span, f"{origin.verb} here: the strides depend on {reason}"),
             Evidence(event.place.span, "merged here"),
         ],
         condition="the layout at run time has a gap between the merged dimensions",
-        fixes=_reshape_instead(event, run),
+        fixes=_reshape_instead(event, context),
     )
 
 
@@ -126,7 +127,7 @@ _RUNTIME_LAYOUTS = {
 
 
 @rule("SF103", on=Viewed)
-def view_as_transpose(event: Viewed, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+def view_as_transpose(event: Viewed, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     # One size and a -1 say little about what was meant: `.view(beams, -1)`.
     if isinstance(event.verdict, Illegal) or event.stated < 2:
         return
@@ -137,32 +138,34 @@ def view_as_transpose(event: Viewed, run: CheckContext, this: Rule) -> Iterator[
     order = _permutation(have, want)
     if order is None:
         return
-    if event.call in run.cut_views or any(_means_it(step, event, run) for step in lineage(event.tensor)):
+    if event.call in context.cut_views or any(
+        _means_it(step, event, context) for step in lineage(event.tensor)
+    ):
         return
-    subject, call = _subject(event), short(event.place.code)
+    subject, call = _subject(event), abbreviate(event.place.code)
     swap = _swapped(order)
     moves = f"swap dimensions {swap[0]} and {swap[1]} of" if swap else "permute the dimensions of"
     to = "" if swap else f" to ({', '.join(map(str, order))})"
     instead = f"transpose({swap[0]}, {swap[1]})" if swap else f"permute({', '.join(map(str, order))})"
-    yield this.diagnostic(
+    yield rule.diagnostic(
         event.place.span,
         f"`{call}` does not {moves} `{subject}`{to}: it keeps the order in memory, and mixes up the elements",
         evidence=[
-            *calls(event),
-            *history(event.tensor, run),
-            Evidence(event.place.span, f"the same elements, read as {run.shape(want)}"),
+            *call_trace(event),
+            *layout_trace(event.tensor, context),
+            Evidence(event.place.span, f"the same elements, read as {context.shape(want)}"),
         ],
         fixes=_permute_instead(event, instead),
     )
 
 
-def _means_it(step: LayoutStep, event: Viewed, run: CheckContext) -> bool:
+def _means_it(step: LayoutStep, event: Viewed, context: CheckContext) -> bool:
     """Whether an earlier step shows that the elements are meant to be read at another width.
 
     Relative positions are shifted so: put a column in front, read the rows at another width, drop a part, and
     read the rest at the old width. And going back to sizes that the tensor had before undoes an earlier view.
     """
-    if step.verb in ("joined", "padded") or step.place.node in run.cut_views:
+    if step.verb in ("joined", "padded") or step.place.node in context.cut_views:
         return True
     return step.layout is not None and step.layout.sizes == event.target
 
@@ -212,12 +215,7 @@ def _subject(event: Viewed) -> str:
     """What the user's code calls the tensor that is viewed."""
     call = event.call
     if event.free and isinstance(call, cst.Call) and call.args:
-        return short(event.place.module.code(call.args[0].value))
+        return abbreviate(event.place.module.code(call.args[0].value))
     if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute):
-        return short(event.place.module.code(call.func.value))
+        return abbreviate(event.place.module.code(call.func.value))
     return "the tensor"
-
-
-def short(code: str, limit: int = 60) -> str:
-    """Code for a message: on one line, its middle left out where it is long."""
-    return code if len(code) <= limit else f"{code[: limit // 2 - 1]}…{code[-(limit // 2) :]}"

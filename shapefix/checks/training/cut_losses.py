@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
-from shapefix.checks.support.evidence import calls
+from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.rewrites import argument, enclosing, without_statement
+from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
@@ -22,7 +22,7 @@ _CLAMPS = frozenset({"clamp", "clip", "clamp_max"})
 
 
 @rule("SF802", on=Backward)
-def cut_loss(event: Backward, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+def cut_loss(event: Backward, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     step = _cut(event.loss.origin) if isinstance(event.loss, TensorValue) else None
     if step is None or not isinstance(step.place.node, cst.Call):
         return
@@ -35,11 +35,11 @@ def cut_loss(event: Backward, run: CheckContext, this: Rule) -> Iterator[Diagnos
         )
     else:
         return
-    yield this.diagnostic(
+    yield rule.diagnostic(
         place.span,
-        f"`{short(place.code)}` is {outcome}",
+        f"`{abbreviate(place.code)}` is {outcome}",
         evidence=[
-            *calls(event),
+            *call_trace(event),
             Evidence(place.span, "the loss is replaced here"),
             Evidence(event.place.span, "and the gradients are those of what is left"),
         ],

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
-from shapefix.checks.support.evidence import calls
+from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.handlers import all_below, asks_what, is_swallowing, tells_only
 from shapefix.checks.support.rewrites import enclosing
+from shapefix.checks.support.wording import abbreviate
 from shapefix.checks.training.swallowed_exception import header, is_in_batches
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.interpreter.attempts import ClampedExp, ExceptClause, StepKind, TryBlock
@@ -26,16 +26,16 @@ _LOSS = re.compile(rf"loss|nll|entropy|(?:^|_)ce(?:_|$)|{_PERPLEXITY.pattern}", 
 
 
 @rule("SF802", on=ClampedExp)
-def capped_perplexity(event: ClampedExp, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+def capped_perplexity(event: ClampedExp, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     if not _SMALLEST < event.bound < _LARGEST or not _is_of_loss(event):
         return
     bound = f"{event.bound:.6g}"
-    yield this.diagnostic(
+    yield rule.diagnostic(
         event.place.span,
-        f"`{short(event.place.code)}` is {bound} for all that is larger: a model that learns nothing and one "
-        "that falls apart look the same",
+        f"`{abbreviate(event.place.code)}` is {bound} for all that is larger: a model that learns nothing "
+        "and one that falls apart look the same",
         evidence=[
-            *calls(event),
+            *call_trace(event),
             Evidence(event.exponential.span, "the perplexity is computed here"),
             Evidence(event.place.span, f"cut off at {bound} here"),
         ],
@@ -84,13 +84,13 @@ def _is_number(node: cst.BaseExpression) -> bool:
 
 
 @rule("SF802", on=TryBlock)
-def number_for_an_exception(event: TryBlock, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+def number_for_an_exception(event: TryBlock, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     if not _evaluates(event):
         return
     for handler in event.handlers:
         if handler.catches_all and not handler.acts:
-            yield from _returned(event, handler, this)
-            yield from _averages_over_nothing(event, handler, this)
+            yield from _returned(event, handler, rule)
+            yield from _averages_over_nothing(event, handler, rule)
             return
 
 
@@ -103,7 +103,7 @@ def _evaluates(event: TryBlock) -> bool:
     return StepKind.LOSS in kinds or (over_batches and StepKind.MODEL in kinds)
 
 
-def _returned(event: TryBlock, handler: ExceptClause, this: Rule) -> Iterator[Diagnostic]:
+def _returned(event: TryBlock, handler: ExceptClause, rule: Rule) -> Iterator[Diagnostic]:
     """A handler that returns a number which an evaluation may as well have found."""
     module, node = event.place.module, handler.node
     last = _last_statement(node.body)
@@ -113,12 +113,12 @@ def _returned(event: TryBlock, handler: ExceptClause, this: Rule) -> Iterator[Di
     if value is None:
         return
     span = module.span(last)
-    code = short(module.code(last.value))
-    yield this.diagnostic(
+    code = abbreviate(module.code(last.value))
+    yield rule.diagnostic(
         span,
         f"`{code}` stands for whatever went wrong: nobody can tell it from a result of the evaluation",
         evidence=[
-            *calls(event),
+            *call_trace(event),
             Evidence(header(module, node), "every exception of the evaluation ends here"),
             Evidence(span, f"and becomes `{code}`"),
         ],
@@ -126,7 +126,7 @@ def _returned(event: TryBlock, handler: ExceptClause, this: Rule) -> Iterator[Di
     )
 
 
-def _averages_over_nothing(event: TryBlock, handler: ExceptClause, this: Rule) -> Iterator[Diagnostic]:
+def _averages_over_nothing(event: TryBlock, handler: ExceptClause, rule: Rule) -> Iterator[Diagnostic]:
     """What comes out where each batch has been swallowed: `return float("inf")` behind `if count == 0`."""
     module = event.place.module
     if not is_in_batches(event) or not is_swallowing(module, handler.node):
@@ -142,12 +142,12 @@ def _averages_over_nothing(event: TryBlock, handler: ExceptClause, this: Rule) -
     around = event.function if event.function is not None else module.tree
     for node, value in _stand_ins(around, counted):
         span = module.span(node)
-        code = short(module.code(value))
-        yield this.diagnostic(
+        code = abbreviate(module.code(value))
+        yield rule.diagnostic(
             span,
             f"`{code}` is what comes out where every batch has failed: nobody can tell it from a result",
             evidence=[
-                *calls(event),
+                *call_trace(event),
                 Evidence(header(module, handler.node), "each batch that fails is swallowed here"),
                 Evidence(span, f"nothing was counted: `{code}`"),
             ],

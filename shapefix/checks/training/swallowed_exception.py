@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import RULES, Rule, findings, rule
-from shapefix.checks.support.evidence import calls
+from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.handlers import ExceptHandler, asks_what, is_swallowing, means_memory
+from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity, Span
 from shapefix.interpreter.attempts import ExceptClause, StepKind, TrainStep, TryBlock
 from shapefix.interpreter.modules import Module, Place
@@ -24,7 +24,7 @@ _RAISES_NOTHING = frozenset({"SF103", "SF402"})
 
 
 @rule("SF801", on=TryBlock)
-def swallowed_exception(event: TryBlock, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+def swallowed_exception(event: TryBlock, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     if not is_in_batches(event):
         return
     for handler in event.handlers:
@@ -32,7 +32,7 @@ def swallowed_exception(event: TryBlock, run: CheckContext, this: Rule) -> Itera
             continue
         if handler.acts or not is_swallowing(event.place.module, handler.node):
             return
-        yield _finding(event, handler, run, this)
+        yield _finding(event, handler, context, rule)
         return
 
 
@@ -50,12 +50,12 @@ def is_in_batches(event: TryBlock) -> bool:
     return event.repeated and StepKind.BACKWARD in kinds
 
 
-def _finding(event: TryBlock, handler: ExceptClause, run: CheckContext, this: Rule) -> Diagnostic:
+def _finding(event: TryBlock, handler: ExceptClause, context: CheckContext, rule: Rule) -> Diagnostic:
     module = event.place.module
     span = header(module, handler.node)
     act = _foremost(event)
     subject = f"`{called(act.place)}`" if isinstance(act.place.node, cst.Call) else act.kind
-    hidden = _hidden(event, run)
+    hidden = _hidden(event, context)
     goes_on = f"what {subject} raises is swallowed here, and the loop goes on"
     if hidden:
         first = hidden[0]
@@ -63,11 +63,11 @@ def _finding(event: TryBlock, handler: ExceptClause, run: CheckContext, this: Ru
         consequence = f"this hides {first.code} at {where}"
     else:
         consequence = "every batch may fail without anybody noticing"
-    return this.diagnostic(
+    return rule.diagnostic(
         span,
         f"{goes_on}: {consequence}",
         evidence=[
-            *calls(event),
+            *call_trace(event),
             Evidence(act.place.span, f"{act.kind} is tried here"),
             *(Evidence(each.span, f"{each.code}, hidden: {each.message}") for each in hidden[:3]),
         ],
@@ -84,8 +84,8 @@ def called(place: Place) -> str:
     """The code of a call, its arguments left out where it is long: `train_model(…)`."""
     code, node = place.code, place.node
     if len(code) <= _LONGEST or not isinstance(node, cst.Call):
-        return short(code)
-    return short(f"{place.module.code(node.func)}(…)")
+        return abbreviate(code)
+    return abbreviate(f"{place.module.code(node.func)}(…)")
 
 
 def _foremost(event: TryBlock) -> TrainStep:
@@ -96,14 +96,14 @@ def _foremost(event: TryBlock) -> TrainStep:
     )
 
 
-def _hidden(event: TryBlock, run: CheckContext) -> list[Diagnostic]:
+def _hidden(event: TryBlock, context: CheckContext) -> list[Diagnostic]:
     """What other rules find in the body of the try statement, and that raises."""
     codes = frozenset(
         code
         for code, other in RULES.items()
         if other.severity is Severity.ERROR and (code[:3] in _FAMILIES or code == "SF602")
     )
-    found = findings(CheckContext(event.hidden, run.symbol_names), codes - _RAISES_NOTHING)
+    found = findings(CheckContext(event.hidden, context.symbol_names), codes - _RAISES_NOTHING)
     by_place = {(each.code, each.span): each for each in found}
     return sorted(by_place.values(), key=lambda each: (each.condition is not None, each.span, each.code))
 
