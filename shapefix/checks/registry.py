@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
 from shapefix.checks.context import CheckContext
@@ -67,6 +68,7 @@ def rule(
             raise UnmatchedRule(f"{function.__code__.co_filename}: rule {code} has no page")
         entry = RULES.setdefault(code, Rule(page))
 
+        @wraps(function)
         def check(event: Any, context: CheckContext) -> Iterable[Diagnostic]:
             return function(event, context, entry)
 

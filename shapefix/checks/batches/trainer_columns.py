@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.checks.batches.unexpected_batch_key import listed
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.rewrites import argument, line_of
+from shapefix.checks.support.wording import listed
 from shapefix.diagnostics import Diagnostic, Evidence
 from shapefix.interpreter.batch_events import ColumnsChosen
 from shapefix.interpreter.containers import ListValue, elements

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.devices.two_devices import first_bound, is_creation, made_in_module, with_device
 from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support.device_placement import first_bound, is_creation, made_in_module, with_device
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.operands import code_of, named
 from shapefix.checks.support.rewrites import enclosing

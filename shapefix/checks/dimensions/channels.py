@@ -11,23 +11,19 @@ import libcst as cst
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
-from shapefix.checks.support.evidence import layer_code, layer_trace
-from shapefix.checks.support.layer_number_edits import fitting
+from shapefix.checks.support.evidence import layer_trace
+from shapefix.checks.support.layer_number_edits import number_fixes
 from shapefix.checks.support.layer_settings import (
     CHANNELS,
-    GIVES,
     called,
-    chosen_by,
     counted,
-    from_end,
     renamed_class,
-    taken_by,
 )
 from shapefix.checks.support.operands import code_of, is_unlikely, named, shown
 from shapefix.checks.support.sequential_layers import neighbour
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.interpreter.events import OpRejected
-from shapefix.interpreter.values import LibraryObject, as_size
+from shapefix.interpreter.values import as_size
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import NotDivisible, SizeMismatch, WindowTooLarge, WrongRank
 from shapefix.tensors.layout import Layout
@@ -160,42 +156,6 @@ def _doubt(layout: Layout, error: SizeMismatch, rank: int, context: CheckContext
 def _is_few(size: Size) -> bool:
     """Whether an image may have as many channels as that: gray, RGB, with transparency."""
     return size.value is not None and size.value <= 4
-
-
-def number_fixes(event: OpRejected, error: SizeMismatch, otherwise: str = "") -> Iterator[Fix]:
-    """Make the layer with the number that it is handed, or the layer that gave it with another one.
-
-    Only shown where a layer of the model gave it, and where something else may have been meant: otherwise.
-    """
-    setting = taken_by(event)
-    have, want = error.have.value, error.want.value
-    if setting is None or have is None or want is None:
-        return
-    told, edit = fitting(event, error, have, want)
-    edits = () if edit is None else (edit,)
-    giver = giver_of(event, error)
-    if giver is not None:
-        told += f", or `{layer_code(giver)}` with {GIVES[giver.kind].name}={want}"
-    if otherwise:
-        told += f", or {otherwise}"
-    is_sure = (
-        not otherwise and giver is None and edit is not None and edit.span.path == event.place.module.path
-    )
-    yield Fix(Applicability.UNSAFE if is_sure else Applicability.DISPLAY, told, edits)
-
-
-def giver_of(event: OpRejected, error: SizeMismatch) -> LibraryObject | None:
-    """The layer whose setting gave the tensor the size that does not fit; None where no layer chose it."""
-    step, dim = event.operands[error.operand].tensor.origin, from_end(event, error)
-    while step is not None:
-        if step.layout is not None:
-            sizes = step.layout.sizes
-            if -dim > len(sizes) or same(sizes[dim], error.have) is not True:
-                return None
-        if isinstance(step.producer, LibraryObject) and chosen_by(step.producer, dim) is not None:
-            return step.producer
-        step = step.source
-    return None
 
 
 def _rank_fixes(

@@ -8,10 +8,10 @@ from math import gcd
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.dimensions.hidden_states import RECURRENT, hidden_state
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace, layer_code, shape_trace
+from shapefix.checks.support.hidden_states import RECURRENT, hidden_state
 from shapefix.checks.support.operands import code_of, is_unlikely, made_inside, named, shown
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix

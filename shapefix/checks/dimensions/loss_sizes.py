@@ -10,30 +10,15 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace, made_at, shape_trace
+from shapefix.checks.support.loss_calls import is_by_class, is_loss, loss_code
 from shapefix.checks.support.operands import code_of, is_unlikely, named, shown
-from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
-from shapefix.interpreter.events import Broadcast, OpRejected
+from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import ClassesLast, ShapeError, SizeMismatch, WrongDtype, WrongRank
 from shapefix.tensors.losses import extra_dimension, wanted_ids
 from shapefix.tensors.polynomials import Size
-
-_FUNCTIONS = ("_loss", "cross_entropy", "cross_entropy_with_logits", "kl_div")
-_BY_CLASS = ("CrossEntropyLoss", "NLLLoss", "NLLLoss2d", "cross_entropy", "nll_loss", "nll_loss2d")
-
-
-def is_loss(function: str) -> bool:
-    """Whether this is the qualified name of a loss of torch, be it a layer's class or a function."""
-    return function.startswith("torch.nn.") and (
-        function.endswith(("Loss", "Loss2d")) or function.endswith(_FUNCTIONS)
-    )
-
-
-def is_by_class(function: str) -> bool:
-    """Whether the target of a loss may hold ids of classes, and its input scores for each class."""
-    return function.startswith("torch.nn.") and function.rpartition(".")[2] in _BY_CLASS
 
 
 @rule("SF508", on=OpRejected)
@@ -49,7 +34,7 @@ def loss_sizes(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator
     condition = " or ".join(f"{context.text(one)} != {context.text(two)}" for one, two in unless) or None
     yield rule.diagnostic(
         event.place.span,
-        f"`{called(event)}` is handed {handed}: {reason}",
+        f"`{loss_code(event)}` is handed {handed}: {reason}",
         condition=condition,
         evidence=[
             *call_trace(event),
@@ -65,12 +50,6 @@ def _involved(error: ShapeError) -> int:
     """How many operands the message shows."""
     numbers = [getattr(error, "operand", 0), getattr(error, "other", 0) or 0, 1]
     return max(numbers) + 1
-
-
-def called(event: OpRejected | Broadcast) -> str:
-    """What the code calls: `criterion`."""
-    node = event.place.node
-    return abbreviate(event.place.module.code(node.func if isinstance(node, cst.Call) else node))
 
 
 def _reason(event: OpRejected, context: CheckContext) -> str:

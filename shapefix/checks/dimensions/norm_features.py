@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.dimensions.channels import number_fixes
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import layer_trace
+from shapefix.checks.support.layer_number_edits import number_fixes
 from shapefix.checks.support.layer_settings import NORMS, called, counted, renamed_class, taken_by
 from shapefix.checks.support.operands import code_of, is_unlikely, named, shown
 from shapefix.checks.support.sequential_layers import neighbour

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.dimensions.loss_sizes import called, is_by_class
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace, made_at
+from shapefix.checks.support.loss_calls import is_by_class, loss_code
 from shapefix.checks.support.operands import code_of, is_unlikely, named, shown
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
 from shapefix.interpreter.events import OpRejected
@@ -35,7 +35,7 @@ def refused_dtype(event: OpRejected, context: CheckContext, rule: Rule) -> Itera
     reason = _reason(event, error)
     yield rule.diagnostic(
         event.place.span,
-        f"`{called(event)}` receives {shown(operand, context)}: {reason}",
+        f"`{loss_code(event)}` receives {shown(operand, context)}: {reason}",
         evidence=[
             *call_trace(event),
             *made_at(event.layer),

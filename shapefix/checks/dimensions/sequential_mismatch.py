@@ -35,7 +35,7 @@ from shapefix.tensors.polynomials import product
 
 
 @rule("SF502", on=OpRejected)
-def neighbours(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+def sequential_mismatch(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     before = neighbour(event)
     if before is None or is_unlikely(event):
         return

@@ -8,19 +8,21 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support.batch_loops import call_text, is_in_batches
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.handlers import (
     ExceptHandler,
     all_below,
     asks_what,
     bound_name,
+    header_span,
     is_swallowing,
     means_memory,
+    memory_errors_only,
     shrinks_batches,
     speaks_of_memory,
 )
 from shapefix.checks.support.wording import abbreviate
-from shapefix.checks.training.swallowed_exception import called, header, is_in_batches, narrowed
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Span
 from shapefix.interpreter.attempts import ExceptClause, StepKind, TryBlock
 from shapefix.interpreter.modules import Module, Place, dotted_name
@@ -69,12 +71,13 @@ def _tried_again(event: TryBlock, handler: ExceptClause, rule: Rule) -> Iterator
     module = event.place.module
     yield rule.diagnostic(
         place.span,
-        f"`{called(place)}` runs inside the handler, where the exception still holds the frames of the "
+        f"`{call_text(place)}` runs inside the handler, where the exception still holds the frames of the "
         "first try: its memory is not free yet",
         evidence=[
             *call_trace(event),
             Evidence(
-                header(module, handler.node), "from here to the end of the handler the exception is alive"
+                header_span(module, handler.node),
+                "from here to the end of the handler the exception is alive",
             ),
             Evidence(place.span, "this needs the memory that it holds"),
         ],
@@ -127,7 +130,9 @@ def _kept(event: TryBlock, handler: ExceptClause, rule: Rule) -> Iterator[Diagno
             f"`{holder}` keeps the exception, and with it the frames and the graph of the batch that failed",
             evidence=[
                 *call_trace(event),
-                Evidence(header(event.place.module, handler.node), f"`{name}` holds the frames of the try"),
+                Evidence(
+                    header_span(event.place.module, handler.node), f"`{name}` holds the frames of the try"
+                ),
                 Evidence(place.span, f"`{holder}` holds `{name}` beyond the handler"),
             ],
             fixes=[
@@ -166,9 +171,9 @@ def _takes_all(event: TryBlock, handler: ExceptClause, rule: Rule) -> Iterator[D
         return
     if is_in_batches(event) and is_swallowing(module, node) and not handler.acts:
         return
-    span = header(module, node)
+    span = header_span(module, node)
     outcome = f"makes `{shrunk}` smaller" if shrunk else "goes on as if it had been memory"
-    edit = narrowed(module, node)
+    edit = memory_errors_only(module, node)
     yield rule.diagnostic(
         span,
         f"`{abbreviate(_header_text(module, node))}` {outcome}, whatever was raised: sizes that do not "
@@ -201,8 +206,15 @@ def _looks(handler: ExceptHandler) -> bool:
         ):
             return True
         if isinstance(node, cst.Call):
-            called = dotted_name(node.func)
-            if called.rpartition(".")[2] in ("exit", "_exit", "isinstance", "is_oom_error", "fail", "skip"):
+            call_text = dotted_name(node.func)
+            if call_text.rpartition(".")[2] in (
+                "exit",
+                "_exit",
+                "isinstance",
+                "is_oom_error",
+                "fail",
+                "skip",
+            ):
                 return True
         if isinstance(node, (cst.If, cst.IfExp)) and asks_what(handler, node.test):
             return True

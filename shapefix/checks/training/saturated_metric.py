@@ -1,4 +1,4 @@
-"""SF802: a metric that looks the same whatever happens: cut off, or a number in the place of an exception."""
+"""SF802: a clamped metric or loss, or a number returned in place of an exception."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support.batch_loops import is_in_batches
 from shapefix.checks.support.evidence import call_trace
-from shapefix.checks.support.handlers import all_below, asks_what, is_swallowing, tells_only
+from shapefix.checks.support.handlers import all_below, asks_what, header_span, is_swallowing, tells_only
+from shapefix.checks.support.loss_clamps import clamping_step, has_upper_bound, without_clamp
 from shapefix.checks.support.rewrites import enclosing
 from shapefix.checks.support.wording import abbreviate
-from shapefix.checks.training.swallowed_exception import header, is_in_batches
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.interpreter.attempts import ClampedExp, ExceptClause, StepKind, TryBlock
 from shapefix.interpreter.modules import dotted_name
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.training_events import Backward
 
 _SMALLEST, _LARGEST = 2.0, 1e6
 """A perplexity is at least 1; above the largest, nobody tells one from another."""
@@ -26,7 +29,7 @@ _LOSS = re.compile(rf"loss|nll|entropy|(?:^|_)ce(?:_|$)|{_PERPLEXITY.pattern}", 
 
 
 @rule("SF802", on=ClampedExp)
-def capped_perplexity(event: ClampedExp, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+def clamped_perplexity(event: ClampedExp, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     if not _SMALLEST < event.bound < _LARGEST or not _is_of_loss(event):
         return
     bound = f"{event.bound:.6g}"
@@ -84,7 +87,7 @@ def _is_number(node: cst.BaseExpression) -> bool:
 
 
 @rule("SF802", on=TryBlock)
-def number_for_an_exception(event: TryBlock, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+def number_for_exception(event: TryBlock, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     if not _evaluates(event):
         return
     for handler in event.handlers:
@@ -119,7 +122,7 @@ def _returned(event: TryBlock, handler: ExceptClause, rule: Rule) -> Iterator[Di
         f"`{code}` stands for whatever went wrong: nobody can tell it from a result of the evaluation",
         evidence=[
             *call_trace(event),
-            Evidence(header(module, node), "every exception of the evaluation ends here"),
+            Evidence(header_span(module, node), "every exception of the evaluation ends here"),
             Evidence(span, f"and becomes `{code}`"),
         ],
         fixes=[Fix(Applicability.UNSAFE, "raise it again: the run stops", (Edit(span, "raise"),))],
@@ -148,7 +151,7 @@ def _averages_over_nothing(event: TryBlock, handler: ExceptClause, rule: Rule) -
             f"`{code}` is what comes out where every batch has failed: nobody can tell it from a result",
             evidence=[
                 *call_trace(event),
-                Evidence(header(module, handler.node), "each batch that fails is swallowed here"),
+                Evidence(header_span(module, handler.node), "each batch that fails is swallowed here"),
                 Evidence(span, f"nothing was counted: `{code}`"),
             ],
         )
@@ -211,3 +214,29 @@ def number_of(node: cst.BaseExpression) -> float | None:
             except ValueError:
                 return None
     return None
+
+
+@rule("SF802", on=Backward)
+def clamped_loss(event: Backward, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+    step = clamping_step(event.loss.origin) if isinstance(event.loss, TensorValue) else None
+    if step is None or not isinstance(step.place.node, cst.Call):
+        return
+    node, place = step.place.node, step.place
+    if step.verb == "nan_to_num":
+        outcome = "a number where the loss is nan: the run goes on, and the gradients may be nan all the same"
+    elif has_upper_bound(node, step.verb):
+        outcome = (
+            "a constant where the loss is larger, and has no gradient there: such a batch teaches nothing"
+        )
+    else:
+        return
+    yield rule.diagnostic(
+        place.span,
+        f"`{abbreviate(place.code)}` is {outcome}",
+        evidence=[
+            *call_trace(event),
+            Evidence(place.span, "the loss is replaced here"),
+            Evidence(event.place.span, "and the gradients are those of what is left"),
+        ],
+        fixes=list(without_clamp(place, node)),
+    )
