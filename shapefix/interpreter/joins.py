@@ -213,6 +213,7 @@ def _join_tensors(left: TensorValue, right: TensorValue) -> TensorValue:
         certain=left.certain and right.certain,
         row=join_rows(tensor_row(left), tensor_row(right)),
     )
+    joined.own = left.own and right.own
     joined.graph = requires_grad(left) if requires_grad(left) is requires_grad(right) else None
     return joined
 

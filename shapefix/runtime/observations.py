@@ -81,6 +81,25 @@ class Observations:
         return self.first("end")
 
     @cached_property
+    def written(self) -> tuple[str, ...]:
+        """The paths whose writes went to the temporary folder, and nowhere else."""
+        return self._paths("write", changed=False)
+
+    @cached_property
+    def changed(self) -> tuple[str, ...]:
+        """The paths that were written to, and that have changed at their real place all the same."""
+        return self._paths("write", changed=True)
+
+    @cached_property
+    def refused(self) -> tuple[str, ...]:
+        """The paths whose writes were neither redirected nor allowed."""
+        return self._paths("refused", changed=False)
+
+    def _paths(self, kind: str, changed: bool) -> tuple[str, ...]:
+        lines = (line for line in self.of(kind) if line.get("changed", False) is changed)
+        return tuple(dict.fromkeys(line["path"] for line in lines))
+
+    @cached_property
     def steps(self) -> int:
         """How many optimizer steps were made, as far as they were counted."""
         return max((line["number"] for line in self.of("step")), default=0)
@@ -167,7 +186,10 @@ def span(place: Mapping[str, Any] | None) -> Span | None:
 
 
 def read(path: Path) -> Observations:
-    """The observations in a file; none where there is no such file."""
+    """The observations in a file; none where there is no such file.
+
+    Called when the run is over: files that the script wrote to are compared with what they were before.
+    """
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             return Observations(tuple(_lines(file)))
@@ -182,4 +204,15 @@ def _lines(file: Iterable[str]) -> Iterator[Mapping[str, Any]]:
         except ValueError:
             continue
         if isinstance(line, dict) and "kind" in line:
-            yield line
+            yield line | {"changed": _changed(line)} if line["kind"] == "write" else line
+
+
+def _changed(line: Mapping[str, Any]) -> bool:
+    """Whether a file is no longer what the agent saw before the script's first write to it."""
+    before = line.get("was")
+    try:
+        now = Path(line["path"]).stat()
+    except (OSError, ValueError):
+        return bool(before)
+    # Empty: something other than a file, such as a folder, whose time says little.
+    return before is None or (before != [] and before != [now.st_size, now.st_mtime_ns, now.st_ino])

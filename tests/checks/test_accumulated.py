@@ -45,6 +45,8 @@ FIRING = {
     "under a condition": "loss.backward()\nif len(kept) < 5:\n    total += loss",
     "shown and emptied every hundred steps": "loss.backward()\ntotal += loss\nif total > 100:\n    total = 0",
     "an accelerator": "accelerator = Accelerator()\naccelerator.backward(loss)\nkept.append(loss)",
+    "backward in a block of its own": "with torch.enable_grad():\n    loss.backward()\ntotal += loss",
+    "backward in a pass that was not left": "if scaler:\n    continue\nloss.backward()\ntotal += loss",
     "in an inner loop": "for part in inputs:\n    loss = model(part)\n    loss.backward()\n    total += loss",
 }
 
@@ -77,6 +79,13 @@ SILENT = {
     "a few passes": (
         "for _ in range(5):\n    loss = criterion(model(inputs), targets)\n    loss.backward()\n"
         "    kept.append(loss)\nkept = []"
+    ),
+    "backward in another branch": "if scaler:\n    loss.backward()\nelse:\n    kept.append(loss)",
+    "backward under a condition": "kept.append(loss)\nif scaler:\n    loss.backward()",
+    "backward in a pass that adds nothing": "if scaler:\n    loss.backward()\n    continue\ntotal += loss",
+    "left before backward": "total += loss\nif scaler:\n    continue\nloss.backward()",
+    "backward of the last part": (
+        "for part in inputs:\n    loss = criterion(model(part))\n    kept.append(loss)\nloss.backward()"
     ),
     "counts": "loss.backward()\ntotal += (model(inputs).argmax(1) == targets).sum()",
 }
@@ -112,6 +121,58 @@ def test_repairs(name: str, tmp_path: Path) -> None:
     start, end = edit.span.column - 1, edit.span.end_column - 1
     written = " " * 8 + line
     assert written[:start] + edit.content + written[end:] == " " * 8 + repaired
+
+
+GIVEN_AWAY = {
+    "to an unknown function": ("kept.append(loss)", "logger(kept)"),
+    "as a sum": ("kept.append(loss)", "mean = sum(kept) / len(kept)\nlogger.step(mean)"),
+    "stacked": ("kept.append(loss)", "stacked = torch.stack(kept)\nlogger(stacked.mean())"),
+    "one by one": ("kept.append(loss)", "for each in kept:\n    logger(each)"),
+    "by name": ("total += loss", "logger(value=total)"),
+    "by its own method": ("total += loss", "total.backward()"),
+}
+
+
+@pytest.mark.parametrize("name", GIVEN_AWAY)
+def test_what_may_be_differentiated_later_has_no_fix(name: str, tmp_path: Path) -> None:
+    line, later = GIVEN_AWAY[name]
+    (finding,) = found(tmp_path, f"loss.backward()\n{line}\n", later=later)
+    assert not finding.fixes
+
+
+BRANCHES = """\
+import torch
+from torch import nn
+
+model = nn.Linear(3, 1)
+kept = []
+
+def combine(losses):
+    sum(losses).backward()
+
+def fit(now):
+    for step in range(40):
+        loss = model(torch.ones(4, 3)).pow(2).mean()
+        if now:
+            loss.backward()
+        else:
+            {added}
+    if kept:
+        combine(kept)
+
+fit({now})
+"""
+
+
+def test_a_branch_without_backward_needs_its_graph(tmp_path: Path) -> None:
+    text = BRANCHES.format(added="kept.append(loss)", now=False)
+    analysis = Analyst(Project(str(tmp_path)), frozenset({"SF701"})).analyse(
+        "script.py", SourceText("script.py", text)
+    )
+    assert not analysis.diagnostics
+    exec(text, {})
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        exec(BRANCHES.format(added="kept.append(loss.detach())", now=False), {})
 
 
 class Counted(torch.autograd.Function):  # type: ignore[misc]

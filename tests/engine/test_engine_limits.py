@@ -34,8 +34,20 @@ def nested(kind: str, depth: int) -> str:
 
 
 KINDS = [
-    *"parentheses lists unclosed dictionaries sums attributes calls negations signs powers lambdas".split(),
-    *"choices branches strings fields".split(),
+    *(
+        "parentheses",
+        "lists",
+        "unclosed",
+        "dictionaries",
+        "sums",
+        "attributes",
+        "calls",
+        "negations",
+        "signs",
+        "powers",
+        "lambdas",
+    ),
+    *("choices", "branches", "strings", "fields"),
     "sums on many rows",
     "sums in a field",
 ]

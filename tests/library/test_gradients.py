@@ -83,7 +83,17 @@ def runs(call: str) -> bool:
     return True
 
 
-OTHERS = "is_contiguous data_ptr get_device stride size cuda xpu pin_memory backward".split()
+OTHERS = (
+    "is_contiguous",
+    "data_ptr",
+    "get_device",
+    "stride",
+    "size",
+    "cuda",
+    "xpu",
+    "pin_memory",
+    "backward",
+)
 METHOD_NAMES = [name for name in METHODS[TENSOR] if name[0] != "@" and name not in OTHERS]
 
 

@@ -42,15 +42,35 @@ SIZES = {
     "decoder_start_token_id": 0,
 }
 SHIFTING = (
-    "GPT2LMHeadModel LlamaForCausalLM MistralForCausalLM Qwen2ForCausalLM OPTForCausalLM BloomForCausalLM "
-    "GPTNeoXForCausalLM FalconForCausalLM PhiForCausalLM GemmaForCausalLM BertLMHeadModel"
-).split()
+    "GPT2LMHeadModel",
+    "LlamaForCausalLM",
+    "MistralForCausalLM",
+    "Qwen2ForCausalLM",
+    "OPTForCausalLM",
+    "BloomForCausalLM",
+    "GPTNeoXForCausalLM",
+    "FalconForCausalLM",
+    "PhiForCausalLM",
+    "GemmaForCausalLM",
+    "BertLMHeadModel",
+)
 NOT_SHIFTING = (
-    "BartForCausalLM MBartForCausalLM PegasusForCausalLM BlenderbotForCausalLM MarianForCausalLM "
-    "XLNetLMHeadModel XLMWithLMHeadModel FlaubertWithLMHeadModel TrOCRForCausalLM WhisperForCausalLM"
-).split()
+    "BartForCausalLM",
+    "MBartForCausalLM",
+    "PegasusForCausalLM",
+    "BlenderbotForCausalLM",
+    "MarianForCausalLM",
+    "XLNetLMHeadModel",
+    "XLMWithLMHeadModel",
+    "FlaubertWithLMHeadModel",
+    "TrOCRForCausalLM",
+    "WhisperForCausalLM",
+)
 ALIGNING = (
-    "BertForMaskedLM RobertaForMaskedLM T5ForConditionalGeneration BartForConditionalGeneration".split()
+    "BertForMaskedLM",
+    "RobertaForMaskedLM",
+    "T5ForConditionalGeneration",
+    "BartForConditionalGeneration",
 )
 
 

@@ -8,23 +8,71 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
-from shapefix.checks.support.rewrites import enclosing
-from shapefix.checks.support.unused_results import assigned, is_unused, unused_result
+from shapefix.checks.support.rewrites import enclosing, nodes
+from shapefix.checks.support.unused_results import assigned, is_unused, may_be_rebound, scope, unused_result
 from shapefix.diagnostics import Diagnostic, Fix
 from shapefix.interpreter.events import Discarded
-from shapefix.interpreter.modules import children, dotted_name, target_names
+from shapefix.interpreter.modules import dotted_name, target_names
 from shapefix.interpreter.tensor_values import TensorValue
 
 _CONVERSIONS = frozenset(
-    "to cuda cpu xpu half float double bfloat16 long int short char byte bool type type_as detach "
-    "pin_memory".split()
+    {
+        "to",
+        "cuda",
+        "cpu",
+        "xpu",
+        "half",
+        "float",
+        "double",
+        "bfloat16",
+        "long",
+        "int",
+        "short",
+        "char",
+        "byte",
+        "bool",
+        "type",
+        "type_as",
+        "detach",
+        "pin_memory",
+    }
 )
 
 
 _WITH_TWIN_IN_PLACE = frozenset(
-    "masked_fill masked_scatter clamp clip clamp_min clamp_max add sub mul div pow sqrt exp log abs neg "
-    "sigmoid tanh relu round floor ceil nan_to_num scatter scatter_add index_fill index_add index_copy "
-    "fill_diagonal tril triu".split()
+    {
+        "masked_fill",
+        "masked_scatter",
+        "clamp",
+        "clip",
+        "clamp_min",
+        "clamp_max",
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "pow",
+        "sqrt",
+        "exp",
+        "log",
+        "abs",
+        "neg",
+        "sigmoid",
+        "tanh",
+        "relu",
+        "round",
+        "floor",
+        "ceil",
+        "nan_to_num",
+        "scatter",
+        "scatter_add",
+        "index_fill",
+        "index_add",
+        "index_copy",
+        "fill_diagonal",
+        "tril",
+        "triu",
+    }
 )
 """What people write without the underscore, and then think that it was done in place."""
 
@@ -40,7 +88,7 @@ def discarded_result(event: Discarded, context: CheckContext, rule: Rule) -> Ite
     if not fixes and not event.function.startswith("torch.Tensor."):
         # `torch.add(x, y)` alone is there to be measured.
         return
-    yield unused_result(event, rule, fixes)
+    yield unused_result(event, rule, fixes if may_be_rebound(event, context) else ())
 
 
 def _is_made_here(event: Discarded) -> bool:
@@ -52,14 +100,8 @@ def _is_made_here(event: Discarded) -> bool:
         node = node.func if isinstance(node, cst.Call) else node.value
     receiver = event.receiver
     step = receiver.origin if isinstance(receiver, TensorValue) else None
-    inside = _nodes(event.place.node)
+    inside = nodes(event.place.node)
     return step is not None and any(node is step.place.node for node in inside)
-
-
-def _nodes(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    yield node
-    for child in children(node):
-        yield from _nodes(child)
 
 
 def _repairs(event: Discarded) -> list[Fix]:
@@ -71,7 +113,7 @@ def _repairs(event: Discarded) -> list[Fix]:
         return []
     around = enclosing(event.place.module, event.place.node)
     loop = _loop_of(around, event.name)
-    if _is_read_behind(event, loop or _function(around)):
+    if _is_read_behind(event, loop or scope(around)):
         return assigned(event, event.name)
     entry = _entry(loop, event.name) if loop is not None else ""
     return assigned(event, entry) if entry else []
@@ -83,15 +125,10 @@ def _loop_of(around: list[cst.CSTNode], name: str) -> cst.For | None:
     return loops[-1] if loops else None
 
 
-def _function(around: list[cst.CSTNode]) -> cst.CSTNode:
-    scopes = [node for node in around if isinstance(node, (cst.Module, cst.FunctionDef))]
-    return scopes[-1] if scopes else around[0]
-
-
 def _is_read_behind(event: Discarded, body: cst.CSTNode) -> bool:
     """Whether the code of body mentions the name behind the line."""
     module, here = event.place.module, event.place.span
-    for node in _nodes(body):
+    for node in nodes(body):
         if dotted_name(node) == event.name:
             span = module.span(node)
             if (span.row, span.column) >= (here.end_row, here.end_column):

@@ -41,8 +41,14 @@ _ATTENTION = "scaled_dot_product_attention"
 _OTHERS = frozenset({"matmul", "einsum", "linear", _ATTENTION})
 _LAYERS = frozenset(
     f"torch.nn.{kind}"
-    for kind in "MultiheadAttention TransformerEncoderLayer TransformerDecoderLayer TransformerEncoder "
-    "TransformerDecoder Transformer".split()
+    for kind in (
+        "MultiheadAttention",
+        "TransformerEncoderLayer",
+        "TransformerDecoderLayer",
+        "TransformerEncoder",
+        "TransformerDecoder",
+        "Transformer",
+    )
 )
 _FUNCTIONS = frozenset({*_TAKES, *_ADDED, *_OTHERS})
 

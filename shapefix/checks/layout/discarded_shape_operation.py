@@ -6,18 +6,45 @@ from collections.abc import Iterator
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
-from shapefix.checks.support.unused_results import assigned, is_unused, unused_result
+from shapefix.checks.support.unused_results import assigned, is_unused, may_be_rebound, unused_result
 from shapefix.diagnostics import Diagnostic
 from shapefix.interpreter.events import Discarded
 
 _SHAPE_OPERATIONS = frozenset(
-    "view view_as reshape reshape_as flatten ravel unflatten transpose swapaxes swapdims t permute movedim "
-    "moveaxis squeeze unsqueeze expand expand_as broadcast_to narrow contiguous repeat tile unfold flip roll "
-    "adjoint".split()
+    {
+        "view",
+        "view_as",
+        "reshape",
+        "reshape_as",
+        "flatten",
+        "ravel",
+        "unflatten",
+        "transpose",
+        "swapaxes",
+        "swapdims",
+        "t",
+        "permute",
+        "movedim",
+        "moveaxis",
+        "squeeze",
+        "unsqueeze",
+        "expand",
+        "expand_as",
+        "broadcast_to",
+        "narrow",
+        "contiguous",
+        "repeat",
+        "tile",
+        "unfold",
+        "flip",
+        "roll",
+        "adjoint",
+    }
 )
 
 
 @rule("SF105", on=Discarded)
 def discarded_shape_operation(event: Discarded, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     if is_unused(event, _SHAPE_OPERATIONS):
-        yield unused_result(event, rule, assigned(event, event.name) if event.name else ())
+        is_safe = event.name is not None and may_be_rebound(event, context)
+        yield unused_result(event, rule, assigned(event, event.name) if is_safe and event.name else ())

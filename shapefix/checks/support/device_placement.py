@@ -12,7 +12,22 @@ from shapefix.interpreter.events import DeviceMismatch
 from shapefix.interpreter.modules import Module, Place, children, dotted_name
 
 CREATIONS = frozenset(
-    "zeros ones empty full rand randn randint randperm arange linspace logspace eye tensor as_tensor".split()
+    {
+        "zeros",
+        "ones",
+        "empty",
+        "full",
+        "rand",
+        "randn",
+        "randint",
+        "randperm",
+        "arange",
+        "linspace",
+        "logspace",
+        "eye",
+        "tensor",
+        "as_tensor",
+    }
 )
 """The functions of torch that take `device=`."""
 

@@ -11,7 +11,9 @@ from shapefix.diagnostics import Applicability, Edit, Fix
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import LayoutStep
 
-_SAME_NUMBER = frozenset("scaled mul multiply div divide true_divide truediv converted copied".split())
+_SAME_NUMBER = frozenset(
+    {"scaled", "mul", "multiply", "div", "divide", "true_divide", "truediv", "converted", "copied"}
+)
 """Steps through which one number stays one number: it is scaled, or becomes one of another dtype."""
 
 

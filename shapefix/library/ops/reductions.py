@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.tensor_values import TensorValue
@@ -51,8 +53,8 @@ def _reduced(call: Call, tensor: TensorValue, keyword: str = "dim") -> Layout | 
 def reduce(call: Call, tensor: TensorValue) -> Value:
     name = call.name.rpartition(".")[2]
     if name == "norm":
-        # norm(p, dim): the order comes first.
-        call.arguments.positional[:] = call.arguments.positional[1:]
+        # norm(p, dim): the order comes first. The caller's arguments stay: they are read again for messages.
+        call = replace(call, arguments=replace(call.arguments, positional=call.arguments.positional[1:]))
     if name in ("std", "var") and isinstance(call.value(0), Constant) and isinstance(call.constant(0), bool):
         return TensorValue(dtype=tensor.dtype)
     layout = _reduced(call, tensor)

@@ -41,8 +41,22 @@ _PARTS = frozenset(
 )
 """Classes that work inside of tokenizers, or around two of them."""
 _OTHER_CALLS = frozenset(
-    "DPRReader Jukebox LayoutLMv2 LayoutLMv3 LayoutXLM Luke MLuke MarkupLM RoCBert SeamlessM4T Tapas Tapex "
-    "Udop Wav2Vec2".split()
+    {
+        "DPRReader",
+        "Jukebox",
+        "LayoutLMv2",
+        "LayoutLMv3",
+        "LayoutXLM",
+        "Luke",
+        "MLuke",
+        "MarkupLM",
+        "RoCBert",
+        "SeamlessM4T",
+        "Tapas",
+        "Tapex",
+        "Udop",
+        "Wav2Vec2",
+    }
 )
 _NO_MASK = frozenset({"FNet", "TransfoXL"})
 _SPECIAL = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")

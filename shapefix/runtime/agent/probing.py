@@ -101,7 +101,8 @@ def _installed(session: Session, asked: argparse.Namespace) -> Any:
         from . import collectives
 
         collectives.install(session, asked.observations.rpartition(".")[0])
-    mapped = disk.Disk(session, asked.saves)
+    roots = {os.getcwd(), os.path.dirname(os.path.abspath(asked.script))}  # noqa: PTH100, PTH109, PTH120
+    mapped = disk.Disk(session, asked.saves, [os.getcwd()] if asked.module else sorted(roots))  # noqa: PTH109
     disk_calls.install(mapped)
     saving.install(mapped)
     imports.after(

@@ -96,7 +96,9 @@ class _Writer:
             "backward": [self._backward(line) for line in self._observed.of("backward")],
             "gradients": [_gradients(line) for line in self._observed.of("gradients")],
             "memory": self._memory(),
-            "writes": list(self._writes()),
+            "writes": self._filenames(self._observed.written),
+            "refused_writes": self._filenames(self._observed.refused),
+            "changed_files": self._filenames(self._observed.changed),
             "uploads": [{"function": each["function"], "to": each["to"]} for each in self._of("upload")],
             "exceptions": [self._exception(failure) for failure in self._observed.failures],
             "executed": self._executed(),
@@ -280,9 +282,8 @@ class _Writer:
             "at": self._place(peak.site),
         }
 
-    def _writes(self) -> Iterator[Document]:
-        for path in dict.fromkeys(line["path"] for line in self._of("write")):
-            yield {"filename": self._view.absolute(path)}
+    def _filenames(self, paths: Sequence[str]) -> list[Document]:
+        return [{"filename": self._view.absolute(path)} for path in paths]
 
     def _exception(self, failure: Failure) -> Document:
         return {

@@ -186,10 +186,16 @@ def _training(observed: Observations, show: Callable[[str], str], width: int) ->
 
 
 def _disk(observed: Observations, show: Callable[[str], str], width: int) -> Iterator[Line]:
-    paths = list(dict.fromkeys(_top(show(line["path"])) for line in observed.of("write")))
-    if paths:
-        more = f" and {len(paths) - _NAMES} more" if len(paths) > _NAMES else ""
-        yield [("written", "name"), (f" into a temporary folder: {', '.join(paths[:_NAMES])}{more}", "code")]
+    for paths, name, what in (
+        (observed.written, "written", "into a temporary folder"),
+        (observed.refused, "not written", "as the probe cannot redirect it"),
+        (observed.changed, "changed", "in the working tree while the script ran"),
+    ):
+        shown = list(dict.fromkeys(_top(show(path)) for path in paths))
+        if shown:
+            more = f" and {len(shown) - _NAMES} more" if len(shown) > _NAMES else ""
+            style = "name" if paths is observed.written else "warning"
+            yield [(name, style), (f" {what}: {', '.join(shown[:_NAMES])}{more}", "code")]
     for line in observed.of("upload"):
         yield [("not uploaded", "name"), (f" {line['function']} to {line['to']}", "code")]
 

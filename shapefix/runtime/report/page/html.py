@@ -84,7 +84,11 @@ def page(
     def show(path: str) -> str:
         return one_line(view.relative(path))
 
-    written = list(dict.fromkeys(show(line["path"]) for line in observed.of("write")))
+    files = [
+        ("written", "Written into a temporary folder", list(map(show, observed.written))),
+        ("refused", "Not written, as the probe cannot redirect it", list(map(show, observed.refused))),
+        ("changed", "Changed in the working tree while the script ran", list(map(show, observed.changed))),
+    ]
     return environment.get_template("page.html.j2").render(
         script=show(run.script),
         command=" ".join([show(run.script), *arguments]),
@@ -100,7 +104,7 @@ def page(
         plots=_plots(observed),
         forecast=None if foretold is None else list(_forecast(foretold, run, arguments, show)),
         gradients=[_gradients(line) for line in observed.of("gradients")],
-        written=written,
+        files=[each for each in files if each[2]],
         last_words=[] if run.complete else run.ended.output.strip().splitlines()[-12:],
         environment=_environment(run),
         version=shapefix.__version__,
