@@ -17,6 +17,7 @@ from shapefix.interpreter.devices import Device, DeviceKind
 from shapefix.interpreter.events import DeviceMismatch, Discarded
 from shapefix.interpreter.modules import Module, Place, children, dotted_name
 from shapefix.interpreter.tensor_values import as_tensor
+from shapefix.tensors.ops import Op
 
 CREATIONS = frozenset(
     {
@@ -162,7 +163,7 @@ def _fixes(event: DeviceMismatch, seen: Place) -> Iterator[Fix]:
         yield with_device(made, code)
         return
     origin = event.operands[event.here].tensor.origin
-    if origin is not None and origin.verb == "tokenized" and isinstance(made.node, cst.Call):
+    if origin is not None and origin.op is Op.TOKENIZE and isinstance(made.node, cst.Call):
         if _is_known(where, event.other.place, made):
             edit = rewrites.method_called(made.module, made.node, f"to({code})")
             yield Fix(Applicability.SAFE, f"send the batch there: `.to({code})`", (edit,))

@@ -13,6 +13,7 @@ from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix,
 from shapefix.interpreter.events import Viewed
 from shapefix.interpreter.tensor_values import LayoutStep
 from shapefix.tensors.layout import has_unknown_strides
+from shapefix.tensors.ops import JOINED, NORMALIZATIONS, PADDED, SOFTMAXES, Op
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.views import Illegal, Undecided
 
@@ -112,7 +113,7 @@ def view_of_runtime_layout(event: Viewed, run: CheckContext, this: Rule) -> Iter
     for step in lineage(event.tensor):
         if step.layout is None or has_unknown_strides(step.layout):
             origin = step
-    reason = _RUNTIME_LAYOUTS.get(origin.verb) if origin is not None else None
+    reason = _RUNTIME_LAYOUTS.get(origin.op) if origin is not None else None
     if origin is None or reason is None:
         return
     subject, call = _subject(event), short(event.place.code)
@@ -121,7 +122,7 @@ def view_of_runtime_layout(event: Viewed, run: CheckContext, this: Rule) -> Iter
         f"`{call}` merges dimensions of `{subject}`, whose layout depends on the run: on {reason}",
         evidence=[
             *calls(event),
-            Evidence(origin.place.span, f"{origin.verb} here: the strides depend on {reason}"),
+            Evidence(origin.place.span, f"{origin.text} here: the strides depend on {reason}"),
             Evidence(event.place.span, "merged here"),
         ],
         condition="the layout at run time has a gap between the merged dimensions",
@@ -130,12 +131,13 @@ def view_of_runtime_layout(event: Viewed, run: CheckContext, this: Rule) -> Iter
 
 
 _RUNTIME_LAYOUTS = {
-    "computed by a module": "what the module returns",
-    "attended": "the attention backend",
-    "convolved": "the memory format of input and weight",
-    "pooled": "the memory format of the input",
-    "normalised": "the memory format of the input",
-    "resized": "the memory format of the input",
+    Op.MODULE_CALL: "what the module returns",
+    Op.ATTENTION: "the attention backend",
+    Op.CONVOLUTION: "the memory format of input and weight",
+    **dict.fromkeys(
+        (Op.POOLING, Op.INTERPOLATE, Op.IMAGE_RESIZE, Op.NORMALIZE, *SOFTMAXES, *NORMALIZATIONS),
+        "the memory format of the input",
+    ),
 }
 
 
@@ -183,7 +185,7 @@ def _means_it(step: LayoutStep, event: Viewed, run: CheckContext) -> bool:
     Relative positions are shifted so: put a column in front, read the rows at another width, drop a part, and
     read the rest at the old width. And going back to sizes that the tensor had before undoes an earlier view.
     """
-    if step.verb in ("joined", "padded") or step.place.node in run.cut_views:
+    if step.op in JOINED | PADDED or step.place.node in run.cut_views:
         return True
     return step.layout is not None and step.layout.sizes == event.target
 

@@ -37,6 +37,6 @@ def history(tensor: TensorValue, run: CheckContext) -> list[Evidence]:
     before: Layout | None = None
     for step in reversed(steps[:LONGEST]):
         if step.layout is not None and step.layout != before:
-            evidence.append(Evidence(step.place.span, f"{step.verb} here: {run.layout(step.layout)}"))
+            evidence.append(Evidence(step.place.span, f"{step.text} here: {run.layout(step.layout)}"))
         before = step.layout
     return evidence

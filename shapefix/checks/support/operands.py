@@ -112,7 +112,7 @@ def way(tensor: TensorValue, run: CheckContext) -> list[Evidence]:
         sizes = None if step.layout is None else step.layout.sizes
         if sizes is not None and sizes != before:
             producer = f" by `{layer_code(step.producer)}`" if layer_code(step.producer) else ""
-            found.append(Evidence(step.place.span, f"{step.verb}{producer} here: {run.shape(sizes)}"))
+            found.append(Evidence(step.place.span, f"{step.text}{producer} here: {run.shape(sizes)}"))
         before = sizes
     return found[-LONGEST:]
 

@@ -12,6 +12,7 @@ from shapefix.interpreter.token_rows import row_of
 from shapefix.interpreter.values import Constant, Integer, Number, Unknown, Value, is_text
 from shapefix.library.tensors import contiguous_result
 from shapefix.tensors.dtypes import is_floating
+from shapefix.tensors.ops import Op
 from shapefix.tensors.sizes import Size
 
 _OF_PYTHON = {bool: "bool", int: "int64", float: "float32"}
@@ -56,7 +57,7 @@ def stacked(call: Call, features: ListValue, cell: Value, dtype: str | None) -> 
         return None
     device = cell.device if isinstance(cell, TensorValue) else CPU
     made = contiguous_result(
-        call, [count(features), *sizes], "collated", dtype=dtype, device=placed(call.ev, device, call.place)
+        call, [count(features), *sizes], Op.COLLATE, dtype=dtype, device=placed(call.ev, device, call.place)
     )
     made.row = row_of(cell) if sizes else None
     return made

@@ -12,6 +12,7 @@ from shapefix.library.tensors import contiguous_result, copied_or_same
 from shapefix.tensors import indexing
 from shapefix.tensors.layout import contiguous, dimension, is_contiguous, unknown_strides
 from shapefix.tensors.memory_format import like
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.quotients import floor_divide
 
@@ -36,8 +37,8 @@ def activation(call: Call, given: Given) -> Value:
     if tensor is None:
         return TensorValue()
     if "inplace" not in given.values:
-        return result_of(call, [tensor], "activated")
-    return in_place(call, tensor, given, lambda: result_of(call, [tensor], "activated"))
+        return result_of(call, [tensor], Op.ACTIVATION)
+    return in_place(call, tensor, given, lambda: result_of(call, [tensor], Op.ACTIVATION))
 
 
 @layer("RReLU", takes="lower=0.125, upper=0.3333333333333333, inplace=False")
@@ -52,7 +53,7 @@ def copied_by_backend(call: Call, given: Given) -> Value:
         layout = like(layout)
         if is_contiguous(layout) is not True:
             layout = unknown_strides(layout.sizes)
-    return result(call, tensor, layout, "activated", dtype=None if tensor is None else tensor.dtype)
+    return result(call, tensor, layout, Op.ACTIVATION, dtype=None if tensor is None else tensor.dtype)
 
 
 @layer(
@@ -76,18 +77,33 @@ def dropout(call: Call, given: Given) -> Value:
         return TensorValue()
     if given.flag("inplace"):
         return in_place(call, tensor, given, lambda: tensor)
-    return copied_or_same(call, tensor, "dropped out")
+    return copied_or_same(call, tensor, Op.DROPOUT)
 
 
-@layer("Softmax", "LogSoftmax", "Softmin", takes="dim=None")
-@layer("Softmax2d")
+def _softmax(op: Op, kind: str, takes: str = "dim=None") -> None:
+    """Register a layer that normalizes exponentials along a dimension."""
+
+    @layer(kind, takes=takes)
+    def forward(call: Call, given: Given) -> Value:
+        return _contiguous(call, given.tensor("input"), op)
+
+
+_softmax(Op.SOFTMAX, "Softmax")
+_softmax(Op.SOFTMAX, "Softmax2d", takes="")
+_softmax(Op.LOG_SOFTMAX, "LogSoftmax")
+_softmax(Op.SOFTMIN, "Softmin")
+
+
 @functional("gumbel_softmax", takes="logits, tau=1, hard=False, eps=1e-10, dim=-1")
-def softmax(call: Call, given: Given) -> Value:
-    tensor = given.tensor("logits" if "logits" in given.values else "input")
+def gumbel_softmax(call: Call, given: Given) -> Value:
+    return _contiguous(call, given.tensor("logits"), Op.GUMBEL_SOFTMAX)
+
+
+def _contiguous(call: Call, tensor: TensorValue | None, op: Op) -> Value:
     if tensor is None:
         return TensorValue()
     sizes = None if tensor.layout is None else tensor.layout.sizes
-    return contiguous_result(call, sizes, "normalised", dtype=tensor.dtype, device=tensor.device)
+    return contiguous_result(call, sizes, op, dtype=tensor.dtype, device=tensor.device)
 
 
 @layer("GLU", takes="dim=-1")
@@ -95,11 +111,11 @@ def softmax(call: Call, given: Given) -> Value:
 def glu(call: Call, given: Given) -> Value:
     tensor, dim = given.tensor("input"), given.number("dim")
     if tensor is None or tensor.layout is None or dim is None:
-        return result(call, tensor, None, "gated")
+        return result(call, tensor, None, Op.GLU)
     at = dimension(dim, tensor.layout.rank)
     half = floor_divide(tensor.layout.sizes[at], 2)
     layout = like(indexing.narrow(tensor.layout, at, Size.of(0), half))
-    return result(call, tensor, layout, "gated", dtype=tensor.dtype)
+    return result(call, tensor, layout, Op.GLU, dtype=tensor.dtype)
 
 
 @functional("normalize", takes="input, p=2.0, dim=1, eps=1e-12, out=None")
@@ -107,7 +123,7 @@ def normalize(call: Call, given: Given) -> Value:
     tensor = given.tensor("input")
     if tensor is None:
         return TensorValue()
-    made = result_of(call, [tensor], "normalised")
+    made = result_of(call, [tensor], Op.NORMALIZE)
     made.dtype = None
     return made
 
@@ -120,7 +136,7 @@ def one_hot(call: Call, given: Given) -> Value:
     if tensor is not None and tensor.layout is not None:
         layout = contiguous((*tensor.layout.sizes, _classes(size)))
     last = None if size is None or size.value == -1 else size
-    return result(call, tensor, layout, "encoded", dtype="int64", is_contiguous=True, last=last)
+    return result(call, tensor, layout, Op.ONE_HOT, dtype="int64", is_contiguous=True, last=last)
 
 
 def _classes(size: Size | None) -> Size:

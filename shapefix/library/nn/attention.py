@@ -17,6 +17,7 @@ from shapefix.tensors import results
 from shapefix.tensors.attention import Part, check_attention
 from shapefix.tensors.layout import Layout, contiguous, is_contiguous, unknown_strides
 from shapefix.tensors.networks import check_divisible
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 
 
@@ -98,16 +99,14 @@ def multihead_attention(call: Call, given: Given) -> Value:
         elif query.layout is not None:
             output = unknown_strides(query.layout.sizes)
     dtype = computed_dtype(query)
-    attended = result(
-        call, query, output, "returned by nn.MultiheadAttention", dtype=dtype, last=given.size("embed_dim")
-    )
+    attended = result(call, query, output, Op.MULTIHEAD_ATTENTION, dtype=dtype, last=given.size("embed_dim"))
     if needed is False:
         return TupleValue((attended, NONE))
     if average is None or heads is None or needed is None:
         return TupleValue((attended, Unknown("weights")))
     if given.flag("add_zero_attn") or given.flag("add_bias_kv"):
         weights = None
-    return TupleValue((attended, result(call, query, weights, "returned by nn.MultiheadAttention")))
+    return TupleValue((attended, result(call, query, weights, Op.MULTIHEAD_ATTENTION)))
 
 
 def _fast_path(call: Call, given: Given) -> bool | None:
@@ -161,8 +160,8 @@ def transformer_layer(call: Call, given: Given) -> Value:
             # Without gradients torch may take a fast path that copies.
             if norm_first is None or name == "src":
                 layout = unknown_strides(layout.sizes)
-    verb = "returned by a Transformer layer"
-    return result(call, tensor, layout, verb, is_contiguous=ends_in_norm, last=width)
+    op = Op.TRANSFORMER_LAYER
+    return result(call, tensor, layout, op, is_contiguous=ends_in_norm, last=width)
 
 
 @layer(
@@ -210,8 +209,8 @@ def transformer(call: Call, given: Given) -> Value:
         names = (query, *("src" if key == "memory" else key,) * 2)
         _fit(given, names, every, mask=own, padding_mask=padding, heads=heads)
     layout = None if tensor is None or tensor.layout is None else contiguous(tensor.layout.sizes)
-    verb = "returned by nn.Transformer"
-    return result(call, tensor, layout, verb, is_contiguous=True, last=given.size("d_model"))
+    op = Op.TRANSFORMER
+    return result(call, tensor, layout, op, is_contiguous=True, last=given.size("d_model"))
 
 
 @function("torch.nn.Transformer.generate_square_subsequent_mask")
@@ -220,4 +219,4 @@ def subsequent_mask(call: Call) -> Value:
     count = as_size(call.value(0, "sz") or Unknown())
     layout = None if count is None else contiguous((count, count))
     dtype = None if call.value(2, "dtype") is not None else "float32"
-    return as_result(call, layout, "made", dtype=dtype, is_contiguous=True)
+    return as_result(call, layout, Op.CREATION, dtype=dtype, is_contiguous=True)

@@ -17,6 +17,7 @@ from shapefix.library.tensors import as_result, assume_rank
 from shapefix.tensors import results
 from shapefix.tensors.layout import Layout, channels_last, contiguous, unknown_strides
 from shapefix.tensors.networks import check_divisible, check_rank
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.quotients import quotient
 
@@ -86,7 +87,7 @@ def _convolved(
                 **{name: value for name, value in settings.items() if value is not None},
             )
     dtype = computed_dtype(tensor)
-    return result(call, tensor, layout, "convolved", dtype=dtype, channels=(-rank - 1, out_channels))
+    return result(call, tensor, layout, Op.CONVOLUTION, dtype=dtype, channels=(-rank - 1, out_channels))
 
 
 def _register(rank: int, *, transposed: bool) -> None:
@@ -128,7 +129,7 @@ def _register(rank: int, *, transposed: bool) -> None:
     def weight(call: Call) -> Value:
         given = Given(fields_of(call.receiver))
         layout = _weight_layout(given, rank, transposed=transposed)
-        made = TensorValue() if layout is None else as_result(call, layout, "created")
+        made = TensorValue() if layout is None else as_result(call, layout, Op.PARAMETER)
         made.graph = is_trained(call, fields_of(call.receiver))
         return made
 

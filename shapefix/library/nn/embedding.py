@@ -14,6 +14,7 @@ from shapefix.tensors import results
 from shapefix.tensors.bounds import at_least
 from shapefix.tensors.errors import IndexOutOfRange
 from shapefix.tensors.layout import Layout, contiguous
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 
 _SETTINGS = "max_norm=None, norm_type=2.0, scale_grad_by_freq=False"
@@ -70,7 +71,7 @@ def _embedded(call: Call, indices: TensorValue | None, width: Size | None) -> Te
     layout = None
     if indices is not None and indices.layout is not None and width is not None:
         layout = results.embedding(indices.layout, width)
-    return result(call, indices, layout, "embedded", is_contiguous=True, last=width)
+    return result(call, indices, layout, Op.EMBEDDING, is_contiguous=True, last=width)
 
 
 @layer("EmbeddingBag", takes=_BAG, forward="input, offsets=None, per_sample_weights=None")
@@ -97,7 +98,7 @@ def _bagged(call: Call, given: Given, width: Size | None) -> TensorValue:
             offsets, ends = given.tensor("offsets"), given.flag("include_last_offset")
             if offsets is not None and offsets.layout is not None and ends is not None:
                 layout = contiguous((offsets.layout.sizes[0] - int(ends), width))
-    return result(call, indices, layout, "embedded", is_contiguous=True, last=width)
+    return result(call, indices, layout, Op.EMBEDDING, is_contiguous=True, last=width)
 
 
 @function("torch.nn.Embedding.from_pretrained", "torch.nn.EmbeddingBag.from_pretrained")

@@ -8,6 +8,7 @@ from shapefix.library.nn.layers import functional, result
 from shapefix.library.signatures import Given
 from shapefix.library.tensors import size_list
 from shapefix.tensors.layout import Layout, contiguous
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 
 
@@ -19,7 +20,7 @@ def grid_sample(call: Call, given: Given) -> Value:
     if tensor is not None and tensor.layout is not None and grid is not None and grid.layout is not None:
         if tensor.layout.rank == grid.layout.rank and tensor.layout.rank in (4, 5):
             layout = contiguous((*tensor.layout.sizes[:2], *grid.layout.sizes[1:-1]))
-    return result(call, tensor, layout, "sampled")
+    return result(call, tensor, layout, Op.GRID_SAMPLE)
 
 
 @functional("affine_grid", takes="theta, size, align_corners=None")
@@ -29,4 +30,4 @@ def affine_grid(call: Call, given: Given) -> Value:
     layout = None
     if sizes is not None and len(sizes) in (4, 5):
         layout = contiguous((sizes[0], *sizes[2:], Size.of(len(sizes) - 2)))
-    return result(call, given.tensor("theta"), layout, "sampled", is_contiguous=True)
+    return result(call, given.tensor("theta"), layout, Op.GRID_SAMPLE, is_contiguous=True)

@@ -26,6 +26,7 @@ from shapefix.library.signatures import Given, bound
 from shapefix.library.tensors import as_result, copied_or_same
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import Layout, contiguous
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 
 Handler = Callable[[Call, Given], Value]
@@ -97,7 +98,7 @@ def result(
     call: Call,
     source: TensorValue | None,
     layout: Layout | None,
-    verb: str,
+    op: Op,
     *,
     is_contiguous: bool = False,
     dtype: str | None = None,
@@ -110,7 +111,7 @@ def result(
     counted from the end with its size.
     """
     device = None if source is None else source.device
-    made = as_result(call, layout, verb, dtype=dtype, device=device, is_contiguous=is_contiguous)
+    made = as_result(call, layout, op, dtype=dtype, device=device, is_contiguous=is_contiguous)
     if layout is None:
         if last is not None:
             made.set_size(-1, last)
@@ -130,7 +131,7 @@ def in_place(
     """The tensor itself where the layer was told to write into it, else what otherwise makes."""
     writes = given.flag("inplace")
     if writes is None:
-        return copied_or_same(call, tensor, "computed")
+        return copied_or_same(call, tensor, Op.ACTIVATION)
     if not writes:
         return otherwise()
     emit_write(call, tensor, subject_of(call), expanded_dim(tensor.layout), refused=True)
@@ -236,7 +237,7 @@ def _parameter(name: str, switch: str, compute: WeightSizes) -> Callable[[Call],
         if sizes is None or None in sizes:
             made = TensorValue()
         else:
-            made = as_result(call, contiguous([s for s in sizes if s is not None]), "created")
+            made = as_result(call, contiguous([s for s in sizes if s is not None]), Op.PARAMETER)
         made.graph = is_trained(call, fields) if not name.startswith("running_") else False
         fields[name] = made
         return made

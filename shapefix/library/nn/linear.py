@@ -12,6 +12,7 @@ from shapefix.tensors import results
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import SizeMismatch, WrongRank
 from shapefix.tensors.layout import Layout, contiguous
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.products import check_size
 from shapefix.tensors.tensor_iterator import broadcast_sizes
@@ -41,7 +42,7 @@ def linear(call: Call, given: Given) -> Value:
     elif tensor is not None and expected is not None:
         last_size_is(tensor, expected)
     dtype = computed_dtype(tensor)
-    return result(call, tensor, layout, "multiplied", dtype=dtype, is_contiguous=True, last=features)
+    return result(call, tensor, layout, Op.LINEAR, dtype=dtype, is_contiguous=True, last=features)
 
 
 def last_size_is(tensor: TensorValue | None, expected: Size | None, operand: int = 0) -> None:
@@ -64,7 +65,7 @@ def linear_function(call: Call, given: Given) -> Value:
                 tensor.layout, weight.layout, None if bias is None else bias.layout
             )
     dtype = computed_dtype(tensor)
-    return result(call, tensor, layout, "multiplied", dtype=dtype, is_contiguous=True, last=features)
+    return result(call, tensor, layout, Op.LINEAR, dtype=dtype, is_contiguous=True, last=features)
 
 
 @layer(
@@ -80,7 +81,7 @@ def bilinear(call: Call, given: Given) -> Value:
     layout = None
     if one is not None and one.layout is not None and features is not None:
         layout = contiguous((*one.layout.sizes[:-1], features))
-    return result(call, one, layout, "multiplied", is_contiguous=True, last=features)
+    return result(call, one, layout, Op.BILINEAR, is_contiguous=True, last=features)
 
 
 @functional(
@@ -92,7 +93,7 @@ def bilinear_function(call: Call, given: Given) -> Value:
     layout = None
     if one is not None and one.layout is not None and weight is not None and weight.layout is not None:
         layout = contiguous((*one.layout.sizes[:-1], weight.layout.sizes[0]))
-    return result(call, one, layout, "multiplied", is_contiguous=True)
+    return result(call, one, layout, Op.BILINEAR, is_contiguous=True)
 
 
 def _same_batches(one: TensorValue | None, two: TensorValue | None) -> None:
@@ -119,7 +120,7 @@ def cosine_similarity(call: Call, given: Given) -> Value:
         if dim is not None:
             both = contiguous(broadcast_sizes(one.layout.sizes, two.layout.sizes))
             layout = results.reduce(both, dim)
-    return result(call, one, layout, "reduced", is_contiguous=True)
+    return result(call, one, layout, Op.COSINE_SIMILARITY, is_contiguous=True)
 
 
 @layer("PairwiseDistance", takes="p=2.0, eps=1e-06, keepdim=False", forward="x1, x2")
@@ -135,7 +136,7 @@ def pairwise_distance(call: Call, given: Given) -> Value:
         if keepdim is not None:
             both = contiguous(broadcast_sizes(one.layout.sizes, two.layout.sizes))
             layout = results.reduce(both, -1, keepdim)
-    return result(call, one, layout, "reduced", is_contiguous=True)
+    return result(call, one, layout, Op.PAIRWISE_DISTANCE, is_contiguous=True)
 
 
 def _same_last_size(one: Layout, two: Layout) -> None:
@@ -156,7 +157,7 @@ def distances(call: Call, given: Given) -> Value:
             _same_last_size(one.layout, two.layout)
             batch = broadcast_sizes(one.layout.sizes[:-2], two.layout.sizes[:-2])
             layout = contiguous((*batch, one.layout.sizes[-2], two.layout.sizes[-2]))
-    return result(call, one, layout, "multiplied", is_contiguous=True)
+    return result(call, one, layout, Op.CDIST, is_contiguous=True)
 
 
 weights(

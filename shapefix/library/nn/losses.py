@@ -16,6 +16,7 @@ from shapefix.library.signatures import Given
 from shapefix.tensors import results
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
+from shapefix.tensors.ops import Op
 
 SCALAR = Layout((), ())
 _OLD = "size_average=None, reduce=None, reduction='mean'"
@@ -33,14 +34,14 @@ def _loss(call: Call, given: Given, unreduced: Unreduced) -> Value:
     if given.is_none("size_average") is False or given.is_none("reduce") is False:
         reduction = None
     if reduction is None:
-        return result(call, first, None, "compared")
+        return result(call, first, None, Op.LOSS)
     layout: Layout | None = SCALAR
     if reduction == "none":
         try:
             layout = unreduced(given)
         except ShapeError:
             layout = None
-    return result(call, first, layout, "compared")
+    return result(call, first, layout, Op.LOSS)
 
 
 def _layout(given: Given, name: str) -> Layout | None:
@@ -178,5 +179,5 @@ def loss_per_row(call: Call, given: Given) -> Value:
 def adaptive_log_softmax(call: Call, given: Given) -> Value:
     source = given.tensor("input")
     output = None if source is None or source.layout is None else contiguous(source.layout.sizes[:-1])
-    loss = result(call, source, SCALAR, "compared")
-    return TupleValue((result(call, source, output, "compared"), loss), ("output", "loss"))
+    loss = result(call, source, SCALAR, Op.LOSS)
+    return TupleValue((result(call, source, output, Op.LOSS), loss), ("output", "loss"))

@@ -1,4 +1,4 @@
-"""Normalisation layers."""
+"""Normalization layers."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from shapefix.tensors import results
 from shapefix.tensors.layout import Layout, unknown_strides
 from shapefix.tensors.memory_format import like
 from shapefix.tensors.networks import check_divisible
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.products import check_size
 
@@ -44,7 +45,7 @@ def _batch_norm_layer(rank: int | None, *kinds: str) -> None:
             layout = results.batch_norm(tensor.layout, channels, ranks)
         elif channels is not None:
             _channels_are(tensor, channels)
-        return _normalised(call, tensor, layout)
+        return _normalized(call, tensor, layout, Op.BATCH_NORM)
 
 
 for _rank in (1, 2, 3):
@@ -72,7 +73,7 @@ def batch_norm_function(call: Call, given: Given) -> Value:
             held = given.tensor(name)
             if held is not None and held.layout is not None and held.layout.rank == 1:
                 check_size(tensor.layout.sizes[1], held.layout.sizes[0], dim=1)
-    return _normalised(call, tensor, layout)
+    return _normalized(call, tensor, layout, Op.BATCH_NORM)
 
 
 @layer("GroupNorm", takes="num_groups, num_channels, eps=1e-05, affine=True", fits=_groups_fit)
@@ -85,7 +86,7 @@ def group_norm(call: Call, given: Given) -> Value:
         layout = results.group_norm(tensor.layout, given.size("num_groups"), channels)
     elif channels is not None:
         _channels_are(tensor, channels)
-    return _normalised(call, tensor, layout)
+    return _normalized(call, tensor, layout, Op.GROUP_NORM)
 
 
 def _instance_norm_layer(rank: int) -> None:
@@ -101,7 +102,7 @@ def _instance_norm_layer(rank: int) -> None:
             layout = results.instance_norm(tensor.layout, rank, channels)
         elif tensor is not None and channels is not None and tensor.known_size(-rank - 1) is not None:
             check_size(tensor.size(-rank - 1), channels, dim=-rank - 1)
-        return _normalised(call, tensor, layout, is_contiguous=True)
+        return _normalized(call, tensor, layout, Op.INSTANCE_NORM, is_contiguous=True)
 
 
 for _rank in (1, 2, 3):
@@ -118,7 +119,7 @@ def instance_norm_function(call: Call, given: Given) -> Value:
     layout = None
     if tensor is not None and tensor.layout is not None:
         layout = results.instance_norm(tensor.layout)
-    return _normalised(call, tensor, layout, is_contiguous=True)
+    return _normalized(call, tensor, layout, Op.INSTANCE_NORM, is_contiguous=True)
 
 
 @layer("LayerNorm", takes="normalized_shape, eps=1e-05, elementwise_affine=True, bias=True")
@@ -135,7 +136,9 @@ def layer_norm(call: Call, given: Given) -> Value:
         layout = results.layer_norm(tensor.layout, shape or ())
     else:
         _last_sizes_are(tensor, shape)
-    return _normalised(call, tensor, layout, is_contiguous=True, last=shape[-1] if shape else None)
+    return _normalized(
+        call, tensor, layout, Op.LAYER_NORM, is_contiguous=True, last=shape[-1] if shape else None
+    )
 
 
 @layer("RMSNorm", takes="normalized_shape, eps=None, elementwise_affine=True")
@@ -151,7 +154,7 @@ def rms_norm(call: Call, given: Given) -> Value:
         layout = results.rms_norm(tensor.layout, shape or ())
     else:
         _last_sizes_are(tensor, shape)
-    return _normalised(call, tensor, layout, last=shape[-1] if shape else None)
+    return _normalized(call, tensor, layout, Op.RMS_NORM, last=shape[-1] if shape else None)
 
 
 @layer("LocalResponseNorm", takes="size, alpha=0.0001, beta=0.75, k=1.0")
@@ -162,21 +165,22 @@ def local_response_norm(call: Call, given: Given) -> Value:
     layout = None if tensor is None or tensor.layout is None else like(tensor.layout)
     if layout is not None and "CrossMapLRN2d" in call.name:
         layout = unknown_strides(layout.sizes)
-    return _normalised(call, tensor, layout)
+    return _normalized(call, tensor, layout, Op.LOCAL_RESPONSE_NORM)
 
 
-def _normalised(
+def _normalized(
     call: Call,
     tensor: TensorValue | None,
     layout: Layout | None,
+    op: Op,
     *,
     is_contiguous: bool = False,
     last: Size | None = None,
 ) -> Value:
-    """autocast lets a normalisation return another dtype than it was given."""
+    """The result, of unknown dtype: under autocast it may differ from the input's."""
     if last is None and tensor is not None:
         last = tensor.known_size(-1)
-    return result(call, tensor, layout, "normalised", is_contiguous=is_contiguous, last=last)
+    return result(call, tensor, layout, op, is_contiguous=is_contiguous, last=last)
 
 
 def _last_sizes_are(tensor: TensorValue | None, shape: list[Size] | None) -> None:

@@ -19,6 +19,7 @@ from shapefix.tensors.bounds import at_least, same
 from shapefix.tensors.dims import unsqueeze
 from shapefix.tensors.errors import WindowTooLarge
 from shapefix.tensors.layout import Layout, is_contiguous, unknown_strides
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 
 _AXES = ("depth", "height", "width")
@@ -62,9 +63,9 @@ def _outcome(
 ) -> Value:
     channels = None if tensor is None else (-rank - 1, tensor.known_size(-rank - 1))
     dtype = None if tensor is None else tensor.dtype
-    pooled = result(call, tensor, layout, "pooled", dtype=dtype, channels=channels)
+    pooled = result(call, tensor, layout, Op.POOLING, dtype=dtype, channels=channels)
     if indices:
-        where = as_result(call, layout, "pooled", dtype="int64", device=pooled.device)
+        where = as_result(call, layout, Op.POOLING, dtype="int64", device=pooled.device)
         return TupleValue((pooled, where))
     return pooled if indices is False else Unknown()
 
@@ -216,7 +217,7 @@ _UPSAMPLE = "size=None, scale_factor=None, mode='nearest', align_corners=None"
 def interpolate(call: Call, given: Given) -> Value:
     tensor = given.tensor("input")
     if tensor is None or tensor.layout is None:
-        return result(call, tensor, None, "resized")
+        return result(call, tensor, None, Op.INTERPOLATE)
     layout = tensor.layout
     rank = layout.rank - 2
     if rank not in (1, 2, 3):
@@ -227,7 +228,7 @@ def interpolate(call: Call, given: Given) -> Value:
         lengths = _lengths(given.value("size"), rank)
     else:
         lengths = [Size.symbol(axis) for axis in _AXES[3 - rank :]]
-    return result(call, tensor, results.resized(layout, lengths), "resized", dtype=tensor.dtype)
+    return result(call, tensor, results.resized(layout, lengths), Op.INTERPOLATE, dtype=tensor.dtype)
 
 
 def _scaled(lengths: Sequence[Size], scale: Value) -> list[Size | None]:

@@ -14,6 +14,7 @@ from shapefix.tensors.errors import WrongRank
 from shapefix.tensors.layout import Layout, contiguous
 from shapefix.tensors.memory_format import suggested
 from shapefix.tensors.networks import check_divisible
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import ONE, Size, product
 from shapefix.tensors.quotients import floor_divide, quotient
 
@@ -75,7 +76,7 @@ def _padded(call: Call, tensor: TensorValue | None, widths: list[Size] | None, *
         layout = results.pad(tensor.layout, widths)
         if circular:
             layout = contiguous(layout.sizes)
-    return result(call, tensor, layout, "padded", dtype=None if tensor is None else tensor.dtype)
+    return result(call, tensor, layout, Op.PAD, dtype=None if tensor is None else tensor.dtype)
 
 
 def _is_image(tensor: TensorValue | None) -> None:
@@ -96,7 +97,7 @@ def pixel_shuffle(call: Call, given: Given) -> Value:
         check_divisible(channels, factor * factor, "the channels")
         sizes = (*batch, quotient(channels, factor * factor), height * factor, width * factor)
         layout = suggested(sizes, tensor.layout)
-    return result(call, tensor, layout, "shuffled", dtype=None if tensor is None else tensor.dtype)
+    return result(call, tensor, layout, Op.PIXEL_SHUFFLE, dtype=None if tensor is None else tensor.dtype)
 
 
 @layer("PixelUnshuffle", takes="downscale_factor")
@@ -111,7 +112,7 @@ def pixel_unshuffle(call: Call, given: Given) -> Value:
         check_divisible(width, factor, "width")
         sizes = (*batch, channels * factor * factor, quotient(height, factor), quotient(width, factor))
         layout = suggested(sizes, tensor.layout)
-    return result(call, tensor, layout, "shuffled", dtype=None if tensor is None else tensor.dtype)
+    return result(call, tensor, layout, Op.PIXEL_SHUFFLE, dtype=None if tensor is None else tensor.dtype)
 
 
 @layer("ChannelShuffle", takes="groups")
@@ -121,7 +122,7 @@ def channel_shuffle(call: Call, given: Given) -> Value:
     layout = None
     if tensor is not None and tensor.layout is not None:
         layout = suggested(tensor.layout.sizes, tensor.layout)
-    return result(call, tensor, layout, "shuffled", dtype=None if tensor is None else tensor.dtype)
+    return result(call, tensor, layout, Op.PIXEL_SHUFFLE, dtype=None if tensor is None else tensor.dtype)
 
 
 _WINDOWS = "kernel_size, dilation=1, padding=0, stride=1"
@@ -134,7 +135,7 @@ def unfold(call: Call, given: Given) -> Value:
     tensor = given.tensor("input")
     settings = [given.sizes(name, 2) for name in ("kernel_size", "dilation", "padding", "stride")]
     if tensor is None or tensor.layout is None or tensor.layout.rank not in (3, 4):
-        return result(call, tensor, None, "unfolded", is_contiguous=True)
+        return result(call, tensor, None, Op.IM2COL, is_contiguous=True)
     *batch, channels, height, width = tensor.layout.sizes
     known = [setting for setting in settings if setting is not None]
     if len(known) < len(settings):
@@ -145,7 +146,7 @@ def unfold(call: Call, given: Given) -> Value:
             spare = length + 2 * padding - dilation * (kernel - 1) - 1
             windows = windows * (floor_divide(spare, stride) + 1)
         sizes = [*batch, channels * product(known[0]), windows]
-    return result(call, tensor, contiguous(sizes), "unfolded", dtype=tensor.dtype)
+    return result(call, tensor, contiguous(sizes), Op.IM2COL, dtype=tensor.dtype)
 
 
 @layer("Fold", takes=f"output_size, {_WINDOWS}")
@@ -162,4 +163,4 @@ def fold(call: Call, given: Given) -> Value:
         if tensor.layout.rank in (2, 3):
             channels = quotient(tensor.layout.sizes[-2], product(kernel))
             layout = contiguous((*tensor.layout.sizes[:-2], channels, *wanted))
-    return result(call, tensor, layout, "folded", is_contiguous=True)
+    return result(call, tensor, layout, Op.COL2IM, is_contiguous=True)
