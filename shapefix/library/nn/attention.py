@@ -64,14 +64,7 @@ def _fit(
     )
 
 
-@layer(
-    "MultiheadAttention",
-    takes="embed_dim, num_heads, dropout=0.0, bias=True, add_bias_kv=False, add_zero_attn=False, kdim=None, "
-    "vdim=None, batch_first=False",
-    fits=_heads_fit,
-    forward="query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None, "
-    "average_attn_weights=True, is_causal=False",
-)
+@layer("MultiheadAttention", validate=_heads_fit)
 def multihead_attention(call: Call, given: Given) -> Value:
     query, key = given.tensor("query"), given.tensor("key")
     heads, batch_first = given.size("num_heads"), given.flag("batch_first")
@@ -120,25 +113,7 @@ def _fast_path(call: Call, given: Given) -> bool | None:
     return None
 
 
-_LAYER = (
-    "d_model, nhead, dim_feedforward=2048, dropout=0.1, activation=None, layer_norm_eps=1e-05, "
-    "batch_first=False, norm_first=False, bias=True"
-)
-
-
-@layer(
-    "TransformerEncoderLayer",
-    takes=_LAYER,
-    fits=_heads_fit,
-    forward="src, src_mask=None, src_key_padding_mask=None, is_causal=False",
-)
-@layer(
-    "TransformerDecoderLayer",
-    takes=_LAYER,
-    fits=_heads_fit,
-    forward="tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None, "
-    "memory_key_padding_mask=None, tgt_is_causal=False, memory_is_causal=False",
-)
+@layer("TransformerEncoderLayer", "TransformerDecoderLayer", validate=_heads_fit)
 def transformer_layer(call: Call, given: Given) -> Value:
     """A norm comes last, and gives a contiguous result; with norm_first a residual sum does."""
     name = "src" if "src" in given.values else "tgt"
@@ -164,17 +139,7 @@ def transformer_layer(call: Call, given: Given) -> Value:
     return result(call, tensor, layout, op, is_contiguous=ends_in_norm, last=width)
 
 
-@layer(
-    "TransformerEncoder",
-    takes="encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True",
-    forward="src, mask=None, src_key_padding_mask=None, is_causal=None",
-)
-@layer(
-    "TransformerDecoder",
-    takes="decoder_layer, num_layers, norm=None",
-    forward="tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None, "
-    "memory_key_padding_mask=None, tgt_is_causal=None, memory_is_causal=False",
-)
+@layer("TransformerEncoder", "TransformerDecoder")
 def transformer_stack(call: Call, given: Given) -> Value:
     """What the first layer gives, as all the others do, and then the norm."""
     is_encoder = "encoder_layer" in given.values
@@ -189,15 +154,7 @@ def transformer_stack(call: Call, given: Given) -> Value:
     return output if given.is_none("norm") else Unknown()
 
 
-@layer(
-    "Transformer",
-    takes="d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6, dim_feedforward=2048, "
-    "dropout=0.1, activation=None, custom_encoder=None, custom_decoder=None, layer_norm_eps=1e-05, "
-    "batch_first=False, norm_first=False, bias=True",
-    forward="src, tgt, src_mask=None, tgt_mask=None, memory_mask=None, src_key_padding_mask=None, "
-    "tgt_key_padding_mask=None, memory_key_padding_mask=None, src_is_causal=None, tgt_is_causal=None, "
-    "memory_is_causal=False",
-)
+@layer("Transformer")
 def transformer(call: Call, given: Given) -> Value:
     tensor = given.tensor("tgt")
     if given.is_none("custom_decoder") is not True:

@@ -22,8 +22,6 @@ from shapefix.tensors.polynomials import Size
 from shapefix.tensors.quotients import quotient
 
 _AXES = ("depth", "height", "width")
-_SETTINGS = "stride=1, padding=0, dilation=1, groups=1, bias=True, padding_mode='zeros'"
-_TRANSPOSED = "stride=1, padding=0, output_padding=0, groups=1, bias=True, dilation=1, padding_mode='zeros'"
 
 
 def spatial_rank(call: Call, kind: str = "") -> int:
@@ -92,23 +90,9 @@ def _convolved(
 
 def _register(rank: int, *, transposed: bool) -> None:
     kind = f"ConvTranspose{rank}d" if transposed else f"Conv{rank}d"
-    rest = _TRANSPOSED if transposed else _SETTINGS
-    forward = "input, output_size=None" if transposed else "input"
 
-    @layer(
-        kind,
-        takes=f"in_channels, out_channels, kernel_size, {rest}",
-        forward=forward,
-        holds={WEIGHT_IS_CHANNELS_LAST: FALSE},
-        fits=_groups_fit,
-    )
-    @layer(
-        f"Lazy{kind}",
-        takes=f"out_channels, kernel_size, {rest}",
-        forward=forward,
-        base=f"torch.nn.{kind}",
-        holds={WEIGHT_IS_CHANNELS_LAST: FALSE},
-    )
+    @layer(kind, extra_fields={WEIGHT_IS_CHANNELS_LAST: FALSE}, validate=_groups_fit)
+    @layer(f"Lazy{kind}", base=f"torch.nn.{kind}", extra_fields={WEIGHT_IS_CHANNELS_LAST: FALSE})
     def convolution(call: Call, given: Given) -> Value:
         expected = given.size("in_channels") if "in_channels" in given.values else None
         kernel = given.sizes("kernel_size", rank)
@@ -159,14 +143,9 @@ def _weight_layout(given: Given, rank: int, *, transposed: bool) -> Layout | Non
 
 
 def _register_function(rank: int, *, transposed: bool) -> None:
-    rest = "stride=1, padding=0, output_padding=0, groups=1, dilation=1" if transposed else ""
     name = f"conv_transpose{rank}d" if transposed else f"conv{rank}d"
 
-    @functional(
-        name,
-        takes=f"input, weight, bias=None, {rest or 'stride=1, padding=0, dilation=1, groups=1'}",
-        namespaces=("torch", "torch.nn.functional"),
-    )
+    @functional(name, namespaces=("torch", "torch.nn.functional"))
     def convolution(call: Call, given: Given) -> Value:
         tensor, weight, groups = given.tensor("input"), given.tensor("weight"), given.size("groups")
         kernel, out_channels, in_channels, is_last = None, None, None, None

@@ -17,22 +17,15 @@ from shapefix.tensors.layout import Layout, contiguous
 from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 
-_SETTINGS = "max_norm=None, norm_type=2.0, scale_grad_by_freq=False"
-_EMBEDDING = f"num_embeddings, embedding_dim, padding_idx=None, {_SETTINGS}, sparse=False"
-_BAG = (
-    f"num_embeddings, embedding_dim, {_SETTINGS}, mode='mean', sparse=False, _weight=None, "
-    "include_last_offset=False, padding_idx=None"
-)
 
-
-@layer("Embedding", takes=_EMBEDDING)
+@layer("Embedding")
 def embedding(call: Call, given: Given) -> Value:
     note_list(call, given.value("input"))
     _check_ids(call, given, given.size("num_embeddings"), "num_embeddings" in given.values)
     return _embedded(call, given.tensor("input"), given.size("embedding_dim"))
 
 
-@functional("embedding", takes=f"input, weight, padding_idx=None, {_SETTINGS}, sparse=False")
+@functional("embedding")
 def embedding_function(call: Call, given: Given) -> Value:
     note_list(call, given.value("input"))
     weight = given.tensor("weight")
@@ -74,16 +67,12 @@ def _embedded(call: Call, indices: TensorValue | None, width: Size | None) -> Te
     return result(call, indices, layout, Op.EMBEDDING, is_contiguous=True, last=width)
 
 
-@layer("EmbeddingBag", takes=_BAG, forward="input, offsets=None, per_sample_weights=None")
+@layer("EmbeddingBag")
 def embedding_bag(call: Call, given: Given) -> Value:
     return _bagged(call, given, given.size("embedding_dim"))
 
 
-@functional(
-    "embedding_bag",
-    takes="input, weight, offsets=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, mode='mean', "
-    "sparse=False, per_sample_weights=None, include_last_offset=False, padding_idx=None",
-)
+@functional("embedding_bag")
 def embedding_bag_function(call: Call, given: Given) -> Value:
     return _bagged(call, given, _width(given))
 

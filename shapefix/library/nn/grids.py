@@ -12,7 +12,7 @@ from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 
 
-@functional("grid_sample", takes="input, grid, mode='bilinear', padding_mode='zeros', align_corners=None")
+@functional("grid_sample")
 def grid_sample(call: Call, given: Given) -> Value:
     """(N, C, ...) sampled at (N, out..., 2 or 3): (N, C, out...)."""
     tensor, grid = given.tensor("input"), given.tensor("grid")
@@ -23,7 +23,7 @@ def grid_sample(call: Call, given: Given) -> Value:
     return result(call, tensor, layout, Op.GRID_SAMPLE)
 
 
-@functional("affine_grid", takes="theta, size, align_corners=None")
+@functional("affine_grid")
 def affine_grid(call: Call, given: Given) -> Value:
     """The grid for an output (N, C, H, W): (N, H, W, 2)."""
     sizes = size_list(given.value("size"))

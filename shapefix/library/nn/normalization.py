@@ -17,9 +17,6 @@ from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.products import check_size
 
-_BATCH = "eps=1e-05, momentum=0.1, affine=True, track_running_stats=True"
-_INSTANCE = "eps=1e-05, momentum=0.1, affine=False, track_running_stats=False"
-
 
 def _groups_fit(given: Given) -> None:
     channels, groups = given.size("num_channels"), given.size("num_groups")
@@ -31,8 +28,7 @@ def _batch_norm_layer(rank: int | None, *kinds: str) -> None:
     """Register the layers over `rank` spatial dimensions, 0 or 1 where that is 1, any number where None."""
     ranks = (2, 3, 4, 5) if rank is None else (2, 3) if rank == 1 else (rank + 2,)
 
-    @layer(*kinds, takes=f"num_features, {_BATCH}")
-    @layer(*(f"Lazy{kind}" for kind in kinds if rank is not None), takes=_BATCH)
+    @layer(*kinds, *(f"Lazy{kind}" for kind in kinds if rank is not None))
     def batch_norm(call: Call, given: Given) -> Value:
         tensor = given.tensor("input")
         layout = None
@@ -60,10 +56,7 @@ def _channels_are(tensor: TensorValue | None, channels: Size) -> None:
         check_size(have, channels, dim=1)
 
 
-@functional(
-    "batch_norm",
-    takes="input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-05",
-)
+@functional("batch_norm")
 def batch_norm_function(call: Call, given: Given) -> Value:
     tensor = given.tensor("input")
     layout = None
@@ -76,8 +69,8 @@ def batch_norm_function(call: Call, given: Given) -> Value:
     return _normalized(call, tensor, layout, Op.BATCH_NORM)
 
 
-@layer("GroupNorm", takes="num_groups, num_channels, eps=1e-05, affine=True", fits=_groups_fit)
-@functional("group_norm", takes="input, num_groups, weight=None, bias=None, eps=1e-05")
+@layer("GroupNorm", validate=_groups_fit)
+@functional("group_norm")
 def group_norm(call: Call, given: Given) -> Value:
     tensor = given.tensor("input")
     layout = None
@@ -90,8 +83,7 @@ def group_norm(call: Call, given: Given) -> Value:
 
 
 def _instance_norm_layer(rank: int) -> None:
-    @layer(f"InstanceNorm{rank}d", takes=f"num_features, {_INSTANCE}")
-    @layer(f"LazyInstanceNorm{rank}d", takes=_BATCH)
+    @layer(f"InstanceNorm{rank}d", f"LazyInstanceNorm{rank}d")
     def instance_norm(call: Call, given: Given) -> Value:
         tensor = given.tensor("input")
         layout = None
@@ -109,11 +101,7 @@ for _rank in (1, 2, 3):
     _instance_norm_layer(_rank)
 
 
-@functional(
-    "instance_norm",
-    takes="input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, "
-    "momentum=0.1, eps=1e-05",
-)
+@functional("instance_norm")
 def instance_norm_function(call: Call, given: Given) -> Value:
     tensor = given.tensor("input")
     layout = None
@@ -122,13 +110,9 @@ def instance_norm_function(call: Call, given: Given) -> Value:
     return _normalized(call, tensor, layout, Op.INSTANCE_NORM, is_contiguous=True)
 
 
-@layer("LayerNorm", takes="normalized_shape, eps=1e-05, elementwise_affine=True, bias=True")
-@functional("layer_norm", takes="input, normalized_shape, weight=None, bias=None, eps=1e-05")
-@functional(
-    "layer_norm",
-    takes="input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn_enable=True",
-    namespaces=("torch",),
-)
+@layer("LayerNorm")
+@functional("layer_norm")
+@functional("layer_norm", namespaces=("torch",))
 def layer_norm(call: Call, given: Given) -> Value:
     tensor, shape = given.tensor("input"), _shape(given)
     layout = None
@@ -141,12 +125,8 @@ def layer_norm(call: Call, given: Given) -> Value:
     )
 
 
-@layer("RMSNorm", takes="normalized_shape, eps=None, elementwise_affine=True")
-@functional(
-    "rms_norm",
-    takes="input, normalized_shape, weight=None, eps=None",
-    namespaces=("torch", "torch.nn.functional"),
-)
+@layer("RMSNorm")
+@functional("rms_norm", namespaces=("torch", "torch.nn.functional"))
 def rms_norm(call: Call, given: Given) -> Value:
     tensor, shape = given.tensor("input"), _shape(given)
     layout = None
@@ -157,9 +137,9 @@ def rms_norm(call: Call, given: Given) -> Value:
     return _normalized(call, tensor, layout, Op.RMS_NORM, last=shape[-1] if shape else None)
 
 
-@layer("LocalResponseNorm", takes="size, alpha=0.0001, beta=0.75, k=1.0")
-@functional("local_response_norm", takes="input, size, alpha=0.0001, beta=0.75, k=1.0")
-@layer("CrossMapLRN2d", takes="size, alpha=0.0001, beta=0.75, k=1")
+@layer("LocalResponseNorm")
+@functional("local_response_norm")
+@layer("CrossMapLRN2d")
 def local_response_norm(call: Call, given: Given) -> Value:
     tensor = given.tensor("input")
     layout = None if tensor is None or tensor.layout is None else like(tensor.layout)
@@ -221,4 +201,16 @@ weights(
     "affine",
     weight=lambda given: (given.size("num_channels"),),
     bias=lambda given: (given.size("num_channels"),),
+)
+weights(
+    tuple(f"InstanceNorm{rank}d" for rank in (1, 2, 3)),
+    "affine",
+    weight=lambda given: (given.size("num_features"),),
+    bias=lambda given: (given.size("num_features"),),
+)
+weights(
+    tuple(f"Lazy{norm}Norm{rank}d" for norm in ("Batch", "Instance") for rank in (1, 2, 3)),
+    "affine",
+    weight=lambda given: None,
+    bias=lambda given: None,
 )

@@ -21,18 +21,8 @@ from shapefix.tensors.polynomials import ONE, Size
 PACKED = "torch.nn.utils.rnn.PackedSequence"
 declare(PACKED, "builtins.tuple")
 
-_SETTINGS = "bias=True, batch_first=False, dropout=0.0, bidirectional=False"
 
-
-@layer(
-    "RNN",
-    takes=f"input_size, hidden_size, num_layers=1, nonlinearity='tanh', {_SETTINGS}",
-    forward="input, hx=None",
-)
-@layer(
-    "LSTM", takes=f"input_size, hidden_size, num_layers=1, {_SETTINGS}, proj_size=0", forward="input, hx=None"
-)
-@layer("GRU", takes=f"input_size, hidden_size, num_layers=1, {_SETTINGS}", forward="input, hx=None")
+@layer("RNN", "LSTM", "GRU")
 def recurrent(call: Call, given: Given) -> Value:
     kind = _kind(call, given)
     source = given.value("input")
@@ -123,8 +113,7 @@ def _states(
     return TupleValue((state, cell)) if kind == "LSTM" else state
 
 
-@layer("RNNCell", takes="input_size, hidden_size, bias=True, nonlinearity='tanh'", forward="input, hx=None")
-@layer("GRUCell", takes="input_size, hidden_size, bias=True", forward="input, hx=None")
+@layer("RNNCell", "GRUCell")
 def cell(call: Call, given: Given) -> Value:
     return _stepped(call, given, "cell")
 
@@ -146,16 +135,12 @@ def _stepped(call: Call, given: Given, kind: str) -> Value:
     return result(call, tensor, layout, Op.RECURRENT_CELL, is_contiguous=True, last=hidden)
 
 
-@layer("LSTMCell", takes="input_size, hidden_size, bias=True", forward="input, hx=None")
+@layer("LSTMCell")
 def lstm_cell(call: Call, given: Given) -> Value:
     return TupleValue((_stepped(call, given, "LSTMCell"), _stepped(call, given, "LSTMCell")))
 
 
-@functional(
-    "pack_padded_sequence",
-    takes="input, lengths, batch_first=False, enforce_sorted=True",
-    namespaces=("torch.nn.utils.rnn",),
-)
+@functional("pack_padded_sequence", namespaces=("torch.nn.utils.rnn",))
 def pack_padded_sequence(call: Call, given: Given) -> Value:
     tensor, batch_first = given.tensor("input"), given.flag("batch_first")
     fields: dict[str, object] = {}
@@ -171,16 +156,12 @@ def pack_padded_sequence(call: Call, given: Given) -> Value:
     return LibraryObject(PACKED, {}, call.place, fields)
 
 
-@functional("pack_sequence", takes="sequences, enforce_sorted=True", namespaces=("torch.nn.utils.rnn",))
+@functional("pack_sequence", namespaces=("torch.nn.utils.rnn",))
 def pack_sequence(call: Call, given: Given) -> Value:
     return LibraryObject(PACKED, {}, call.place)
 
 
-@functional(
-    "pad_packed_sequence",
-    takes="sequence, batch_first=False, padding_value=0.0, total_length=None",
-    namespaces=("torch.nn.utils.rnn",),
-)
+@functional("pad_packed_sequence", namespaces=("torch.nn.utils.rnn",))
 def pad_packed_sequence(call: Call, given: Given) -> Value:
     """The padded sequences, a transposed view with batch_first, and their lengths."""
     source, batch_first = given.value("sequence"), given.flag("batch_first")

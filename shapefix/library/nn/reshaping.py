@@ -24,7 +24,7 @@ def _same_call(call: Call, name: str, tensor: TensorValue, *arguments: Value) ->
     return Call(call.ev, f"torch.Tensor.{name}", call.place, Arguments(list(arguments)), tensor)
 
 
-@layer("Flatten", takes="start_dim=1, end_dim=-1")
+@layer("Flatten")
 def flatten(call: Call, given: Given) -> Value:
     tensor = given.tensor("input")
     if tensor is None:
@@ -33,7 +33,7 @@ def flatten(call: Call, given: Given) -> Value:
     return operations.flatten(_same_call(call, "flatten", tensor, start, end), tensor)
 
 
-@layer("Unflatten", takes="dim, unflattened_size")
+@layer("Unflatten")
 def unflatten(call: Call, given: Given) -> Value:
     tensor = given.tensor("input")
     if tensor is None:
@@ -45,13 +45,12 @@ def unflatten(call: Call, given: Given) -> Value:
 def _register_paddings(rank: int) -> None:
     kinds = [f"ConstantPad{rank}d", f"ZeroPad{rank}d", f"ReflectionPad{rank}d", f"ReplicationPad{rank}d"]
 
-    @layer(kinds[0], takes="padding, value")
-    @layer(*kinds[1:], takes="padding")
+    @layer(kinds[0], *kinds[1:])
     def padded(call: Call, given: Given) -> Value:
         tensor = given.tensor("input")
         return _padded(call, tensor, given.sizes("padding", 2 * rank), circular=False)
 
-    @layer(f"CircularPad{rank}d", takes="padding")
+    @layer(f"CircularPad{rank}d")
     def circular(call: Call, given: Given) -> Value:
         tensor = given.tensor("input")
         return _padded(call, tensor, given.sizes("padding", 2 * rank), circular=True)
@@ -61,7 +60,7 @@ for _rank in (1, 2, 3):
     _register_paddings(_rank)
 
 
-@functional("pad", takes="input, pad, mode='constant', value=None")
+@functional("pad")
 def pad(call: Call, given: Given) -> Value:
     tensor, mode = given.tensor("input"), given.text("mode")
     items = elements(given.value("pad"))
@@ -86,8 +85,8 @@ def _is_image(tensor: TensorValue | None) -> None:
         raise WrongRank(message, tensor.layout.rank, (3, 4, 5))
 
 
-@layer("PixelShuffle", takes="upscale_factor")
-@functional("pixel_shuffle", takes="input, upscale_factor", namespaces=("torch", "torch.nn.functional"))
+@layer("PixelShuffle")
+@functional("pixel_shuffle", namespaces=("torch", "torch.nn.functional"))
 def pixel_shuffle(call: Call, given: Given) -> Value:
     tensor, factor = given.tensor("input"), given.size("upscale_factor")
     layout = None
@@ -100,8 +99,8 @@ def pixel_shuffle(call: Call, given: Given) -> Value:
     return result(call, tensor, layout, Op.PIXEL_SHUFFLE, dtype=None if tensor is None else tensor.dtype)
 
 
-@layer("PixelUnshuffle", takes="downscale_factor")
-@functional("pixel_unshuffle", takes="input, downscale_factor", namespaces=("torch", "torch.nn.functional"))
+@layer("PixelUnshuffle")
+@functional("pixel_unshuffle", namespaces=("torch", "torch.nn.functional"))
 def pixel_unshuffle(call: Call, given: Given) -> Value:
     tensor, factor = given.tensor("input"), given.size("downscale_factor")
     layout = None
@@ -115,8 +114,8 @@ def pixel_unshuffle(call: Call, given: Given) -> Value:
     return result(call, tensor, layout, Op.PIXEL_SHUFFLE, dtype=None if tensor is None else tensor.dtype)
 
 
-@layer("ChannelShuffle", takes="groups")
-@functional("channel_shuffle", takes="input, groups", namespaces=("torch", "torch.nn.functional"))
+@layer("ChannelShuffle")
+@functional("channel_shuffle", namespaces=("torch", "torch.nn.functional"))
 def channel_shuffle(call: Call, given: Given) -> Value:
     tensor = given.tensor("input")
     layout = None
@@ -125,11 +124,8 @@ def channel_shuffle(call: Call, given: Given) -> Value:
     return result(call, tensor, layout, Op.PIXEL_SHUFFLE, dtype=None if tensor is None else tensor.dtype)
 
 
-_WINDOWS = "kernel_size, dilation=1, padding=0, stride=1"
-
-
-@layer("Unfold", takes=_WINDOWS)
-@functional("unfold", takes=f"input, {_WINDOWS}")
+@layer("Unfold")
+@functional("unfold")
 def unfold(call: Call, given: Given) -> Value:
     """(N, C, H, W) to (N, C * kernel, windows)."""
     tensor = given.tensor("input")
@@ -149,8 +145,8 @@ def unfold(call: Call, given: Given) -> Value:
     return result(call, tensor, contiguous(sizes), Op.IM2COL, dtype=tensor.dtype)
 
 
-@layer("Fold", takes=f"output_size, {_WINDOWS}")
-@functional("fold", takes=f"input, output_size, {_WINDOWS}")
+@layer("Fold")
+@functional("fold")
 def fold(call: Call, given: Given) -> Value:
     """(N, C * kernel, windows) to (N, C, H, W)."""
     tensor, wanted, kernel = (

@@ -38,7 +38,7 @@ class _Known:
     targets are ints.
     """
 
-    takes: str
+    signature: str
     sizes: tuple[int, int | None, int | None]
     lengths: tuple[int, int] | None = None
     classes: int | None = None
@@ -90,7 +90,7 @@ _OF_KIND = {f"{_NAMESPACE}.{name}": known for name, known in _KNOWN.items()}
 
 
 def _make(call: Call) -> Value:
-    settings = bound(_OF_KIND[call.name].takes, call.arguments)
+    settings = bound(_OF_KIND[call.name].signature, call.arguments)
     if "transforms" in call.arguments.keywords:
         settings["transform"] = settings["target_transform"] = Unknown("transforms")
     return LibraryObject(call.name, settings, call.place, dict(settings))

@@ -28,22 +28,22 @@ Sizing = Callable[[Picture, Given], tuple[Size, Size] | None]
 """The height and width afterwards, None where they are not known."""
 
 
-def _register(names: tuple[str, ...], takes: str, effect: Effect, functions: tuple[str, ...] = ()) -> None:
+def _register(names: tuple[str, ...], signature: str, effect: Effect, functions: tuple[str, ...] = ()) -> None:
     """Register classes of transforms, and functions that take the image first, with this signature."""
     for namespace in _NAMESPACES:
         for name in names:
             kind = f"{namespace}.{name}"
             declare(kind, MODULE)
-            function(kind)(_constructor(kind, takes))
+            function(kind)(_constructor(kind, signature))
             method(kind, "__call__", "forward")(_applied(effect))
     for namespace in _FUNCTIONS:
         for name in functions:
-            function(f"{namespace}.{name}")(_function(takes, effect))
+            function(f"{namespace}.{name}")(_function(signature, effect))
 
 
-def _constructor(kind: str, takes: str) -> Callable[[Call], Value]:
+def _constructor(kind: str, signature: str) -> Callable[[Call], Value]:
     def make(call: Call) -> Value:
-        settings = bound(takes, call.arguments)
+        settings = bound(signature, call.arguments)
         return LibraryObject(kind, settings, call.place, dict(settings))
 
     return make
@@ -60,13 +60,13 @@ def _applied(effect: Effect) -> Callable[[Call], Value]:
     return apply
 
 
-def _function(takes: str, effect: Effect) -> Callable[[Call], Value]:
+def _function(signature: str, effect: Effect) -> Callable[[Call], Value]:
     def apply(call: Call) -> Value:
         given = call.arguments
         if not given.positional:
             return Unknown()
         rest = Arguments(given.positional[1:], given.keywords, given.open)
-        return effect(call, given.positional[0], Given(bound(takes, rest)))
+        return effect(call, given.positional[0], Given(bound(signature, rest)))
 
     return apply
 
