@@ -30,10 +30,11 @@ from shapefix.interpreter.values import (
     integer,
 )
 from shapefix.tensors.errors import WrongRank
+from shapefix.tensors.ops import Op
 
 PARTS = "parts"
 """What the operand of an unpacking is called where it is one of the tensors that another one was cut into."""
-_CUT = frozenset({"split", "unbound"})
+_CUT = frozenset({Op.SPLIT, Op.UNBIND})
 
 
 def bind(ev: Evaluator, target: cst.CSTNode, value: Value) -> None:
@@ -99,9 +100,9 @@ def _part(items: tuple[Value, ...]) -> TensorValue | None:
     nodes = {tensor.origin.place.node for tensor in tensors if tensor.origin is not None}
     if len(tensors) < len(items) or len(nodes) != 1 or not isinstance(nodes.pop(), cst.Call):
         return None
-    verbs = {tensor.origin.verb for tensor in tensors if tensor.origin is not None}
+    ops = {tensor.origin.op for tensor in tensors if tensor.origin is not None}
     # Of a tensor of unknown sizes there may be fewer parts than were asked for.
-    return tensors[0] if verbs <= _CUT and tensors[0].layout is not None else None
+    return tensors[0] if ops <= _CUT and tensors[0].layout is not None else None
 
 
 def _refuse_unpacking(

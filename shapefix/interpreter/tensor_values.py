@@ -11,6 +11,7 @@ from shapefix.interpreter.base import Value
 from shapefix.interpreter.modules import Place
 from shapefix.tensors.dtypes import is_complex, is_floating
 from shapefix.tensors.layout import Layout
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.symbols import Id, Symbol
 
@@ -70,26 +71,32 @@ class LayoutStep:
 
     function is the function that was being run, None at the top level of a file. before is the step whose
     layout was taken over; source is the last one of the tensor that this one was computed from, and maker the
-    layer that did it.
+    layer that did it. detail follows the operation's text.
     """
 
-    __slots__ = ("before", "function", "layout", "place", "producer", "source", "verb")
+    __slots__ = ("before", "detail", "function", "layout", "op", "place", "producer", "source")
 
     def __init__(
         self,
         place: Place,
-        verb: str,
+        op: Op,
         layout: Layout | None,
         before: LayoutStep | None,
         function: cst.CSTNode | None,
     ) -> None:
         self.place = place
-        self.verb = verb
+        self.op = op
         self.layout = layout
         self.before = before
         self.function = function
         self.source = before
         self.producer: Value | None = None
+        self.detail = ""
+
+    @property
+    def text(self) -> str:
+        """The operation as evidence shows it: "transposed", "converted to float32"."""
+        return self.op.text + self.detail
 
 
 @dataclass(frozen=True, eq=False, slots=True)

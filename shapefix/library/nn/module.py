@@ -33,6 +33,7 @@ from shapefix.library.ops.devices import destination, sent
 from shapefix.library.registry import declare, function, lookup_method, method
 from shapefix.library.tensors import alias_of, dtype_of, is_no_dtype
 from shapefix.library.transformers.model_calls import note_call
+from shapefix.tensors.ops import Op
 
 MODULE = "torch.nn.Module"
 WEIGHT_IS_CHANNELS_LAST = "weight_is_channels_last"
@@ -74,7 +75,7 @@ def _forwarded(call: Call) -> Value:
         if forward is not None:
             return forward(call)
     # If it is a tensor, then one of whatever layout that module computes.
-    origin = LayoutStep(call.place, "computed by a module", None, None, call.ev.function)
+    origin = LayoutStep(call.place, Op.MODULE_CALL, None, None, call.ev.function)
     return Unknown(tensor=TensorValue(origin=origin, certain=False))
 
 

@@ -13,6 +13,7 @@ from shapefix.library.transformers.label_provenance import sliced
 from shapefix.tensors import indexing
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.symbols import UNBOUNDED
 
@@ -32,9 +33,9 @@ def getitem(call: Call) -> Value:
     is_known = True
     if layout is None and not advanced:
         layout, is_known = _ranked(call, tensor, entries)
-    verb = "sliced" if any(isinstance(entry, Slice) for entry in entries) else "indexed"
+    op = Op.SLICE if any(isinstance(entry, Slice) for entry in entries) else Op.INDEX
     if specs is None or layout is None:
-        return _unknown(call, tensor, index, verb, advanced)
+        return _unknown(call, tensor, index, op, advanced)
     try:
         found = indexing.index(layout, specs)
     except ShapeError as error:
@@ -43,9 +44,9 @@ def getitem(call: Call) -> Value:
             reject(call, error, {"self": tensor, "index": by_tensors})
         return TensorValue(dtype=tensor.dtype, device=tensor.device)
     if advanced:
-        return as_result(call, found, "indexed", dtype=tensor.dtype, device=tensor.device)
+        return as_result(call, found, Op.INDEX, dtype=tensor.dtype, device=tensor.device)
     row = sliced(tensor, index, call.place)
-    result = as_view(call, tensor, found, verb)
+    result = as_view(call, tensor, found, op)
     result.certain, result.row = tensor.certain, row
     if not is_known:
         # The step in the tensor's life keeps what is assumed.
@@ -113,9 +114,9 @@ def _is_full(part: Slice) -> bool:
     return all(isinstance(b, Constant) and b.value is None for b in (part.start, part.stop, part.step))
 
 
-def _unknown(call: Call, tensor: TensorValue, index: Value, verb: str, advanced: bool) -> TensorValue:
+def _unknown(call: Call, tensor: TensorValue, index: Value, op: Op, advanced: bool) -> TensorValue:
     if advanced:
-        return as_result(call, None, verb, dtype=tensor.dtype, device=tensor.device)
-    result = as_view(call, tensor, None, verb)
+        return as_result(call, None, op, dtype=tensor.dtype, device=tensor.device)
+    result = as_view(call, tensor, None, op)
     result.certain, result.row = tensor.certain, sliced(tensor, index, call.place)
     return result

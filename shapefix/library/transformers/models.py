@@ -48,6 +48,7 @@ from shapefix.library.transformers.added_tokens import CHECKPOINT, RESIZED
 from shapefix.library.transformers.architectures import CLASS, configuration_of
 from shapefix.library.transformers.configuration_sizes import sizes_of
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 
 BASE, CONFIGURATION = "transformers.PreTrainedModel", "transformers.PretrainedConfig"
@@ -268,14 +269,14 @@ def _output(call: Call, fields: dict[str, Layout | None]) -> Value:
     values: dict[str, Value] = {}
     order: list[str] | None = list(fields)
     if call.arguments.open or isinstance(labels, Unknown):
-        values["loss"], order = as_result(call, Layout((), ()), "computed"), None
+        values["loss"], order = as_result(call, Layout((), ()), Op.MODEL_LOSS), None
     elif labels is None or (isinstance(labels, Constant) and labels.value is None):
         values["loss"] = NONE
     else:
-        values["loss"] = as_result(call, Layout((), ()), "computed")
+        values["loss"] = as_result(call, Layout((), ()), Op.MODEL_LOSS)
         order = ["loss", *fields]
     for name, layout in fields.items():
-        values[name] = as_result(call, layout, "returned by the model")
+        values[name] = as_result(call, layout, Op.MODEL_OUTPUT)
     trained = is_trained(call, fields_of(call.receiver))
     for value in values.values():
         note_graph(call, value, trained)

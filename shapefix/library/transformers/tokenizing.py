@@ -28,6 +28,7 @@ from shapefix.library.transformers.tokenized_texts import (
     with_pairs,
 )
 from shapefix.library.transformers.tokenizers import TOKENIZER
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.symbols import Id, Symbol
 
@@ -191,7 +192,7 @@ class _Rows:
         if self.tensors:
             sizes = [self.count, self.tensor_length]
             on_cpu = placed(self.call.ev, CPU, self.call.place)
-            made = contiguous_result(self.call, sizes, "tokenized", dtype="int64", device=on_cpu)
+            made = contiguous_result(self.call, sizes, Op.TOKENIZE, dtype="int64", device=on_cpu)
             made.row = TokenRow(symbol)
             return made
         return self.listed(Integer(Size.from_symbol(symbol)))
