@@ -24,10 +24,10 @@ from shapefix.interpreter.values import (
     as_size,
     is_text,
 )
-from shapefix.tensors.bounds import lowest
+from shapefix.tensors.bounds import lower_bound
 from shapefix.tensors.layout import Layout, unknown_strides
 from shapefix.tensors.polynomials import Size
-from shapefix.tensors.symbols import UNBOUNDED, Id, Masked, PerItemSize, SpecialId
+from shapefix.tensors.symbols import UNBOUNDED, MaskedLabel, PerItemSize, SpecialId, TokenId
 
 MASK = -100
 """What the losses of torch ignore."""
@@ -88,14 +88,14 @@ def _join_items(left: Value, right: Value, depth: int) -> Value:
             return left
         symbols = [size.only_symbol for size in sizes]
         for item, symbol in zip((left, right), symbols, strict=True):
-            if isinstance(symbol, Masked):
+            if isinstance(symbol, MaskedLabel):
                 return item
         if any(size.value == MASK for size in sizes):
-            return Integer(Size.from_symbol(Masked("label")))
+            return Integer(Size.from_symbol(MaskedLabel("label")))
         known = _join_ids(left, right)
         if known is not None:
             return known
-        least = min(max(lowest(size), UNBOUNDED) for size in sizes)
+        least = min(max(lower_bound(size), UNBOUNDED) for size in sizes)
         return Integer(Size.symbol("n", least=min(least, 1)))
     return _join_values(left, right, depth)
 
@@ -104,7 +104,7 @@ def _join_ids(left: Value, right: Value) -> Value | None:
     """An id that is one of two, of texts or of special tokens; None where something else is among them."""
     items = [item for item in (left, right) if isinstance(item, Integer)]
     symbols = [item.size.only_symbol for item in items]
-    ids = [(item, one) for item, one in zip(items, symbols, strict=True) if isinstance(one, Id)]
+    ids = [(item, one) for item, one in zip(items, symbols, strict=True) if isinstance(one, TokenId)]
     special = frozenset((one, None) for one in symbols if isinstance(one, SpecialId))
     if not ids or len(ids) + len(special) < 2:
         return None
@@ -113,7 +113,7 @@ def _join_ids(left: Value, right: Value) -> Value | None:
     added = special.union(*(one.added for _, one in ids))
     if sources == first.sources and added == first.added:
         return item
-    return Integer(Size.from_symbol(Id(first.name, sources, added)))
+    return Integer(Size.from_symbol(TokenId(first.name, sources, added)))
 
 
 def _is_whole(value: Value) -> bool:

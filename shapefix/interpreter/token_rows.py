@@ -14,12 +14,12 @@ from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import START, LabelMask, TensorValue, TokenRow, tensor_row
 from shapefix.interpreter.values import Constant, Integer, LibraryObject, Slice, Unknown, Value
 from shapefix.tensors.polynomials import Size
-from shapefix.tensors.symbols import UNBOUNDED, Counter, Id, Masked, Symbol
+from shapefix.tensors.symbols import UNBOUNDED, ItemPosition, MaskedLabel, Symbol, TokenId
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Tokens:
-    """One call of a tokenizer, the source of an Id: the text, or texts, and how the rows were padded.
+    """One call of a tokenizer, the source of a TokenId: the text, or texts, and how the rows were padded.
 
     padding is "longest" or "max_length" where pad ids may stand in the rows, "none" where none do, None where
     that is not known.
@@ -42,7 +42,7 @@ def row_of(value: Value | None) -> TokenRow | None:
     symbol = value.element.size.only_symbol
     if symbol is None:
         return None
-    source = symbol.source if isinstance(symbol, Masked) else None
+    source = symbol.source if isinstance(symbol, MaskedLabel) else None
     return TokenRow(symbol, mask=source if isinstance(source, LabelMask) else None)
 
 
@@ -50,7 +50,7 @@ def element_symbol(tensor: TensorValue) -> Symbol:
     """What stands for any one element of a tensor of whole numbers, where it becomes a list."""
     row = tensor_row(tensor)
     if row is not None and row.start == START:
-        return row.symbol if row.mask is None else Masked("label", row.mask)
+        return row.symbol if row.mask is None else MaskedLabel("label", row.mask)
     return Symbol("n", UNBOUNDED)
 
 
@@ -59,7 +59,7 @@ def is_same(one: TokenRow | None, other: TokenRow | None) -> bool:
     if one is None or other is None:
         return False
     left, right = one.symbol, other.symbol
-    if isinstance(left, Id) and isinstance(right, Id):
+    if isinstance(left, TokenId) and isinstance(right, TokenId):
         return left.sources == right.sources and left.added == right.added
     return left is right
 
@@ -67,13 +67,13 @@ def is_same(one: TokenRow | None, other: TokenRow | None) -> bool:
 def tokens_of(row: TokenRow | None) -> tuple[Tokens, ...]:
     """The calls of a tokenizer that the ids in a row come from; empty where others may stand there, too."""
     symbol = row.symbol if row is not None else None
-    return () if isinstance(symbol, Id) and symbol.added else sources_of(row)
+    return () if isinstance(symbol, TokenId) and symbol.added else sources_of(row)
 
 
 def sources_of(row: TokenRow | None) -> tuple[Tokens, ...]:
     """The same, special tokens or not."""
     symbol = row.symbol if row is not None else None
-    if not isinstance(symbol, Id):
+    if not isinstance(symbol, TokenId):
         return ()
     return tuple(source for source in symbol.sources if isinstance(source, Tokens))
 
@@ -81,7 +81,7 @@ def sources_of(row: TokenRow | None) -> tuple[Tokens, ...]:
 def added_to(row: TokenRow | None, special: Symbol) -> Place | None:
     """Where the id of a special token was put into a row; None where it was not."""
     symbol = row.symbol if row is not None else None
-    for one, place in symbol.added if isinstance(symbol, Id) else ():
+    for one, place in symbol.added if isinstance(symbol, TokenId) else ():
         if one is special and isinstance(place, Place):
             return place
     return None
@@ -92,11 +92,11 @@ def put_together(contents: Contents, place: Place, *, leading: bool = False) -> 
     element = contents.element
     symbol = element.size.only_symbol if isinstance(element, Integer) else None
     noted: Symbol
-    if isinstance(symbol, Masked) and symbol.source is None:
-        noted = Masked(symbol.name, LabelMask(place, leading))
-    elif isinstance(symbol, Id) and any(known is None for _, known in symbol.added):
+    if isinstance(symbol, MaskedLabel) and symbol.source is None:
+        noted = MaskedLabel(symbol.name, LabelMask(place, leading))
+    elif isinstance(symbol, TokenId) and any(known is None for _, known in symbol.added):
         added = frozenset((special, place if known is None else known) for special, known in symbol.added)
-        noted = Id(symbol.name, symbol.sources, added)
+        noted = TokenId(symbol.name, symbol.sources, added)
     else:
         return contents
     return Contents(None, Integer(Size.from_symbol(noted)), contents.length, contents.axes)
@@ -124,11 +124,11 @@ def masked(ev: Evaluator, node: cst.IfExp, first: Value, second: Value) -> Value
     token = second if is_mask(first) else first
     if not (is_mask(first) or is_mask(second)) or not isinstance(token, Integer):
         return None
-    if not isinstance(token.size.only_symbol, Id) or not isinstance(node.test, cst.Comparison):
+    if not isinstance(token.size.only_symbol, TokenId) or not isinstance(node.test, cst.Comparison):
         return None
     if _is_below(ev, node.test) is not is_mask(first):
         return None
-    return Integer(Size.from_symbol(Masked("label", LabelMask(ev.place(node), True))))
+    return Integer(Size.from_symbol(MaskedLabel("label", LabelMask(ev.place(node), True))))
 
 
 def _is_below(ev: Evaluator, test: cst.Comparison) -> bool | None:
@@ -137,7 +137,9 @@ def _is_below(ev: Evaluator, test: cst.Comparison) -> bool | None:
         return None
     target = test.comparisons[0]
     sides = [ev.evaluate(side) for side in _plain(test.left, target.comparator)]
-    counters = [isinstance(side, Integer) and isinstance(side.size.only_symbol, Counter) for side in sides]
+    counters = [
+        isinstance(side, Integer) and isinstance(side.size.only_symbol, ItemPosition) for side in sides
+    ]
     if counters not in ([True, False], [False, True]):
         return None
     if isinstance(target.operator, (cst.LessThan, cst.LessThanEqual)):

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from shapefix.tensors.errors import SizeMismatch
 from shapefix.tensors.layout import Layout
 from shapefix.tensors.networks import check_rank
-from shapefix.tensors.options import differ
+from shapefix.tensors.options import provably_differ
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.products import check_size
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class AttentionInput:
     """One of the tensors that attention is given: its layout, None where not known, and the operand it is."""
 
     layout: Layout | None
@@ -22,15 +22,15 @@ class Part:
 
 
 def check_attention(
-    query: Part,
-    key: Part,
-    value: Part,
+    query: AttentionInput,
+    key: AttentionInput,
+    value: AttentionInput,
     *,
     widths: Sequence[int | Size | None] = (None, None, None),
     heads: int | Size | None = None,
     batch_first: bool | None = False,
-    mask: Part | None = None,
-    padding_mask: Part | None = None,
+    mask: AttentionInput | None = None,
+    padding_mask: AttentionInput | None = None,
 ) -> None:
     """Raises ShapeError where the operands of a MultiheadAttention provably do not fit each other.
 
@@ -71,7 +71,7 @@ def check_attention(
             _check_alike(padding_mask, key if query.layout is None else query, 0, 1 - time)
 
 
-def _ranks(parts: Sequence[Part]) -> tuple[int, ...]:
+def _ranks(parts: Sequence[AttentionInput]) -> tuple[int, ...]:
     """The ranks that the parts may have: that of the first known one, which must be 2 or 3."""
     for part in parts:
         if part.layout is not None:
@@ -80,10 +80,10 @@ def _ranks(parts: Sequence[Part]) -> tuple[int, ...]:
     return (2, 3)
 
 
-def _check_alike(one: Part, two: Part, dim: int, other_dim: int) -> None:
+def _check_alike(one: AttentionInput, two: AttentionInput, dim: int, other_dim: int) -> None:
     if one.layout is None or two.layout is None:
         return
     have, want = one.layout.sizes[dim], two.layout.sizes[other_dim]
-    if differ(have, want):
+    if provably_differ(have, want):
         message = f"size {have} in dimension {dim}, where {want} is needed"
         raise SizeMismatch(message, have, want, dim, one.operand, two.operand, other_dim)

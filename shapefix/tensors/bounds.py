@@ -50,16 +50,16 @@ class Bounds:
 NO_BOUNDS = Bounds()
 
 
-def assuming(sizes: Sequence[Size], least: int = 2, bounds: Bounds = NO_BOUNDS) -> Bounds:
+def assume_at_least(sizes: Sequence[Size], least: int = 2, bounds: Bounds = NO_BOUNDS) -> Bounds:
     """Bounds under which each of the sizes is at least `least`, on top of those given."""
-    if all(size.value is not None or lowest(size, bounds) >= least for size in sizes):
+    if all(size.value is not None or lower_bound(size, bounds) >= least for size in sizes):
         return bounds
     symbols = dict(bounds.least)
     facts = list(bounds.facts)
     pending = [(size, least) for size in sizes]
     while pending:
         size, number = pending.pop()
-        if size.value is not None or lowest(size, Bounds(symbols)) >= number:
+        if size.value is not None or lower_bound(size, Bounds(symbols)) >= number:
             continue
         constant = size.terms.get((), 0)
         rest = [(m, c) for m, c in size.terms.items() if m]
@@ -123,7 +123,7 @@ def at_least(size: int | Size, number: int | Size, bounds: Bounds = NO_BOUNDS) -
     return None
 
 
-def lowest(size: Size, bounds: Bounds = NO_BOUNDS) -> int:
+def lower_bound(size: Size, bounds: Bounds = NO_BOUNDS) -> int:
     """A number that the size is never below; far below zero where none is known."""
     if size.value is not None:
         return size.value

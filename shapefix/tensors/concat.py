@@ -10,15 +10,15 @@ from shapefix.tensors.errors import ShapeError, SizeMismatch, WrongRank
 from shapefix.tensors.layout import (
     Layout,
     contiguous,
-    dimension,
     has_unknown_strides,
     sizes_of,
     unknown_strides,
+    wrap_dim,
 )
-from shapefix.tensors.memory_format import suggested, suggests_channels_last
-from shapefix.tensors.options import differ
+from shapefix.tensors.memory_format import in_suggested_format, suggests_channels_last
+from shapefix.tensors.options import provably_differ
 from shapefix.tensors.polynomials import Size
-from shapefix.tensors.tensor_iterator import broadcast_sizes, check_fills
+from shapefix.tensors.tensor_iterator import broadcast_sizes, check_expands_to
 from shapefix.tensors.verdicts import Legal
 from shapefix.tensors.views import unflatten
 
@@ -40,7 +40,7 @@ def cat(layouts: Sequence[Layout], dim: int = 0) -> Layout:
             raise WrongRank(message, 0, (max(part.rank for part in parts) or 1,), number)
     first = parts[0]
     front = next(number for number, layout in enumerate(layouts) if layout is first)
-    dim = dimension(dim, first.rank)
+    dim = wrap_dim(dim, first.rank)
     sizes = list(first.sizes)
     for part in parts[1:]:
         operand = next(number for number, layout in enumerate(layouts) if layout is part)
@@ -50,7 +50,7 @@ def cat(layouts: Sequence[Layout], dim: int = 0) -> Layout:
         for place, (have, want) in enumerate(zip(part.sizes, first.sizes, strict=True)):
             if place == dim:
                 sizes[dim] = sizes[dim] + have
-            elif differ(have, want):
+            elif provably_differ(have, want):
                 raise SizeMismatch(
                     f"Sizes of tensors must match except in dimension {dim}: expected {want} but got "
                     f"{have} in dimension {place}",
@@ -61,7 +61,7 @@ def cat(layouts: Sequence[Layout], dim: int = 0) -> Layout:
                     other=front,
                     other_dim=place,
                 )
-    return suggested(sizes, *layouts)
+    return in_suggested_format(sizes, *layouts)
 
 
 def stack(layouts: Sequence[Layout], dim: int = 0) -> Layout:
@@ -72,7 +72,7 @@ def stack(layouts: Sequence[Layout], dim: int = 0) -> Layout:
     if not layouts:
         raise ShapeError("stack expects a non-empty TensorList")
     first = layouts[0]
-    dim = dimension(dim, first.rank + 1)
+    dim = wrap_dim(dim, first.rank + 1)
     for entry, layout in enumerate(layouts):
         message = (
             f"stack expects each tensor to be equal size, but got {_shape(first)} at entry 0 and "
@@ -81,7 +81,7 @@ def stack(layouts: Sequence[Layout], dim: int = 0) -> Layout:
         if layout.rank != first.rank:
             raise WrongRank(message, layout.rank, (first.rank,), entry)
         for place, (have, want) in enumerate(zip(layout.sizes, first.sizes, strict=True)):
-            if differ(have, want):
+            if provably_differ(have, want):
                 raise SizeMismatch(message, have, want, place, operand=entry, other=0, other_dim=place)
     sizes = (*first.sizes[:dim], Size.of(len(layouts)), *first.sizes[dim:])
     if dim == first.rank:
@@ -112,7 +112,7 @@ def padded_sequences(layouts: Sequence[Layout]) -> tuple[Size, ...]:
         if layout.rank > first.rank:
             message = f"pad_sequence: {layout.rank} dimensions, the first sequence has {first.rank}"
             raise WrongRank(message, layout.rank, (first.rank,), number)
-        check_fills((layout.sizes[0], *first.sizes[1:]), layout.sizes, number, 0)
+        check_expands_to((layout.sizes[0], *first.sizes[1:]), layout.sizes, number, 0)
     return first.sizes[1:]
 
 
@@ -121,7 +121,7 @@ def gather(layout: Layout, dim: int, index: Layout) -> Layout:
 
     Raises ShapeError where dim is out of range, the ranks differ, or the index is larger in another one.
     """
-    dim = dimension(dim, layout.rank)
+    dim = wrap_dim(dim, layout.rank)
     check_index(layout, dim, index)
     return contiguous(index.sizes)
 
@@ -152,7 +152,7 @@ def scatter(layout: Layout, dim: int, index: Layout, source: Layout | None = Non
     Raises ShapeError where dim is out of range, the ranks differ, or the index is larger than the tensor in
     another dimension, or than the source in any.
     """
-    dim = dimension(dim, layout.rank)
+    dim = wrap_dim(dim, layout.rank)
     check_index(layout, dim, index)
     if source is not None and index.numel.value != 0:
         if max(source.rank, 1) != max(index.rank, 1):
@@ -179,7 +179,7 @@ def index_add(layout: Layout, dim: int, index: Layout, source: Layout) -> Layout
     Raises ShapeError where dim is out of range, the index has more than one dimension, or the source
     provably has other sizes than the tensor, or than the index in dim.
     """
-    dim = dimension(dim, layout.rank)
+    dim = wrap_dim(dim, layout.rank)
     if index.rank > 1:
         raise WrongRank("Index is supposed to be a vector", index.rank, (0, 1), 1)
     if source.rank and layout.rank:
@@ -189,7 +189,7 @@ def index_add(layout: Layout, dim: int, index: Layout, source: Layout) -> Layout
         for place, (have, want) in enumerate(zip(source.sizes, layout.sizes, strict=True)):
             other = 1 if place == dim else 0
             wanted = index.numel if place == dim else want
-            if differ(have, wanted):
+            if provably_differ(have, wanted):
                 raise SizeMismatch(
                     f"source {_shape(source)} does not fit self {_shape(layout)} and {index.numel} indices",
                     have,
@@ -207,7 +207,7 @@ def index_select(layout: Layout, dim: int, index: Layout) -> Layout:
 
     Raises ShapeError where dim is out of range, or the index has more than one dimension.
     """
-    dim = dimension(dim, layout.rank)
+    dim = wrap_dim(dim, layout.rank)
     if index.rank > 1:
         raise WrongRank("index_select(): Index is supposed to be a vector", index.rank, (0, 1), 1)
     if not layout.rank:
@@ -229,7 +229,7 @@ def repeat_interleave(layout: Layout, repeats: int | Size, dim: int | None = Non
     """
     if dim is None:
         return contiguous([layout.numel * repeats])
-    dim = dimension(dim, layout.rank)
+    dim = wrap_dim(dim, layout.rank)
     if not layout.rank:
         return contiguous([repeats])
     return contiguous((*layout.sizes[:dim], layout.sizes[dim] * repeats, *layout.sizes[dim + 1 :]))
@@ -251,7 +251,7 @@ def pad(layout: Layout, widths: Sequence[int | Size]) -> Layout:
         sizes[dim] = sizes[dim] + given[2 * place] + given[2 * place + 1]
         if at_least(sizes[dim], 0) is False:
             raise ShapeError(f"padding gives dimension {dim} the negative size {sizes[dim]}")
-    return suggested(sizes, layout)
+    return in_suggested_format(sizes, layout)
 
 
 def masked_fill(layout: Layout, mask: Layout) -> Layout:

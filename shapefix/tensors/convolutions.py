@@ -18,7 +18,7 @@ from shapefix.tensors.layout import (
     unknown_strides,
 )
 from shapefix.tensors.memory_format import as_contiguous, suggests_channels_last
-from shapefix.tensors.options import differ
+from shapefix.tensors.options import provably_differ
 from shapefix.tensors.polynomials import ONE, Size
 from shapefix.tensors.quotients import ceil_divide, floor_divide
 
@@ -134,7 +134,7 @@ def pool(
     return _following(layout, layout.sizes[-rank - 1], found, False)
 
 
-def resized(layout: Layout, lengths: Sequence[Number | None]) -> Layout:
+def resize(layout: Layout, lengths: Sequence[Number | None]) -> Layout:
     """The layout of adaptive pooling or interpolation to these spatial sizes; None keeps one.
 
     Contiguous, or channels_last where the input is. Raises ShapeError for a wrong rank.
@@ -163,7 +163,7 @@ def _check(layout: Layout, rank: int, in_channels: Number | None) -> None:
         message = f"expected a {rank + 1}D or {rank + 2}D input, got {layout.rank}D"
         raise WrongRank(message, layout.rank, (rank + 1, rank + 2))
     channels = layout.sizes[-rank - 1]
-    if in_channels is not None and differ(channels, in_channels):
+    if in_channels is not None and provably_differ(channels, in_channels):
         raise SizeMismatch(
             f"expected input to have {in_channels} channels, but got {channels}",
             channels,

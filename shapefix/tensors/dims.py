@@ -10,17 +10,17 @@ from shapefix.tensors.layout import (
     Layout,
     contiguous,
     contiguous_strides,
-    dimension,
     sizes_of,
     unknown_strides,
+    wrap_dim,
 )
-from shapefix.tensors.memory_format import like
+from shapefix.tensors.memory_format import preserve_format
 from shapefix.tensors.polynomials import ONE, ZERO, Size
 
 
 def transpose(layout: Layout, dim0: int, dim1: int) -> Layout:
     """The layout with two dimensions swapped. Raises ShapeError where one is out of range."""
-    one, two = dimension(dim0, layout.rank), dimension(dim1, layout.rank)
+    one, two = wrap_dim(dim0, layout.rank), wrap_dim(dim1, layout.rank)
     order = list(range(layout.rank))
     if order:
         order[one], order[two] = order[two], order[one]
@@ -61,7 +61,7 @@ def permute(layout: Layout, dims: Sequence[int]) -> Layout:
             layout.rank,
             (len(dims),),
         )
-    order = [dimension(dim, layout.rank) for dim in dims]
+    order = [wrap_dim(dim, layout.rank) for dim in dims]
     if len(set(order)) != len(order):
         raise ShapeError("permute: duplicate dims are not allowed")
     return _reordered(layout, order)
@@ -85,7 +85,7 @@ def movedim(layout: Layout, source: int | Sequence[int], destination: int | Sequ
 
 
 def _dimensions(dims: int | Sequence[int], rank: int) -> list[int]:
-    return [dimension(dim, rank) for dim in ([dims] if isinstance(dims, int) else dims)]
+    return [wrap_dim(dim, rank) for dim in ([dims] if isinstance(dims, int) else dims)]
 
 
 def _reordered(layout: Layout, order: Sequence[int]) -> Layout:
@@ -114,7 +114,7 @@ def squeeze(layout: Layout, dim: int | Sequence[int] | None = None) -> Layout | 
 
 def unsqueeze(layout: Layout, dim: int) -> Layout:
     """The layout with a dimension of size 1 at dim. Raises ShapeError where dim is out of range."""
-    dim = dimension(dim, layout.rank + 1)
+    dim = wrap_dim(dim, layout.rank + 1)
     stride = layout.sizes[dim] * layout.strides[dim] if dim < layout.rank else ONE
     return Layout(
         (*layout.sizes[:dim], ONE, *layout.sizes[dim:]),
@@ -122,7 +122,7 @@ def unsqueeze(layout: Layout, dim: int) -> Layout:
     )
 
 
-def with_rank(layout: Layout, least: int) -> Layout:
+def atleast_nd(layout: Layout, least: int) -> Layout:
     """The layout of atleast_1d, atleast_2d or atleast_3d: a vector becomes a row, a matrix lies in front."""
     while layout.rank < min(least, 2):
         layout = unsqueeze(layout, 0)
@@ -214,7 +214,7 @@ def flip(layout: Layout, axes: Sequence[int]) -> Layout:
     """The layout of `.flip(axes)`, a copy. Raises ShapeError where an axis is out of range or repeated."""
     if len(set(_dimensions(axes, layout.rank))) != len(axes):
         raise ShapeError("flip: a dim appears multiple times in the list of dims")
-    return like(layout)
+    return preserve_format(layout)
 
 
 def roll(layout: Layout, axes: Sequence[int] | None = None) -> Layout:

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from types import EllipsisType
 
-from shapefix.tensors.bounds import assuming, at_least, same
+from shapefix.tensors.bounds import assume_at_least, at_least, same
 from shapefix.tensors.errors import IndexOutOfRange, ShapeError, SizeMismatch, TooManyIndices, WrongParts
-from shapefix.tensors.layout import Layout, contiguous, dimension, sizes_of
+from shapefix.tensors.layout import Layout, contiguous, sizes_of, wrap_dim
 from shapefix.tensors.polynomials import ONE, ZERO, Size
 from shapefix.tensors.quotients import ceil_divide, floor_divide, maximum, minimum
 from shapefix.tensors.tensor_iterator import Strides, aligned, allocated, broadcast_sizes
@@ -19,20 +19,20 @@ from shapefix.tensors.views import reshape
 
 
 @dataclass(frozen=True, slots=True)
-class Indices:
+class IntegerIndex:
     """A tensor, or a list, of whole numbers as an index."""
 
     layout: Layout
 
 
 @dataclass(frozen=True, slots=True)
-class Mask:
+class BooleanIndex:
     """A tensor, or a list, of booleans as an index."""
 
     sizes: tuple[Size, ...]
 
 
-Spec = int | Size | slice | None | EllipsisType | Indices | Mask
+Spec = int | Size | slice | None | EllipsisType | IntegerIndex | BooleanIndex
 """One entry of an index. A slice holds ints, Sizes and None."""
 
 
@@ -44,7 +44,7 @@ def index(layout: Layout, specs: Sequence[Spec]) -> Layout:
     """
     sizes: list[Size] = []
     strides: list[Size] = []
-    advanced: dict[int, Indices | Mask] = {}
+    advanced: dict[int, IntegerIndex | BooleanIndex] = {}
     taken = sum(_width(spec) for spec in specs)
     if taken > layout.rank:
         raise TooManyIndices(f"too many indices for tensor of dimension {layout.rank}", layout.rank, taken)
@@ -63,11 +63,11 @@ def index(layout: Layout, specs: Sequence[Spec]) -> Layout:
         elif isinstance(spec, int | Size):
             _check_index(layout.sizes[dim], spec, dim)
         else:
-            if isinstance(spec, Indices | Mask):
+            if isinstance(spec, IntegerIndex | BooleanIndex):
                 advanced[len(sizes)] = spec
             sizes.extend(layout.sizes[dim : dim + width])
             strides.extend(layout.strides[dim : dim + width])
-            if isinstance(spec, Mask):
+            if isinstance(spec, BooleanIndex):
                 _check_mask(spec, layout.sizes[dim : dim + width], dim)
                 if not width:
                     sizes.append(ONE)
@@ -81,7 +81,7 @@ def _width(spec: Spec) -> int:
     """How many dimensions of the tensor an entry takes up."""
     if spec is None or spec is Ellipsis:
         return 0
-    return len(spec.sizes) if isinstance(spec, Mask) else 1
+    return len(spec.sizes) if isinstance(spec, BooleanIndex) else 1
 
 
 def _check_index(size: Size, index: int | Size, dim: int) -> None:
@@ -97,7 +97,7 @@ def _check_index(size: Size, index: int | Size, dim: int) -> None:
         raise IndexOutOfRange(message, index, size, dim)
 
 
-def _check_mask(mask: Mask, sizes: tuple[Size, ...], dim: int) -> None:
+def _check_mask(mask: BooleanIndex, sizes: tuple[Size, ...], dim: int) -> None:
     for place, (have, want) in enumerate(zip(mask.sizes, sizes, strict=True)):
         if same(have, want) is False:
             message = (
@@ -131,9 +131,9 @@ def _length(size: Size, part: slice) -> Size:
         return Size.symbol(str(stop) if part.start is None and stop.only_symbol else "length")
     if first is not start:
         if part.stop is None:
-            return minimum(-start, size, assuming([size], 1))
+            return minimum(-start, size, assume_at_least([size], 1))
         first = maximum(first, 0)
-    length = minimum(last, size, assuming([size], 1)) - first
+    length = minimum(last, size, assume_at_least([size], 1)) - first
     return ZERO if at_least(length, 1) is False else length
 
 
@@ -144,12 +144,12 @@ def _from_front(size: Size, place: Size) -> Size | None:
     return size + place if at_least(place, 0) is False else None
 
 
-def _gathered(basic: Layout, advanced: dict[int, Indices | Mask]) -> Layout:
+def _gathered(basic: Layout, advanced: dict[int, IntegerIndex | BooleanIndex]) -> Layout:
     """The result of indexing with tensors at these dimensions of what the basic entries left."""
     at: list[int] = []
     tensors: list[Layout] = []
     for dim, spec in advanced.items():
-        if isinstance(spec, Indices):
+        if isinstance(spec, IntegerIndex):
             at.append(dim)
             tensors.append(spec.layout)
         else:
@@ -175,7 +175,7 @@ def select(layout: Layout, dim: int, place: int | Size) -> Layout:
     """The layout of `.select(dim, place)`. Raises ShapeError where one is out of range."""
     if not layout.rank:
         raise ShapeError("select() cannot be applied to a 0-dim tensor.")
-    dim = dimension(dim, layout.rank)
+    dim = wrap_dim(dim, layout.rank)
     _check_index(layout.sizes[dim], place, dim)
     rest = [other for other in range(layout.rank) if other != dim]
     return Layout(tuple(layout.sizes[d] for d in rest), tuple(layout.strides[d] for d in rest))
@@ -185,7 +185,7 @@ def narrow(layout: Layout, dim: int, start: int | Size, length: int | Size) -> L
     """The layout of `.narrow(dim, start, length)`. Raises ShapeError where the part exceeds the tensor."""
     if not layout.rank:
         raise ShapeError("narrow() cannot be applied to a 0-dim tensor.")
-    dim = dimension(dim, layout.rank)
+    dim = wrap_dim(dim, layout.rank)
     size, first = layout.sizes[dim], _from_front(layout.sizes[dim], Size.of(start))
     if at_least(length, 0) is False:
         raise ShapeError("narrow(): length must be non-negative.")
@@ -207,7 +207,7 @@ def chunk(layout: Layout, chunks: int, dim: int = 0) -> tuple[Layout, ...]:
         raise ShapeError("chunk expects at least a 1-dimensional tensor")
     if chunks < 1:
         raise ShapeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-    dim = dimension(dim, layout.rank)
+    dim = wrap_dim(dim, layout.rank)
     size = layout.sizes[dim]
     each = ceil_divide(size, chunks)
     if size.value is not None:
@@ -227,7 +227,7 @@ def split(layout: Layout, size: int | Size | Sequence[int | Size], dim: int = 0)
     """
     if not layout.rank:
         raise ShapeError("split expects at least a 1-dimensional tensor")
-    dim = dimension(dim, layout.rank)
+    dim = wrap_dim(dim, layout.rank)
     whole = layout.sizes[dim]
     if isinstance(size, int | Size):
         each = Size.of(size)
@@ -265,7 +265,7 @@ def unbind(layout: Layout, dim: int = 0) -> tuple[Layout, ...] | None:
     """
     if not layout.rank:
         raise ShapeError("unbind() cannot be applied to a 0-dim tensor.")
-    dim = dimension(dim, layout.rank)
+    dim = wrap_dim(dim, layout.rank)
     count = layout.sizes[dim].value
     return None if count is None else tuple(select(layout, dim, place) for place in range(count))
 
@@ -275,7 +275,7 @@ def diagonal(layout: Layout, offset: int = 0, dim1: int = 0, dim2: int = 1) -> L
 
     Raises ShapeError where the two dimensions are the same, or one is out of range.
     """
-    one, two = dimension(dim1, layout.rank), dimension(dim2, layout.rank)
+    one, two = wrap_dim(dim1, layout.rank), wrap_dim(dim2, layout.rank)
     if one == two:
         raise ShapeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     rows, columns = layout.sizes[one], layout.sizes[two]
@@ -294,7 +294,7 @@ def unfold(layout: Layout, dim: int, size: int | Size, step: int | Size) -> Layo
 
     Raises ShapeError where dim is out of range, or the window is provably larger than the dimension.
     """
-    dim = dimension(dim, layout.rank)
+    dim = wrap_dim(dim, layout.rank)
     width, step = Size.of(size), Size.of(step)
     have, stride = (layout.sizes[dim], layout.strides[dim]) if layout.rank else (ONE, ONE)
     if at_least(have - width, 0) is False:

@@ -42,7 +42,7 @@ def sizes_of(sizes: Iterable[int | Size]) -> tuple[Size, ...]:
     return tuple(size if isinstance(size, Size) else Size.of(size) for size in sizes)
 
 
-def dimension(dim: int, rank: int) -> int:
+def wrap_dim(dim: int, rank: int) -> int:
     """dim counted from the front; torch lets rank 0 be indexed with 0 and -1.
 
     Raises ShapeError where dim is out of range.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from shapefix.tensors.bounds import NO_BOUNDS, Bounds, assuming, at_least, same
+from shapefix.tensors.bounds import NO_BOUNDS, Bounds, assume_at_least, at_least, same
 from shapefix.tensors.layout import Layout, contiguous, sizes_of
-from shapefix.tensors.overlap import unknown_part
+from shapefix.tensors.overlap import unknown_view
 from shapefix.tensors.polynomials import ONE, Size, divide, product, suffix_products
 from shapefix.tensors.quotients import quotient
 from shapefix.tensors.symbols import Atom, OpaqueStride
@@ -132,7 +132,7 @@ def _symbolic(layout: Layout, sizes: tuple[Size, ...], fits: bool | None, bounds
         at, conditions = illegal
         needs = have[at + 1] * strides[at + 1]
         return Illegal(kept[at], strides[at], needs, conditions, contiguous(sizes))
-    return Undecided(unknown_part(sizes, layout), numel=not fits)
+    return Undecided(unknown_view(sizes, layout), numel=not fits)
 
 
 def _split_strides(
@@ -184,10 +184,10 @@ def _illegal(
     have: tuple[Size, ...], strides: tuple[Size, ...], gaps: list[int], splits: _Splits, bounds: Bounds
 ) -> tuple[int, tuple[Size, ...]] | None:
     """A boundary at which the view provably fails, and the sizes that must be greater than 1 for it."""
-    nonempty = assuming(have, 1, bounds)
+    nonempty = assume_at_least(have, 1, bounds)
 
     def fails(at: int, sizes: Sequence[Size]) -> bool:
-        known = assuming(sizes, 2, nonempty)
+        known = assume_at_least(sizes, 2, nonempty)
         return same(strides[at], have[at + 1] * strides[at + 1], known) is False and splits.never(at, known)
 
     def open_conditions(sizes: Sequence[Size]) -> tuple[Size, ...]:

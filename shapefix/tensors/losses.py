@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import ClassesLast, ShapeError, SizeMismatch, WrongRank
 from shapefix.tensors.polynomials import ONE, Size
-from shapefix.tensors.tensor_iterator import broadcast_sizes, check_fills
+from shapefix.tensors.tensor_iterator import broadcast_sizes, check_expands_to
 
 Sizes = tuple[Size, ...]
 
@@ -79,7 +79,7 @@ def broadcast(*shapes: Sizes) -> None:
 
 def broadcast_into(prediction: Sizes, target: Sizes) -> None:
     """A target that is broadcast to the prediction, which keeps its own sizes."""
-    check_fills(prediction, target)
+    check_expands_to(prediction, target)
 
 
 def extra_dimension(longer: Sizes, shorter: Sizes) -> int | None:
@@ -178,9 +178,7 @@ def one_id_per_row(scores: Sizes, ids: Sizes) -> None:
         )
 
 
-def connectionist(
-    log_probs: Sizes, lengths: Sequence[tuple[int, Sizes | None]], targets: Sizes | None
-) -> None:
+def ctc(log_probs: Sizes, lengths: Sequence[tuple[int, Sizes | None]], targets: Sizes | None) -> None:
     """CTC: log_probs (T, N, C); lengths, with the numbers of their operands, and targets of N rows."""
     if len(log_probs) != 3:
         return

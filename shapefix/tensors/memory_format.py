@@ -18,12 +18,12 @@ from shapefix.tensors.layout import (
     permuted_dense,
     unknown_strides,
 )
-from shapefix.tensors.overlap import unknown_part
+from shapefix.tensors.overlap import unknown_view
 from shapefix.tensors.polynomials import Size, product
 from shapefix.tensors.tensor_iterator import dense_order, is_dense
 
 
-def like(layout: Layout) -> Layout:
+def preserve_format(layout: Layout) -> Layout:
     """The layout of a copy that preserves the format: `.clone()`, `.to(dtype)`, `empty_like`, `.flip`."""
     if is_dense(layout):
         return layout
@@ -35,8 +35,8 @@ def to(layout: Layout, *, changes: bool | None) -> Layout:
     """The layout of `.to(...)`: the tensor itself where nothing changes, else a copy; None for unknown."""
     if changes is False:
         return layout
-    copy = like(layout)
-    return copy if changes or copy == layout else unknown_part(layout.sizes, layout)
+    copy = preserve_format(layout)
+    return copy if changes or copy == layout else unknown_view(layout.sizes, layout)
 
 
 def as_contiguous(layout: Layout) -> Layout:
@@ -74,7 +74,7 @@ def _is_channels_last(layout: Layout) -> bool:
     return True
 
 
-def suggested(sizes: Iterable[int | Size], *inputs: Layout) -> Layout:
+def in_suggested_format(sizes: Iterable[int | Size], *inputs: Layout) -> Layout:
     """A result of these sizes: channels_last where all inputs suggest it, contiguous where one does not.
 
     Strides are unknown where that is not known.

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import NotDivisible, SizeMismatch, WrongRank
 from shapefix.tensors.layout import Layout, contiguous, permuted_dense, sizes_of, unknown_strides
-from shapefix.tensors.memory_format import suggested
-from shapefix.tensors.options import differ
+from shapefix.tensors.memory_format import in_suggested_format
+from shapefix.tensors.options import provably_differ
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.products import check_size
 from shapefix.tensors.quotients import modulo
@@ -31,7 +31,7 @@ def layer_norm(layout: Layout, normalized: Sequence[int | Size]) -> Layout:
 def rms_norm(layout: Layout, normalized: Sequence[int | Size]) -> Layout:
     """The layout of an RMSNorm's output. Raises ShapeError as layer_norm does."""
     _check_normalized(layout, sizes_of(normalized))
-    return suggested(layout.sizes, layout)
+    return in_suggested_format(layout.sizes, layout)
 
 
 def _check_normalized(layout: Layout, normalized: tuple[Size, ...]) -> None:
@@ -43,7 +43,7 @@ def _check_normalized(layout: Layout, normalized: tuple[Size, ...]) -> None:
     if len(last) < len(normalized):
         raise WrongRank(message, layout.rank, range(len(normalized), len(normalized) + 3))
     for place, (have, want) in enumerate(zip(last, normalized, strict=True)):
-        if differ(have, want):
+        if provably_differ(have, want):
             raise SizeMismatch(message, have, want, layout.rank - len(normalized) + place)
 
 
@@ -71,7 +71,7 @@ def batch_norm(
     check_rank(layout, ranks)
     if channels is not None:
         check_size(layout.sizes[1], channels, dim=1)
-    return suggested(layout.sizes, layout)
+    return in_suggested_format(layout.sizes, layout)
 
 
 def group_norm(
@@ -88,7 +88,7 @@ def group_norm(
         check_size(layout.sizes[1], channels, dim=1)
     if groups is not None:
         check_divisible(layout.sizes[1], groups, "number of channels")
-    return suggested(layout.sizes, layout)
+    return in_suggested_format(layout.sizes, layout)
 
 
 def instance_norm(layout: Layout, rank: int | None = None, channels: int | Size | None = None) -> Layout:
@@ -121,7 +121,7 @@ def recurrent(
     """
     if layout.rank not in (2, 3):
         raise WrongRank(f"expected a 2-D or 3-D input, got {layout.rank}-D", layout.rank, (2, 3))
-    if features is not None and differ(layout.sizes[-1], features):
+    if features is not None and provably_differ(layout.sizes[-1], features):
         raise SizeMismatch(
             f"input.size(-1) must be equal to input_size. Expected {features}, got {layout.sizes[-1]}",
             layout.sizes[-1],
@@ -162,7 +162,7 @@ def check_state(
         check_size(state.sizes[-1], width, state.rank - 1, operand)
     if layout.rank == 3 and batch_first is not None:
         dim = 0 if batch_first else 1
-        if differ(state.sizes[1], layout.sizes[dim]):
+        if provably_differ(state.sizes[1], layout.sizes[dim]):
             raise SizeMismatch(
                 f"expected a hidden state for a batch of {layout.sizes[dim]}, got {state.sizes[1]}",
                 state.sizes[1],
@@ -181,7 +181,7 @@ def check_cell_state(layout: Layout, state: Layout, operand: int, hidden: int | 
     """
     check_rank(state, (layout.rank,), operand)
     check_size(state.sizes[-1], hidden, state.rank - 1, operand)
-    if layout.rank == 2 and differ(state.sizes[0], layout.sizes[0]):
+    if layout.rank == 2 and provably_differ(state.sizes[0], layout.sizes[0]):
         raise SizeMismatch(
             f"input batch size {layout.sizes[0]} doesn't match hidden batch size {state.sizes[0]}",
             state.sizes[0],

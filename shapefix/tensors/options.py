@@ -5,16 +5,16 @@ from __future__ import annotations
 from shapefix.tensors.bounds import at_least, same
 from shapefix.tensors.polynomials import Size, every_symbol
 from shapefix.tensors.quotients import substitute
-from shapefix.tensors.symbols import Option
+from shapefix.tensors.symbols import CommandLineOption
 
 
-def options_in(*sizes: int | Size) -> tuple[Option, ...]:
+def options_in(*sizes: int | Size) -> tuple[CommandLineOption, ...]:
     """The options that sizes depend on, each once."""
     found = (symbol for size in sizes if isinstance(size, Size) for symbol in every_symbol(size))
-    return tuple(dict.fromkeys(symbol for symbol in found if isinstance(symbol, Option)))
+    return tuple(dict.fromkeys(symbol for symbol in found if isinstance(symbol, CommandLineOption)))
 
 
-def differ(one: int | Size, two: int | Size) -> bool:
+def provably_differ(one: int | Size, two: int | Size) -> bool:
     """Whether two sizes differ for all values of their symbols, or where options have their defaults."""
     verdict = same(one, two)
     if verdict is False and not (_can_be(one) and _can_be(two)):
@@ -31,7 +31,7 @@ def _can_be(size: int | Size) -> bool:
     return size.value is not None or at_least(size, 1) is not False
 
 
-def needed_defaults(one: int | Size, two: int | Size) -> tuple[Option, ...]:
+def needed_defaults(one: int | Size, two: int | Size) -> tuple[CommandLineOption, ...]:
     """The options without whose defaults it is not certain that two sizes differ."""
     return () if same(one, two) is False else options_in(one, two)
 

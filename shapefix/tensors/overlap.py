@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from shapefix.tensors.bounds import assuming, at_least
+from shapefix.tensors.bounds import assume_at_least, at_least
 from shapefix.tensors.layout import Layout, sizes_of, unknown_strides
 from shapefix.tensors.polynomials import ONE, Size, divide
 from shapefix.tensors.symbols import OpaqueStride
@@ -16,7 +16,7 @@ def any_strides(sizes: Iterable[int | Size]) -> Layout:
     return Layout(given, tuple(Size.symbol(f"stride{dim}", 0) for dim in range(len(given))))
 
 
-def unknown_part(sizes: Iterable[int | Size], source: Layout) -> Layout:
+def unknown_view(sizes: Iterable[int | Size], source: Layout) -> Layout:
     """The layout of unknown strides of a view of source; like source, it may overlap."""
     return unknown_strides(sizes) if never_overlaps(source) else any_strides(sizes)
 
@@ -42,7 +42,7 @@ def never_overlaps(layout: Layout) -> bool:
 
 
 def _nested(dims: list[tuple[Size, Size]]) -> bool:
-    bounds = assuming([size for size, _ in dims], 1)
+    bounds = assume_at_least([size for size, _ in dims], 1)
     pending = list(dims)
     reach = ONE
     while pending:

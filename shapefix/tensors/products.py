@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from shapefix.tensors.bounds import at_least, same
 from shapefix.tensors.errors import ShapeError, SizeMismatch, WrongRank
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
-from shapefix.tensors.options import differ
+from shapefix.tensors.options import provably_differ
 from shapefix.tensors.polynomials import Size
-from shapefix.tensors.tensor_iterator import broadcast_sizes, check_fills
+from shapefix.tensors.tensor_iterator import broadcast_sizes, check_expands_to
 
 
 def matmul(left: Layout, right: Layout, first: int = 0) -> Layout:
@@ -32,7 +32,7 @@ def matmul(left: Layout, right: Layout, first: int = 0) -> Layout:
 def _check_inner(left: Layout, right: Layout, other_dim: int, first: int) -> None:
     """Raises SizeMismatch where the sizes that a product sums over provably differ."""
     have, want = left.sizes[-1], right.sizes[other_dim]
-    if differ(have, want):
+    if provably_differ(have, want):
         shapes = f"{_shape(left.sizes[-2:])} and {_shape(right.sizes[-2:])}"
         message = f"mat1 and mat2 shapes cannot be multiplied ({shapes})"
         raise SizeMismatch(
@@ -55,7 +55,7 @@ def exact_product(left: Layout, right: Layout, ranks: tuple[int, int], first: in
     if left.rank < 3:
         return contiguous((*left.sizes[:-1], *right.sizes[1:]))
     have, want = left.sizes[0], right.sizes[0]
-    if differ(have, want):
+    if provably_differ(have, want):
         message = f"Expected size for first two dimensions of batch2 tensor to be: [{have}], got: [{want}]"
         raise SizeMismatch(message, have, want, 0, operand=first, other=first + 1, other_dim=0)
     return contiguous((have, left.sizes[1], right.sizes[2]))
@@ -63,7 +63,7 @@ def exact_product(left: Layout, right: Layout, ranks: tuple[int, int], first: in
 
 def added_product(added: Layout, product: Layout) -> Layout:
     """The layout of addmm and its kin. Raises ShapeError where what is added cannot stretch to it."""
-    check_fills(product.sizes, added.sizes, operand=0, other=None)
+    check_expands_to(product.sizes, added.sizes, operand=0, other=None)
     return product
 
 
@@ -94,7 +94,7 @@ def linear(layout: Layout, out_features: int | Size, in_features: int | Size | N
 
 def check_size(have: Size, want: int | Size, dim: int, operand: int = 0) -> None:
     """Raises SizeMismatch where a size provably is not what a layer's setting asks for."""
-    if differ(have, want):
+    if provably_differ(have, want):
         raise SizeMismatch(
             f"expected size {want} in dimension {dim}, got {have}", have, Size.of(want), dim, operand
         )
@@ -110,7 +110,7 @@ def linear_function(layout: Layout, weight: Layout, bias: Layout | None = None) 
         if each.rank == 0 or (operand and each.rank > 2):
             message = f"linear: a tensor of {each.rank} dimensions is not expected"
             raise WrongRank(message, each.rank, ranks, operand)
-    if differ(layout.sizes[-1], weight.sizes[-1]):
+    if provably_differ(layout.sizes[-1], weight.sizes[-1]):
         raise SizeMismatch(
             f"mat1 and mat2 shapes cannot be multiplied ({_shape(layout.sizes[-2:])} and "
             f"{_shape(tuple(reversed(weight.sizes)))})",
@@ -123,7 +123,7 @@ def linear_function(layout: Layout, weight: Layout, bias: Layout | None = None) 
     made = contiguous((*layout.sizes[:-1], *weight.sizes[:-1]))
     if bias is not None and weight.rank == 2 and bias.rank == 1:
         try:
-            check_fills(made.sizes, bias.sizes, operand=2, other=1)
+            check_expands_to(made.sizes, bias.sizes, operand=2, other=1)
         except SizeMismatch as error:
             error.other_dim = 0
             raise
@@ -143,7 +143,7 @@ def scaled_dot_product_attention(
         if each.rank < 2:
             message = "scaled_dot_product_attention takes tensors of at least 2 dimensions"
             raise WrongRank(message, each.rank, (2, 3, 4), operand)
-    if differ(query.sizes[-1], key.sizes[-1]):
+    if provably_differ(query.sizes[-1], key.sizes[-1]):
         raise SizeMismatch(
             f"the last size of query ({query.sizes[-1]}) differs from that of key ({key.sizes[-1]})",
             query.sizes[-1],
@@ -152,7 +152,7 @@ def scaled_dot_product_attention(
             other=1,
             other_dim=key.rank - 1,
         )
-    if differ(key.sizes[-2], value.sizes[-2]):
+    if provably_differ(key.sizes[-2], value.sizes[-2]):
         raise SizeMismatch(
             f"key has {key.sizes[-2]} positions, value has {value.sizes[-2]}",
             key.sizes[-2],
@@ -168,7 +168,7 @@ def scaled_dot_product_attention(
     sizes = (*batch, query.sizes[-2], value.sizes[-1])
     if mask is not None and not grouped:
         weights = (*broadcast_sizes(query.sizes[:-2], key.sizes[:-2]), query.sizes[-2], key.sizes[-2])
-        check_fills(weights, mask.sizes, operand=3, other=None)
+        check_expands_to(weights, mask.sizes, operand=3, other=None)
     return unknown_strides(sizes)
 
 

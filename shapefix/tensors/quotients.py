@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from weakref import WeakValueDictionary
 
-from shapefix.tensors.bounds import NO_BOUNDS, Bounds, at_least, lowest
+from shapefix.tensors.bounds import NO_BOUNDS, Bounds, at_least, lower_bound
 from shapefix.tensors.polynomials import ZERO, Size, common_monomial, content, divide
 from shapefix.tensors.symbols import UNBOUNDED, Atom, Symbol
 
@@ -43,7 +43,7 @@ def quotient(dividend: int | Size, divisor: int | Size) -> Size:
 
 
 def _least_quotient(dividend: Size, divisor: Size) -> int:
-    low = lowest(dividend)
+    low = lower_bound(dividend)
     if divisor.value is not None and divisor.value > 0:
         return low // divisor.value
     if at_least(divisor, 1):
@@ -116,7 +116,7 @@ def minimum(one: int | Size, two: int | Size, bounds: Bounds = NO_BOUNDS) -> Siz
     if at_least(one, two, bounds):
         return two
     one, two = _ordered(one, two)
-    return _atom("min", one, two, min(lowest(one), lowest(two)))
+    return _atom("min", one, two, min(lower_bound(one), lower_bound(two)))
 
 
 def maximum(one: int | Size, two: int | Size) -> Size:
@@ -127,7 +127,7 @@ def maximum(one: int | Size, two: int | Size) -> Size:
     if at_least(one, two):
         return one
     one, two = _ordered(one, two)
-    return _atom("max", one, two, max(lowest(one), lowest(two)))
+    return _atom("max", one, two, max(lower_bound(one), lower_bound(two)))
 
 
 def ceil_divide(dividend: int | Size, divisor: int | Size) -> Size:

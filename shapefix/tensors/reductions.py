@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from shapefix.tensors.bounds import at_least
 from shapefix.tensors.errors import ShapeError
-from shapefix.tensors.layout import Layout, contiguous, dimension
-from shapefix.tensors.memory_format import like
+from shapefix.tensors.layout import Layout, contiguous, wrap_dim
+from shapefix.tensors.memory_format import preserve_format
 from shapefix.tensors.polynomials import ONE, Size
 
 
@@ -19,7 +19,7 @@ def reduce(layout: Layout, dims: int | Sequence[int] | None = None, keepdim: boo
     if dims is None or (not isinstance(dims, int) and not dims):
         gone = set(range(layout.rank))
     else:
-        named = [dimension(dim, layout.rank) for dim in ([dims] if isinstance(dims, int) else dims)]
+        named = [wrap_dim(dim, layout.rank) for dim in ([dims] if isinstance(dims, int) else dims)]
         gone = set(named)
         if len(gone) != len(named):
             raise ShapeError("a dim appears multiple times in the list of dims")
@@ -33,7 +33,7 @@ def along(layout: Layout, dim: int) -> Layout:
 
     These are softmax, log_softmax, cumsum, cumprod. Raises ShapeError where dim is out of range.
     """
-    dimension(dim, layout.rank)
+    wrap_dim(dim, layout.rank)
     return contiguous(layout.sizes)
 
 
@@ -52,7 +52,7 @@ def topk(layout: Layout, k: int | Size, dim: int = -1) -> Layout:
 
     Raises ShapeError where dim is out of range, or k is provably larger than the dimension.
     """
-    dim = dimension(dim, layout.rank)
+    dim = wrap_dim(dim, layout.rank)
     if not layout.rank:
         return layout
     if at_least(layout.sizes[dim] - k, 0) is False:
@@ -64,5 +64,5 @@ def topk(layout: Layout, k: int | Size, dim: int = -1) -> Layout:
 
 def sort(layout: Layout, dim: int = -1) -> Layout:
     """The layout of the values and indices of `.sort(dim)`. Raises ShapeError where dim is out of range."""
-    dimension(dim, layout.rank)
-    return like(layout)
+    wrap_dim(dim, layout.rank)
+    return preserve_format(layout)

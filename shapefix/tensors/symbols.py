@@ -85,13 +85,13 @@ class RangeItem(Symbol):
         self.step = step
 
 
-class Counter(Symbol):
+class ItemPosition(Symbol):
     """The position of any one item of a list, counted from its first one."""
 
     __slots__ = ()
 
 
-class Id(Symbol):
+class TokenId(Symbol):
     """Any one id of a text; sources are the calls that tokenized it, several where rows were put together.
 
     added are the ids of special tokens that the code put among them, and the places where it did.
@@ -113,7 +113,7 @@ class SpecialId(Symbol):
     __slots__ = ()
 
 
-class Masked(Symbol):
+class MaskedLabel(Symbol):
     """Any one of labels some of which are -100, the others ids; source is where they were put together."""
 
     __slots__ = ("source",)
@@ -138,7 +138,7 @@ class BatchSize(Symbol):
         self.loader = loader
 
 
-class Option(Symbol):
+class CommandLineOption(Symbol):
     """A number that whoever starts the program may choose, `default` where nobody does.
 
     flag is what it is called on the command line, `--hidden`; place is where the code declares it.

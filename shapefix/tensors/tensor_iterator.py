@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 
-from shapefix.tensors.bounds import assuming, at_least, same
+from shapefix.tensors.bounds import assume_at_least, at_least, same
 from shapefix.tensors.errors import SizeMismatch, WrongRank
 from shapefix.tensors.layout import Layout, contiguous, is_contiguous, permuted_dense, unknown_strides
 from shapefix.tensors.polynomials import ONE, ZERO, Size
@@ -72,7 +72,7 @@ def _mismatch(shapes: Sequence[tuple[Size, ...]], one: int, two: int, place: int
     return SizeMismatch(message, have, want, dim, operand=one, other=two, other_dim=other_dim)
 
 
-def mismatch_beyond_one(*shapes: tuple[Size, ...]) -> SizeMismatch | None:
+def mismatch_unless_one(*shapes: tuple[Size, ...]) -> SizeMismatch | None:
     """The first two sizes that differ, and of which one may be 1: they clash where neither of them is.
 
     None where there are none; the conditions of the error are the sizes that must exceed 1.
@@ -89,7 +89,7 @@ def mismatch_beyond_one(*shapes: tuple[Size, ...]) -> SizeMismatch | None:
     return None
 
 
-def check_fills(
+def check_expands_to(
     target: tuple[Size, ...], source: tuple[Size, ...], operand: int = 1, other: int | None = 0
 ) -> None:
     """Raises ShapeError where what is written provably cannot be stretched to the sizes of its target.
@@ -200,7 +200,7 @@ def dense_order(sizes: tuple[Size, ...], operands: Sequence[Strides]) -> list[in
 
 def _never_swaps(sizes: tuple[Size, ...], operands: Sequence[Strides]) -> bool:
     """Whether all operands provably agree that each dimension lies outside of those after it."""
-    nonempty = assuming(sizes, 1)
+    nonempty = assume_at_least(sizes, 1)
     for strides in operands:
         for outer, one in enumerate(strides):
             for inner in range(outer + 1, len(sizes)):
@@ -214,7 +214,7 @@ def _never_swaps(sizes: tuple[Size, ...], operands: Sequence[Strides]) -> bool:
                 # Equal strides swap where the inner size is the larger, so at least 2.
                 if at_least(sizes[outer] - sizes[inner], 0, nonempty):
                     continue
-                if not at_least(one - two, 1, assuming([sizes[inner]], 2, nonempty)):
+                if not at_least(one - two, 1, assume_at_least([sizes[inner]], 2, nonempty)):
                     return False
     return True
 
@@ -252,7 +252,7 @@ def _should_swap(sizes: tuple[Size, ...], operands: Sequence[Strides], one: int,
                 return -1 if inner.value < outer.value else 1
         else:
             # A dimension of size 1 may lie anywhere.
-            bounds = bounds or assuming([sizes[one], sizes[two]], 2)
+            bounds = bounds or assume_at_least([sizes[one], sizes[two]], 2)
             if at_least(outer - inner, 1, bounds):
                 return -1
             if at_least(inner - outer, 1, bounds):

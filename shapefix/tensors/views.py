@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shapefix.tensors.errors import ShapeError, WrongNumberOfElements
-from shapefix.tensors.layout import Layout, contiguous, dimension, is_contiguous, sizes_of, substitute
+from shapefix.tensors.layout import Layout, contiguous, is_contiguous, sizes_of, substitute, wrap_dim
 from shapefix.tensors.legality import view
-from shapefix.tensors.overlap import unknown_part
+from shapefix.tensors.overlap import unknown_view
 from shapefix.tensors.polynomials import Size, product
 from shapefix.tensors.symbols import Atom, Symbol
 from shapefix.tensors.verdicts import Illegal, Legal, Undecided, ViewVerdict, WrongNumel
@@ -43,7 +43,7 @@ def reshape(layout: Layout, target: Sequence[int | Size], minus_one: int | None 
             sizes_of(target),
         )
     if isinstance(verdict, Illegal) and not _contiguous_either_way(layout, verdict):
-        return unknown_part(verdict.layout.sizes, layout)
+        return unknown_view(verdict.layout.sizes, layout)
     return verdict.layout
 
 
@@ -79,7 +79,7 @@ def flatten(layout: Layout, start: int = 0, end: int = -1) -> Layout:
 
     Raises ShapeError where a dimension is out of range or start lies after end.
     """
-    start, end = dimension(start, layout.rank), dimension(end, layout.rank)
+    start, end = wrap_dim(start, layout.rank), wrap_dim(end, layout.rank)
     if start > end:
         raise ShapeError("flatten() has invalid args: start_dim cannot come after end_dim")
     if not layout.rank:
@@ -97,7 +97,7 @@ def unflatten(
 
     Raises ShapeError where dim is out of range.
     """
-    dim = dimension(dim, layout.rank)
+    dim = wrap_dim(dim, layout.rank)
     inner = sizes_of(sizes)
     whole, stride = layout.sizes[dim], layout.strides[dim]
     verdict = view(Layout((whole,), (stride,)), inner, minus_one)

@@ -57,7 +57,7 @@ def at(layout: Layout, *specs: indexing.Spec) -> Layout:
 
 
 IDX = torch.tensor([0, 2, 1])
-INDICES = indexing.Indices(contiguous([3]))
+INDICES = indexing.IntegerIndex(contiguous([3]))
 B, T, V, H, D = NUMBERS.values()
 
 

@@ -29,11 +29,11 @@ def a_copy(chain: Chain, rng: random.Random) -> Step | None:
     repeats = [rng.randint(1, 2) for _ in range(rank)]
     return rng.choice(
         (
-            step("clone()", lambda x: x.clone(), memory_format.like),
+            step("clone()", lambda x: x.clone(), memory_format.preserve_format),
             step(
                 "double()",
                 lambda x: x.to(torch.int32).float(),
-                lambda a: memory_format.like(memory_format.like(a)),
+                lambda a: memory_format.preserve_format(memory_format.preserve_format(a)),
             ),
             step("relu()", lambda x: x.relu(), tensor_iterator.elementwise),
             step("+ 1", lambda x: x + 1, tensor_iterator.elementwise),

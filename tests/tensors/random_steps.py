@@ -213,9 +213,9 @@ def an_advanced_index(chain: Chain, rng: random.Random) -> Step | None:
         )
         if kind == "indices":
             shape = rng.choice(([2], [2], [1], [2, 2], [3, 2]))
-            if specs and any(isinstance(spec, indexing.Indices) for spec in specs):
+            if specs and any(isinstance(spec, indexing.IntegerIndex) for spec in specs):
                 shape = [2]
-            specs.append(indexing.Indices(contiguous(shape)))
+            specs.append(indexing.IntegerIndex(contiguous(shape)))
             entries.append(torch.zeros(shape, dtype=torch.long))
         elif kind == "int":
             specs.append(size - 1)
@@ -227,14 +227,16 @@ def an_advanced_index(chain: Chain, rng: random.Random) -> Step | None:
             part = slice(None, -1) if kind == "slice" and size > 1 else slice(None)
             specs.append(part)
             entries.append(part)
-    if not any(isinstance(spec, indexing.Indices) for spec in specs):
+    if not any(isinstance(spec, indexing.IntegerIndex) for spec in specs):
         width = rng.randint(1, rank)
         at = rng.randint(0, rank - width)
         mask = torch.rand(chain.tensor.shape[at : at + width]) > 0.3
         sizes = chain.sizes()[at : at + width]
 
         def ours(layout: Layout, convert: Convert) -> Layout:
-            return indexing.index(layout, [slice(None)] * at + [indexing.Mask(tuple(map(convert, sizes)))])
+            return indexing.index(
+                layout, [slice(None)] * at + [indexing.BooleanIndex(tuple(map(convert, sizes)))]
+            )
 
         return Step(f"mask of {width} at {at}", lambda x: x[(slice(None),) * at + (mask,)], ours)
     return step(

@@ -108,7 +108,7 @@ def test_elementwise_results_of_numbers_are_torchs(seed: int) -> None:
         case = f"{[(tuple(t.shape), t.stride()) for t in operands]}: {layout}, torch {found.stride()}"
         assert tuple(size.value for size in layout.sizes) == tuple(found.shape), case
         assert counted(found.shape, strides) == counted(found.shape, found.stride()), case
-        copied = memory_format.like(layout_of(one))
+        copied = memory_format.preserve_format(layout_of(one))
         assert counted(one.shape, tuple(s.value for s in copied.strides)) == counted(
             one.shape, one.clone().stride()
         )

@@ -112,7 +112,7 @@ ROWS = [
     Row(
         "x.transpose(1,2).clone().view(-1)",
         lambda t: t.x.transpose(1, 2).clone().view(-1),
-        lambda s: s.view(memory_format.like(dims.transpose(s.x, 1, 2)), -1),
+        lambda s: s.view(memory_format.preserve_format(dims.transpose(s.x, 1, 2)), -1),
     ),
     Row(
         "x.transpose(1,2).double().view(-1)",

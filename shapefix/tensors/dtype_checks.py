@@ -17,7 +17,7 @@ FLOATS = ("float32", "float64", "float16", "bfloat16")
 _CAST = frozenset({"float32", "float16", "bfloat16"})
 
 
-def whole(dtype: str | None) -> bool:
+def is_integral_or_bool(dtype: str | None) -> bool:
     """Whether the dtype is known to be a whole number's, or bool."""
     return dtype is not None and not is_floating(dtype) and not is_complex(dtype)
 
@@ -43,7 +43,7 @@ def class_ids(scores: str | None, target: str | None, probabilities: bool | None
 
 def floating(dtype: str | None, operand: int = 0) -> None:
     """An operand that must be floating."""
-    if whole(dtype):
+    if is_integral_or_bool(dtype):
         assert dtype is not None
         raise WrongDtype(f"not implemented for {dtype}", dtype, FLOATS, operand)
 
@@ -70,7 +70,7 @@ def differ(one: str, two: str, autocast: bool) -> bool:
 
 def some_floating(prediction: str | None, target: str | None) -> None:
     """Mean squares and their like: one of the two must be floating."""
-    if whole(prediction) and whole(target):
+    if is_integral_or_bool(prediction) and is_integral_or_bool(target):
         assert prediction is not None
         raise WrongDtype(f"not implemented for {prediction}", prediction, FLOATS, 0)
 
@@ -86,7 +86,7 @@ def product(one: str | None, two: str | None, autocast: bool, first: int = 0) ->
     """Two factors of a matrix product; first is the number of the left one among the operands."""
     if one is None or two is None or not differ(one, two, autocast):
         return
-    odd = 0 if whole(one) or (one == "float64" and not whole(two)) else 1
+    odd = 0 if is_integral_or_bool(one) or (one == "float64" and not is_integral_or_bool(two)) else 1
     have, want = (one, two) if odd == 0 else (two, one)
     message = f"expected m1 and m2 to have the same dtype, but got: {one} != {two}"
     raise WrongDtype(message, have, (want,), first + odd, other=first + 1 - odd)
@@ -96,7 +96,7 @@ def weighted(dtype: str | None, weight: str | None, autocast: bool) -> None:
     """What a layer multiplies with its weight, which is floating."""
     if dtype is None or is_complex(dtype):
         return
-    if whole(dtype):
+    if is_integral_or_bool(dtype):
         want = FLOATS if weight is None else (weight,)
         raise WrongDtype(f"mat1 and mat2 must have the same dtype, but got {dtype}", dtype, want, weight=True)
     if weight is not None and differ(dtype, weight, autocast):
