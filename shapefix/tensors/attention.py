@@ -1,4 +1,4 @@
-"""What attention over queries, keys and values takes."""
+"""Shape checks for attention over queries, keys and values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from shapefix.tensors.products import check_size
 
 @dataclass(frozen=True, slots=True)
 class AttentionInput:
-    """One of the tensors that attention is given: its layout, None where not known, and the operand it is."""
+    """One input of attention: its layout, None if unknown, and its operand number."""
 
     layout: Layout | None
     operand: int
@@ -32,10 +32,11 @@ def check_attention(
     mask: AttentionInput | None = None,
     padding_mask: AttentionInput | None = None,
 ) -> None:
-    """Raises ShapeError where the operands of a MultiheadAttention provably do not fit each other.
+    """Check that the operands of a MultiheadAttention fit each other.
 
-    query is (L, B, E), key (S, B, K) and value (S, B, V), or with the batch first, or without one; widths are
-    E, K and V. mask is (L, S) or (B * heads, L, S), padding_mask (B, S).
+    query is (L, B, E), key (S, B, K) and value (S, B, V); with batch_first the batch comes first, and
+    unbatched inputs have no B. widths are E, K and V. mask is (L, S) or (B * heads, L, S), padding_mask is
+    (B, S). Raises ShapeError where two operands provably do not fit.
     """
     parts = (query, key, value)
     ranks = _ranks(parts)
@@ -72,7 +73,10 @@ def check_attention(
 
 
 def _ranks(parts: Sequence[AttentionInput]) -> tuple[int, ...]:
-    """The ranks that the parts may have: that of the first known one, which must be 2 or 3."""
+    """Possible ranks of the inputs: the rank of the first known one, or 2 and 3.
+
+    Raises WrongRank if that rank is neither 2 nor 3.
+    """
     for part in parts:
         if part.layout is not None:
             check_rank(part.layout, (2, 3), part.operand)

@@ -98,8 +98,8 @@ def a_result(chain: Chain, rng: random.Random) -> Step | None:
             ),
             step(f"max({dim})", lambda x: x.max(dim)[0], lambda a: reductions.reduce(a, dim)),
             step("mean()", lambda x: x.mean(), reductions.reduce),
-            step(f"softmax({dim})", lambda x: x.softmax(dim), lambda a: reductions.softmax(a, dim)),
-            step(f"cumsum({dim})", lambda x: x.cumsum(dim), lambda a: reductions.cumsum(a, dim)),
+            step(f"softmax({dim})", lambda x: x.softmax(dim), lambda a: reductions.along_dim(a, dim)),
+            step(f"cumsum({dim})", lambda x: x.cumsum(dim), lambda a: reductions.along_dim(a, dim)),
             step(f"sort({dim})", lambda x: x.sort(dim)[0], lambda a: reductions.sort(a, dim)),
             step(f"topk(1, {dim})", lambda x: x.topk(1, dim)[0], lambda a: reductions.topk(a, 1, dim)),
             Step(

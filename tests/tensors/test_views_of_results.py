@@ -55,12 +55,12 @@ ROWS = [
     Row(
         "softmax(x.transpose(1,2),-1).view(-1)",
         lambda t: t.x.transpose(1, 2).softmax(-1).view(-1),
-        lambda s: s.view(reductions.softmax(dims.transpose(s.x, 1, 2), -1), -1),
+        lambda s: s.view(reductions.along_dim(dims.transpose(s.x, 1, 2), -1), -1),
     ),
     Row(
         "log_softmax(x[:, :-1],-1).view(-1,V)",
         lambda t: t.x[:, :-1].log_softmax(-1).view(-1, V),
-        lambda s: s.view(reductions.softmax(at(s.x, ALL, slice(None, -1)), -1), -1, s.V),
+        lambda s: s.view(reductions.along_dim(at(s.x, ALL, slice(None, -1)), -1), -1, s.V),
     ),
     Row(
         "(x[:, :-1]/2.0).view(-1,V)",
