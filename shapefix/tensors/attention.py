@@ -89,5 +89,5 @@ def _check_alike(one: AttentionInput, two: AttentionInput, dim: int, other_dim: 
         return
     have, want = one.layout.sizes[dim], two.layout.sizes[other_dim]
     if provably_differ(have, want):
-        message = f"size {have} in dimension {dim}, where {want} is needed"
+        message = f"expected size {want} in dimension {dim}, got {have}"
         raise SizeMismatch(message, have, want, dim, one.operand, two.operand, other_dim)

@@ -108,7 +108,7 @@ def padded_sequences(layouts: Sequence[Layout]) -> tuple[Size, ...]:
     first = layouts[0]
     for number, layout in enumerate(layouts):
         if not layout.rank:
-            raise WrongRank("pad_sequence takes tensors of one dimension at least", 0, (1, 2, 3), number)
+            raise WrongRank("pad_sequence takes tensors of at least 1 dimension", 0, (1, 2, 3), number)
         if layout.rank > first.rank:
             message = f"pad_sequence: {layout.rank} dimensions, the first sequence has {first.rank}"
             raise WrongRank(message, layout.rank, (first.rank,), number)
@@ -255,7 +255,7 @@ def pad(layout: Layout, widths: Sequence[int | Size]) -> Layout:
         dim = layout.rank - 1 - place
         sizes[dim] = sizes[dim] + given[2 * place] + given[2 * place + 1]
         if at_least(sizes[dim], 0) is False:
-            raise ShapeError(f"padding gives dimension {dim} the negative size {sizes[dim]}")
+            raise ShapeError(f"padding results in the negative size {sizes[dim]} of dimension {dim}")
     return in_suggested_format(sizes, layout)
 
 

@@ -95,7 +95,7 @@ def conv_transpose(
         if at_least(step - extra, 1) is False and at_least(spread - extra, 1) is False:
             raise ShapeError("output padding must be smaller than either stride or dilation")
     if any(at_least(length, 0) is False for length in found):
-        raise ShapeError("output size is too small: the padding takes more than all of it away")
+        raise ShapeError("output size is too small: the padding exceeds the output")
     if rank == 1:
         alone = settings[3][0] * (Size.of(kernel[0]) - 1) + settings[2][0] - 2 * settings[1][0] + 1
         return _one_dimensional(layout, out_channels, found[0], alone)
@@ -202,7 +202,7 @@ def _window(
     windows = Size.symbol("windows") if beyond is None else count - 1 if beyond else count
     if at_least(windows, 1) is False:
         raise WindowTooLarge(
-            f"output size is too small: no window of {kernel} starts inside of {length}",
+            f"output size is too small: no window of size {kernel} starts inside the input of size {length}",
             length + 2 * pad,
             dilation * (kernel - 1) + 1,
             dim,

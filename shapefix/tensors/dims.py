@@ -57,7 +57,7 @@ def permute(layout: Layout, dims: Sequence[int]) -> Layout:
     """
     if len(dims) != layout.rank:
         raise WrongRank(
-            f"permute: the tensor has {layout.rank} dimensions, and the desired ordering names {len(dims)}",
+            f"permute: the tensor has {layout.rank} dimensions, but {len(dims)} are listed",
             layout.rank,
             (len(dims),),
         )

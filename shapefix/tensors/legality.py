@@ -99,7 +99,7 @@ def _exactly_illegal(
         needs = have[inner] * strides[inner]
         if strides[outer] != needs and left not in lefts:
             return Illegal(outer, Size.of(strides[outer]), Size.of(needs), (), contiguous(sizes))
-    raise AssertionError("a view that torch refuses merges across a gap")
+    raise AssertionError("an illegal view merges dimensions across a stride gap")
 
 
 def _symbolic(layout: Layout, sizes: tuple[Size, ...], fits: bool | None, bounds: Bounds) -> ViewVerdict:

@@ -48,7 +48,7 @@ def exact_product(left: Layout, right: Layout, ranks: tuple[int, int], first: in
     """
     for operand, (layout, rank) in enumerate(zip((left, right), ranks, strict=True), first):
         if layout.rank != rank:
-            message = f"a tensor of {rank} dimensions is expected, got {layout.rank}"
+            message = f"expected a tensor of {rank} dimensions, got {layout.rank}"
             raise WrongRank(message, layout.rank, (rank,), operand)
     other_dim = max(right.rank - 2, 0)
     _check_inner(left, right, other_dim, first)
@@ -111,7 +111,7 @@ def linear_function(layout: Layout, weight: Layout, bias: Layout | None = None) 
     """
     for operand, (each, ranks) in enumerate(((layout, (1, 2, 3, 4)), (weight, (1, 2)))):
         if each.rank == 0 or (operand and each.rank > 2):
-            message = f"linear: a tensor of {each.rank} dimensions is not expected"
+            message = f"linear: unexpected tensor of {each.rank} dimensions"
             raise WrongRank(message, each.rank, ranks, operand)
     if provably_differ(layout.sizes[-1], weight.sizes[-1]):
         raise SizeMismatch(
@@ -232,9 +232,9 @@ def contraction(
         output = (*((_DOTS,) if dotted else ()), *singles)
     named = [letter for letter in output if letter != _DOTS]
     if not set(named) <= seen.keys():
-        raise ShapeError(f"einsum(): output {' '.join(output)} names a letter that no operand has")
+        raise ShapeError(f"einsum(): output {' '.join(output)} has a subscript that no operand has")
     if len(set(named)) < len(named):
-        raise ShapeError(f"einsum(): output {' '.join(output)} names a letter more than once")
+        raise ShapeError(f"einsum(): output {' '.join(output)} repeats a subscript")
     sizes: list[Size] = []
     for letter in output:
         sizes.extend(around if letter == _DOTS else (seen[letter][0],))
@@ -247,7 +247,7 @@ def _check_letter(letter: str, before: tuple[Size, int, int], now: tuple[Size, i
     stretches = operand != other and not (at_least(have, 2) and at_least(want, 2))
     if same(have, want) is not False or stretches:
         return
-    message = f"einsum(): {letter} stands for size {have} and for size {want}"
+    message = f"einsum(): subscript {letter} has size {want}, which does not broadcast with previously seen size {have}"
     error = LetterMismatch(message, have, want, dim, operand=operand, other=other, other_dim=other_dim)
     error.letter = letter
     raise error

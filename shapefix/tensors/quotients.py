@@ -56,7 +56,7 @@ def floor_divide(dividend: int | Size, divisor: int | Size) -> Size:
     dividend, divisor = Size.of(dividend), Size.of(divisor)
     number = divisor.value
     if number == 0:
-        raise ZeroDivisionError("a size divided by zero")
+        raise ZeroDivisionError("division of a size by zero")
     if dividend.value is not None and number is not None:
         return Size.of(dividend.value // number)
     exact = divide(dividend, divisor)
@@ -91,7 +91,7 @@ def modulo(dividend: int | Size, divisor: int | Size) -> Size:
     dividend, divisor = Size.of(dividend), Size.of(divisor)
     number = divisor.value
     if number == 0:
-        raise ZeroDivisionError("a size divided by zero")
+        raise ZeroDivisionError("division of a size by zero")
     if dividend.value is not None and number is not None:
         return Size.of(dividend.value % number)
     if divide(dividend, divisor) is not None:

@@ -1,4 +1,4 @@
-"""Random operations for chains that give new tensors: elementwise, reductions, products, layers."""
+"""Random operations of chains with new tensors as results: elementwise, reductions, products, layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results of layers and functions that the random chains do not run, against torch."""
+"""Layouts of layers and functions that the random chains do not cover, compared with torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes: how they compute, how they read, what can be proved of them."""
+"""Sizes: arithmetic, text and proofs."""
 
 from __future__ import annotations
 
@@ -78,11 +78,11 @@ def test_what_is_equal_for_all_values_is_the_same_and_what_never_is_differs() ->
 def test_assumptions_prove_more() -> None:
     assert same(T, 1, assume_at_least([T])) is False
     assert at_least(T, 3, assume_at_least([T - 1])) is True
-    # A product that is above 1 says nothing of one factor, and is remembered as a whole.
+    # A product above 1 implies nothing about one factor; it is kept as a fact.
     assert same(B * T, 1) is None
     assert same(B * T, 1, assume_at_least([B * T])) is False
     assert at_least(T, 2, assume_at_least([B * T])) is None
-    # What is said of a quotient or a minimum is said of what it is made of.
+    # A bound of a quotient or a minimum implies bounds of its operands.
     assert at_least(C, 8, assume_at_least([floor_divide(C, 4)])) is True
     assert at_least(k, 2, assume_at_least([minimum(k, T)])) is True
 

@@ -1,4 +1,4 @@
-"""The truth table of `.view`: what torch accepts of the results of operations and layers."""
+"""Truth table of `.view`: views of results of operations and layers that torch accepts."""
 
 from __future__ import annotations
 
