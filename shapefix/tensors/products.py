@@ -247,7 +247,7 @@ def _check_letter(letter: str, before: tuple[Size, int, int], now: tuple[Size, i
     stretches = operand != other and not (at_least(have, 2) and at_least(want, 2))
     if same(have, want) is not False or stretches:
         return
-    message = f"einsum(): subscript {letter} has size {want}, which does not broadcast with previously seen size {have}"
+    message = f"einsum(): subscript {letter} has size {want}, but size {have} in an earlier place"
     error = LetterMismatch(message, have, want, dim, operand=operand, other=other, other_dim=other_dim)
     error.letter = letter
     raise error

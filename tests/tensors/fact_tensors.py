@@ -65,7 +65,7 @@ B, T, V, H, D = NUMBERS.values()
 class Row:
     """One row of the table.
 
-    symbols_may_not_know allows an undecided verdict over symbols, for rows that depend on more than sizes above 1.
+    symbols_may_not_know allows an undecided verdict over symbols, if it depends on more than sizes above 1.
     """
 
     text: str

@@ -183,7 +183,7 @@ def an_expansion(chain: Chain, rng: random.Random) -> Step | None:
         dim, times = rng.randrange(rank), rng.randint(1, 3)
         wanted = [-1] * rank
         wanted[dim] = times
-        # A dimension is selected so that the shapes broadcast.
+        # A dimension narrowed to size 1 can expand.
         return step(
             f"[{dim}: 1].expand{wanted}",
             lambda x: x.narrow(dim, 0, 1).expand(wanted),
@@ -289,7 +289,7 @@ def a_view(chain: Chain, rng: random.Random) -> Step | None:
 
 
 def accepted(verdict: verdicts.ViewVerdict) -> Layout | None:
-    """Layout of a view that torch accepts; None if the verdict is illegal under conditions that do not hold."""
+    """Layout of a view that torch accepts; None for an illegal view whose conditions do not hold."""
     if isinstance(verdict, verdicts.WrongNumel):
         raise ShapeError("wrong number of elements")
     return None if isinstance(verdict, verdicts.Illegal) else verdict.layout
