@@ -23,7 +23,7 @@ from shapefix.interpreter.values import (
     as_size,
     is_text,
 )
-from shapefix.tensors.bounds import lowest
+from shapefix.tensors.bounds import lower_bound
 from shapefix.tensors.layout import Layout, unknown_strides
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.symbols import UNBOUNDED, PerItemSize
@@ -92,7 +92,7 @@ def _join_items(left: Value, right: Value, depth: int) -> Value:
             known = hook(left, right)
             if known is not None:
                 return known
-        least = min(max(lowest(size), UNBOUNDED) for size in sizes)
+        least = min(max(lower_bound(size), UNBOUNDED) for size in sizes)
         return Integer(Size.symbol("n", least=min(least, 1)))
     return _join_values(left, right, depth)
 

@@ -13,7 +13,7 @@ from shapefix.tensors.dtypes import is_complex, is_floating
 from shapefix.tensors.layout import Layout
 from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
-from shapefix.tensors.symbols import Id, Symbol
+from shapefix.tensors.symbols import Symbol, TokenId
 
 START = Size.of(0)
 
@@ -279,7 +279,7 @@ def join_rows(left: TokenRow | None, right: TokenRow | None) -> TokenRow | None:
     one, other = left.symbol, right.symbol
     if one is other:
         return left
-    if isinstance(one, Id) and isinstance(other, Id):
-        both = Id(one.name, one.sources | other.sources, one.added | other.added)
+    if isinstance(one, TokenId) and isinstance(other, TokenId):
+        both = TokenId(one.name, one.sources | other.sources, one.added | other.added)
         return TokenRow(both, left.start, left.mask, short=left.short if left.short == right.short else None)
     return None

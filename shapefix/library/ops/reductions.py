@@ -13,7 +13,7 @@ from shapefix.library.ops.elementwise import result_of
 from shapefix.library.registry import operation, tensor_function
 from shapefix.library.tensors import as_result, contiguous_result, copied, dtype_of, flag, number, numbers
 from shapefix.tensors import reductions
-from shapefix.tensors.layout import Layout, dimension
+from shapefix.tensors.layout import Layout
 from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import ONE, Size
 
@@ -114,7 +114,7 @@ def _along_a_dimension(call: Call, tensor: TensorValue) -> tuple[Size, ...] | No
         return None
     dim = number(call, 0, "dim")
     if dim is not None:
-        dimension(dim, tensor.layout.rank)
+        return reductions.along_dim(tensor.layout, dim).sizes
     return tensor.layout.sizes
 
 
