@@ -11,7 +11,7 @@ from shapefix.interpreter import hooks
 from shapefix.interpreter.classes import outside_bases
 from shapefix.interpreter.containers import DictValue
 from shapefix.interpreter.evaluator import Evaluator, Frame
-from shapefix.interpreter.events import Event, Operand
+from shapefix.interpreter.events import Event, OperationEvent
 from shapefix.interpreter.joins import join_values
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import Device, DeviceKind, is_same_device
@@ -63,24 +63,18 @@ class DeviceName(Text):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class DeviceMismatch(Event):
-    """torch is handed tensors on two devices, or a layer one on another device than its weights.
+class DeviceMismatch(OperationEvent):
+    """An operation gets tensors on two devices, or a layer gets one on another device than its weights.
 
-    here is the number of the operand that is on the CPU, None for the weights; there likewise what is
-    elsewhere. cpu and other are the two devices. tensors are the names that hold tensors for certain at this
-    moment, by the function being run. The other fields are those of Refused.
+    here and there are the numbers of the operands on the CPU and elsewhere, None for the weights; cpu and other
+    are the two devices. tensors are the names that certainly hold tensors at this moment, by the running
+    function.
     """
 
-    function: str
-    layer: Value | None
-    given: tuple[str, ...]
-    operands: tuple[Operand, ...]
     here: int | None
     there: int | None
     cpu: Device
     other: Device
-    within: cst.CSTNode | None
-    undecided: bool
     tensors: Mapping[cst.CSTNode, frozenset[str]]
 
 

@@ -9,7 +9,7 @@ import libcst as cst
 from shapefix.domains.gradients import is_leaf
 from shapefix.interpreter import hooks
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.events import Event, Operand
+from shapefix.interpreter.events import Event, OperationEvent
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value
 from shapefix.tensors.layout import Layout
@@ -56,23 +56,16 @@ class Viewed(Event):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Broadcast(Event):
-    """Two tensors are compared of which one has one dimension more, of size 1, and is else of the same sizes.
+class Broadcast(OperationEvent):
+    """A loss compares two tensors of the same sizes but for one dimension of size 1, which only one has.
 
-    Each is repeated along a dimension of the other, which nobody means who compares predictions with targets.
-    longer is the number of the operand with the dimension dim more. result is what comes out of it, and else
-    the fields are those of Refused.
+    Each is repeated along a dimension of the other, which is never meant for predictions and targets. longer
+    is the number of the operand with the dimension dim more.
     """
 
-    function: str
-    layer: Value | None
-    given: tuple[str, ...]
-    operands: tuple[Operand, ...]
     longer: int
     dim: int
     result: TensorValue | None
-    within: cst.CSTNode | None
-    undecided: bool
 
 
 @dataclass(frozen=True, eq=False, slots=True)

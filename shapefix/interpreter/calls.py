@@ -10,6 +10,7 @@ import libcst as cst
 from shapefix.interpreter.classes import is_closed, member, outside_bases
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.events import OperationCalled
 from shapefix.interpreter.functions import invalidate, run_function
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.names import resolved, resolved_deep
@@ -17,6 +18,7 @@ from shapefix.interpreter.records import Field, bound_fields, fields_of_record, 
 from shapefix.interpreter.state import Hooks
 from shapefix.interpreter.values import (
     NONE,
+    Binding,
     BoundMethod,
     ClassValue,
     Constant,
@@ -131,7 +133,7 @@ def call_value(ev: Evaluator, function: Value, arguments: Arguments, node: cst.C
     """What calling function with these arguments returns."""
     function = resolved(ev, function)
     if isinstance(function, FunctionValue):
-        if function.binding == "unknown":
+        if function.binding is Binding.UNKNOWN:
             return _decorated(ev, function, arguments, node)
         return run_function(ev, function, arguments.positional, arguments.keywords, arguments.open, node)
     if isinstance(function, BoundMethod):
@@ -149,6 +151,8 @@ def call_value(ev: Evaluator, function: Value, arguments: Arguments, node: cst.C
         if method is not None:
             name = f"{function.kind}.__call__"
             value = method(Call(ev, name, ev.place(node), arguments, function))
+            if ev.notes_operations:
+                _note_operation(ev, name, arguments, node, function, value)
             if isinstance(node, cst.Call):
                 # What the object did in turn was called at the same place.
                 ev.last_call = (node, name, function)
@@ -208,9 +212,18 @@ def call_library(
     value = function(call)
     for after in after_call:
         after(call, value)
+    if ev.notes_operations:
+        _note_operation(ev, name, arguments, node, receiver, value)
     if isinstance(node, cst.Call):
         ev.last_call = (node, name, receiver or (arguments.positional[0] if arguments.positional else NONE))
     return value
+
+
+def _note_operation(
+    ev: Evaluator, name: str, arguments: Arguments, node: cst.CSTNode, receiver: Value | None, value: Value
+) -> None:
+    positional, keywords = tuple(arguments.positional), dict(arguments.keywords)
+    ev.emit(OperationCalled(ev.place(node), ev.calls, name, receiver, positional, keywords, value))
 
 
 def call_method(
@@ -218,7 +231,7 @@ def call_method(
 ) -> Value:
     """What a method of an object of a project class returns, be it its own or of a library base."""
     own = instance.fields.get(name) or member(instance.cls, name)
-    if isinstance(own, FunctionValue) and own.binding != "unknown":
+    if isinstance(own, FunctionValue) and own.binding is not Binding.UNKNOWN:
         return run_function(
             ev, own, [instance, *arguments.positional], arguments.keywords, arguments.open, node, instance
         )

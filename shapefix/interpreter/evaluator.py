@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import libcst as cst
 
-from shapefix.interpreter.events import Event
+from shapefix.interpreter.events import Event, OperationCalled
 from shapefix.interpreter.journal import Changes, Journal
 from shapefix.interpreter.modules import Module, Place
 from shapefix.interpreter.state import DomainState
@@ -68,12 +69,12 @@ class Files(Protocol):
         """Read files of at most so many bytes in all from here on."""
 
 
-class Flow:
+class Flow(Enum):
     """How a block ended."""
 
-    FALLS_THROUGH = 0
-    LEAVES = 1
-    """By return or raise, or by a break or continue that its loop has taken note of."""
+    FALLS_THROUGH = auto()
+    LEAVES = auto()
+    """By return or raise, or by a break or continue that its loop knows of."""
 
 
 @dataclass(eq=False, slots=True)
@@ -132,7 +133,7 @@ Expression = Callable[["Evaluator", "cst.BaseExpression"], Value]
 Statement = Callable[["Evaluator", "cst.CSTNode"], int]
 
 EXPRESSIONS: dict[type, Callable[..., Value]] = {}
-STATEMENTS: dict[type, Callable[..., int]] = {}
+STATEMENTS: dict[type, Callable[..., Flow]] = {}
 
 
 def expression(*kinds: type) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
@@ -146,10 +147,10 @@ def expression(*kinds: type) -> Callable[[Callable[..., Value]], Callable[..., V
     return register
 
 
-def statement(*kinds: type) -> Callable[[Callable[..., int]], Callable[..., int]]:
+def statement(*kinds: type) -> Callable[[Callable[..., Flow]], Callable[..., Flow]]:
     """Register what executing nodes of these types does."""
 
-    def register(function: Callable[..., int]) -> Callable[..., int]:
+    def register(function: Callable[..., Flow]) -> Callable[..., Flow]:
         for kind in kinds:
             STATEMENTS[kind] = function
         return function
@@ -166,11 +167,15 @@ class Evaluator:
         files: Files,
         allowance: int,
         versions: Mapping[str, str] | None = None,
+        listening: frozenset[type[Event]] = frozenset(),
     ) -> None:
         self.library = library
         self.files = files
         self.versions = versions or {}
         """The versions of libraries, by name, where they are known: `{"transformers": "4.57"}`."""
+        self.listening = listening
+        """The types of events that rules check; the frequent ones are only emitted where they are listed."""
+        self.notes_operations = OperationCalled in listening
         self.journal = Journal()
         self.events: list[Event] = []
         self.frames: list[Frame] = []
@@ -265,20 +270,20 @@ class Evaluator:
         handler = EXPRESSIONS.get(type(node))
         return handler(self, node) if handler is not None else Unknown()
 
-    def execute(self, node: cst.CSTNode) -> int:
+    def execute(self, node: cst.CSTNode) -> Flow:
         """Run one statement, and tell how it ended (see Flow)."""
         self.steps += 1
         handler = STATEMENTS.get(type(node))
         return handler(self, node) if handler is not None else Flow.FALLS_THROUGH
 
-    def run(self, block: cst.BaseSuite | cst.Module) -> int:
+    def run(self, block: cst.BaseSuite | cst.Module) -> Flow:
         """Run a block; what stands after a return, raise, break or continue in it is dead, and is not run."""
         for node in block.body:
             if type(node) is cst.SimpleStatementLine:
                 for small in node.body:
-                    if self.execute(small):
+                    if self.execute(small) is Flow.LEAVES:
                         return Flow.LEAVES
-            elif self.execute(node):
+            elif self.execute(node) is Flow.LEAVES:
                 return Flow.LEAVES
         return Flow.FALLS_THROUGH
 

@@ -119,7 +119,7 @@ def run_body(ev: Evaluator, function: FunctionValue, frame: Frame) -> Value:
         ev.journal.keep(frame.scope.names)
     else:
         # It may have returned before what stands behind the return was done.
-        if end == Flow.FALLS_THROUGH:
+        if end is Flow.FALLS_THROUGH:
             frame.exits.append(ev.journal.since(frame.depth))
         ev.journal.undo()
         ev.journal.apply(frame.exits)
@@ -140,7 +140,7 @@ def run_body(ev: Evaluator, function: FunctionValue, frame: Frame) -> Value:
     if function.node.asynchronous is not None:
         return Unknown()
     results = list(frame.returns)
-    if end == Flow.FALLS_THROUGH:
+    if end is Flow.FALLS_THROUGH:
         results.append(NONE)
     if not results:
         return Unknown()

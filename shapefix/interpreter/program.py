@@ -12,7 +12,7 @@ from shapefix.interpreter.modules import Module
 from shapefix.interpreter.names import scope_of
 from shapefix.interpreter.records import fields_of_record
 from shapefix.interpreter.trees import tree_of
-from shapefix.interpreter.values import ClassValue, Constant, FunctionValue, InstanceValue, Unknown
+from shapefix.interpreter.values import Binding, ClassValue, Constant, FunctionValue, InstanceValue, Unknown
 
 UNCALLED_READING = 20_000
 """How many bytes of other files are read for what nobody called, besides half of the file's own."""
@@ -74,7 +74,10 @@ def _uncalled_methods(ev: Evaluator, cls: ClassValue) -> Iterator[tuple[Function
     loosen(instance)
     for function in waiting:
         if id(function.node) not in ev.visited:
-            yield function, None if function.binding in ("staticmethod", "classmethod") else instance
+            yield (
+                function,
+                None if function.binding in (Binding.STATIC_METHOD, Binding.CLASS_METHOD) else instance,
+            )
 
 
 def parsed(path: str, name: str, text: str) -> Module:

@@ -59,11 +59,11 @@ def reject_sizes(
         ev.calls,
         function,
         None,
-        {},
         (name,),
         (operand,),
-        error,
         ev.function,
         ev.may_not_reach(made_in),
+        {},
+        error,
     )
     ev.emit(event)

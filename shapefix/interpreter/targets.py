@@ -17,6 +17,7 @@ from shapefix.interpreter.refinement import name_size, refine_rank, reject_sizes
 from shapefix.interpreter.subscripts import evaluate_index
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
+    Binding,
     ClassValue,
     Constant,
     FunctionValue,
@@ -115,7 +116,7 @@ def _refuse_unpacking(
 def _set_attribute(ev: Evaluator, owner: Value, name: str, value: Value, node: cst.CSTNode) -> None:
     if isinstance(owner, InstanceValue):
         declared = member(owner.cls, name)
-        if isinstance(declared, FunctionValue) and declared.binding in ("property", "unknown"):
+        if isinstance(declared, FunctionValue) and declared.binding in (Binding.PROPERTY, Binding.UNKNOWN):
             if declared.setter is not None:
                 call_value(ev, declared.setter, Arguments([owner, value]), node)
             return

@@ -6,6 +6,7 @@ dictionary, which is only written through the Journal, so that a branch can be u
 
 from __future__ import annotations
 
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
 # Tensors are values that an Unknown refers to: the base is in a module of its own.
@@ -191,13 +192,23 @@ class Scope:
         return self
 
 
+class Binding(Enum):
+    """What a decorator makes of a function of a class."""
+
+    PLAIN = auto()
+    PROPERTY = auto()
+    STATIC_METHOD = auto()
+    CLASS_METHOD = auto()
+    UNKNOWN = auto()
+    """A decorator may replace it by something else."""
+
+
 class FunctionValue(Value):
     """A function, lambda or method of the project, with the scope that it closes over.
 
-    binding is "property", "staticmethod" or "classmethod" where a decorator makes it one, "unknown" where a
-    decorator may replace it by something else. defaults are those that had to be evaluated where the function
-    is defined; setter is what a property is assigned through. contexts are the decorators that enter a
-    context around each call as `with` does, the outermost first.
+    defaults are those that had to be evaluated at the definition; setter is what a property is assigned
+    through. contexts are the decorators that enter a context around each call as `with` does, the outermost
+    first.
     """
 
     __slots__ = (
@@ -219,7 +230,7 @@ class FunctionValue(Value):
         module: Module,
         closure: Scope,
         owner: ClassValue | None = None,
-        binding: str = "",
+        binding: Binding = Binding.PLAIN,
         defaults: Mapping[str, Value] | None = None,
     ) -> None:
         self.name = name

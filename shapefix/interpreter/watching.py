@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
-from shapefix.interpreter.evaluator import Evaluator, Files, Frame, Library
+from shapefix.interpreter.evaluator import Evaluator, Files, Flow, Frame, Library
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Place, children, dotted_name
 from shapefix.interpreter.tensor_values import TensorValue
@@ -101,7 +101,7 @@ class Watcher(Evaluator):
                 if isinstance(statement, (cst.For, cst.With)):
                     self._headed[first_of(statement.body)] = statement
 
-    def execute(self, node: cst.CSTNode) -> int:
+    def execute(self, node: cst.CSTNode) -> Flow:
         """Run one statement; one of a watched function leaves what it did in the function's Pass."""
         function = self._owners.get(node)
         if function is None:
