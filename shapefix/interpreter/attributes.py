@@ -123,7 +123,7 @@ def _of_instance(ev: Evaluator, owner: InstanceValue, name: str, node: cst.CSTNo
 
 
 def bound(ev: Evaluator, own: Value, owner: InstanceValue, node: cst.CSTNode) -> Value:
-    """What a member of the class is when it is read through an object."""
+    """The value of a class member, read through an object."""
     if isinstance(own, FunctionValue):
         match own.binding:
             case Binding.PROPERTY:

@@ -1,4 +1,4 @@
-"""Statements with a body: branches, try, with and match; loops stand in loops.py."""
+"""Statements with a body: branches, `try`, `with` and `match`; loops are in loops.py."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from shapefix.interpreter.truth import truth
 from shapefix.interpreter.values import LibraryObject, Reference, Unknown
 
 _REFUSALS = frozenset({"builtins.RuntimeError", "builtins.ValueError", "builtins.IndexError"})
-"""What comes where sizes do not fit."""
+"""The exceptions that torch raises for sizes that do not fit."""
 
 
 @statement(cst.If)
@@ -111,7 +111,7 @@ def try_(ev: Evaluator, node: cst.Try | cst.TryStar) -> Flow:
 
 
 def _attempt(ev: Evaluator, block: cst.BaseSuite) -> tuple[Flow, list[Changes]]:
-    """Run a block, and tell how it ended and what had been written after each of its statements."""
+    """Run a block; return how it ended, and the changes after each of its statements."""
     depth = ev.journal.depth - 1
     stages: list[Changes] = []
     for node in block.body:
@@ -133,7 +133,7 @@ def _caught(ev: Evaluator, handler: cst.ExceptHandler | cst.ExceptStarHandler) -
 
 
 def _is_one_line(block: cst.BaseSuite) -> bool:
-    """Whether one single line is tried: whoever does so for what torch raises knows that it may come."""
+    """Whether the block is a single line: a `try` around one line expects that line to raise."""
     return len(block.body) == 1 and isinstance(block.body[0], cst.SimpleStatementLine)
 
 

@@ -1,4 +1,4 @@
-"""What the interpreter saw happen: the checks turn events into diagnostics."""
+"""Events of a run: the checks turn them into diagnostics."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class Event:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Revealed(Event):
-    """`reveal(x)`: the user asks what is known."""
+    """`reveal(x)`: the user wants to see the facts of a value."""
 
     value: Value
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TensorUsedAsIndex(Event):
-    """A tensor stands where Python needs an int: it is asked for its one integer.
+    """A tensor where Python needs an int, converted to its only integer.
 
-    layout is the tensor's at that moment, subject the code of the tensor, and role what it is there for: the
-    "index" of a list or text, the "bound" of a slice, the argument of a "range".
+    layout is the tensor's at that moment, subject the code of the tensor. role is its use: the "index" of a
+    list or text, the "bound" of a slice, the argument of a "range".
     """
 
     tensor: TensorValue
@@ -58,7 +58,7 @@ class AttributeSet(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Operand:
-    """A tensor that an operation was handed: the name of its parameter, and its layout at that moment."""
+    """A tensor that an operation gets: the name of its parameter, and its layout at that moment."""
 
     name: str
     tensor: TensorValue

@@ -1,4 +1,4 @@
-"""Loops: item by item where the items are known and few, else one iteration that stands for all."""
+"""Loops: item by item for few known items, else one iteration for all."""
 
 from __future__ import annotations
 

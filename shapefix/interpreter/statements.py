@@ -1,4 +1,4 @@
-"""What statements do: small statements, definitions and imports. Those with a body stand in blocks.py."""
+"""Handlers of small statements, definitions and imports. Statements with a body are in blocks.py."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def assign(ev: Evaluator, node: cst.Assign) -> Flow:
 
 
 def _scaled(ev: Evaluator, node: cst.BaseExpression, value: Value) -> Value:
-    """What is multiplied or divided in node, whose value is not known: of `loss * n` what `loss` holds."""
+    """The unknown value that node multiplies or divides: `loss` of `loss * n`."""
     while isinstance(value, Unknown) and value.tensor is None and type(node) is cst.BinaryOperation:
         if type(node.operator) not in (cst.Multiply, cst.Divide):
             break
@@ -96,7 +96,7 @@ def _add_up(
 
 
 def _note_sum(ev: Evaluator, node: cst.Assign, made: cst.BinaryOperation, total: Value) -> None:
-    """Tell the checks of `total = total + x`."""
+    """Report `total = total + x`."""
     name = dotted_name(node.targets[0].target)
     if not name or type(made.operator) is not cst.Add:
         return
@@ -205,7 +205,7 @@ def continue_(ev: Evaluator, node: cst.Continue) -> Flow:
 
 @statement(cst.Assert)
 def assert_(ev: Evaluator, node: cst.Assert) -> Flow:
-    # What is known not to hold ends the function: nothing behind it is ever reached.
+    # A condition that is known not to hold ends the function: the next statement is never reached.
     return Flow.LEAVES if truth(ev.evaluate(node.test)) is False else Flow.FALLS_THROUGH
 
 
@@ -304,7 +304,7 @@ def _getter(ev: Evaluator, node: cst.FunctionDef) -> FunctionValue | None:
 
 
 def decorate(ev: Evaluator, function: FunctionValue, decorators: Sequence[cst.Decorator]) -> None:
-    """Take note of what the decorators make of a function."""
+    """Apply the decorators of a function to its value."""
     for decorator in decorators:
         target = decorator.decorator
         value = peek(ev, target.func if isinstance(target, cst.Call) else target)

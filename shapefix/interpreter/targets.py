@@ -33,7 +33,7 @@ from shapefix.interpreter.values import (
 from shapefix.tensors.errors import WrongRank
 
 PARTS = "parts"
-"""What the operand of an unpacking is called where it is one of the tensors that another one was cut into."""
+"""The operand name of an unpacking of the tensors that another one was cut into."""
 _CUT = frozenset({"split", "unbound"})
 
 
@@ -101,7 +101,7 @@ def _part(items: tuple[Value, ...]) -> TensorValue | None:
     if len(tensors) < len(items) or len(nodes) != 1 or not isinstance(nodes.pop(), cst.Call):
         return None
     verbs = {tensor.origin.verb for tensor in tensors if tensor.origin is not None}
-    # Of a tensor of unknown sizes there may be fewer parts than were asked for.
+    # A tensor of unknown sizes may have fewer parts than requested.
     return tensors[0] if verbs <= _CUT and tensors[0].layout is not None else None
 
 
@@ -171,7 +171,7 @@ def _set_item(ev: Evaluator, target: cst.Subscript, value: Value) -> None:
 
 
 def _with_item(before: Contents, index: Value, value: Value) -> Contents:
-    """What is in a list after `x[index] = value`."""
+    """The contents of a list after `x[index] = value`."""
     items = before.items
     at = index.value if isinstance(index, Constant) and isinstance(index.value, int) else None
     if isinstance(index, Slice):
@@ -187,7 +187,7 @@ def _with_item(before: Contents, index: Value, value: Value) -> Contents:
 
 
 def delete(ev: Evaluator, target: cst.CSTNode) -> None:
-    """What `del target` takes away."""
+    """Run `del target`."""
     if isinstance(target, cst.Subscript):
         owner = ev.evaluate(target.value)
         index = evaluate_index(ev, target)

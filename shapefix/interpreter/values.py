@@ -1,4 +1,4 @@
-"""What a variable may hold, besides containers: symbolic integers, texts, functions, classes, objects.
+"""Values of variables, besides containers: symbolic integers, texts, functions, classes, objects.
 
 Values compare by identity. Those that Python can change in place keep their contents in a `fields`
 dictionary, which is only written through the Journal, so that a branch can be undone.
@@ -49,7 +49,7 @@ class Unknown(Value):
         return found
 
     def item(self, key: object) -> Value:
-        """What `value[key]` is: the same each time."""
+        """The value of `value[key]`: the same each time."""
         subscript = f"[{key!r}]"
         found = self.attributes.get(subscript)
         if found is None:
@@ -57,7 +57,7 @@ class Unknown(Value):
         return found
 
     def size(self) -> Size:
-        """The symbol that stands for this value where it is used as a number of elements (at least 1)."""
+        """The symbol of this value, used as a number of elements (at least 1)."""
         if self._size is None:
             self._size = Size.symbol(self.hint or "n")
         return self._size
@@ -168,7 +168,7 @@ class ModuleValue(Value):
 
 
 class Names(dict[str, Value]):
-    """The names of a scope: to read one that is not bound is an error, so nobody asks whether it is there."""
+    """The names of a scope: reading an unbound name raises, so membership is never tested."""
 
     __slots__ = ()
 
@@ -193,7 +193,7 @@ class Scope:
 
 
 class Binding(Enum):
-    """What a decorator makes of a function of a class."""
+    """The binding of a function of a class, from its decorators."""
 
     PLAIN = auto()
     PROPERTY = auto()
@@ -265,11 +265,11 @@ class ClassValue(Value):
         self._bases = bases
         self._resolve = resolve
         self.ancestors: tuple[Value, ...] | None = None
-        """All its bases, nearest first, once they have been asked for."""
+        """All its bases, nearest first; None until computed."""
 
     @property
     def bases(self) -> tuple[Value, ...]:
-        """The bases; those of other files are only looked up when somebody asks."""
+        """The bases; those of other files are looked up on first use."""
         if any(isinstance(base, Imported) for base in self._bases):
             self._bases = tuple(
                 self._resolve(base) if isinstance(base, Imported) else base for base in self._bases
@@ -323,7 +323,7 @@ def integer(size: Size) -> Value:
 
 
 def as_size(value: Value | None) -> Size | None:
-    """The size that a value stands for where a number of elements is asked for; None for what is no int."""
+    """The value as a number of elements; None if it is not an int."""
     if isinstance(value, Integer):
         return value.size
     if isinstance(value, Constant):
