@@ -23,7 +23,7 @@ ASKED_CPU = Device(DeviceKind.CPU, "cpu", "asked")
 OF_MODULE = Device(DeviceKind.SHARED, symbol=object())
 """The device of a module's parameters, and of its inputs, if nothing else is known of it."""
 DEVICE_FIELD = "<device>"
-"""The field of a module that holds where its parameters are, see Whereabouts."""
+"""The field of a module for the device of its parameters: a ModuleDevice."""
 
 
 @dataclass(eq=False, slots=True)
@@ -46,11 +46,11 @@ class DeviceValue(Value):
 class ModuleDevice(Value):
     """The device of a module's parameters, and the entry point that it is known in; a join forgets it."""
 
-    __slots__ = ("device", "root")
+    __slots__ = ("device", "entry_point")
 
-    def __init__(self, device: Device, root: int) -> None:
+    def __init__(self, device: Device, entry_point: int) -> None:
         self.device = device
-        self.root = root
+        self.entry_point = entry_point
 
 
 class DeviceName(Text):
