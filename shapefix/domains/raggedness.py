@@ -10,7 +10,9 @@ from shapefix.interpreter.modules import Place
 from shapefix.interpreter.per_item_sizes import provably_ragged, rebound
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value
-from shapefix.tensors.sizes import PerItemSize, Size, every_symbol, same
+from shapefix.tensors.bounds import same
+from shapefix.tensors.polynomials import Size, every_symbol
+from shapefix.tensors.symbols import PerItemSize
 
 DEEPEST = 4
 

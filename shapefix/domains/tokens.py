@@ -16,8 +16,8 @@ from shapefix.interpreter.joins import join_integers
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import START, LabelMask, TensorValue, TokenRow, tensor_row
 from shapefix.interpreter.values import Constant, Integer, LibraryObject, Slice, Unknown, Value, as_size
-from shapefix.tensors.sizes import Size, Symbol
-from shapefix.tensors.symbols import UNBOUNDED, Counter, Id, Masked, SpecialId
+from shapefix.tensors.polynomials import Size
+from shapefix.tensors.symbols import UNBOUNDED, Counter, Id, Masked, SpecialId, Symbol
 
 
 @dataclass(frozen=True, eq=False, slots=True)

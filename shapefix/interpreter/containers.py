@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Unknown, Value
-from shapefix.tensors.sizes import Size
+from shapefix.tensors.polynomials import Size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

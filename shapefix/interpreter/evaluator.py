@@ -15,7 +15,8 @@ from shapefix.interpreter.journal import Changes, Journal
 from shapefix.interpreter.modules import Module, Place
 from shapefix.interpreter.state import DomainState
 from shapefix.interpreter.values import ClassValue, Scope, Unknown, Value
-from shapefix.tensors.sizes import Size, Symbol
+from shapefix.tensors.polynomials import Size
+from shapefix.tensors.symbols import Symbol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

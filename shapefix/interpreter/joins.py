@@ -23,9 +23,10 @@ from shapefix.interpreter.values import (
     as_size,
     is_text,
 )
+from shapefix.tensors.bounds import lowest
 from shapefix.tensors.layout import Layout, unknown_strides
-from shapefix.tensors.sizes import PerItemSize, Size, lowest
-from shapefix.tensors.symbols import UNBOUNDED
+from shapefix.tensors.polynomials import Size
+from shapefix.tensors.symbols import UNBOUNDED, PerItemSize
 
 join_values: Hooks[Callable[[Value, Value, int], Value | None]] = Hooks()
 """The join of two values that are neither the same nor containers nor tensors; None where it is not known.

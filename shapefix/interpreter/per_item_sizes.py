@@ -10,8 +10,9 @@ from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Integer, Value
 from shapefix.tensors.layout import Layout
-from shapefix.tensors.sizes import Atom, PerItemSize, Size, Symbol, every_symbol, substitute
-from shapefix.tensors.symbols import RangeItem
+from shapefix.tensors.polynomials import Size, every_symbol
+from shapefix.tensors.quotients import substitute
+from shapefix.tensors.symbols import Atom, PerItemSize, RangeItem, Symbol
 
 DEEPEST = 8
 """Containers inside containers are looked into this far."""

@@ -11,8 +11,8 @@ from shapefix.interpreter.base import Value
 from shapefix.interpreter.modules import Place
 from shapefix.tensors.dtypes import is_complex, is_floating
 from shapefix.tensors.layout import Layout
-from shapefix.tensors.sizes import Size, Symbol
-from shapefix.tensors.symbols import Id
+from shapefix.tensors.polynomials import Size
+from shapefix.tensors.symbols import Id, Symbol
 
 START = Size.of(0)
 

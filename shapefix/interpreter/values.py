@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from shapefix.interpreter.base import Value as Value
 from shapefix.interpreter.modules import Module, Place
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.tensors.sizes import Size
+from shapefix.tensors.polynomials import Size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.event_order import is_certain, within
-from shapefix.checks.support.evidence import calls
+from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.scalar_uses import is_only_a_number, may_be_differentiated
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity
+from shapefix.checks.support.wording import abbreviate
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
 from shapefix.domains.gradients import carries_graph, lineage
 from shapefix.domains.training import Backward, LossAccumulated
 from shapefix.interpreter.evaluator import Loop
@@ -25,31 +25,24 @@ FEW = 20
 """Loops that are known to make no more passes fill no memory."""
 
 
-@rule(
-    "SF701",
-    "accumulated-graph",
-    Severity.WARNING,
-    "a loss is added up, or kept in a list, with its graph: memory grows with each step",
-    Applicability.SAFE,
-    on=LossAccumulated,
-)
-def accumulated_graph(event: LossAccumulated, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+@rule("SF701", on=LossAccumulated)
+def accumulated_graph(event: LossAccumulated, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     value = _tensor(event)
     if value is None:
         return
-    found = _differentiated(event, value, run)
+    found = _differentiated(event, value, context)
     if found is None:
         return
     loop, backward = found
     module = event.place.module
-    kept, added = short(module.code(event.holder)), short(module.code(event.added))
+    kept, added = abbreviate(module.code(event.holder)), abbreviate(module.code(event.added))
     holds = f"`{kept}` sums up `{added}`" if event.total is not None else f"`{kept}` keeps `{added}`"
     method = "item()" if _may_be_number(event, value) else "detach()"
-    yield this.diagnostic(
+    yield rule.diagnostic(
         event.place.span,
         f"{holds} with its graph: that of every pass stays in memory, and none can be used again",
         evidence=[
-            *calls(event),
+            *call_trace(event),
             Evidence(
                 backward.place.span,
                 "backward walks through the graph here, and frees what it needed: it cannot be used again",
@@ -72,7 +65,7 @@ def _tensor(event: LossAccumulated) -> TensorValue | None:
 
 
 def _differentiated(
-    event: LossAccumulated, value: TensorValue, run: CheckContext
+    event: LossAccumulated, value: TensorValue, context: CheckContext
 ) -> tuple[Loop, Backward] | None:
     """The loop whose passes add up, and the backward in it after which the value's graph is of no use."""
     holder = event.place.module.code(event.holder)
@@ -82,7 +75,7 @@ def _differentiated(
             return None
         if _is_short(loop.node) or _is_one_step(event, own[: position + 1], holder):
             continue
-        for backward in within(loop, run, Backward):
+        for backward in within(loop, context, Backward):
             if _runs_with(backward, event) and _uses_up(backward, value, event):
                 return loop, backward
     return None

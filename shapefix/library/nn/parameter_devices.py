@@ -53,7 +53,9 @@ def note_model_place(call: Call, made: Mapping[str, Value]) -> None:
 def where_is(call: Call, fields: Mapping[str, Value]) -> Device | None:
     """Where the parameters of a module are; None where somebody may have sent them anywhere."""
     field = fields.get(DEVICE_FIELD)
-    return field.device if isinstance(field, ModuleDevice) and field.entry_point == call.ev.entry_point else None
+    return (
+        field.device if isinstance(field, ModuleDevice) and field.entry_point == call.ev.entry_point else None
+    )
 
 
 def device_of_model(call: Call) -> Value:
