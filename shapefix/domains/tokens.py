@@ -1,4 +1,4 @@
-"""Rows of token ids and of labels: which texts they are of, where -100 stands in them, where they begin."""
+"""Token ids and labels: the texts of rows, their starts, and the places of -100 in them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from shapefix.tensors.symbols import UNBOUNDED, ItemPosition, MaskedLabel, Speci
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Tokens:
-    """One call of a tokenizer, the source of a TokenId: the text, or texts, and how the rows were padded.
+    """One call of a tokenizer, the source of a TokenId: the text, or texts, and the padding of the rows.
 
-    padding is "longest" or "max_length" where pad ids may stand in the rows, "none" where none do, None where
+    padding is "longest" or "max_length" where pad ids may be in the rows, "none" where none are, None where
     that is not known.
     """
 
@@ -50,7 +50,7 @@ def row_of(value: Value | None) -> TokenRow | None:
 
 
 def element_symbol(tensor: TensorValue) -> Symbol:
-    """What stands for any one element of a tensor of whole numbers, where it becomes a list."""
+    """The symbol of any one element of a tensor of whole numbers, for the list made of it."""
     row = tensor_row(tensor)
     if row is not None and row.start == START:
         return row.symbol if row.mask is None else MaskedLabel("label", row.mask)
@@ -68,7 +68,7 @@ def is_same(one: TokenRow | None, other: TokenRow | None) -> bool:
 
 
 def tokens_of(row: TokenRow | None) -> tuple[Tokens, ...]:
-    """The calls of a tokenizer that the ids in a row come from; empty where others may stand there, too."""
+    """The tokenizer calls that the ids in a row come from; empty if other ids may be among them."""
     symbol = row.symbol if row is not None else None
     return () if isinstance(symbol, TokenId) and symbol.added else sources_of(row)
 
@@ -82,7 +82,7 @@ def sources_of(row: TokenRow | None) -> tuple[Tokens, ...]:
 
 
 def added_to(row: TokenRow | None, special: Symbol) -> Place | None:
-    """Where the id of a special token was put into a row; None where it was not."""
+    """The place that added the id of a special token to a row; None if it was not added."""
     symbol = row.symbol if row is not None else None
     for one, place in symbol.added if isinstance(symbol, TokenId) else ():
         if one is special and isinstance(place, Place):
@@ -113,9 +113,9 @@ def from_the_start(index: Value) -> bool:
 
 @hooks.choose
 def masked(ev: Evaluator, node: cst.IfExp, first: Value, second: Value) -> Value | None:
-    """A label that is -100 or an id, as the position tells; None for any other conditional expression.
+    """A label that is -100 or an id, depending on the position; None for any other conditional expression.
 
-    What the id itself tells, or an attention mask, may be the padding.
+    A condition on the id itself, or on an attention mask, may select the padding.
     """
     token = second if is_mask(first) else first
     if not (is_mask(first) or is_mask(second)) or not isinstance(token, Integer):
@@ -154,10 +154,10 @@ def _plain(*sides: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
 class Tokenized(Event):
     """A tokenizer was called.
 
-    arguments are those of the call by name, with their defaults. several tells whether a list of texts was
-    given, None where that is not known. mapped is the call of `Dataset.map` that runs the function in which
-    this stands, None outside of one; batched tells how that hands over its samples. rows are the lists of ids
-    that go into one tensor, None where no tensor is asked for.
+    arguments are those of the call by name, with their defaults. several is whether it gets a list of texts,
+    None where that is not known. mapped is the call of `Dataset.map` that runs the function around this call,
+    None outside of one; batched is whether that passes lists of samples. rows are the lists of ids that go
+    into one tensor, None if no tensor is requested.
     """
 
     tokenizer: LibraryObject
@@ -171,10 +171,10 @@ class Tokenized(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PadTokenMissing(Event):
-    """A tokenizer that has no pad token at this moment was asked to pad.
+    """A tokenizer without a pad token at this moment is to pad.
 
-    subject is what the code calls the tokenizer, asked what needs the pad token: `padding=True`,
-    `tokenizer.pad`, a collator. later tells whether that raises only with the first batch.
+    subject is its name in the code, asked is what needs the pad token: `padding=True`, `tokenizer.pad`, a
+    collator. later is whether only the first batch raises.
     """
 
     tokenizer: LibraryObject
@@ -185,9 +185,9 @@ class PadTokenMissing(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TokensWithoutRow(Event):
-    """A model is given ids of a tokenizer to which a token was added, and its embedding was never resized.
+    """A model gets ids of a tokenizer with an added token, and its embedding was never resized.
 
-    token is the first one added, at `added`; pads tells whether it is the pad token, and nothing else was.
+    token is the first one added, at `added`; pads is whether it is the pad token, and the only one.
     """
 
     model: LibraryObject
@@ -199,14 +199,14 @@ class TokensWithoutRow(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TokensCompared(Event):
-    """A cross entropy over all targets but those that are -100: nobody weighs them, or leaves out others."""
+    """A cross entropy over all targets but those that are -100, without weights."""
 
     targets: TensorValue
 
 
 @join_integers
 def _join_labels(left: Value, right: Value) -> Value | None:
-    """What any one of two ids or labels is."""
+    """Any one of two ids or labels."""
     sizes = [size for size in (as_size(left), as_size(right)) if size is not None]
     for item, size in zip((left, right), sizes, strict=True):
         if isinstance(size.only_symbol, MaskedLabel):

@@ -74,12 +74,12 @@ def refusal(
         call.ev.calls,
         function or call.name,
         layer,
-        settings or {},
         tuple(operands),
         tuple(found),
-        error,
         call.ev.function,
         any(may_not_reach(call.ev, operand.tensor) for operand in found) or _asks_for_layer(call),
+        settings or {},
+        error,
     )
 
 
