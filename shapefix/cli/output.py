@@ -11,23 +11,6 @@ from shapefix.diagnostics import Diagnostic, Failure
 from shapefix.report.view import View, failure_line, one_line
 
 
-def report(
-    findings: tuple[Diagnostic, ...],
-    failures: tuple[Failure, ...],
-    view: View,
-    output_format: str,
-    quiet: bool,
-) -> None:
-    """Write findings and failures in an output format; quiet omits the summary."""
-    # Imported late to keep start-up fast.
-    from shapefix.report.formats import FORMATS
-
-    pieces = list(FORMATS[output_format](findings, failures, view))
-    if quiet and output_format == "full":
-        del pieces[-1]  # the summary
-    write(pieces)
-
-
 def write(pieces: Iterable[str]) -> None:
     """Write pieces of text as they are."""
     sys.stdout.writelines(pieces)
@@ -78,3 +61,7 @@ def say_outside(paths: Sequence[str], view: View) -> None:
     if outside:
         listed = ", ".join(outside[:5]) + (f" and {len(outside) - 5} more" if len(outside) > 5 else "")
         say(f"not changed, because outside the given paths: {listed}")
+
+
+def counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

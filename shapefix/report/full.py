@@ -14,7 +14,7 @@ from shapefix.report.view import View, failure_line, one_line
 
 
 def render(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: View) -> Iterator[str]:
-    """A frame for each finding, a line for each failure, and the summary as the last line."""
+    """A frame for each finding, a line for each failure, and the summary as the last line unless quiet."""
     sources = lru_cache(maxsize=8)(view.sources)
     paint = painter(view.colour)
     for finding in findings:
@@ -25,7 +25,8 @@ def render(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: Vi
         yield paint([[(kind, "error"), (line.removeprefix(kind), "code")]])
     if failures:
         yield "\n"
-    yield paint([[(row, "name")] for row in wrapped(summary(findings, failures, view), view.width)])
+    if not view.quiet:
+        yield paint([[(row, "name")] for row in wrapped(summary(findings, failures, view), view.width)])
 
 
 def _finding(finding: Diagnostic, view: View, sources: Callable[[str], str | None]) -> Iterator[Line]:

@@ -32,7 +32,7 @@ class View:
     folder is the one that shown paths are relative to; width counts terminal cells; sources gives the text of
     a path as it was analysed, None when there is none; unsafe_fixes says whether the user asked for these
     too, and proves whether it is `shapefix probe` that makes the fixes, and runs the script to prove them.
-    coverage is None where a script was run instead of files being checked.
+    coverage is None where a script was run instead of files being checked. quiet omits the summary.
     """
 
     folder: str
@@ -41,6 +41,7 @@ class View:
     unsafe_fixes: bool = False
     sources: Callable[[str], str | None] = _no_source
     proves: bool = False
+    quiet: bool = False
     coverage: Coverage | None = None
 
     def relative(self, path: str) -> str:

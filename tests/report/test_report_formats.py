@@ -13,7 +13,7 @@ from findings import LABELS, STRIDED, THROWN_AWAY, text_of
 
 from shapefix.diagnostics import Diagnostic, Failure, Severity, Span
 from shapefix.report import statistics
-from shapefix.report.formats import FORMATS
+from shapefix.report.formats import FINDING_FORMATS
 from shapefix.report.view import View, wants_colour
 
 VIEW = View("/project")
@@ -21,7 +21,7 @@ FAILURE = Failure("old.py", "`print x` is Python 2", 3, 7)
 
 
 def shown(name: str, *findings: Diagnostic, failures: tuple[Failure, ...] = (), view: View = VIEW) -> str:
-    return text_of(FORMATS[name](findings, failures, view))
+    return text_of(FINDING_FORMATS[name].render(findings, failures, view))
 
 
 def test_concise_is_a_line_per_finding_and_marks_what_fix_repairs() -> None:
@@ -169,11 +169,11 @@ def test_only_colours_and_frames_load_rich(name: str) -> None:
     program = f"""
 import sys
 from shapefix.diagnostics import *
-from shapefix.report.formats import FORMATS
+from shapefix.report.formats import FINDING_FORMATS
 from shapefix.report.view import View
 assert "rich" not in sys.modules and "libcst" not in sys.modules
 finding = Diagnostic("SF101", "rule", Severity.ERROR, "it fails", Span("a.py", 1, 1, 1, 2))
-print("".join(FORMATS[{name!r}]([finding], [], View("/", sources={{"a.py": "é"}}.get))))
+print("".join(FINDING_FORMATS[{name!r}].render([finding], [], View("/", sources={{"a.py": "é"}}.get))))
 sys.exit("rich" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
