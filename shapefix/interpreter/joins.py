@@ -24,9 +24,10 @@ from shapefix.interpreter.values import (
     as_size,
     is_text,
 )
+from shapefix.tensors.bounds import lowest
 from shapefix.tensors.layout import Layout, unknown_strides
-from shapefix.tensors.sizes import PerItemSize, Size, lowest
-from shapefix.tensors.symbols import UNBOUNDED, Id, Masked, SpecialId
+from shapefix.tensors.polynomials import Size
+from shapefix.tensors.symbols import UNBOUNDED, Id, Masked, PerItemSize, SpecialId
 
 MASK = -100
 """What the losses of torch ignore."""

@@ -11,8 +11,8 @@ from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.devices import Device
 from shapefix.interpreter.values import Unknown, Value
 from shapefix.tensors.layout import Layout
-from shapefix.tensors.sizes import Size, Symbol
-from shapefix.tensors.symbols import Id
+from shapefix.tensors.polynomials import Size
+from shapefix.tensors.symbols import Id, Symbol
 
 if TYPE_CHECKING:
     from shapefix.interpreter.modules import Place

@@ -17,7 +17,7 @@ from shapefix.library.nn.module import MODULE
 from shapefix.library.registry import declare, function, method
 from shapefix.library.rejections import reject
 from shapefix.library.tensors import as_result, as_view, assume_rank
-from shapefix.tensors import dims, views
+from shapefix.tensors import dims, legality, views
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import Layout, contiguous
 from shapefix.tensors.polynomials import ONE, Size, product
@@ -102,7 +102,7 @@ class _Shaped:
     is_view: bool = True
 
     def reshaped(self, sizes: Sequence[Size]) -> _Shaped:
-        verdict = views.view(self.layout, tuple(sizes), None)
+        verdict = legality.view(self.layout, tuple(sizes), None)
         if isinstance(verdict, Legal):
             return _Shaped(verdict.layout, self.is_view)
         return _Shaped(views.reshape(self.layout, tuple(sizes)), False)

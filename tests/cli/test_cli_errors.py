@@ -223,6 +223,7 @@ def test_output_that_the_terminal_cannot_encode_is_escaped(project: Project) -> 
     assert ran.stdout.startswith(b"gr\\xf6\\xdfe.py:5:8: SF101")
 
 
+@pytest.mark.slow
 def test_code_is_neither_imported_nor_run(project: Project, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = project(
         conftest="open('imported', 'w')\n",

@@ -26,7 +26,7 @@ from shapefix.library.registry import declare, function, method
 from shapefix.library.transformers.added_tokens import note_added
 from shapefix.library.transformers.checkpoints import Family, of_checkpoint, of_class
 from shapefix.library.transformers.pad_tokens import PAD, PAD_ID
-from shapefix.tensors.sizes import Size
+from shapefix.tensors.polynomials import Size
 from shapefix.tensors.symbols import SpecialId
 
 TOKENIZER = "transformers.PreTrainedTokenizerBase"
