@@ -10,14 +10,14 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from shapefix.cli.exit_codes import CLEAN, FAILED, exit_code
-from shapefix.cli.output import counted, say_failures, say_links, write
-from shapefix.cli.request import Request
-from shapefix.cli.terminal import ProgressBar, colour_wanted, say, width
+from shapefix.cli.output import counted, report_failures, report_skipped_links, write
+from shapefix.cli.request import CheckRequest
+from shapefix.cli.terminal import ProgressBar, echo_err, use_color, width
 from shapefix.diagnostics import Diagnostic
-from shapefix.engine.batch import root_of
-from shapefix.engine.session import Examination, StandardInput, located
+from shapefix.engine.batch import project_root_of
+from shapefix.engine.session import CheckSession, StandardInput, discovered_files
 from shapefix.engine.settings import Settings
-from shapefix.engine.source_overlay import real
+from shapefix.engine.source_overlay import real_path
 from shapefix.report.formats import FINDING_FORMATS
 from shapefix.report.view import Coverage, View, one_line
 from shapefix.sources.configuration import ConfigurationError, suggestion
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from shapefix.report.formats import FindingFormat
 
 
-def check(request: Request) -> int:
+def check(request: CheckRequest) -> int:
     """Report findings. Raises ConfigurationError."""
     settings = Settings(request.options)
     if request.show_files or request.show_settings:
@@ -38,38 +38,38 @@ def check(request: Request) -> int:
         try:
             record = read(request.with_probe)
         except Unusable as error:
-            say(f"error: {one_line(request.with_probe)}: {error}")
+            echo_err(f"error: {one_line(request.with_probe)}: {error}")
             return FAILED
-    examination = examined(request, settings)
-    reported, failures = examination.findings(), examination.failures()
+    session = run_session(request, settings)
+    reported, failures = session.findings(), session.failures()
     if request.with_probe is not None:
         from shapefix.runtime.confirmation.confirm import Judge
 
-        reported = Judge(record, examination.data).judged(reported)
+        reported = Judge(record, session.data).judged(reported)
     findings = tuple(finding for finding in without_answers(reported) if not finding.is_refuted)
-    view = view_of(request, settings, examination)
+    view = view_of(request, settings, session)
     if request.statistics:
         from shapefix.report import statistics
 
         write(statistics.render(findings, view))
-        say_failures(failures, view)
+        report_failures(failures, view)
     else:
         write(output_format.render(reported, failures, view))
-    say_statistics(request, examination, view)
+    report_stats(request, session, view)
     return exit_code(bool(findings), bool(failures), request.exit_zero)
 
 
-def examined(request: Request, settings: Settings) -> Examination:
+def run_session(request: CheckRequest, settings: Settings) -> CheckSession:
     standard_input = None
     if request.reads_stdin:
         standard_input = StandardInput(sys.stdin.buffer.read(), request.stdin_filename)
     with ProgressBar("Checking", sys.stderr) as progress:
-        examination = Examination(request.paths, settings, standard_input, progress)
+        session = CheckSession(request.paths, settings, standard_input, progress).run()
     if not request.quiet:
-        say_links(examination.links_outside, View(os.getcwd()), request.verbose)
-    if not examination.files and not examination.failures() and not request.quiet:
-        say("warning: no Python files found under the given paths")
-    return examination
+        report_skipped_links(session.links_outside, View(os.getcwd()), request.verbose)
+    if not session.files and not session.failures() and not request.quiet:
+        echo_err("warning: no Python files found under the given paths")
+    return session
 
 
 def without_answers(reported: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
@@ -77,19 +77,19 @@ def without_answers(reported: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
     return tuple(finding for finding in reported if not finding.is_answer)
 
 
-def view_of(request: Request, settings: Settings, examination: Examination) -> View:
+def view_of(request: CheckRequest, settings: Settings, session: CheckSession) -> View:
     return View(
         os.getcwd(),
         width(sys.stdout),
-        colour_wanted(request.color, sys.stdout),
+        use_color(request.color, sys.stdout),
         settings.unsafe_fixes(os.path.join(os.path.realpath(os.curdir), "-")),  # noqa: PTH118
-        examination.source,
+        session.source,
         quiet=request.quiet,
-        coverage=Coverage(examination.read, examination.tally.irrelevant, len(examination.notebooks)),
+        coverage=Coverage(session.read, session.stats.irrelevant, len(session.notebooks)),
     )
 
 
-def format_of(request: Request, settings: Settings) -> FindingFormat:
+def format_of(request: CheckRequest, settings: Settings) -> FindingFormat:
     """Return the output format of the command line, the configuration, or the default."""
     if request.output_format is not None:
         return FINDING_FORMATS[request.output_format]
@@ -101,24 +101,24 @@ def format_of(request: Request, settings: Settings) -> FindingFormat:
     return FINDING_FORMATS[chosen]
 
 
-def say_statistics(request: Request, examination: Examination, view: View) -> None:
+def report_stats(request: CheckRequest, session: CheckSession, view: View) -> None:
     """Print what --verbose adds."""
     if not request.verbose:
         return
-    tally = examination.tally
-    skipped = tally.irrelevant
+    stats = session.stats
+    skipped = stats.irrelevant
     does = "does not import" if skipped == 1 else "do not import"
     why = f" ({skipped} skipped: {does} torch or transformers)" if skipped else ""
-    say(f"Checked {counted(tally.files, 'file')}{why}")
-    for path, calls in sorted(tally.bounded.items()):
+    echo_err(f"Checked {counted(stats.files, 'file')}{why}")
+    for path, calls in sorted(stats.bounded.items()):
         place = one_line(view.relative(path))
-        say(f"{place}: analysis limit reached, {counted(calls, 'call')} not followed")
+        echo_err(f"{place}: analysis limit reached, {counted(calls, 'call')} not followed")
 
 
-def _show(request: Request, settings: Settings) -> int:
+def _show(request: CheckRequest, settings: Settings) -> int:
     """List the files or the settings of a check without running it."""
     name = StandardInput(b"", request.stdin_filename) if request.reads_stdin else None
-    found = located(request.paths, settings, name)
+    found = discovered_files(request.paths, settings, name)
     view = View(os.getcwd())
     if request.show_files:
         for path in found.files:
@@ -126,15 +126,15 @@ def _show(request: Request, settings: Settings) -> int:
     if request.show_settings:
         seen: set[str | None] = set()
         folders = [os.path.realpath(each) for each in request.paths if os.path.isdir(each)]
-        for path in map(real, found.files):
+        for path in map(real_path, found.files):
             configuration = settings.configuration(path)
             if configuration.path in seen:
                 continue
             seen.add(configuration.path)
-            write(_settings(configuration.path, path, root_of(path, folders), settings))
-    say_failures(found.failures, view)
+            write(_settings(configuration.path, path, project_root_of(path, folders), settings))
+    report_failures(found.failures, view)
     if not request.quiet:
-        say_links(found.outside, view, verbose=True)
+        report_skipped_links(found.outside, view, verbose=True)
     return FAILED if found.failures else CLEAN
 
 

@@ -15,7 +15,7 @@ from shapefix.cli.options import color_option, memory_size, shared_options, tran
 from shapefix.report.formats import FINDING_FORMATS, PROBE_FORMATS, RULE_FORMATS, SHAPE_FORMATS
 
 
-class _Commands(click.Group):
+class _CommandGroup(click.Group):
     """The command group; suggests the closest command for an unknown one."""
 
     def resolve_command(
@@ -32,14 +32,14 @@ class _Commands(click.Group):
         return super().resolve_command(ctx, args)
 
 
-class _Probe(click.Command):
+class _ProbeCommand(click.Command):
     """The command probe; suggests a command line for launchers and for the script's own options."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        from shapefix.cli.launchers import instead
+        from shapefix.cli.launchers import suggest_command
 
         given = list(args)
-        meant = instead(given)
+        meant = suggest_command(given)
         if meant is not None:
             raise click.UsageError(f"pass the script itself; did you mean `{meant}`?", ctx)
         try:
@@ -55,17 +55,17 @@ class _Probe(click.Command):
             ) from None
 
 
-def _american(word: str) -> str:
+def _american_spelling(word: str) -> str:
     """Accept the British spelling of options."""
     return "color" if word == "colour" else word
 
 
 @click.group(
-    cls=_Commands,
+    cls=_CommandGroup,
     context_settings={
         "help_option_names": ["-h", "--help"],
         "max_content_width": 100,
-        "token_normalize_func": _american,
+        "token_normalize_func": _american_spelling,
     },
     epilog="The manual: `shapefix help`.",
 )
@@ -93,9 +93,9 @@ def check(**given: Any) -> int:
     Exit codes: 0 without findings, 1 with findings, 2 if a file could not be checked.
     """
     from shapefix.cli.check import check
-    from shapefix.cli.request import request
+    from shapefix.cli.request import parse_request
 
-    return check(request(given))
+    return check(parse_request(given))
 
 
 @cli.command(short_help="Show repairs as a diff, or apply them.")
@@ -108,12 +108,12 @@ def fix(**given: Any) -> int:
     findings remain, 1 if some do. In both cases 2 if a file could not be checked or repaired.
     """
     from shapefix.cli.fix import fix
-    from shapefix.cli.request import request
+    from shapefix.cli.request import parse_request
 
-    return fix(request(given))
+    return fix(parse_request(given))
 
 
-@cli.command(cls=_Probe, short_help="Run a script for one training step and report what happened.")
+@cli.command(cls=_ProbeCommand, short_help="Run a script for one training step and report what happened.")
 @click.option("-m", "module", metavar="MODULE", help="Run a module like `python -m`, instead of SCRIPT.")
 @click.option("--python", metavar="PYTHON", help="Python interpreter. [default: the script's environment]")
 @click.option(
@@ -264,13 +264,13 @@ def main() -> None:
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        code = _nobody_listens()
+        code = _broken_pipe()
     sys.exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command line and return its exit code."""
-    from shapefix.cli.terminal import prepare_streams, say
+    from shapefix.cli.terminal import echo_err, prepare_streams
 
     prepare_streams()
     try:
@@ -280,19 +280,19 @@ def run(arguments: Sequence[str]) -> int:
     except click.exceptions.Exit as done:
         return done.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
-        say(error.format_message())
+        echo_err(error.format_message())
         return FAILED
     except click.ClickException as error:
         message = error.format_message()
         message = message[:1].lower() + message[1:]
         if "did you mean" not in message.lower() and "`shapefix " not in message:
             message = f"{message.rstrip('.')} (see `{_command_path(error, arguments)} --help`)"
-        say(f"error: {message}")
+        echo_err(f"error: {message}")
         return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        return _nobody_listens()
+        return _broken_pipe()
     except Exception as error:
         return _failed(error, verbose=bool({"--verbose", "-v"} & set(arguments)))
 
@@ -306,25 +306,25 @@ def _command_path(error: click.ClickException, arguments: Sequence[str]) -> str:
 
 
 def _failed(error: Exception, verbose: bool) -> int:
-    from shapefix.cli.terminal import say
+    from shapefix.cli.terminal import echo_err
     from shapefix.rulebook.pages import MissingPages
     from shapefix.sources.configuration import ConfigurationError
 
     if isinstance(error, (ConfigurationError, MissingPages)):
-        say(f"error: {error}")
+        echo_err(f"error: {error}")
         return FAILED
     if verbose:
         import traceback
 
         traceback.print_exception(error)
-    say(
+    echo_err(
         f"error: internal error, please report it: {type(error).__name__}: {error}"
         + ("" if verbose else " (--verbose shows the traceback)")
     )
     return FAILED
 
 
-def _nobody_listens() -> int:
+def _broken_pipe() -> int:
     """Exit like a program whose output is closed early, for example by `head`."""
     # Python would complain at exit about what it could not flush.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

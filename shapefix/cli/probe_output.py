@@ -10,7 +10,7 @@ from functools import cache
 
 from shapefix.cli.exit_codes import FAILED
 from shapefix.cli.probe_options import Asked
-from shapefix.cli.terminal import colour_wanted, say, width
+from shapefix.cli.terminal import echo_err, use_color, width
 from shapefix.diagnostics import Diagnostic
 from shapefix.diagnostics import Failure as Failed
 from shapefix.report.formats import FINDING_FORMATS, PROBE_FORMATS
@@ -36,15 +36,15 @@ class ProbeResult:
 
 def view_of(asked: Asked) -> View:
     """How findings are shown."""
-    colour = colour_wanted(asked.color, sys.stdout)
-    return View(os.getcwd(), width(sys.stdout), colour, False, _source, proves=True)  # noqa: PTH109
+    color = use_color(asked.color, sys.stdout)
+    return View(os.getcwd(), width(sys.stdout), color, False, _source, proves=True)  # noqa: PTH109
 
 
 def painter(view: View) -> Callable[[list[list[tuple[str, str]]]], str]:
     """What turns rows of styled stretches into text."""
     from shapefix.report.paint import painter
 
-    paint = painter(view.colour)
+    paint = painter(view.color)
     return lambda rows: paint([[(visible(text), style) for text, style in row] for row in rows])
 
 
@@ -69,10 +69,10 @@ def report(run: Run, found: Found, asked: Asked, code: int, foretold: Forecast |
     try:
         write.write(asked.report, page(run, asked.arguments, found, view, foretold))
     except OSError as error:
-        say(f"error: {one_line(asked.report)}: cannot be written: {error.strerror or error}")
+        echo_err(f"error: {one_line(asked.report)}: cannot be written: {error.strerror or error}")
         return FAILED
     if not asked.quiet:
-        say(f"The page is in {one_line(asked.report)}.")
+        echo_err(f"The page is in {one_line(asked.report)}.")
     return code
 
 

@@ -8,11 +8,11 @@ import os
 import sys
 
 from shapefix.cli.exit_codes import CLEAN, FAILED
-from shapefix.cli.output import say_failures, write
-from shapefix.cli.terminal import colour_wanted, say, width
-from shapefix.engine.batch import root_of
-from shapefix.engine.settings import Options, Settings
-from shapefix.engine.source_overlay import real
+from shapefix.cli.output import report_failures, write
+from shapefix.cli.terminal import echo_err, use_color, width
+from shapefix.engine.batch import project_root_of
+from shapefix.engine.settings import CheckOptions, Settings
+from shapefix.engine.source_overlay import real_path
 from shapefix.report.formats import SHAPE_FORMATS
 from shapefix.report.view import View, one_line
 
@@ -22,21 +22,21 @@ def shapes(
 ) -> int:
     """Show the source of functions with the sizes in it. Raises ConfigurationError."""
     from shapefix.shapes.inputs import BadInput
-    from shapefix.shapes.run import Unanswered, shapes, split_name
-    from shapefix.shapes.targets import NotShown
+    from shapefix.shapes.run import ListingFailed, shapes, split_name
+    from shapefix.shapes.targets import UnknownTarget
 
-    view = View(os.getcwd(), width(sys.stdout), colour_wanted(color, sys.stdout))
+    view = View(os.getcwd(), width(sys.stdout), use_color(color, sys.stdout))
     path, name = split_name(target)
-    settings = Settings(Options(transformers_version=transformers_version))
-    at = real(path)
+    settings = Settings(CheckOptions(transformers_version=transformers_version))
+    at = real_path(path)
     try:
-        version = settings.transformers_version(at, root_of(at, ()))
+        version = settings.transformers_version(at, project_root_of(at, ()))
         listings = shapes(path, name, inputs, settings.rules(at), version)
-    except Unanswered as error:
-        say_failures([error.failure], view)
+    except ListingFailed as error:
+        report_failures([error.failure], view)
         return FAILED
-    except (NotShown, BadInput) as error:
-        say(f"error: {one_line(str(error))}")
+    except (UnknownTarget, BadInput) as error:
+        echo_err(f"error: {one_line(str(error))}")
         return FAILED
     write(SHAPE_FORMATS[output_format].render(listings, view))
     return CLEAN

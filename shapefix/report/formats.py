@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from shapefix.diagnostics import Diagnostic, Failure
     from shapefix.report.view import View
     from shapefix.rulebook.pages import Page
-    from shapefix.shapes.listings import Listing
+    from shapefix.shapes.listings import ShapeListing
 
 Rendered = ParamSpec("Rendered")
 """What a renderer takes: the results to show, and the view last."""
@@ -61,7 +61,7 @@ PROBE_FORMATS: Mapping[str, Format[[ProbeResult, View]]] = _table(
 )
 """A run of the probe with its findings: `probe`."""
 
-SHAPE_FORMATS: Mapping[str, Format[[Sequence[Listing], View]]] = _table(
+SHAPE_FORMATS: Mapping[str, Format[[Sequence[ShapeListing], View]]] = _table(
     Format("text", "shapefix.shapes.render:render", for_people=True),
     Format("json", "shapefix.shapes.render:render_json"),
 )
