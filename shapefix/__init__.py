@@ -15,19 +15,19 @@ _Value = TypeVar("_Value")
 
 
 def reveal(value: _Value) -> _Value:
-    """value itself, so that a run goes on as ever; `shapefix check` shows what it knows of it."""
+    """Return the value unchanged; `shapefix check` shows what it knows about it."""
     return value
 
 
 def probe(model: Any, batch: Any, loss: Callable[[Any, Any], Any] | str | None = None) -> Report:
-    """Call a model with a batch, and backward of its loss, here and now; returns a report of what happened.
+    """Run forward and backward of a model with one batch in this process, and report what happens.
 
-    A mapping is handed over by its keys, a tuple or list by position, anything else alone. loss is a function
-    of the output and the batch, the name of a key or attribute of the output, or None for `output.loss` or a
-    number among the outputs; with a function, what forward does not ask for is left to it. What the model
-    raises is in the report (`report.error`), and is not raised. Afterwards everything is as before. Raises
-    TypeError for what is no model.
+    A mapping is passed as keyword arguments, a tuple or list as positional arguments, anything else as one
+    argument. loss is a function of the output and the batch, the name of a key or attribute of the output, or
+    None for `output.loss` or a number among the outputs; with a function, batch keys that forward does not
+    accept are left to it. An exception of the model is in the report (`report.error`) and is not raised. The
+    state of the model is restored. Raises TypeError if model is not a module.
     """
-    # By name: torch and the rules are loaded by nobody who does not ask.
+    # Imported by name and late: `import shapefix` does not load torch or the rules.
     report: Report = import_module("shapefix.runtime.inprocess").probe(model, batch, loss)
     return report

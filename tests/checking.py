@@ -8,17 +8,19 @@ from pathlib import Path
 
 from shapefix.checks.rules import RULES
 from shapefix.diagnostics import Diagnostic
-from shapefix.engine.analysis import Analysis, Analyst
+from shapefix.engine.analysis import AnalysisResult, FileAnalyzer
 from shapefix.sources.project import Project
 from shapefix.sources.text import SourceText
 
 
 def analyzed(
     path: Path, text: str, rules: Iterable[str] = RULES, transformers_version: str | None = None
-) -> Analysis:
+) -> AnalysisResult:
     """Analyze text as the file at path, in a project that is the file's folder."""
-    analyst = Analyst(Project(str(path.parent)), frozenset(rules), transformers_version=transformers_version)
-    return analyst.analyse(str(path), SourceText(str(path), text))
+    analyst = FileAnalyzer(
+        Project(str(path.parent)), frozenset(rules), transformers_version=transformers_version
+    )
+    return analyst.analyze(str(path), SourceText(str(path), text))
 
 
 @dataclass(frozen=True)

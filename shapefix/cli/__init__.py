@@ -1,1 +1,1 @@
-"""The command line: commands, their options, and what goes to which stream."""
+"""The command line: commands, options, output streams and exit codes."""

@@ -1,15 +1,29 @@
-"""The exit codes of probe."""
+"""The exit codes of all commands."""
 
 from __future__ import annotations
 
-from shapefix.runtime.findings.collect import CRASH, Found
-from shapefix.runtime.report.text_report import Run
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from shapefix.runtime.findings.collect import Found
+    from shapefix.runtime.report.text_report import Run
 
 CLEAN, FOUND, FAILED = 0, 1, 2
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+
+
+def exit_code(found: bool, failed: bool, exit_zero: bool = False) -> int:
+    """Return the exit code of `check` and `fix`: a failure counts more than a finding."""
+    if failed:
+        return FAILED
+    return FOUND if found and not exit_zero else CLEAN
 
 
 def code_of(run: Run, known: Found) -> int:
-    """The exit code for a run: where only a crash before any model is known, it has failed."""
+    """Return the exit code of a probe run. A crash before any model is a failure, not a finding."""
+    from shapefix.runtime.findings.collect import CRASH
+
     if known.diagnostics and (run.reached or any(found.code != CRASH for found in known.diagnostics)):
         return FOUND
     if known.diagnostics:

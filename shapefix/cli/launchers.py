@@ -1,4 +1,4 @@
-"""Command lines that start a script otherwise, and what to ask the probe instead."""
+"""Translate command lines of launchers to command lines of the probe."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ _PROCESSES = re.compile(r"--?(?:nproc[-_]per[-_]node|num[-_]processes|num[-_]gpu
 _SEVERAL = ("torchrun", "torch.distributed.run", "torch.distributed.launch")
 
 
-def instead(words: Sequence[str]) -> str | None:
-    """The command line of shapefix that does what words were to do, begun by a launcher.
+def suggest_command(words: Sequence[str]) -> str | None:
+    """Suggest the probe command for a launcher command, such as `torchrun train.py`.
 
-    None where the first word that names something names no launcher, but a file.
+    None if the first word that is not an option is not a launcher.
     """
     place = next((n for n, word in enumerate(words) if not word.startswith("-")), None)
     if place is None or not _launches(words[place]):
         return None
     if place and words[place - 1] == "--python":
         return None
-    return _instead(words[place:])
+    return _suggested(words[place:])
 
 
-def _instead(words: Sequence[str]) -> str:
+def _suggested(words: Sequence[str]) -> str:
     for place, word in enumerate(words[1:], 1):
         module = words[place - 1] in ("-m", "--module") and word not in _SEVERAL
         if module or word.endswith((".py", ".ipynb")):
@@ -40,7 +40,7 @@ def _instead(words: Sequence[str]) -> str:
 
 
 def _processes(words: Sequence[str]) -> str | None:
-    """How many processes a launcher is asked for; 2 where it says only that it may be several."""
+    """Return the number of processes of a launcher command; 2 if it is not a number."""
     for place, word in enumerate(words):
         found = _PROCESSES.match(word)
         if found is not None:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 import click
 
 import shapefix
+from shapefix.cli.exit_codes import BROKEN_PIPE, FAILED, INTERRUPTED
+from shapefix.cli.options import color_option, memory_size, shared_options, transformers_option
+from shapefix.report.formats import FINDING_FORMATS, PROBE_FORMATS, RULE_FORMATS, SHAPE_FORMATS
 
-Command = TypeVar("Command", bound=Callable[..., Any])
 
-FORMATS = ("full", "concise", "json", "github")
-
-
-class _Commands(click.Group):
+class _CommandGroup(click.Group):
     """The command group; suggests the closest command for an unknown one."""
 
     def resolve_command(
@@ -34,14 +32,14 @@ class _Commands(click.Group):
         return super().resolve_command(ctx, args)
 
 
-class _Probe(click.Command):
+class _ProbeCommand(click.Command):
     """The command probe; suggests a command line for launchers and for the script's own options."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        from shapefix.cli.launchers import instead
+        from shapefix.cli.launchers import suggest_command
 
         given = list(args)
-        meant = instead(given)
+        meant = suggest_command(given)
         if meant is not None:
             raise click.UsageError(f"pass the script itself; did you mean `{meant}`?", ctx)
         try:
@@ -57,103 +55,17 @@ class _Probe(click.Command):
             ) from None
 
 
-def _american(word: str) -> str:
+def _american_spelling(word: str) -> str:
     """Accept the British spelling of options."""
     return "color" if word == "colour" else word
 
 
-def _listed(ctx: click.Context, option: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
-
-
-def _version(ctx: click.Context, option: click.Parameter, value: str | None) -> str | None:
-    if value is None:
-        return None
-    from shapefix.sources.requirements import is_version
-
-    if not is_version(value):
-        raise click.BadParameter(f"{value!r} is not a version, for example 4.57 or 5", ctx, option)
-    return value.strip()
-
-
-def _size(ctx: click.Context, option: click.Parameter, value: str | None) -> int | None:
-    """Parse an amount of memory, such as 4GiB, 4G or 800MB, into bytes."""
-    if value is None:
-        return None
-    read = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT])(i?B)?", value.strip(), re.IGNORECASE)
-    amount = float(read[1]) * 1024 ** ("KMGT".index(read[2].upper()) + 1) if read else 0
-    if amount < 1:
-        problem = "needs a unit" if value.strip().isdigit() else "is not an amount of memory"
-        raise click.BadParameter(f"{value!r} {problem}, for example 4GiB or 800MiB", ctx, option)
-    return int(amount)
-
-
-def _rules_option(flag: str, text: str) -> Callable[[Command], Command]:
-    return click.option(flag, multiple=True, metavar="RULES", callback=_listed, help=text)
-
-
-_transformers_option = click.option(
-    "--transformers-version",
-    metavar="VERSION",
-    callback=_version,
-    help="Version of transformers to check against. [default: from the requirements, or the newest]",
-)
-_color_option = click.option(
-    "--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Control colored output."
-)
-
-
-def _shared(command: Command) -> Command:
-    """Add the options that check and fix share."""
-    options = [
-        click.argument("paths", nargs=-1),
-        _rules_option("--select", "Enable only these rules: codes, prefixes, names or ALL, comma-separated."),
-        _rules_option("--ignore", "Disable rules."),
-        _rules_option("--extend-select", "Enable additional rules."),
-        click.option("--unsafe-fixes/--no-unsafe-fixes", default=None, help="Include unsafe fixes."),
-        click.option("--output-format", type=click.Choice(FORMATS), help="Output format. [default: full]"),
-        click.option(
-            "--config", type=click.Path(), metavar="FILE", help="Use this configuration file for all paths."
-        ),
-        click.option("--isolated", is_flag=True, help="Ignore all configuration files."),
-        _transformers_option,
-        click.option("--force-exclude", is_flag=True, help="Apply excludes to files passed explicitly, too."),
-        click.option("--stdin-filename", metavar="NAME", help="File name to use for code read from stdin."),
-        click.option(
-            "--cache-dir",
-            type=click.Path(),
-            metavar="FOLDER",
-            help="Folder for cached results. [default: .shapefix_cache]",
-        ),
-        click.option("--no-cache", "-n", is_flag=True, help="Do not read or write the cache."),
-        click.option(
-            "--jobs",
-            "-j",
-            type=click.IntRange(min=1),
-            metavar="N",
-            help="Number of processes. [default: number of CPUs]",
-        ),
-        click.option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings."),
-        click.option(
-            "--verbose",
-            "-v",
-            is_flag=True,
-            help="Show the number of checked files, and where analysis limits were reached.",
-        ),
-        click.option("--quiet", "-q", is_flag=True, help="Print findings and errors only."),
-        _color_option,
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
 @click.group(
-    cls=_Commands,
+    cls=_CommandGroup,
     context_settings={
         "help_option_names": ["-h", "--help"],
         "max_content_width": 100,
-        "token_normalize_func": _american,
+        "token_normalize_func": _american_spelling,
     },
     epilog="The manual: `shapefix help`.",
 )
@@ -163,7 +75,7 @@ def cli() -> None:
 
 
 @cli.command(short_help="Report crashes and silent errors.")
-@_shared
+@shared_options
 @click.option(
     "--with-probe",
     type=click.Path(),
@@ -180,14 +92,14 @@ def check(**given: Any) -> int:
 
     Exit codes: 0 without findings, 1 with findings, 2 if a file could not be checked.
     """
-    from shapefix.cli.commands import check
-    from shapefix.cli.request import request
+    from shapefix.cli.check import check
+    from shapefix.cli.request import parse_request
 
-    return check(request(given))
+    return check(parse_request(given))
 
 
 @cli.command(short_help="Show repairs as a diff, or apply them.")
-@_shared
+@shared_options
 @click.option("--apply", is_flag=True, help="Write the repairs to the files.")
 def fix(**given: Any) -> int:
     """Show repairs for files and folders as a diff. With --apply, write them.
@@ -195,13 +107,13 @@ def fix(**given: Any) -> int:
     Exit codes without --apply: 0 if nothing would change, 1 if something would. With --apply: 0 if no
     findings remain, 1 if some do. In both cases 2 if a file could not be checked or repaired.
     """
-    from shapefix.cli.commands import fix
-    from shapefix.cli.request import request
+    from shapefix.cli.fix import fix
+    from shapefix.cli.request import parse_request
 
-    return fix(request(given))
+    return fix(parse_request(given))
 
 
-@cli.command(cls=_Probe, short_help="Run a script for one training step and report what happened.")
+@cli.command(cls=_ProbeCommand, short_help="Run a script for one training step and report what happened.")
 @click.option("-m", "module", metavar="MODULE", help="Run a module like `python -m`, instead of SCRIPT.")
 @click.option("--python", metavar="PYTHON", help="Python interpreter. [default: the script's environment]")
 @click.option(
@@ -230,12 +142,12 @@ def fix(**given: Any) -> int:
 @click.option(
     "--vram",
     metavar="SIZE",
-    callback=_size,
+    callback=memory_size,
     help="Forecast the memory of a step, and the largest batch that fits, for example in 4GiB.",
 )
 @click.option(
     "--output-format",
-    type=click.Choice(["full", "json", "github"]),
+    type=click.Choice([*PROBE_FORMATS, *(name for name in FINDING_FORMATS if name not in PROBE_FORMATS)]),
     default="full",
     show_default=True,
     help="Output format.",
@@ -256,7 +168,7 @@ def fix(**given: Any) -> int:
     help="Run with N ranks under torchrun (gloo backend), and compare them.",
 )
 @click.option("--quiet", "-q", is_flag=True, help="Print findings and errors only.")
-@_color_option
+@color_option
 @click.argument("script", required=False)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARGUMENTS]...")
 def probe(**given: Any) -> int:
@@ -293,18 +205,18 @@ def explain(rule: str, examples: bool) -> int:
 
     RULE is a code like SF101 or a name like view-across-stride-gap. A prefix like SF1 lists its rules.
     """
-    from shapefix.cli import commands
+    from shapefix.cli.rules import explain
 
-    return commands.explain(rule, examples)
+    return explain(rule, examples)
 
 
 @cli.command()
-@click.option("--output-format", type=click.Choice(["text", "json"]), default="text", help="Output format.")
+@click.option("--output-format", type=click.Choice([*RULE_FORMATS]), default="text", help="Output format.")
 def rules(output_format: str) -> int:
     """List all rules."""
-    from shapefix.cli import commands
+    from shapefix.cli.rules import rules
 
-    return commands.rules(output_format)
+    return rules(output_format)
 
 
 @cli.command(short_help="Show a model's source with tensor sizes beside it.")
@@ -317,9 +229,9 @@ def rules(output_format: str) -> int:
     metavar="INPUT",
     help="Value of a parameter of forward or __init__: `x: f32[8, 3, H, W]`, `n: 2`. Repeatable.",
 )
-@click.option("--output-format", type=click.Choice(["text", "json"]), default="text", help="Output format.")
-@_transformers_option
-@_color_option
+@click.option("--output-format", type=click.Choice([*SHAPE_FORMATS]), default="text", help="Output format.")
+@transformers_option
+@color_option
 def shapes(**given: Any) -> int:
     """Show the source of a function with the size of every assigned tensor beside it.
 
@@ -327,9 +239,9 @@ def shapes(**given: Any) -> int:
 
     Sizes come from the first call in the file, or from --input. The code is never imported or run.
     """
-    from shapefix.cli import commands
+    from shapefix.cli.shapes import shapes
 
-    return commands.shapes(**given)
+    return shapes(**given)
 
 
 @cli.command("help", short_help="Show the manual.")
@@ -352,13 +264,13 @@ def main() -> None:
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        code = _nobody_listens()
+        code = _broken_pipe()
     sys.exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command line and return its exit code."""
-    from shapefix.cli.terminal import prepare_streams, say
+    from shapefix.cli.terminal import echo_err, prepare_streams
 
     prepare_streams()
     try:
@@ -368,19 +280,19 @@ def run(arguments: Sequence[str]) -> int:
     except click.exceptions.Exit as done:
         return done.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
-        say(error.format_message())
-        return 2
+        echo_err(error.format_message())
+        return FAILED
     except click.ClickException as error:
         message = error.format_message()
         message = message[:1].lower() + message[1:]
         if "did you mean" not in message.lower() and "`shapefix " not in message:
             message = f"{message.rstrip('.')} (see `{_command_path(error, arguments)} --help`)"
-        say(f"error: {message}")
-        return 2
+        echo_err(f"error: {message}")
+        return FAILED
     except KeyboardInterrupt:
-        return 130
+        return INTERRUPTED
     except BrokenPipeError:
-        return _nobody_listens()
+        return _broken_pipe()
     except Exception as error:
         return _failed(error, verbose=bool({"--verbose", "-v"} & set(arguments)))
 
@@ -394,26 +306,26 @@ def _command_path(error: click.ClickException, arguments: Sequence[str]) -> str:
 
 
 def _failed(error: Exception, verbose: bool) -> int:
-    from shapefix.cli.terminal import say
+    from shapefix.cli.terminal import echo_err
     from shapefix.rulebook.pages import RulebookError
     from shapefix.sources.configuration import ConfigurationError
 
     if isinstance(error, (ConfigurationError, RulebookError)):
-        say(f"error: {error}")
-        return 2
+        echo_err(f"error: {error}")
+        return FAILED
     if verbose:
         import traceback
 
         traceback.print_exception(error)
-    say(
+    echo_err(
         f"error: internal error, please report it: {type(error).__name__}: {error}"
         + ("" if verbose else " (--verbose shows the traceback)")
     )
-    return 2
+    return FAILED
 
 
-def _nobody_listens() -> int:
+def _broken_pipe() -> int:
     """Exit like a program whose output is closed early, for example by `head`."""
     # Python would complain at exit about what it could not flush.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 128 + 13
+    return BROKEN_PIPE

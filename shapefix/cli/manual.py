@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 import shapefix
+from shapefix.cli.pager import show_markdown
 from shapefix.rulebook.pages import MissingPages, page_of
 from shapefix.sources.configuration import suggestion
 
 _FOLDER = Path(shapefix.__file__).parent / "docs"
-_WIDTH = 100
-_PAGER_OPTIONS = "-FRX"
-"""For less, as git sets them: colors, and no pager for a page that fits on the screen."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +49,7 @@ def show(name: str | None, commands: click.Context) -> None:
     if name is None:
         click.echo(_listing(tuple(known.values())), nl=False)
     elif (topic := known.get(name.lower())) is not None:
-        _show_page(topic.text())
+        show_markdown(topic.text())
     else:
         click.echo(_command_help(name, tuple(known), commands))
 
@@ -64,22 +60,6 @@ def _listing(listed: tuple[Topic, ...]) -> str:
     lines += [f"  {topic.name:<{column}}  {topic.summary()}" for topic in listed]
     lines += ["", "Options: `shapefix COMMAND --help`. Rules: `shapefix explain SF101`."]
     return "\n".join(lines) + "\n"
-
-
-def _show_page(text: str) -> None:
-    if not sys.stdout.isatty():
-        sys.stdout.write(text)
-        return
-    from rich.console import Console
-    from rich.markdown import Markdown
-
-    from shapefix.cli.terminal import width
-
-    console = Console(width=min(width(sys.stdout), _WIDTH), force_terminal=True)
-    with console.capture() as rendered:
-        console.print(Markdown(text))
-    os.environ.setdefault("LESS", _PAGER_OPTIONS)
-    click.echo_via_pager(rendered.get())
 
 
 def _command_help(name: str, known: tuple[str, ...], commands: click.Context) -> str:

@@ -6,26 +6,9 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 
-from shapefix.cli.terminal import say
+from shapefix.cli.terminal import echo_err
 from shapefix.diagnostics import Diagnostic, Failure
 from shapefix.report.view import View, failure_line, one_line
-
-
-def report(
-    findings: tuple[Diagnostic, ...],
-    failures: tuple[Failure, ...],
-    view: View,
-    output_format: str,
-    quiet: bool,
-) -> None:
-    """Write findings and failures in an output format; quiet omits the summary."""
-    # Imported late to keep start-up fast.
-    from shapefix.report.formats import FORMATS
-
-    pieces = list(FORMATS[output_format](findings, failures, view))
-    if quiet and output_format == "full":
-        del pieces[-1]  # the summary
-    write(pieces)
 
 
 def write(pieces: Iterable[str]) -> None:
@@ -38,43 +21,51 @@ def write_diff(view: View, path: str, old: str, new: str) -> None:
     from shapefix.repair.difference import unified
 
     lines = unified(view.relative(path), old, new)
-    if not view.colour:
+    if not view.color:
         write(lines)
         return
     from rich.console import Console
 
-    from shapefix.report.difference import coloured
+    from shapefix.report.difference import colored
 
     console = Console(file=sys.stdout, force_terminal=True, color_system="standard", highlight=False)
-    console.print(coloured(lines), soft_wrap=True, end="")
+    console.print(colored(lines), soft_wrap=True, end="")
 
 
-def say_failures(failures: Iterable[Failure], view: View) -> None:
+def report_failures(failures: Iterable[Failure], view: View) -> None:
     """Report each file that could not be checked in one line."""
     for failure in failures:
-        say(failure_line(failure, view))
+        echo_err(failure_line(failure, view))
 
 
-def say_refused(refused: Iterable[tuple[Diagnostic, str]], view: View) -> None:
+def report_rejected(refused: Iterable[tuple[Diagnostic, str]], view: View) -> None:
     """Report each repair that was not made, and the reason, in one line."""
     for finding, reason in refused:
         place = f"{one_line(view.relative(finding.span.path))}:{finding.span.row}:{finding.span.column}"
-        say(f"not repaired: {place}: {finding.code}: {one_line(reason)}")
+        echo_err(f"not repaired: {place}: {finding.code}: {one_line(reason)}")
 
 
-def say_links(paths: Sequence[str], view: View, verbose: bool) -> None:
+def report_skipped_links(paths: Sequence[str], view: View, verbose: bool) -> None:
     """Say that symbolic links out of the given folders were skipped; verbose names each of them."""
     if len(paths) > 1 and not verbose:
-        say(f"skipped {len(paths)} symbolic links to files outside the given folders (--verbose lists them)")
+        echo_err(
+            f"skipped {len(paths)} symbolic links to files outside the given folders (--verbose lists them)"
+        )
         return
     for path in paths:
         target = one_line(os.path.realpath(view.absolute(path)))
-        say(f"skipped {one_line(view.relative(path))}: symbolic link to {target}, outside the given folders")
+        echo_err(
+            f"skipped {one_line(view.relative(path))}: symbolic link to {target}, outside the given folders"
+        )
 
 
-def say_outside(paths: Sequence[str], view: View) -> None:
+def report_unchanged(paths: Sequence[str], view: View) -> None:
     """Report files that have findings to repair but are outside the given paths."""
     outside = [one_line(view.relative(path)) for path in paths]
     if outside:
         listed = ", ".join(outside[:5]) + (f" and {len(outside) - 5} more" if len(outside) > 5 else "")
-        say(f"not changed, because outside the given paths: {listed}")
+        echo_err(f"not changed, because outside the given paths: {listed}")
+
+
+def counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from shapefix.cli.probe_options import Asked, contradiction, unfit
-from shapefix.cli.terminal import say
+from shapefix.cli.terminal import echo_err
 from shapefix.report.view import one_line
 from shapefix.sources.text import Unreadable
 
@@ -24,20 +24,22 @@ def probe(asked: Asked) -> int:
 
     problem = unfit(asked)
     if problem is not None:
-        say(f"error: {one_line(asked.script)}: {problem}")
+        echo_err(f"error: {one_line(asked.script)}: {problem}")
         return FAILED
     wrong = contradiction(asked)
     if wrong is not None:
-        say(f"error: {wrong}")
+        echo_err(f"error: {wrong}")
         return FAILED
     python = asked.python or interpreter(Path(asked.script))
     found = shutil.which(python)
     if found is None:
-        say(f"error: {one_line(python)}: there is no such interpreter; name the one to use with --python")
+        echo_err(
+            f"error: {one_line(python)}: there is no such interpreter; name the one to use with --python"
+        )
         return FAILED
     problem = None if asked.report is None else unwritable(asked.report)
     if asked.report is not None and problem is not None:
-        say(f"error: --report {one_line(asked.report)}: {problem}")
+        echo_err(f"error: --report {one_line(asked.report)}: {problem}")
         return FAILED
     try:
         if asked.repair:
@@ -57,10 +59,10 @@ def probe(asked: Asked) -> int:
             asked.processes,
         )
     except OSError as error:
-        say(f"error: {one_line(python)}: cannot be started: {error.strerror or error}")
+        echo_err(f"error: {one_line(python)}: cannot be started: {error.strerror or error}")
         return FAILED
     except Unreadable as error:
-        say(f"error: {one_line(asked.script)}: {error.message}")
+        echo_err(f"error: {one_line(asked.script)}: {error.message}")
         return FAILED
     rules = names_and_severities()
     known = ranks.found(run, rules) if run.ranks else findings(run.observed, rules)

@@ -7,7 +7,7 @@ import sys
 from shapefix.cli import probe_output
 from shapefix.cli.exit_codes import CLEAN, FAILED, FOUND
 from shapefix.cli.probe_options import Asked
-from shapefix.cli.terminal import say
+from shapefix.cli.terminal import echo_err
 from shapefix.rulebook.pages import names_and_severities
 from shapefix.runtime.findings.collect import findings
 from shapefix.runtime.forecast.runs import Script, forecast
@@ -18,7 +18,7 @@ def report(python: str, asked: Asked, vram: int) -> int:
 
     def told(what: str) -> None:
         if sys.stderr.isatty() and not asked.quiet:
-            say(f"running {asked.script}: {what}")
+            echo_err(f"running {asked.script}: {what}")
 
     script = Script(python, asked.script, asked.arguments, asked.timeout, asked.options)
     run, foretold = forecast(script, vram, told)
@@ -27,9 +27,11 @@ def report(python: str, asked: Asked, vram: int) -> int:
         code = FOUND if known.diagnostics else FAILED
         code = probe_output.report(run, known, asked, code)
         if run.trained:
-            say("error: no forecast: the script trains, but keeps nothing on a GPU; does it ask for `cuda`?")
+            echo_err(
+                "error: no forecast: the script trains, but keeps nothing on a GPU; does it ask for `cuda`?"
+            )
         else:
-            say("error: no forecast: the script came to no training step")
+            echo_err("error: no forecast: the script came to no training step")
         return code
     code = FOUND if known.diagnostics or not foretold.fits else CLEAN
     return probe_output.report(run, known, asked, code, foretold)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cache
 
 from shapefix.cli.exit_codes import FAILED
 from shapefix.cli.probe_options import Asked
-from shapefix.cli.terminal import colour_wanted, say, width
+from shapefix.cli.terminal import echo_err, use_color, width
 from shapefix.diagnostics import Diagnostic
 from shapefix.diagnostics import Failure as Failed
+from shapefix.report.formats import FINDING_FORMATS, PROBE_FORMATS
 from shapefix.report.view import View, one_line, visible
 from shapefix.runtime import ranks
 from shapefix.runtime.findings.collect import Found
@@ -21,17 +23,28 @@ from shapefix.runtime.observations import Failure
 from shapefix.runtime.report.text_report import Run, ending, lines
 
 
+@dataclass(frozen=True)
+class ProbeResult:
+    """A run of the probe, with its findings, the exit code and, for --vram, the forecast."""
+
+    run: Run
+    found: Found
+    asked: Asked
+    code: int
+    foretold: Forecast | None
+
+
 def view_of(asked: Asked) -> View:
     """How findings are shown."""
-    colour = colour_wanted(asked.color, sys.stdout)
-    return View(os.getcwd(), width(sys.stdout), colour, False, _source, proves=True)  # noqa: PTH109
+    color = use_color(asked.color, sys.stdout)
+    return View(os.getcwd(), width(sys.stdout), color, False, _source, proves=True)  # noqa: PTH109
 
 
 def painter(view: View) -> Callable[[list[list[tuple[str, str]]]], str]:
     """What turns rows of styled stretches into text."""
     from shapefix.report.paint import painter
 
-    paint = painter(view.colour)
+    paint = painter(view.color)
     return lambda rows: paint([[(visible(text), style) for text, style in row] for row in rows])
 
 
@@ -41,17 +54,13 @@ def report(run: Run, found: Found, asked: Asked, code: int, foretold: Forecast |
     Returns the exit code: another one where the page that was asked for could not be written.
     """
     view = view_of(asked)
-    if asked.output_format == "json":
-        from shapefix.runtime.report.json_document import document, text
-
-        sys.stdout.write(text(document(run, asked.arguments, found, code, view, foretold)))
-    elif asked.output_format == "github":
-        from shapefix.report import github
-
-        failures = () if found.diagnostics or run.complete else (_failed(run, view),)
-        sys.stdout.writelines(github.render(found.diagnostics, failures, view))
+    if asked.output_format in PROBE_FORMATS:
+        result = ProbeResult(run, found, asked, code, foretold)
+        sys.stdout.writelines(PROBE_FORMATS[asked.output_format].render(result, view))
     else:
-        _full(run, found, asked, view, foretold)
+        failures = () if found.diagnostics or run.complete else (_failed(run, view),)
+        findings_format = FINDING_FORMATS[asked.output_format]
+        sys.stdout.writelines(findings_format.render(found.diagnostics, failures, view))
     if asked.report is None:
         return code
     from shapefix.runtime.report.page import write
@@ -60,33 +69,44 @@ def report(run: Run, found: Found, asked: Asked, code: int, foretold: Forecast |
     try:
         write.write(asked.report, page(run, asked.arguments, found, view, foretold))
     except OSError as error:
-        say(f"error: {one_line(asked.report)}: cannot be written: {error.strerror or error}")
+        echo_err(f"error: {one_line(asked.report)}: cannot be written: {error.strerror or error}")
         return FAILED
     if not asked.quiet:
-        say(f"The page is in {one_line(asked.report)}.")
+        echo_err(f"The page is in {one_line(asked.report)}.")
     return code
 
 
-def _full(run: Run, found: Found, asked: Asked, view: View, foretold: Forecast | None) -> None:
-    from shapefix.report import full
+def json(result: ProbeResult, view: View) -> Iterator[str]:
+    """Render a run as one JSON document."""
+    from shapefix.runtime.report.json_document import document, text
+
+    arguments = result.asked.arguments
+    yield text(document(result.run, arguments, result.found, result.code, view, result.foretold))
+
+
+def full(result: ProbeResult, view: View) -> Iterator[str]:
+    """Render a run as text for a terminal: its account or forecast, findings, and notes."""
+    from shapefix.report.full import render
+
+    run, found, asked, foretold = result.run, result.found, result.asked, result.foretold
 
     def show(path: str) -> str:
         return one_line(view.relative(path))
 
     if foretold is not None:
         account = text_report.lines(foretold, asked.script, asked.arguments, show)
-        sys.stdout.write(painter(view)(list(account)) + "\n")
+        yield painter(view)(list(account)) + "\n"
     elif not asked.quiet:
         compared = [[], *ranks.lines(run, show)] if run.ranks else []
-        sys.stdout.write(painter(view)([*lines(run, show, view.width), *compared]) + "\n")
+        yield painter(view)([*lines(run, show, view.width), *compared]) + "\n"
     if not found.diagnostics and run.complete and foretold is None:
-        sys.stdout.write("Nothing found.\n")
+        yield "Nothing found.\n"
     if found.diagnostics:
-        sys.stdout.writelines(full.render(found.diagnostics, (), view))
+        yield from render(found.diagnostics, (), view)
     if not asked.quiet and foretold is None:
-        sys.stdout.writelines(_note(each, view) + "\n" for each in found.notes)
+        yield from (_note(each, view) + "\n" for each in found.notes)
     if found.aftermath is not None and not asked.quiet and foretold is None:
-        sys.stdout.write(_aftermath(found.aftermath, view) + "\n")
+        yield _aftermath(found.aftermath, view) + "\n"
 
 
 def _failed(run: Run, view: View) -> Failed:

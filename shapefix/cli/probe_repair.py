@@ -9,7 +9,7 @@ from shapefix.cli import probe_output
 from shapefix.cli.exit_codes import CLEAN, FAILED, FOUND, code_of
 from shapefix.cli.output import write_diff
 from shapefix.cli.probe_options import Asked
-from shapefix.cli.terminal import say
+from shapefix.cli.terminal import echo_err
 from shapefix.diagnostics import Diagnostic
 from shapefix.report.view import one_line
 from shapefix.rulebook.pages import names_and_severities
@@ -34,7 +34,7 @@ def repair(python: str, asked: Asked) -> int:
 
     def told(what: str) -> None:
         if sys.stderr.isatty() and not asked.quiet:
-            say(f"running {asked.script}: {what}")
+            echo_err(f"running {asked.script}: {what}")
 
     device = () if asked.device == "auto" else ("--device", asked.device)
     options = (*device, *asked.options)
@@ -45,12 +45,12 @@ def repair(python: str, asked: Asked) -> int:
         with terminated_as_interrupted():
             outcome = search(runner, reader)
     except Unreadable as error:
-        say(f"error: {one_line(asked.script)}: {one_line(error.message)}")
+        echo_err(f"error: {one_line(asked.script)}: {one_line(error.message)}")
         return FAILED
     best = outcome.best.trial
     if not outcome.passed and not best.found.diagnostics:
         probe_output.report(best.run, best.found, asked, FAILED)
-        say("error: nothing to repair is known: the script could not be seen to work")
+        echo_err("error: nothing to repair is known: the script could not be seen to work")
         return FAILED
     view = replace(probe_output.view_of(asked), sources=best.draft.read)
     changes = list(best.draft.changes())
@@ -71,10 +71,12 @@ def repair(python: str, asked: Asked) -> int:
             with terminated_as_interrupted():
                 write_all(changes)
         except NotWritten as error:
-            say(f"error: {one_line(view.relative(error.path))}: cannot be written: {one_line(str(error))}")
+            echo_err(
+                f"error: {one_line(view.relative(error.path))}: cannot be written: {one_line(str(error))}"
+            )
             return FAILED
     if not asked.quiet:
-        say(f"{_conclusion(outcome, asked.apply)} {_bound(outcome, runner)}")
+        echo_err(f"{_conclusion(outcome, asked.apply)} {_bound(outcome, runner)}")
     if not outcome.passed:
         return code_of(best.run, best.found)
     return FOUND if left else CLEAN

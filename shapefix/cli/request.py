@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from shapefix.engine.settings import Options
+from shapefix.engine.settings import CheckOptions
 
 
 @dataclass(frozen=True)
-class Request:
-    """The parsed command line of check or fix; options holds the rules and configuration."""
+class CheckRequest:
+    """The parsed command line of check or fix; options has the rules and configuration."""
 
     paths: tuple[str, ...]
-    options: Options
+    options: CheckOptions
     stdin_filename: str | None
     reads_stdin: bool
     output_format: str | None
@@ -32,7 +32,7 @@ class Request:
         return self.options.verbose and not self.quiet
 
 
-def request(given: Mapping[str, Any]) -> Request:
+def parse_request(given: Mapping[str, Any]) -> CheckRequest:
     """Build a Request from click's parameters. Raises click.UsageError for options that contradict."""
     import click
 
@@ -45,7 +45,7 @@ def request(given: Mapping[str, Any]) -> Request:
         raise click.UsageError("--stdin-filename requires standard input; pass - as the only path")
     if given["config"] is not None and given["isolated"]:
         raise click.UsageError("--config and --isolated cannot be combined")
-    options = Options(
+    options = CheckOptions(
         select=given["select"] or None,
         ignore=given["ignore"],
         extend_select=given["extend_select"],
@@ -70,7 +70,7 @@ def request(given: Mapping[str, Any]) -> Request:
         "apply",
         "with_probe",
     )
-    return Request(
+    return CheckRequest(
         paths or (".",),
         options,
         stdin_filename,

@@ -1,4 +1,4 @@
-"""The terminal: what its streams can take, and a progress bar for whoever has to wait."""
+"""Terminal streams, colors, and the progress bar."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
-from shapefix.report.view import wants_colour
+from shapefix.report.view import wants_color
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 
 def prepare_streams() -> None:
-    """Let every text be written, whatever the encoding of the terminal: what it lacks is shown escaped."""
+    """Escape characters that the encoding of the terminal lacks, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
-def colour_wanted(choice: str, stream: TextIO) -> bool:
-    """Whether to colour what goes to stream; choice is always, never or auto."""
-    return wants_colour(stream) if choice == "auto" else choice == "always"
+def use_color(choice: str, stream: TextIO) -> bool:
+    """Decide whether to color a stream; choice is always, never or auto."""
+    return wants_color(stream) if choice == "auto" else choice == "always"
 
 
 def width(stream: TextIO) -> int:
-    """How many cells wide the output is; COLUMNS decides where stream is no terminal."""
+    """Return the width of the output in cells; COLUMNS applies if stream is not a terminal."""
     try:
         known = os.get_terminal_size(stream.fileno()).columns
     except (OSError, ValueError):
@@ -37,13 +37,13 @@ def width(stream: TextIO) -> int:
     return known or shutil.get_terminal_size().columns
 
 
-def say(line: str) -> None:
-    """Write one line for the person, beside the output for programs."""
+def echo_err(line: str) -> None:
+    """Write one line to stderr."""
     sys.stderr.write(line + "\n")
 
 
 class ProgressBar:
-    """A bar that appears after a second, on a terminal only, and is gone at the end."""
+    """A progress bar that appears after a second, on a terminal only, and disappears at the end."""
 
     PATIENCE = 1.0
     INTERVAL = 0.1
@@ -66,7 +66,7 @@ class ProgressBar:
             self._progress.stop()
 
     def __call__(self, done: int, total: int) -> None:
-        """Show that so many of all the files are done."""
+        """Show the number of finished files."""
         if not self._shows or time.monotonic() < self._due:
             return
         self._due = time.monotonic() + self.INTERVAL
@@ -74,7 +74,7 @@ class ProgressBar:
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-            # No thread of its own: we may be about to fork.
+            # No refresh thread: workers may be forked.
             self._progress = Progress(
                 TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
                 console=Console(file=self._stream), transient=True, auto_refresh=False,

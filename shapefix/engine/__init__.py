@@ -1,1 +1,1 @@
-"""Wires the rooms: paths in, findings and repairs out."""
+"""Run checks and repairs over files: sessions, tasks, workers and the cache."""

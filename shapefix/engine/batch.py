@@ -1,4 +1,4 @@
-"""A run over files: each is answered from the cache, here, or in worker processes."""
+"""Check many files: from the cache, in this process, or in worker processes."""
 
 from __future__ import annotations
 
@@ -9,56 +9,56 @@ from dataclasses import dataclass
 from shapefix.diagnostics import Failure
 from shapefix.engine.cache import Cache, fingerprint
 from shapefix.engine.cache_entries import CachedResult, content_hash
-from shapefix.engine.gc_control import seldom_collected
+from shapefix.engine.gc_control import gc_paused
 from shapefix.engine.settings import Settings
-from shapefix.engine.source_overlay import Texts
-from shapefix.engine.tasks import Answer, Answerer, Question
+from shapefix.engine.source_overlay import SourceOverlay
+from shapefix.engine.tasks import FileChecker, FileResult, FileTask
 from shapefix.sources.project import project_root
 from shapefix.sources.relevance import mentions_library
 from shapefix.sources.text import Unreadable
 
 WORTH_PROCESSES = 300_000
-"""Bytes to analyse from which on several processes are faster than one."""
+"""Above this number of bytes to analyze, several processes are faster than one."""
 CHUNK = 100_000
-"""Bytes that a worker gets at once; half of it where a folder ends."""
+"""Bytes sent to a worker at once; half of it at the end of a folder."""
 
 
 @dataclass(frozen=True)
 class _Miss:
-    """A question that the cache could not answer, and how it knows the content."""
+    """A task without a result in the cache, and the content hash of its file."""
 
-    question: Question
+    task: FileTask
     content: str
 
 
-class Run:
-    """Answers for many files, with what they share: texts, caches, and where their projects start.
+class BatchRunner:
+    """Checks many files, which share texts, caches and project roots.
 
-    folders are absolute: files below one of them belong together where nothing else tells their project.
+    folders are absolute: files below one of them are one project unless a repository or project file says
+    otherwise.
     """
 
-    def __init__(self, settings: Settings, texts: Texts, folders: Sequence[str] = ()) -> None:
+    def __init__(self, settings: Settings, overlay: SourceOverlay, folders: Sequence[str] = ()) -> None:
         self.settings = settings
-        self.texts = texts
+        self.overlay = overlay
         self._caches: dict[tuple[str, str, frozenset[str], str | None], Cache] = {}
         self._folders = folders
         self._roots: dict[str, str] = {}
 
-    def ask(self, paths: Iterable[str], take: Callable[[Answer], None]) -> None:
-        """Give the answer for each file, named by its absolute path, to take, in any order.
+    def check(self, paths: Iterable[str], take: Callable[[FileResult], None]) -> None:
+        """Check files by absolute path, and pass each result to take, in any order.
 
-        Files are read as they are needed: what is kept here does not grow with their number. Raises
-        ConfigurationError.
+        Files are read one by one: memory does not grow with their number. Raises ConfigurationError.
         """
         jobs = self.settings.options.jobs
         misses = self._misses(paths, take)
         first: list[_Miss] = []
         if jobs is None:
-            # Starting processes takes longer than a few files do.
+            # Starting processes takes longer than checking a few files.
             size = 0
             for miss in misses:
                 first.append(miss)
-                size += len(miss.question.data)
+                size += len(miss.task.data)
                 if size >= WORTH_PROCESSES:
                     jobs = processors()
                     break
@@ -66,103 +66,105 @@ class Run:
         if (jobs or 1) > 1:
             self._in_workers(everything, jobs or 1, take)
         else:
-            self._here(everything, take)
+            self._in_process(everything, take)
 
-    def question(self, path: str, data: bytes) -> Question:
-        """What to ask about a file that holds data."""
+    def task(self, path: str, data: bytes) -> FileTask:
+        """Return the task for a file with this content."""
         folder = os.path.dirname(path)  # noqa: PTH120
         root = self._roots.get(folder)
         if root is None:
-            root = self._roots[folder] = root_of(path, self._folders)
+            root = self._roots[folder] = project_root_of(path, self._folders)
         version = self.settings.transformers_version(path, root)
-        return Question(path, data, root, self.settings.rules(path), version)
+        return FileTask(path, data, root, self.settings.rules(path), version)
 
     def forget(self, path: str) -> None:
-        """The file at path was written: no cache may go on believing what it knew of it."""
+        """Drop cached knowledge of a file that was written."""
         for cache in self._caches.values():
             cache.forget(path)
 
-    def _misses(self, paths: Iterable[str], take: Callable[[Answer], None]) -> Iterator[_Miss]:
-        """Yield what has to be analysed; take all other answers at once."""
+    def _misses(self, paths: Iterable[str], take: Callable[[FileResult], None]) -> Iterator[_Miss]:
+        """Yield the tasks without a cached result; pass cached results to take at once."""
         for path in paths:
             try:
-                data = self.texts.data(path)
+                data = self.overlay.data(path)
             except Unreadable as error:
-                take(Answer(path, failures=(Failure(path, error.message, error.row, error.column),)))
+                take(FileResult(path, failures=(Failure(path, error.message, error.row, error.column),)))
                 continue
-            question = self.question(path, data)
-            cache = self._cache(question)
+            task = self.task(path, data)
+            cache = self._cache(task)
             content = content_hash(data) if cache else ""
             known = cache.get(path, content) if cache and not self.settings.options.verbose else None
             if known is not None:
                 take(_remembered(path, known, mentions_library(data)))
             else:
-                yield _Miss(question, content)
+                yield _Miss(task, content)
 
-    def _here(self, misses: Iterable[_Miss], take: Callable[[Answer], None]) -> None:
-        answerer = Answerer(self.texts.source)
-        with seldom_collected() as collection:
+    def _in_process(self, misses: Iterable[_Miss], take: Callable[[FileResult], None]) -> None:
+        checker = FileChecker(self.overlay.source)
+        with gc_paused() as collector:
             for miss in misses:
-                answer = answerer.answer(miss.question)
-                self._remember(miss, answer)
-                take(answer)
-                collection.after_a_file()
+                result = checker.check(miss.task)
+                self._remember(miss, result)
+                take(result)
+                collector.collect_if_grown()
 
-    def _in_workers(self, misses: Iterable[_Miss], processes: int, take: Callable[[Answer], None]) -> None:
-        from shapefix.engine.workers import answered
+    def _in_workers(
+        self, misses: Iterable[_Miss], processes: int, take: Callable[[FileResult], None]
+    ) -> None:
+        from shapefix.engine.workers import results_of
 
-        asked: dict[str, _Miss] = {}
+        sent: dict[str, _Miss] = {}
 
-        def chunks() -> Iterator[tuple[Question, ...]]:
+        def chunks() -> Iterator[tuple[FileTask, ...]]:
             for chunk in _chunks(misses):
-                asked.update((miss.question.path, miss) for miss in chunk)
-                yield tuple(miss.question for miss in chunk)
+                sent.update((miss.task.path, miss) for miss in chunk)
+                yield tuple(miss.task for miss in chunk)
 
-        for answer in answered(chunks(), processes, self.texts.source):
-            self._remember(asked.pop(answer.path), answer)
-            take(answer)
+        for result in results_of(chunks(), processes, self.overlay.source):
+            self._remember(sent.pop(result.path), result)
+            take(result)
 
-    def _remember(self, miss: _Miss, answer: Answer) -> None:
-        cache = self._cache(miss.question)
-        if cache is None or not answer.lasting:
+    def _remember(self, miss: _Miss, result: FileResult) -> None:
+        cache = self._cache(miss.task)
+        if cache is None or not result.cacheable:
             return
-        dependencies = cache.dependencies(answer.found, answer.missing)
-        cache.put(answer.path, miss.content, CachedResult(answer.diagnostics, answer.failures, dependencies))
+        dependencies = cache.dependencies(result.found, result.missing)
+        cache.put(result.path, miss.content, CachedResult(result.diagnostics, result.failures, dependencies))
 
-    def _cache(self, question: Question) -> Cache | None:
-        """The cache for the rules and the project of a question; none for a text that is not on disk."""
-        folder = self.settings.cache_dir(question.path)
-        if folder is None or self.texts.laid_over(question.path) is not None:
+    def _cache(self, task: FileTask) -> Cache | None:
+        """Return the cache for the rules and project of a task; None for texts in memory."""
+        folder = self.settings.cache_dir(task.path)
+        if folder is None or self.overlay.get(task.path) is not None:
             return None
-        version = question.transformers_version
-        key = (folder, question.root, question.rules, version)
+        version = task.transformers_version
+        key = (folder, task.root, task.rules, version)
         if key not in self._caches:
-            made_with = (question.root, f"transformers {version}", *sorted(question.rules))
+            made_with = (task.root, f"transformers {version}", *sorted(task.rules))
             self._caches[key] = Cache(folder, fingerprint(*made_with))
         return self._caches[key]
 
 
-def root_of(path: str, folders: Iterable[str]) -> str:
-    """The root of the project of the file at path, for folders as a Run takes them."""
+def project_root_of(path: str, folders: Iterable[str]) -> str:
+    """Return the root of the project of the file at path, for folders as in BatchRunner."""
     above = [each for each in folders if os.path.commonpath((each, path)) == each]
     return project_root(path, min(above, key=len, default=None))
 
 
 def processors() -> int:
-    """How many processes can run at once on this machine, as far as we may use it."""
+    """Return the number of processors that this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:
         return os.cpu_count() or 1
 
 
-def _remembered(path: str, known: CachedResult, relevant: bool) -> Answer:
+def _remembered(path: str, known: CachedResult, relevant: bool) -> FileResult:
     found = frozenset(path for path, content in known.dependencies.items() if content is not None)
-    return Answer(path, known.diagnostics, known.failures, found, relevant=relevant, cached=True)
+    return FileResult(path, known.diagnostics, known.failures, found, relevant=relevant, cached=True)
 
 
 def _chained(first: list[_Miss], others: Iterator[_Miss]) -> Iterator[_Miss]:
-    """The first ones, let go of one by one, then the others."""
+    """Yield the first tasks, releasing each, then the others."""
     first.reverse()
     while first:
         yield first.pop()
@@ -174,12 +176,12 @@ def _chunks(misses: Iterable[_Miss]) -> Iterator[list[_Miss]]:
     size = 0
     folder = ""
     for miss in misses:
-        here = os.path.dirname(miss.question.path)  # noqa: PTH120
+        here = os.path.dirname(miss.task.path)  # noqa: PTH120
         if chunk and (size >= CHUNK or (size >= CHUNK // 2 and here != folder)):
             yield chunk
             chunk, size = [], 0
         chunk.append(miss)
-        size += len(miss.question.data)
+        size += len(miss.task.data)
         folder = here
     if chunk:
         yield chunk

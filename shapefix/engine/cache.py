@@ -1,4 +1,4 @@
-"""Results of earlier runs, good as long as nothing that they rest on has changed."""
+"""Results of earlier runs, valid until a file that they depend on changes."""
 
 # Paths are plain strings here: this runs for every file of a warm run.
 # ruff: noqa: PTH100, PTH103, PTH105, PTH108, PTH110, PTH116, PTH118, PTH120, PTH123, PTH208
@@ -21,16 +21,16 @@ _IGNORE_ALL = "# The cache of shapefix: safe to delete.\n*\n"
 
 
 def fingerprint(*settings: str) -> str:
-    """Return what stands for the version of shapefix, its own files, libcst, Python, and settings.
+    """Hash the version and source files of shapefix, libcst, Python, and the settings.
 
-    The files count by size and time of change, so that work on shapefix itself never sees old results.
+    Source files count by size and time of change, so development on shapefix never sees old results.
     """
     own = os.path.dirname(shapefix.__file__)
     files = [os.path.join(folder, name) for folder, _, names in os.walk(own) for name in names]
     sources = [path for path in files if path.endswith(".py")]
     # Names and severities of findings come from the rule pages.
     sources += [str(page.path) for page in pages()]
-    # Of libcst one file is enough: an upgrade writes it anew.
+    # One file of libcst is enough: an upgrade rewrites it.
     spec = importlib.util.find_spec("libcst")
     if spec and spec.origin:
         sources.append(spec.origin)
@@ -42,11 +42,11 @@ def fingerprint(*settings: str) -> str:
 
 
 class Cache:
-    """Entries in a folder, one file each, all of them from runs with the same fingerprint.
+    """Cache entries in a folder, one file each, from runs with the same fingerprint.
 
-    Other processes may use the folder at the same time. A broken entry counts as none; when the folder
-    cannot be written, nothing is kept. The state of a file is looked up once: a Cache is for one run, and
-    after writing a file call forget.
+    Other processes may use the folder at the same time. A broken entry is a miss; if the folder is not
+    writable, nothing is cached. The state of a file is read once: use a Cache for one run, and call forget
+    after writing a file.
     """
 
     def __init__(self, directory: str, fingerprint: str) -> None:
@@ -57,7 +57,7 @@ class Cache:
         self._is_writable: bool | None = None
 
     def get(self, path: str, content: str) -> CachedResult | None:
-        """Return the result for the file at path with this content_hash, if everything is as it was then."""
+        """Return the result for a file with this content_hash, if no dependency has changed."""
         self._hashes[os.path.abspath(path)] = content
         try:
             with open(self._entry_path(path), "rb") as file:
@@ -74,14 +74,14 @@ class Cache:
             return None
 
     def put(self, path: str, content: str, result: CachedResult) -> None:
-        """Keep the result for the file at path with this content_hash."""
+        """Cache the result for a file with this content_hash."""
         if self._is_writable is None:
             self._is_writable = self._prepare()
         if self._is_writable:
             self._is_writable = _write(self._entry_path(path), to_bytes(self._fingerprint, content, result))
 
     def hash(self, path: str) -> str | None:
-        """Return the content_hash of the file at path as it is in this run; None where nothing is."""
+        """Return the content_hash of a file in this run; None if there is no such file."""
         if path in self._hashes:
             return self._hashes[path]
         absolute = os.path.abspath(path)
@@ -90,21 +90,21 @@ class Cache:
         return self._hashes[absolute]
 
     def dependencies(self, found: Iterable[str], missing: Iterable[str]) -> dict[str, str | None]:
-        """Return the dependencies of a CachedResult for files that were found and paths that were missing."""
+        """Return the dependencies of a CachedResult for found files and missing paths."""
         return {**dict.fromkeys(missing), **{path: self.hash(path) for path in found}}
 
     def forget(self, path: str) -> None:
-        """Look again at the file at path when it is asked for next, because it was written."""
+        """Read the file at path again next time, because it was written."""
         self._hashes.pop(os.path.abspath(path), None)
         self._names.clear()
 
     def _entry_path(self, path: str) -> str:
-        # Findings carry paths as they were written on the command line, so that is part of the key.
+        # Findings contain paths as written on the command line, so these are part of the key.
         key = content_hash(f"{os.path.abspath(path)}\0{path}".encode("utf-8", "surrogatepass"))
         return f"{self._directory}{os.sep}{key}"
 
     def _listing(self, folder: str) -> frozenset[str]:
-        """The names in a folder; none where there is no such folder."""
+        """Return the names in a folder; empty if there is no such folder."""
         if folder not in self._names:
             try:
                 self._names[folder] = frozenset(os.listdir(folder or os.curdir))
@@ -113,7 +113,7 @@ class Cache:
         return self._names[folder]
 
     def _prepare(self) -> bool:
-        """Make the folder, and hide it from git; False where that is impossible."""
+        """Create the folder, and hide it from git; return False if that is impossible."""
         ignore = f"{self._directory}{os.sep}.gitignore"
         try:
             os.makedirs(self._directory, exist_ok=True)
@@ -133,7 +133,7 @@ def _hash_of_file(path: str) -> str | None:
 
 
 def _write(path: str, data: bytes) -> bool:
-    """Write a file in one step, so that no reader sees half of it; False where that is impossible."""
+    """Write a file atomically; return False if that is impossible."""
     draft = f"{path}.{os.getpid()}-{threading.get_ident()}"
     try:
         with open(draft, "wb") as file:

@@ -1,4 +1,4 @@
-"""What the cache keeps about one file, and its form on disk."""
+"""Cache entries, and their form on disk."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _DIGEST_SIZE = 16
 
 @dataclass(frozen=True)
 class CachedResult:
-    """What an analysis of one file found, and what else it rested on.
+    """The result of an analysis of one file, and its dependencies.
 
-    dependencies maps the path of each other file that was looked at to the hash of its content, or to None
-    where there was no such file.
+    dependencies maps the path of each other file that was read to the hash of its content, or to None if
+    there was no such file.
     """
 
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -38,15 +38,15 @@ class CachedResult:
 
 
 def content_hash(data: bytes) -> str:
-    """Return the hash by which the cache knows the content of a file."""
+    """Return the hash that identifies the content of a file."""
     return blake2b(data, digest_size=_DIGEST_SIZE).hexdigest()
 
 
 def to_bytes(fingerprint: str, content: str, result: CachedResult) -> bytes:
-    """Return an entry: the result, with the fingerprint and the hash of the content that it is for."""
+    """Serialize a result with its fingerprint and content hash."""
     found = {path: known for path, known in result.dependencies.items() if known is not None}
     missing: dict[str, list[str]] = {}
-    # Many thousands of paths are missing from few folders: kept by folder they are read ten times faster.
+    # Many thousands of paths are missing from few folders: grouped by folder they load ten times faster.
     for path, known in result.dependencies.items():
         if known is None:
             folder, name = split(path)
@@ -60,8 +60,8 @@ def to_bytes(fingerprint: str, content: str, result: CachedResult) -> bytes:
 
 
 @dataclass(frozen=True)
-class Entry:
-    """An entry as read back: missing maps folders to the names that were not in them."""
+class CacheEntry:
+    """A cache entry read from disk; missing maps folders to names that were not in them."""
 
     fingerprint: str
     content: str
@@ -71,7 +71,7 @@ class Entry:
     failures: list[Any]
 
     def result(self) -> CachedResult:
-        """Return what to_bytes was given."""
+        """Return the result that was cached."""
         dependencies: dict[str, str | None] = dict(self.found)
         for folder, names in self.missing.items():
             dependencies.update(dict.fromkeys(f"{folder}{name}" for name in names))
@@ -82,12 +82,12 @@ class Entry:
         )
 
 
-def from_bytes(data: bytes) -> Entry | None:
-    """Read an entry; None for bytes that are not, to the last one, what to_bytes returned."""
+def from_bytes(data: bytes) -> CacheEntry | None:
+    """Read an entry; None if the bytes are not exactly those that were written."""
     digest, _, payload = data.partition(b"\n")
     if digest != content_hash(payload).encode():
         return None
-    return Entry(*json.loads(payload))
+    return CacheEntry(*json.loads(payload))
 
 
 def split(path: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""When the garbage collector runs."""
+"""Run the garbage collector rarely."""
 
 from __future__ import annotations
 
@@ -7,28 +7,29 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 GROWTH = 500_000
-"""By so many objects the memory may grow before the collector comes by: less than 100 MB."""
+"""New objects between two collections; they take less than 100 MB."""
 
 
-class Collection:
-    """Collects garbage where much may have come together, and else lets it lie."""
+class PausedCollector:
+    """Collects garbage only after the number of objects has grown a lot."""
 
-    def after_a_file(self) -> None:
-        # The first count is that of the objects made and not freed since the last collection.
+    def collect_if_grown(self) -> None:
+        """Collect garbage if many objects are new."""
+        # The first count is the number of objects made and not freed since the last collection.
         if gc.get_count()[0] > GROWTH:
             gc.collect()
 
 
 @contextmanager
-def seldom_collected() -> Iterator[Collection]:
-    """Keep the garbage collector from looking at every new tree, a third of the time of an analysis.
+def gc_paused() -> Iterator[PausedCollector]:
+    """Pause the garbage collector, which would take a third of the time of an analysis.
 
-    Trees hold no cycles, and a run breaks those that it makes: nearly everything is freed without it.
+    Trees have no cycles, and a run breaks its own: reference counting frees nearly everything.
     """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        yield Collection()
+        yield PausedCollector()
     finally:
         if was_enabled:
             gc.enable()

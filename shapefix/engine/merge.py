@@ -1,4 +1,4 @@
-"""What the answers of a run say together: each finding once, without those that nobody wants to see."""
+"""Merge per-file results: deduplicate findings and drop suppressed ones."""
 
 # Paths are plain strings here, as in sources.
 # ruff: noqa: PTH100
@@ -11,50 +11,50 @@ from dataclasses import replace
 
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Failure, Fix, Span
 from shapefix.engine.settings import Settings
-from shapefix.engine.source_overlay import Texts
-from shapefix.engine.tasks import Answer
-from shapefix.sources.suppressions import suppressed
+from shapefix.engine.source_overlay import SourceOverlay
+from shapefix.engine.tasks import FileResult
+from shapefix.sources.suppressions import apply_suppressions
 from shapefix.sources.text import Unreadable
 
 
-class Findings:
-    """Collects answers; paths are absolute.
+class FindingsByFile:
+    """Collects the results of files by absolute path.
 
-    given are the files that the user asked about: runs of them may find something in other files.
+    given are the files that the user named; checking them may find something in other files.
     """
 
-    def __init__(self, settings: Settings, texts: Texts, given: Collection[str]) -> None:
+    def __init__(self, settings: Settings, overlay: SourceOverlay, given: Collection[str]) -> None:
         self._settings = settings
-        self._texts = texts
+        self._overlay = overlay
         self._given = given
         self._found_from: dict[str, tuple[Diagnostic, ...]] = {}
         self._failures: dict[str, tuple[Failure, ...]] = {}
 
-    def add(self, answer: Answer) -> None:
-        """Take an answer, in the place of an earlier one for the same file."""
-        for known, new in ((self._found_from, answer.diagnostics), (self._failures, answer.failures)):
-            known.pop(answer.path, None)
+    def add(self, result: FileResult) -> None:
+        """Add a result; it replaces an earlier one for the same file."""
+        for known, new in ((self._found_from, result.diagnostics), (self._failures, result.failures)):
+            known.pop(result.path, None)
             if new:
-                known[answer.path] = new  # type: ignore[assignment]
+                known[result.path] = new  # type: ignore[assignment]
 
     @property
     def failures(self) -> tuple[Failure, ...]:
-        """What could not be answered, by path and place."""
+        """All failures, by path and position."""
         found = {failure for failures in self._failures.values() for failure in failures}
         return tuple(
             sorted(found, key=lambda each: (each.path, each.row or 0, each.column or 0, each.message))
         )
 
     def reaching(self, path: str) -> tuple[str, ...]:
-        """The files whose runs found something in the file at path, without that file itself."""
+        """Return the other files whose results have findings in the file at path."""
         return tuple(
-            asked
-            for asked, found in self._found_from.items()
-            if asked != path and any(each.span.path == path for each in found)
+            checked
+            for checked, found in self._found_from.items()
+            if checked != path and any(each.span.path == path for each in found)
         )
 
     def kept(self) -> tuple[Diagnostic, ...]:
-        """The findings to report, by path, row, column and code. Raises ConfigurationError."""
+        """Return the findings to report, by path, row, column and code. Raises ConfigurationError."""
         by_path: dict[str, list[Diagnostic]] = {}
         for finding in unique(each for found in self._found_from.values() for each in found):
             by_path.setdefault(finding.span.path, []).append(finding)
@@ -64,7 +64,7 @@ class Findings:
         return tuple(kept)
 
     def wanted(self, path: str, findings: Iterable[Diagnostic]) -> list[Diagnostic]:
-        """Of findings in the one file at path, those that its comments and its configuration let through."""
+        """Drop the findings in one file that its comments or its configuration suppress."""
         if path not in self._given and self._settings.excludes(path):
             return []
         reported = self._settings.reported(path)
@@ -72,14 +72,14 @@ class Findings:
         if not found:
             return []
         try:
-            kept = suppressed(self._texts.source(path), found).kept
+            kept = apply_suppressions(self._overlay.source(path), found).kept
         except Unreadable:
             kept = tuple(found)
         return sorted(kept, key=_place)
 
 
 def unique(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """Each code once at each place: where it always fails, and else where most is known of the way there."""
+    """Keep one finding per code and place: an unconditional one, else the one with the most evidence."""
     best: dict[tuple[str, Span], Diagnostic] = {}
     for finding in findings:
         key = (finding.code, finding.span)
@@ -90,7 +90,7 @@ def unique(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
 
 
 def _weight(finding: Diagnostic) -> tuple[object, ...]:
-    # What is written decides last, so that the order in which files are answered never does.
+    # The message decides last, so that the order of the files never does.
     steps = tuple((step.span, step.message) for step in finding.evidence)
     return finding.condition is None, len(steps), finding.message, finding.condition or "", steps
 
@@ -101,9 +101,9 @@ def _place(finding: Diagnostic) -> tuple[int, int, str, int, int]:
 
 
 def with_imports(finding: Diagnostic, text: str | None) -> Diagnostic:
-    """The finding with the imports that its fixes need among their edits, for text, that of its file.
+    """Add the imports that the fixes need to their edits; text is the text of the finding's file.
 
-    A fix whose import is impossible can only be shown.
+    A fix whose import is impossible becomes display-only.
     """
     if not any(fix.imports or fix.unneeded for fix in finding.fixes):
         return finding
@@ -121,18 +121,18 @@ def _with_imports(fix: Fix, path: str, text: str | None) -> Fix:
     return replace(fix, edits=fix.edits + tuple(needed), imports=(), unneeded=())
 
 
-class Written:
-    """Names files as the user did: findings say where a file really is, which a link may hide."""
+class DisplayPaths:
+    """Maps real paths to the names that the user gave; the two differ for links."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
-        """names maps the absolute paths of files to what the user called them."""
+        """names maps absolute paths to the user's names for them."""
         self._names = {
             path: name for path, name in names.items() if name == "-" or os.path.abspath(name) != path
         }
         self._real = {name: path for path, name in self._names.items()}
 
     def finding(self, finding: Diagnostic) -> Diagnostic:
-        """The finding with the user's names in all its places."""
+        """Return the finding with the user's file names in all its spans."""
         if not self._names:
             return finding
         return replace(
@@ -146,15 +146,15 @@ class Written:
         )
 
     def failure(self, failure: Failure) -> Failure:
-        """The failure with the user's name for its file."""
+        """Return the failure with the user's name for its file."""
         return replace(failure, path=self.path(failure.path))
 
     def path(self, path: str) -> str:
-        """What the user calls the file at an absolute path."""
+        """Return the user's name for the file at an absolute path."""
         return self._names.get(path, path)
 
     def real(self, name: str) -> str:
-        """The absolute path of a file that is called so."""
+        """Return the absolute path of a file by the user's name."""
         return self._real.get(name, name)
 
     def _span(self, span: Span) -> Span:

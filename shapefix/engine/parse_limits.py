@@ -1,4 +1,4 @@
-"""What is refused before it is parsed: libcst would take minutes for it, or take the whole process down."""
+"""Reject texts that libcst cannot parse: it would take minutes, or crash the process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from shapefix.sources.text import SourceText, Unreadable
 
 LARGEST = 1_000_000
-"""Characters. libcst parses about 100 kB a second, and keeps some hundred bytes for each of them."""
+"""Characters. libcst parses about 100 kB a second, and uses some hundred bytes for each character."""
 DEEPEST_BRACKETS = 200
 """Python's own tokenizer accepts no more."""
 LONGEST_CHAIN = 1_500
@@ -40,12 +40,12 @@ _TOKEN = re.compile(
 )
 
 
-def refuse_unparsable(source: SourceText) -> None:
-    """Raise Unreadable for a text that is too large, or nested too deeply, to be given to libcst."""
+def check_parse_limits(source: SourceText) -> None:
+    """Raise Unreadable for a text that is too large, or nested too deeply, for libcst."""
     text = source.text
     if len(text) > LARGEST:
         raise Unreadable(
-            f"is too large to be analysed ({len(text) / 1e6:.1f} MB; the limit is {LARGEST / 1e6:.0f} MB); "
+            f"is too large to be analyzed ({len(text) / 1e6:.1f} MB; the limit is {LARGEST / 1e6:.0f} MB); "
             "exclude it if it is generated"
         )
     if _may_nest_deeply(text):
@@ -55,7 +55,7 @@ def refuse_unparsable(source: SourceText) -> None:
 
 
 def _may_nest_deeply(text: str) -> bool:
-    """Whether the exact count is worth its time; strings and comments count here, too."""
+    """Estimate whether the exact count is necessary; strings and comments count here, too."""
     data = text.encode("utf-8", "replace")
     brackets = data.translate(None, _ALL_BUT_BRACKETS)
     for _ in range(DEEPEST_BRACKETS // 2):
@@ -76,7 +76,7 @@ def _may_nest_deeply(text: str) -> bool:
 
 
 def _too_deep_row(text: str) -> int | None:
-    """The row, from 1, where brackets or a chain of operators nest too deeply; None where they do not."""
+    """Return the row (from 1) where brackets or operators nest too deeply; None if they do not."""
     row = 1
     chains = [0]  # operators since the last comma, for each open bracket
     total = 0  # of all of them
@@ -113,7 +113,7 @@ def _too_deep_row(text: str) -> int | None:
 
 
 def _deep_field(string: str) -> bool:
-    """Whether what stands in the braces of an f-string nests too deeply."""
+    """Check whether the fields of an f-string nest too deeply."""
     if len(string) <= DEEPEST_BRACKETS or "f" not in string[:2].lower():
         return False
     depth = chain = 0

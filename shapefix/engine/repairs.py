@@ -1,4 +1,4 @@
-"""Repairs the files of a run, each until nothing is left that may be repaired in it."""
+"""Repair files one by one, each until it has nothing left to repair."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from shapefix.diagnostics import Diagnostic, Failure
-from shapefix.engine.batch import Run
-from shapefix.engine.merge import Findings, unique
-from shapefix.engine.tasks import Answer, Answerer
+from shapefix.engine.batch import BatchRunner
+from shapefix.engine.merge import FindingsByFile, unique
+from shapefix.engine.tasks import FileChecker, FileResult
 from shapefix.repair.fixpoint import repair
 from shapefix.repair.writes import ChangedOnDisk
 from shapefix.sources.text import SourceText, Unreadable, reason
@@ -16,93 +16,96 @@ from shapefix.sources.text import SourceText, Unreadable, reason
 
 @dataclass(frozen=True)
 class FileRepair:
-    """What became of one file: applied are the findings that are repaired in new, refused those that are not.
-
-    What was refused comes with the reason.
-    """
+    """The repair of one file: findings applied in the new text, and rejected ones with the reasons."""
 
     old: SourceText
     new: SourceText
     applied: tuple[Diagnostic, ...]
-    refused: tuple[tuple[Diagnostic, str], ...]
+    rejected: tuple[tuple[Diagnostic, str], ...]
 
 
-def repaired(
-    run: Run, findings: Findings, given: Collection[str], write: Callable[[str, bytes, bytes], None] | None
+def repair_files(
+    runner: BatchRunner,
+    findings: FindingsByFile,
+    given: Collection[str],
+    write: Callable[[str, bytes, bytes], None] | None,
 ) -> Iterator[FileRepair | Failure]:
-    """Yield the repair of each of the given files that has something to repair, one after the other.
+    """Repair the given files that have something to repair, and yield each repair.
 
-    write puts bytes into the file at a path, if it still holds those expected there; it may raise OSError and
-    ChangedOnDisk. Without it, new texts stay laid over those of the run, so that each file is repaired as if
-    those before it had been written.
+    write(path, new, expected) replaces the content of a file if it is still the expected one; it may raise
+    OSError and ChangedOnDisk. Without write, new texts stay in the overlay, so that each file is repaired as
+    if the files before it had been written.
     """
     repairable: set[str] = set()
     for finding in findings.kept():
         if finding.fix is not None and finding.span.path in given:
-            if run.settings.fixes(finding.span.path, finding.fix):
+            if runner.settings.fixes(finding.span.path, finding.fix):
                 repairable.add(finding.span.path)
     for path in sorted(repairable):
-        before = run.texts.laid_over(path)
-        outcome = _repaired(run, findings, path, write)
+        before = runner.overlay.get(path)
+        outcome = _repair_file(runner, findings, path, write)
         changed = isinstance(outcome, FileRepair) and outcome.new != outcome.old
         if changed and write is not None:
-            run.forget(path)
+            runner.forget(path)
         if not changed or write is not None:
-            run.texts.lay_over(path, before)
+            runner.overlay.set(path, before)
         yield outcome
 
 
-def _repaired(
-    run: Run, findings: Findings, path: str, write: Callable[[str, bytes, bytes], None] | None
+def _repair_file(
+    runner: BatchRunner,
+    findings: FindingsByFile,
+    path: str,
+    write: Callable[[str, bytes, bytes], None] | None,
 ) -> FileRepair | Failure:
-    """Repair one file; its new text, if there is one, is left laid over it."""
+    """Repair one file, and leave its new text in the overlay."""
     try:
-        data = run.texts.data(path)
-        old = run.texts.source(path)
-        file = _File(run, findings, old)
-        result = repair(old.text, file.findings, lambda fix, _: run.settings.fixes(path, fix))
-        done = FileRepair(old, _with_text(old, result.text), result.applied, result.refused)
-        new = done.new.encode()
+        data = runner.overlay.data(path)
+        old = runner.overlay.source(path)
+        file = _RepairedFile(runner, findings, old)
+        result = repair(old.text, file.findings, lambda fix, _: runner.settings.fixes(path, fix))
+        repaired = FileRepair(old, _with_text(old, result.text), result.applied, result.rejected)
+        new = repaired.new.encode()
         if write is not None and new != data:
             write(path, new, data)
-        run.texts.lay_over(path, new)
-    except (Unanswered, Unreadable, ChangedOnDisk) as error:
+        runner.overlay.set(path, new)
+    except (AnalysisFailed, Unreadable, ChangedOnDisk) as error:
         return Failure(path, f"cannot be repaired: {error}")
     except OSError as error:
         return Failure(path, f"cannot be written: {reason(error)}")
-    return done
+    return repaired
 
 
-class Unanswered(Exception):
-    """A text that is being repaired could not be analysed."""
+class AnalysisFailed(Exception):
+    """The text of a file under repair could not be analyzed."""
 
 
-class _File:
-    """One file under repair, and the files whose runs find something in it."""
+class _RepairedFile:
+    """A file under repair, and the files whose results have findings in it."""
 
-    def __init__(self, run: Run, findings: Findings, source: SourceText) -> None:
-        self._run = run
+    def __init__(self, runner: BatchRunner, findings: FindingsByFile, source: SourceText) -> None:
+        self._runner = runner
         self._findings = findings
         self._source = source
         self._reaching = findings.reaching(source.path)
-        self._answerer = Answerer(run.texts.source)
+        self._checker = FileChecker(runner.overlay.source)
 
     def findings(self, text: str) -> list[Diagnostic]:
-        """What the file has, were text its text. Raises Unanswered, and Unreadable."""
+        """Return the findings in the file for another text. Raises AnalysisFailed and Unreadable."""
         path = self._source.path
         data = _with_text(self._source, text).encode()
-        self._run.texts.lay_over(path, data)
+        self._runner.overlay.set(path, data)
         found: list[Diagnostic] = []
-        # The file itself comes first: from then on it is its new text that the others import.
-        for asked in (path, *self._reaching):
-            answer = self._answer(asked)
-            if asked == path and answer.failures:
-                raise Unanswered(answer.failures[0].message)
-            found += (each for each in answer.diagnostics if each.span.path == path)
+        # The file itself comes first: the others then import its new text.
+        for checked in (path, *self._reaching):
+            result = self._check(checked)
+            if checked == path and result.failures:
+                raise AnalysisFailed(result.failures[0].message)
+            found += (each for each in result.diagnostics if each.span.path == path)
         return self._findings.wanted(path, unique(found))
 
-    def _answer(self, path: str) -> Answer:
-        return self._answerer.answer(self._run.question(path, self._run.texts.data(path)))
+    def _check(self, path: str) -> FileResult:
+        return self._checker.check(self._runner.task(path, self._runner.overlay.data(path)))
 
 
 def _with_text(source: SourceText, text: str) -> SourceText:

@@ -1,4 +1,4 @@
-"""The main job: the paths of the command line in, everything that is known about them out."""
+"""Check and repair the files under the given paths: findings, failures and repaired texts."""
 
 # Paths are plain strings here, as in sources.
 # ruff: noqa: PTH100, PTH109, PTH112, PTH118
@@ -10,50 +10,51 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from shapefix.diagnostics import Diagnostic, Failure
-from shapefix.engine.batch import Run
-from shapefix.engine.merge import Findings, Written, with_imports
-from shapefix.engine.repairs import FileRepair, repaired
+from shapefix.engine.batch import BatchRunner
+from shapefix.engine.merge import DisplayPaths, FindingsByFile, with_imports
+from shapefix.engine.repairs import FileRepair, repair_files
 from shapefix.engine.settings import Settings
-from shapefix.engine.source_overlay import Texts, real
-from shapefix.engine.tasks import Answer
-from shapefix.sources.discovery import Discovered, discover
+from shapefix.engine.source_overlay import SourceOverlay, real_path
+from shapefix.engine.tasks import FileResult
+from shapefix.sources.discovery import DiscoveredFiles, discover
 from shapefix.sources.text import Unreadable
 
 Progress = Callable[[int, int], None]
-"""Is told how many files are done, and of how many."""
+"""Called with the number of finished files and the number of all files."""
 
 
 @dataclass(frozen=True)
 class StandardInput:
-    """What came in on standard input, and the name to treat it by; which need not exist."""
+    """The content of standard input, and a file name for it; the file need not exist."""
 
     data: bytes
     filename: str | None = None
 
 
 @dataclass
-class Tally:
-    """How the answers were come by: bounded maps files to the number of calls that were not followed."""
+class Stats:
+    """Counts of checked files; bounded maps files to their number of calls that were not followed."""
 
     files: int = 0
     cached: int = 0
     irrelevant: int = 0
     bounded: dict[str, int] = field(default_factory=dict)
 
-    def add(self, answer: Answer) -> None:
-        """Count one answer."""
+    def add(self, result: FileResult) -> None:
+        """Count one file."""
         self.files += 1
-        self.cached += answer.cached
-        self.irrelevant += not answer.relevant
-        if answer.bounded:
-            self.bounded[answer.path] = answer.bounded
+        self.cached += result.cached
+        self.irrelevant += not result.relevant
+        if result.bounded:
+            self.bounded[result.path] = result.bounded
 
 
-class Examination:
-    """Files with what their runs found; the paths in findings are absolute, those it returns the user's.
+class CheckSession:
+    """The files under the given paths, their findings, and their repairs.
 
-    Making one does all the work. laid_over has what files, by their absolute paths, are taken to hold instead
-    of what is on disk. Raises ConfigurationError.
+    run() checks them; findings, failures and repairs are known afterwards. Internally paths are absolute;
+    what a session returns names files as the user did. overlay maps absolute paths to texts that replace the
+    files on disk. Raises ConfigurationError.
     """
 
     def __init__(
@@ -62,93 +63,98 @@ class Examination:
         settings: Settings,
         standard_input: StandardInput | None = None,
         progress: Progress | None = None,
-        laid_over: Mapping[str, bytes] | None = None,
+        overlay: Mapping[str, bytes] | None = None,
     ) -> None:
         self._settings = settings
-        self._texts = Texts()
-        self.tally = Tally()
-        self._discovered = located(paths, settings, standard_input)
-        self._names = {real(path): path for path in self._discovered.files}
+        self._overlay = SourceOverlay()
+        self.stats = Stats()
+        self._discovered = discovered_files(paths, settings, standard_input)
+        self._names = {real_path(path): path for path in self._discovered.files}
         if standard_input is not None:
             (path,) = self._names
             self._names[path] = standard_input.filename or "-"
-            self._texts.lay_over(path, standard_input.data)
-        for path, data in (laid_over or {}).items():
-            self._texts.lay_over(path, data)
-        self._written = Written(self._names)
+            self._overlay.set(path, standard_input.data)
+        for path, data in (overlay or {}).items():
+            self._overlay.set(path, data)
+        self._display = DisplayPaths(self._names)
         folders = [os.path.realpath(path) for path in paths if os.path.isdir(path)]
-        self._run = Run(settings, self._texts, folders)
-        self._findings = Findings(settings, self._texts, self._names.keys())
+        self._runner = BatchRunner(settings, self._overlay, folders)
+        self._findings = FindingsByFile(settings, self._overlay, self._names.keys())
         self._imports: dict[str, frozenset[str]] = {}
         self._failed_repairs: list[Failure] = []
-        self._ask(list(self._names), progress)
+        self._progress = progress
 
-    def _ask(self, paths: Sequence[str], progress: Progress | None) -> None:
+    def run(self) -> CheckSession:
+        """Check all files, and return the session itself."""
+        self._check(list(self._names), self._progress)
+        return self
+
+    def _check(self, paths: Sequence[str], progress: Progress | None) -> None:
         done = 0
 
-        def take(answer: Answer) -> None:
+        def take(result: FileResult) -> None:
             nonlocal done
             done += 1
-            self.tally.add(answer)
-            self._findings.add(answer)
-            self._imports[answer.path] = answer.found & self._names.keys()
+            self.stats.add(result)
+            self._findings.add(result)
+            self._imports[result.path] = result.found & self._names.keys()
             if progress is not None:
                 progress(done, len(paths))
 
-        self._run.ask(paths, take)
+        self._runner.check(paths, take)
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The files that were given or found, as the user would write them."""
+        """The given and discovered files, named as the user would name them."""
         return self._discovered.files
 
     @property
     def links_outside(self) -> tuple[str, ...]:
-        """Symbolic links in the given folders to files in none of them, which are not checked."""
+        """Symbolic links out of the given folders; their targets are not checked."""
         return self._discovered.outside
 
     @property
     def read(self) -> int:
-        """How many of the files could be read and parsed."""
+        """The number of files that could be read and parsed."""
         return len(self._names.keys() - {failure.path for failure in self._findings.failures})
 
     @property
     def notebooks(self) -> tuple[str, ...]:
-        """The notebooks in the given folders, which are not checked."""
+        """The notebooks in the given folders; they are not checked."""
         return self._discovered.notebooks
 
     def findings(self) -> tuple[Diagnostic, ...]:
-        """What is reported, by path and place; fixes hold their imports as edits."""
+        """Return the findings to report, by path and position; fixes contain their imports as edits."""
         return tuple(
-            self._written.finding(with_imports(finding, self._texts.text(finding.span.path)))
+            self._display.finding(with_imports(finding, self._overlay.text(finding.span.path)))
             for finding in self._findings.kept()
         )
 
     def failures(self) -> tuple[Failure, ...]:
-        """What could not be answered."""
+        """Return the files and folders that could not be checked, with the reasons."""
         return (
             *self._discovered.failures,
-            *(self._written.failure(each) for each in (*self._findings.failures, *self._failed_repairs)),
+            *(self._display.failure(each) for each in (*self._findings.failures, *self._failed_repairs)),
         )
 
     def source(self, path: str) -> str | None:
-        """The text of a file as it was analysed; path is one that a finding names."""
-        return self._texts.text(self._written.real(path))
+        """Return the text that was checked, for a path from a finding."""
+        return self._overlay.text(self._display.real(path))
 
     def data(self, path: str) -> bytes | None:
-        """The bytes of a file as it was analysed, None where it cannot be had."""
+        """Return the bytes that were checked, None if the file cannot be read."""
         try:
-            return self._texts.data(self._written.real(path))
+            return self._overlay.data(self._display.real(path))
         except Unreadable:
             return None
 
     def standard_output(self) -> bytes:
-        """What standard input has become."""
+        """Return the repaired content of standard input."""
         (path,) = self._names
-        return self._texts.data(path)
+        return self._overlay.data(path)
 
     def outside(self) -> tuple[str, ...]:
-        """The files that were not given and in which something is found that could be repaired."""
+        """Return files with repairable findings outside the given paths."""
         elsewhere = {
             finding.span.path
             for finding in self._findings.kept()
@@ -159,12 +165,12 @@ class Examination:
         return tuple(sorted(elsewhere))
 
     def repair(self, write: Callable[[str, bytes, bytes], None] | None) -> Iterator[FileRepair]:
-        """Repair the given files, and yield what became of each; findings and failures follow.
+        """Repair the given files one by one; findings() and failures() then describe the new texts.
 
-        write is as for repaired.
+        write is as for repair_files.
         """
         changed: set[str] = set()
-        for outcome in repaired(self._run, self._findings, self._names.keys(), write):
+        for outcome in repair_files(self._runner, self._findings, self._names.keys(), write):
             if isinstance(outcome, Failure):
                 self._failed_repairs.append(outcome)
                 continue
@@ -175,24 +181,26 @@ class Examination:
             stale = [
                 path
                 for path, found in self._imports.items()
-                # What rests on a text that is not on disk must not get into the cache.
+                # A result that depends on a text in memory must not be cached.
                 if path in changed or (write is not None and found & changed)
             ]
-            self._ask(stale, None)
+            self._check(stale, None)
 
     def _named(self, outcome: FileRepair) -> FileRepair:
-        path = self._written.path(outcome.old.path)
+        path = self._display.path(outcome.old.path)
         return FileRepair(
             replace(outcome.old, path=path),
             replace(outcome.new, path=path),
-            tuple(self._written.finding(finding) for finding in outcome.applied),
-            tuple((self._written.finding(finding), reason) for finding, reason in outcome.refused),
+            tuple(self._display.finding(finding) for finding in outcome.applied),
+            tuple((self._display.finding(finding), reason) for finding, reason in outcome.rejected),
         )
 
 
-def located(paths: Sequence[str], settings: Settings, standard_input: StandardInput | None) -> Discovered:
-    """The files that the paths of a command line lead to; standard input stands for one of its own."""
+def discovered_files(
+    paths: Sequence[str], settings: Settings, standard_input: StandardInput | None
+) -> DiscoveredFiles:
+    """Return the files under the given paths, or one file for standard input."""
     if standard_input is None:
         return discover(paths, settings.configurations, force_exclude=settings.options.force_exclude)
     name = standard_input.filename
-    return Discovered((os.path.abspath(name) if name else os.path.join(os.getcwd(), "<stdin>"),), ())
+    return DiscoveredFiles((os.path.abspath(name) if name else os.path.join(os.getcwd(), "<stdin>"),), ())

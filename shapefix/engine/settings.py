@@ -1,4 +1,4 @@
-"""What holds for which file: the command line over the nearest configuration."""
+"""Settings per file: the command line overrides the nearest configuration."""
 
 # Paths are plain strings here, as in sources.
 # ruff: noqa: PTH100, PTH118, PTH120
@@ -21,11 +21,11 @@ CACHE_FOLDER = ".shapefix_cache"
 
 
 @dataclass(frozen=True)
-class Options:
-    """What the command line says; None where it says nothing.
+class CheckOptions:
+    """Options of the command line; None if an option is not given.
 
-    config is the path of a configuration that holds everywhere; isolated lets none hold. jobs counts
-    processes.
+    config is the path of a configuration for all files; isolated ignores all configurations. jobs is the
+    number of processes.
     """
 
     select: tuple[str, ...] | None = None
@@ -43,9 +43,9 @@ class Options:
 
 
 class Settings:
-    """Answers for one run; whatever reads a configuration raises ConfigurationError."""
+    """The settings of one run. Methods that read a configuration raise ConfigurationError."""
 
-    def __init__(self, options: Options, table: Sequence[RuleRow] | None = None) -> None:
+    def __init__(self, options: CheckOptions, table: Sequence[RuleRow] | None = None) -> None:
         self.options = options
         self.table: tuple[RuleRow, ...] = tuple(
             [(page.code, page.name, page.severity) for page in pages()] if table is None else table
@@ -57,23 +57,23 @@ class Settings:
     def configurations(self) -> Configurations:
         """The configuration of each folder."""
         if self.options.config is not None:
-            # As with ruff, the patterns of a file that is named count from where shapefix was called.
+            # As with ruff, patterns in an explicit configuration are relative to the current folder.
             here = os.path.realpath(os.curdir)
-            return _Everywhere(replace(read_configuration(self.options.config), root=here))
+            return _SingleConfiguration(replace(read_configuration(self.options.config), root=here))
         if self.options.isolated:
-            return _Everywhere(Configuration(os.path.realpath(os.curdir)))
+            return _SingleConfiguration(Configuration(os.path.realpath(os.curdir)))
         return Configurations()
 
     def configuration(self, path: str) -> Configuration:
-        """The configuration that holds for the file at this absolute path."""
+        """Return the configuration of the file at this absolute path."""
         return self.configurations.nearest(os.path.dirname(path))
 
     def rules(self, path: str) -> frozenset[str]:
-        """The codes that are wanted for a file, before per-file-ignores."""
+        """Return the selected codes for a file, before per-file-ignores."""
         return self.rules_of(self.configuration(path))
 
     def rules_of(self, configuration: Configuration) -> frozenset[str]:
-        """The codes that are wanted where a configuration holds."""
+        """Return the selected codes under a configuration."""
         known = self._rules.get(configuration.path)
         if known is None:
             known = self._rules[configuration.path] = selected(
@@ -84,7 +84,7 @@ class Settings:
         return known
 
     def reported(self, path: str) -> frozenset[str]:
-        """The codes that are reported for a file."""
+        """Return the codes that are reported for a file."""
         configuration = self.configuration(path)
         ignored = configuration.ignored_in(path)
         rules = self.rules_of(configuration)
@@ -93,11 +93,11 @@ class Settings:
         return rules - covered(self.table, ignored, f"{configuration.path}: per-file-ignores")
 
     def excludes(self, path: str) -> bool:
-        """Tell whether the configuration excludes a file that exists."""
+        """Check whether the configuration excludes a file that exists."""
         return not discover([path], self.configurations, force_exclude=True).files
 
     def cache_dir(self, path: str) -> str | None:
-        """The folder that caches the results for a file; None when nothing is to be cached."""
+        """Return the cache folder for a file; None if results are not cached."""
         if not self.options.use_cache:
             return None
         if self.options.cache_dir is not None:
@@ -106,9 +106,9 @@ class Settings:
         return configuration.cache_dir or os.path.join(configuration.root, CACHE_FOLDER)
 
     def transformers_version(self, path: str, root: str) -> str | None:
-        """The version of transformers that a file is written for, as `4.57`; None for the newest.
+        """Return the version of transformers for a file, such as `4.57`; None for the newest.
 
-        root is the folder of its project, whose requirements tell it where nobody has set it.
+        Unless it is set, it comes from the requirements of the project at root.
         """
         if self.options.transformers_version is not None:
             return self.options.transformers_version
@@ -116,19 +116,19 @@ class Settings:
         return chosen or self._requirements.transformers_version(os.path.dirname(path), root)
 
     def fixes(self, path: str, fix: Fix) -> bool:
-        """Tell whether a fix is one that may be made in the file at path."""
+        """Check whether a fix may be applied in the file at path."""
         if fix.applicability is Applicability.UNSAFE:
             return self.unsafe_fixes(path)
         return fix.applicability is Applicability.SAFE
 
     def unsafe_fixes(self, path: str) -> bool:
-        """Tell whether unsafe fixes are asked for in a file."""
+        """Check whether unsafe fixes are enabled for a file."""
         if self.options.unsafe_fixes is not None:
             return self.options.unsafe_fixes
         return bool(self.configuration(path).unsafe_fixes)
 
 
-class _Everywhere(Configurations):
+class _SingleConfiguration(Configurations):
     """One configuration for all folders."""
 
     def __init__(self, configuration: Configuration) -> None:

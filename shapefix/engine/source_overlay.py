@@ -1,4 +1,4 @@
-"""The bytes of the files of a run: on disk, from standard input, or as a repair left them."""
+"""The bytes of checked files: on disk, or in memory from standard input, an editor or a repair."""
 
 # Paths are plain strings here, as in sources.
 # ruff: noqa: PTH100, PTH118
@@ -11,42 +11,42 @@ from functools import lru_cache
 from shapefix.sources.text import SourceText, Unreadable, decode_source, read_bytes
 
 
-class Texts:
-    """Files by their absolute paths; what is laid over a path hides the disk."""
+class SourceOverlay:
+    """Files by absolute path; a text in memory replaces the file on disk."""
 
     def __init__(self) -> None:
-        self._laid_over: dict[str, bytes] = {}
+        self._texts: dict[str, bytes] = {}
 
-    def lay_over(self, path: str, data: bytes | None) -> None:
-        """From now on, let path hold data; with None, what the disk holds."""
+    def set(self, path: str, data: bytes | None) -> None:
+        """Replace the content of a path; None restores the file on disk."""
         if data is None:
-            self._laid_over.pop(path, None)
+            self._texts.pop(path, None)
         else:
-            self._laid_over[path] = data
+            self._texts[path] = data
 
-    def laid_over(self, path: str) -> bytes | None:
-        """What lies over path, if anything does."""
-        return self._laid_over.get(path)
+    def get(self, path: str) -> bytes | None:
+        """Return what replaces the file at path, None if nothing does."""
+        return self._texts.get(path)
 
     def data(self, path: str) -> bytes:
-        """The bytes of a file; raises Unreadable."""
-        data = self._laid_over.get(path)
+        """Return the bytes of a file. Raises Unreadable."""
+        data = self._texts.get(path)
         return read_bytes(path) if data is None else data
 
     def source(self, path: str) -> SourceText:
-        """The text of a file; raises Unreadable."""
+        """Return the text of a file. Raises Unreadable."""
         return decode_source(path, self.data(path))
 
     def text(self, path: str) -> str | None:
-        """The text of a file, None where it cannot be had."""
+        """Return the text of a file, None if it cannot be read."""
         try:
             return self.source(path).text
         except Unreadable:
             return None
 
 
-def real(path: str) -> str:
-    """The absolute path of a file, through no link but perhaps its own: one file has one such path."""
+def real_path(path: str) -> str:
+    """Return the absolute path of a file with links in its folders resolved, but not the file itself."""
     folder, name = os.path.split(os.path.abspath(path))
     return os.path.join(_real_folder(folder), name)
 

@@ -1,4 +1,4 @@
-"""What Python itself has to say about a text that is no Python."""
+"""Explain syntax errors in Python's own words."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import ast
 import warnings
 
 from shapefix.diagnostics import Failure
-from shapefix.engine.parse_limits import refuse_unparsable
+from shapefix.engine.parse_limits import check_parse_limits
 from shapefix.sources.text import SourceText
 
 
 def python_failure(source: SourceText) -> Failure | None:
-    """Python's own words on why source is not valid; None where it is, for the Python that runs us."""
+    """Return the syntax error that this Python reports for a text; None if the text is valid."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -21,21 +21,20 @@ def python_failure(source: SourceText) -> Failure | None:
             source.path, f"cannot be parsed: {error.msg}", error.lineno or None, error.offset or None
         )
     except (RecursionError, MemoryError, ValueError, OverflowError):
-        # Too deep, or a number with too many digits: whoever needs the tree will say so.
+        # Too deep, or a number with too many digits: the parser reports it.
         return None
     return None
 
 
 def syntax_failure(source: SourceText) -> Failure | None:
-    """Why source cannot be parsed; None where it can.
+    """Return why a text cannot be parsed; None if it can.
 
-    A text that the Python we run on does not accept may be written for a later one, which libcst knows.
-    Raises Unreadable where asking libcst would be dangerous.
+    libcst also accepts the syntax of later Python versions. Raises Unreadable for texts beyond its limits.
     """
     failure = python_failure(source)
     if failure is None:
         return None
-    refuse_unparsable(source)
+    check_parse_limits(source)
     import libcst
 
     try:

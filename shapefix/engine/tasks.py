@@ -1,4 +1,4 @@
-"""One file: from its bytes to an answer, in whichever process."""
+"""Check one file, in this process or in a worker."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from shapefix.diagnostics import Diagnostic, Failure
-from shapefix.engine.parse_limits import refuse_unparsable
-from shapefix.engine.syntax_errors import python_failure, syntax_failure
+from shapefix.engine.parse_limits import check_parse_limits
+from shapefix.engine.syntax_errors import syntax_failure
 from shapefix.rulebook.pages import RulebookError
 from shapefix.sources.relevance import mentions_library
 from shapefix.sources.text import SourceText, Unreadable, decode_source
 
 if TYPE_CHECKING:
-    from shapefix.engine.analysis import Analyst
+    from shapefix.engine.analysis import FileAnalyzer
 
 
 @dataclass(frozen=True)
-class Question:
-    """A file to analyse: its absolute path, its bytes, the root of its project, and the rules to apply.
+class FileTask:
+    """A file to check: its absolute path, its bytes, the root of its project, and the rules to apply.
 
-    transformers_version is the one that it is written for, None for the newest.
+    transformers_version is the version that the file is written for, None for the newest.
     """
 
     path: str
@@ -32,12 +32,12 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What was found in a run of the file at path, in whatever files of its project.
+class FileResult:
+    """The result of checking the file at path; diagnostics may be in other files of its project.
 
-    found and missing are the paths that the answer rests on besides the file itself. bounded counts the
-    calls that were not followed; relevant tells whether the file was looked into at all. cached answers come
-    from an earlier run.
+    found and missing are the paths that the result depends on, besides the file itself. bounded counts the
+    calls that were not followed. relevant is false if the file uses no library that rules know. cached
+    results come from an earlier run; results that are not cacheable describe this run only.
     """
 
     path: str
@@ -48,63 +48,59 @@ class Answer:
     bounded: int = 0
     relevant: bool = True
     cached: bool = False
-    lasting: bool = True
+    cacheable: bool = True
 
 
-class Answerer:
-    """Answers one question after another; files of one project in a row share what was parsed for them.
+class FileChecker:
+    """Checks one file after another; consecutive files of one project share parsed modules.
 
-    source gives the text of the project's other files, and may raise Unreadable.
+    source returns the text of the project's other files, and may raise Unreadable.
     """
 
     def __init__(self, source: Callable[[str], SourceText]) -> None:
         self._source = source
-        self._analyst: Analyst | None = None
+        self._analyzer: FileAnalyzer | None = None
         self._scope: tuple[str, frozenset[str], str | None] | None = None
 
-    def answer(self, question: Question) -> Answer:
-        """Never raises, but for what asks the process to end."""
-        path = question.path
+    def check(self, task: FileTask) -> FileResult:
+        """Check one file. Never raises, except to end the process."""
+        path = task.path
         try:
-            source = decode_source(path, question.data)
-            if not mentions_library(question.data):
+            source = decode_source(path, task.data)
+            if not mentions_library(task.data):
                 failure = syntax_failure(source)
-                return Answer(path, failures=(failure,) if failure else (), relevant=False)
-            refuse_unparsable(source)
+                return FileResult(path, failures=(failure,) if failure else (), relevant=False)
+            check_parse_limits(source)
         except Unreadable as error:
-            return Answer(path, failures=(Failure(path, error.message, error.row, error.column),))
+            return FileResult(path, failures=(Failure(path, error.message, error.row, error.column),))
         try:
-            analyst = self._analyst_for(question)
+            analyzer = self._analyzer_for(task)
         except RulebookError as error:
-            return Answer(path, failures=(Failure(path, f"cannot be checked: {error}"),))
-        analysis = analyst.analyse(path, source)
-        failures = analysis.failures
-        if any(failure.path == path for failure in failures):
-            spoken = python_failure(source)
-            failures = (spoken,) if spoken else failures
-        return Answer(
+            return FileResult(path, failures=(Failure(path, f"cannot be checked: {error}"),))
+        analysis = analyzer.analyze(path, source)
+        return FileResult(
             path,
             analysis.diagnostics + analysis.answers,
-            failures,
+            analysis.failures,
             frozenset(analysis.probes.found),
             frozenset(analysis.probes.missing),
             analysis.bounded,
         )
 
-    def _analyst_for(self, question: Question) -> Analyst:
-        scope = (question.root, question.rules, question.transformers_version)
-        if self._analyst is None or scope != self._scope:
-            # Nobody who only asks for a version, or finds everything cached, should wait for these.
-            from shapefix.engine.analysis import Analyst
+    def _analyzer_for(self, task: FileTask) -> FileAnalyzer:
+        scope = (task.root, task.rules, task.transformers_version)
+        if self._analyzer is None or scope != self._scope:
+            # Imported late: `--version` and cached runs do not need them.
+            from shapefix.engine.analysis import FileAnalyzer
             from shapefix.sources.project import Project
 
-            self._analyst = Analyst(
-                Project(question.root), question.rules, self._parsable, question.transformers_version
+            self._analyzer = FileAnalyzer(
+                Project(task.root), task.rules, self._parsable, task.transformers_version
             )
             self._scope = scope
-        return self._analyst
+        return self._analyzer
 
     def _parsable(self, path: str) -> SourceText:
         source = self._source(path)
-        refuse_unparsable(source)
+        check_parse_limits(source)
         return source

@@ -1,4 +1,4 @@
-"""Answers questions in several processes at once; one that dies costs the file that it was busy with."""
+"""Check files in several processes. A process that dies costs only the file that it was checking."""
 
 from __future__ import annotations
 
@@ -12,54 +12,53 @@ from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING
 
 from shapefix.diagnostics import Failure
-from shapefix.engine.gc_control import seldom_collected
-from shapefix.engine.tasks import Answer, Answerer, Question
+from shapefix.engine.gc_control import gc_paused
+from shapefix.engine.tasks import FileChecker, FileResult, FileTask
 from shapefix.sources.text import SourceText
 
 if TYPE_CHECKING:
     from multiprocessing.context import ForkContext, SpawnContext
     from multiprocessing.process import BaseProcess
 
-Chunk = tuple[Question, ...]
-"""Questions that one worker answers in a row, because they share what has to be parsed for them."""
+Chunk = tuple[FileTask, ...]
+"""Tasks for one worker, in a row because they share parsed modules."""
 
 
 @dataclass(eq=False)
 class _Worker:
-    """A process, our end of the pipe to it, and what it has not answered yet."""
+    """A worker process, our end of its pipe, and its unfinished tasks."""
 
     process: BaseProcess
     pipe: Connection
-    waiting: deque[Question] = field(default_factory=deque)
+    unfinished: deque[FileTask] = field(default_factory=deque)
 
 
-def answered(
+def results_of(
     chunks: Iterable[Chunk], processes: int, source: Callable[[str], SourceText]
-) -> Iterator[Answer]:
-    """Yield the answer to every question of the chunks, in the order in which they come.
+) -> Iterator[FileResult]:
+    """Yield the result of every task in the order of completion.
 
-    A chunk is asked for when a worker is free for it, so that few of them are in memory. source must be
-    something that multiprocessing can hand on. A worker that dies (killed for its memory, by a crash in
-    native code) leaves a Failure for the file that it was busy with.
+    The next chunk is read when a worker is free, so few of them are in memory. source must be picklable. A
+    worker that dies (out of memory, crash in native code) leaves a Failure for the file that it was checking.
     """
     pending = iter(chunks)
-    left_over: deque[Chunk] = deque()  # what workers that died had not begun
+    unstarted: deque[Chunk] = deque()  # chunks of workers that died
     workers: list[_Worker] = []
     try:
         while True:
-            idle = [worker for worker in workers if not worker.waiting]
+            idle = [worker for worker in workers if not worker.unfinished]
             while idle or len(workers) < processes:
-                chunk = left_over.popleft() if left_over else next(pending, None)
+                chunk = unstarted.popleft() if unstarted else next(pending, None)
                 if chunk is None:
                     break
                 if not idle:
-                    workers.append(_started(source))
+                    workers.append(_start_worker(source))
                     idle.append(workers[-1])
                 worker = idle.pop()
-                worker.waiting.extend(chunk)
-                if not _sent(worker, chunk):
-                    yield from _buried(worker, workers, left_over)
-            busy = [worker for worker in workers if worker.waiting]
+                worker.unfinished.extend(chunk)
+                if not _send(worker, chunk):
+                    yield from _reap_worker(worker, workers, unstarted)
+            busy = [worker for worker in workers if worker.unfinished]
             if not busy:
                 return
             ready = wait([worker.pipe for worker in busy])
@@ -67,12 +66,12 @@ def answered(
                 if worker.pipe not in ready:
                     continue
                 try:
-                    answer = worker.pipe.recv()
+                    result = worker.pipe.recv()
                 except (EOFError, OSError):
-                    yield from _buried(worker, workers, left_over)
+                    yield from _reap_worker(worker, workers, unstarted)
                 else:
-                    worker.waiting.popleft()
-                    yield answer
+                    worker.unfinished.popleft()
+                    yield result
     finally:
         for worker in workers:
             worker.process.kill()
@@ -80,21 +79,21 @@ def answered(
             worker.process.join()
 
 
-def _started(source: Callable[[str], SourceText]) -> _Worker:
-    # A forked process has everything imported already; only on Linux is forking safe.
+def _start_worker(source: Callable[[str], SourceText]) -> _Worker:
+    # A forked process starts with all imports; forking is safe only on Linux.
     context: ForkContext | SpawnContext = (
         multiprocessing.get_context("fork")
         if sys.platform == "linux"
         else multiprocessing.get_context("spawn")
     )
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_work, args=(theirs, source), daemon=True)
+    our_end, worker_end = context.Pipe()
+    process = context.Process(target=_work, args=(worker_end, source), daemon=True)
     process.start()
-    theirs.close()
-    return _Worker(process, ours)
+    worker_end.close()
+    return _Worker(process, our_end)
 
 
-def _sent(worker: _Worker, chunk: Chunk) -> bool:
+def _send(worker: _Worker, chunk: Chunk) -> bool:
     try:
         worker.pipe.send(chunk)
     except OSError:
@@ -102,38 +101,38 @@ def _sent(worker: _Worker, chunk: Chunk) -> bool:
     return True
 
 
-def _buried(worker: _Worker, workers: list[_Worker], left_over: deque[Chunk]) -> Iterator[Answer]:
-    """Blame the first unanswered question for the end of a worker, and put the others back."""
+def _reap_worker(worker: _Worker, workers: list[_Worker], unstarted: deque[Chunk]) -> Iterator[FileResult]:
+    """Remove a dead worker: its current task becomes a Failure, its other tasks are unstarted again."""
     workers.remove(worker)
     worker.pipe.close()
     worker.process.join()
-    question = worker.waiting.popleft()
-    if worker.waiting:
-        left_over.append(tuple(worker.waiting))
-    message = f"the process that analysed it {_end(worker.process.exitcode)}; please report it"
-    yield Answer(question.path, failures=(Failure(question.path, message),), lasting=False)
+    task = worker.unfinished.popleft()
+    if worker.unfinished:
+        unstarted.append(tuple(worker.unfinished))
+    message = f"the process that analyzed it {_exit_reason(worker.process.exitcode)}; please report it"
+    yield FileResult(task.path, failures=(Failure(task.path, message),), cacheable=False)
 
 
-def _end(code: int | None) -> str:
+def _exit_reason(code: int | None) -> str:
     if code is not None and code < 0:
         try:
             name = signal.Signals(-code).name
         except ValueError:
             name = f"signal {-code}"
-        return f"was ended by {name}" + (", perhaps for want of memory" if name == "SIGKILL" else "")
+        return f"was ended by {name}" + (", possibly out of memory" if name == "SIGKILL" else "")
     return f"ended with exit code {code}"
 
 
 def _work(pipe: Connection, source: Callable[[str], SourceText]) -> None:
-    """The life of a worker: chunks come in, answers go out, until the pipe is closed."""
-    # Whoever pressed Ctrl-C means the main process, which ends its workers.
+    """Receive chunks and send results until the pipe is closed."""
+    # Ctrl-C is for the main process, which ends its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    answerer = Answerer(source)
+    checker = FileChecker(source)
     try:
-        with seldom_collected() as collection:
+        with gc_paused() as collector:
             while True:
-                for question in pipe.recv():
-                    pipe.send(answerer.answer(question))
-                    collection.after_a_file()
+                for task in pipe.recv():
+                    pipe.send(checker.check(task))
+                    collector.collect_if_grown()
     except (EOFError, OSError):
         return

@@ -1,1 +1,1 @@
-"""From findings to repaired text: edits, imports, rounds to a fixpoint, the difference, and safe writes."""
+"""Apply fixes to text: edits, imports, rounds to a fixpoint, diffs, and atomic writes."""

@@ -1,4 +1,4 @@
-"""The unified diff of a repair, in the form that `git apply -p0` and `patch` take."""
+"""Unified diffs of repairs, for `git apply -p0` and `patch`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ NO_NEWLINE = "\\ No newline at end of file\n"
 
 
 def unified(path: str, old: str, new: str) -> Iterator[str]:
-    r"""The lines of the unified diff from old to new, each with its newline; none when they are equal.
+    r"""Return the lines of the unified diff from old to new, each with its newline; empty if equal.
 
-    Only \n ends a line here, as for git: the carriage return of a CRLF file stays where it is, at the end of
-    its line.
+    Only \n ends a line here, as for git: the carriage return of a CRLF file stays at the end of its line.
     """
     header = (f"--- {path}\n", f"+++ {path}\n")
     for index, line in enumerate(difflib.unified_diff(_lines(old), _lines(new))):

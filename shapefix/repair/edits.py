@@ -1,4 +1,4 @@
-"""Applies the edits of several fixes to one text, and says where each place of the old text has gone."""
+"""Apply the edits of several fixes to a text, and map positions of the old text to the new one."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from shapefix.diagnostics import Fix, Span
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 
 
-class Unfit(ValueError):
-    """A fix that this text cannot take; the message says why."""
+class InvalidEdit(ValueError):
+    """The fix cannot be applied to this text; the message explains why."""
 
 
 class Replacement(NamedTuple):
-    """Code points start to end (exclusive) of a text give way to content."""
+    """Replace code points start to end (exclusive) of a text by content."""
 
     start: int
     end: int
@@ -29,15 +29,15 @@ class Replacement(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Where each row of a text begins and ends, in code points, without its newline."""
+class RowOffsets:
+    """Offsets of the start and end of each row, in code points, without newlines."""
 
     bounds: tuple[tuple[int, int], ...]
     length: int
 
     @classmethod
     @lru_cache(maxsize=4)  # each fix of a round is placed on its own in the same text
-    def of(cls, text: str) -> Rows:
+    def of(cls, text: str) -> RowOffsets:
         bounds, begin = [], 0
         for newline in _NEWLINE.finditer(text):
             bounds.append((begin, newline.start()))
@@ -46,9 +46,9 @@ class Rows:
         return cls(tuple(bounds), len(text))
 
     def offset(self, row: int, column: int) -> int:
-        """The code point at row and column, both from 1; the row after the last one is the end of the text.
+        """Return the offset of row and column, both from 1; the row after the last one is the end.
 
-        Raises Unfit for a place that the text does not have.
+        Raises InvalidEdit for a place that the text does not have.
         """
         if row == len(self.bounds) + 1 and column == 1:
             return self.length
@@ -56,26 +56,26 @@ class Rows:
             begin, end = self.bounds[row - 1]
             if 1 <= column <= end - begin + 1:
                 return begin + column - 1
-        raise Unfit(f"the repair points at {row}:{column}, which the file does not have")
+        raise InvalidEdit(f"the repair points at {row}:{column}, which the file does not have")
 
     def stretch(self, span: Span) -> tuple[int, int]:
-        """The code points of a span, end exclusive. Raises Unfit if the text lacks it or it is reversed."""
+        """Return the offsets of a span, end exclusive. Raises InvalidEdit if it is not in the text."""
         start, end = self.offset(span.row, span.column), self.offset(span.end_row, span.end_column)
         if start > end:
-            raise Unfit(f"the repair's span at {span.row}:{span.column} ends before it begins")
+            raise InvalidEdit(f"the repair's span at {span.row}:{span.column} ends before it begins")
         return start, end
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What one round does to a text: its replacements in order of place, and the fixes in it and left out."""
+class EditPlan:
+    """The edits of one round: replacements by position, applied fixes and postponed fixes."""
 
     replacements: tuple[Replacement, ...]
     applied: tuple[Fix, ...]
     postponed: tuple[Fix, ...]
 
     def splice(self, text: str) -> str:
-        """The text with every replacement made."""
+        """Return the text with every replacement made."""
         pieces: list[str] = []
         done = 0
         for start, end, content in self.replacements:
@@ -84,9 +84,9 @@ class Plan:
         return "".join([*pieces, text[done:]])
 
     def carry(self, offset: int) -> tuple[int, int]:
-        """The stretch of the new text, both ends inclusive, in which a place of the old text may now lie.
+        """Return the range of the new text, both ends inclusive, for a position in the old text.
 
-        It is one place unless a replacement touches it.
+        It is one position unless a replacement touches it.
         """
         shift, low, high = 0, None, None
         for start, end, content in self.replacements:
@@ -103,19 +103,19 @@ class Plan:
 
 @lru_cache(maxsize=4)
 def newline_of(text: str) -> str:
-    r"""The newline that most rows of a text end with, the first one among equals; \n where there is none."""
+    r"""Return the most frequent newline of a text, the first one among equals; \n without any."""
     counts = Counter(_NEWLINE.findall(text))
     return counts.most_common(1)[0][0] if counts else "\n"
 
 
-def plan(text: str, fixes: Sequence[Fix]) -> Plan:
-    """Chooses, in the order given, the fixes that can be applied to text together.
+def plan(text: str, fixes: Sequence[Fix]) -> EditPlan:
+    """Choose fixes that can be applied together, in the given order.
 
     All edits of a fix are taken or none. A fix with an edit that overlaps or touches an edit of an earlier
-    one is postponed, except that an edit that both have in common is made once. Content takes the newline of
-    the text. Raises Unfit for a fix whose spans lie outside the text or overlap each other.
+    one is postponed, but an edit that both have in common is made once. Content gets the newline of the
+    text. Raises InvalidEdit for a fix whose spans lie outside the text or overlap each other.
     """
-    rows, newline = Rows.of(text), newline_of(text)
+    rows, newline = RowOffsets.of(text), newline_of(text)
     taken: list[Replacement] = []
     known: set[Replacement] = set()
     applied, postponed = [], []
@@ -128,13 +128,13 @@ def plan(text: str, fixes: Sequence[Fix]) -> Plan:
                 insort_right(taken, edit, key=_place)
             known.update(fresh)
             applied.append(fix)
-    return Plan(tuple(taken), tuple(applied), tuple(postponed))
+    return EditPlan(tuple(taken), tuple(applied), tuple(postponed))
 
 
 def apply(text: str, fixes: Sequence[Fix]) -> tuple[str, list[Fix], list[Fix]]:
-    """The text after one round of fixes, the fixes that were applied, and those postponed to the next round.
+    """Apply one round of fixes; return the text, the applied fixes, and the postponed ones.
 
-    See plan for what is chosen and what is raised. The imports of a fix are not looked at.
+    plan chooses the fixes; it raises InvalidEdit. The imports of a fix are not considered.
     """
     chosen = plan(text, fixes)
     return chosen.splice(text), list(chosen.applied), list(chosen.postponed)
@@ -145,17 +145,17 @@ def _place(edit: Replacement) -> tuple[int, int]:
 
 
 def _touches(edit: Replacement, taken: Sequence[Replacement]) -> bool:
-    """Whether edit meets one of taken, which are in order and do not overlap, so that their ends are too."""
+    """Check whether an edit touches one of taken, which are sorted and do not overlap."""
     first = bisect_left(taken, edit.start, key=lambda old: old.end)
     return first < len(taken) and taken[first].start <= edit.end
 
 
-def _placed(rows: Rows, newline: str, fix: Fix) -> list[Replacement]:
+def _placed(rows: RowOffsets, newline: str, fix: Fix) -> list[Replacement]:
     placed = [
         Replacement(*rows.stretch(edit.span), _NEWLINE.sub(newline, edit.content)) for edit in fix.edits
     ]
     placed.sort(key=_place)
     for before, after in pairwise(placed):
         if after.start < before.end:
-            raise Unfit("the edits of the repair overlap each other")
+            raise InvalidEdit("the edits of the repair overlap each other")
     return placed

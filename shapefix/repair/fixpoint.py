@@ -1,4 +1,4 @@
-"""Applies fixes round after round until none is left, and keeps only those that prove themselves."""
+"""Apply fixes in rounds until none is left, and keep only those that remove their finding."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from shapefix.diagnostics import Applicability, Diagnostic, Fix
-from shapefix.repair.edits import Plan, Rows, Unfit, plan
+from shapefix.repair.edits import EditPlan, InvalidEdit, RowOffsets, plan
 from shapefix.repair.imports import NameTaken, import_edits
 
-Analyse: TypeAlias = Callable[[str], Sequence[Diagnostic]]
+Analyze: TypeAlias = Callable[[str], Sequence[Diagnostic]]
 Allowed: TypeAlias = Callable[[Fix, Diagnostic], bool]
 
 
 @dataclass(frozen=True)
-class Repaired:
-    """What repair made of a text.
+class RepairResult:
+    """The result of a repair.
 
-    applied are the findings whose fix is in text, each with the places it had in the round that repaired it.
-    remaining is what text still reports. refused, each with a reason, are those of remaining whose fix was
-    allowed and not kept.
+    applied are the repaired findings, with their spans in the round that repaired them. remaining are the
+    findings in the new text. rejected are those of remaining whose fix was allowed but not kept, with the
+    reason.
     """
 
     text: str
     applied: tuple[Diagnostic, ...]
     remaining: tuple[Diagnostic, ...]
-    refused: tuple[tuple[Diagnostic, str], ...]
+    rejected: tuple[tuple[Diagnostic, str], ...]
 
 
 @dataclass(frozen=True)
 class _State:
-    """A text with its findings, and every text that led to it."""
+    """A text with its findings, and all earlier texts."""
 
     text: str
     findings: tuple[Diagnostic, ...]
@@ -42,53 +42,53 @@ class _State:
 _Candidate: TypeAlias = tuple[Diagnostic, Fix]
 
 
-def repair(text: str, analyse: Analyse, allowed: Allowed, rounds: int = 20) -> Repaired:
-    """Repairs text for as long as its findings have fixes that are allowed, in at most that many rounds.
+def repair(text: str, analyze: Analyze, allowed: Allowed, rounds: int = 20) -> RepairResult:
+    """Repair a text until no finding has an allowed fix, in at most this many rounds.
 
-    analyse maps a text to its findings, all in the one file. allowed decides about the first fix of a
+    analyze maps a text to its findings, all in the one file. allowed decides about the first fix of a
     finding; display fixes are never applied. A round is kept only if its text parses and is new, if no
     repaired finding is reported again at its place, and if each code is reported less often, by one for each
     finding repaired. Where a round fails, its fixes are tried one by one, and those that fail alone are
-    refused.
+    rejected.
 
-    Raises what analyse raises on text itself.
+    Raises the exceptions of analyze on text itself.
     """
-    state = _State(text, tuple(analyse(text)), frozenset((text,)))
+    state = _State(text, tuple(analyze(text)), frozenset((text,)))
     applied: list[Diagnostic] = []
-    refused: dict[Diagnostic, str] = {}
+    rejected: dict[Diagnostic, str] = {}
     for _ in range(rounds):
-        candidates = _candidates(state, allowed, refused)
+        candidates = _candidates(state, allowed, rejected)
         if not candidates:
             break
-        kept, step, after = _round(state, candidates, analyse, refused)
+        kept, step, after = _round(state, candidates, analyze, rejected)
         if after is None:
             continue
         applied += (finding for finding, _ in kept)
-        refused = _carried(refused, state, step, after)
+        rejected = _carried(rejected, state, step, after)
         state = after
     else:
-        for finding, _ in _candidates(state, allowed, refused):
-            refused[finding] = f"gave up after {rounds} rounds of repairs, each of which called for another"
-    return Repaired(state.text, tuple(applied), state.findings, tuple(refused.items()))
+        for finding, _ in _candidates(state, allowed, rejected):
+            rejected[finding] = f"gave up after {rounds} rounds of repairs, each of which called for another"
+    return RepairResult(state.text, tuple(applied), state.findings, tuple(rejected.items()))
 
 
-def _candidates(state: _State, allowed: Allowed, refused: dict[Diagnostic, str]) -> list[_Candidate]:
-    """The findings to repair with their fixes, imports made edits; refuses those that do not fit the text."""
+def _candidates(state: _State, allowed: Allowed, rejected: dict[Diagnostic, str]) -> list[_Candidate]:
+    """Return findings and fixes to apply, imports as edits; reject fixes that do not fit the text."""
     candidates = []
     for finding in state.findings:
         fix = finding.fix
-        if finding in refused or fix is None or fix.applicability is Applicability.DISPLAY:
+        if finding in rejected or fix is None or fix.applicability is Applicability.DISPLAY:
             continue
         if not allowed(fix, finding):
             continue
         elsewhere = {edit.span.path for edit in fix.edits} - {finding.span.path}
         try:
             if elsewhere:
-                raise Unfit(f"the repair also changes {', '.join(sorted(elsewhere))}; make it by hand")
+                raise InvalidEdit(f"the repair also changes {', '.join(sorted(elsewhere))}; make it by hand")
             fix = _with_imports(state.text, finding.span.path, fix)
             plan(state.text, [fix])
-        except (Unfit, NameTaken) as reason:
-            refused[finding] = str(reason)
+        except (InvalidEdit, NameTaken) as reason:
+            rejected[finding] = str(reason)
         else:
             candidates.append((finding, fix))
     return candidates
@@ -99,32 +99,32 @@ def _with_imports(text: str, path: str, fix: Fix) -> Fix:
 
 
 def _round(
-    state: _State, candidates: list[_Candidate], analyse: Analyse, refused: dict[Diagnostic, str]
-) -> tuple[list[_Candidate], Plan, _State | None]:
-    """Repairs as many candidates at once as prove themselves; no state when all of them are refused."""
+    state: _State, candidates: list[_Candidate], analyze: Analyze, rejected: dict[Diagnostic, str]
+) -> tuple[list[_Candidate], EditPlan, _State | None]:
+    """Apply as many candidates together as possible; None if all are rejected."""
     together = plan(state.text, [fix for _, fix in candidates])
     taken = set(together.applied)
     fitting = [candidate for candidate in candidates if candidate[1] in taken]
-    after = _attempt(state, fitting, analyse)
+    after = _attempt(state, fitting, analyze)
     if isinstance(after, _State):
         return fitting, together, after
     kept: list[_Candidate] = []
     best: _State | None = None
     for candidate in fitting:
-        after = _attempt(state, [*kept, candidate], analyse)
+        after = _attempt(state, [*kept, candidate], analyze)
         if isinstance(after, _State):
             kept.append(candidate)
             best = after
             continue
-        # It may only disagree with those kept before it; then its turn comes in the next round.
-        alone = _attempt(state, [candidate], analyse) if kept else after
+        # It may only conflict with fixes kept before it; it is tried again in the next round.
+        alone = _attempt(state, [candidate], analyze) if kept else after
         if not isinstance(alone, _State):
-            refused[candidate[0]] = alone
+            rejected[candidate[0]] = alone
     return kept, plan(state.text, [fix for _, fix in kept]), best
 
 
-def _attempt(state: _State, chosen: list[_Candidate], analyse: Analyse) -> _State | str:
-    """The state after the chosen repairs, or why they must not be kept."""
+def _attempt(state: _State, chosen: list[_Candidate], analyze: Analyze) -> _State | str:
+    """Return the state after the chosen repairs, or the reason to reject them."""
     import libcst
 
     step = plan(state.text, [fix for _, fix in chosen])
@@ -138,9 +138,9 @@ def _attempt(state: _State, chosen: list[_Candidate], analyse: Analyse) -> _Stat
     except libcst.ParserSyntaxError as error:
         return f"the repaired file would not parse at row {error.raw_line}"
     try:
-        findings = tuple(analyse(text))
+        findings = tuple(analyze(text))
     except Exception as error:  # an analysis that fails on the new text proves nothing about it
-        return f"the repaired file could not be analysed: {type(error).__name__}: {error}"
+        return f"the repaired file could not be analyzed: {type(error).__name__}: {error}"
     before = Counter(finding.code for finding in state.findings)
     now = Counter(finding.code for finding in findings)
     repaired = Counter(finding.code for finding, _ in chosen)
@@ -155,11 +155,11 @@ def _attempt(state: _State, chosen: list[_Candidate], analyse: Analyse) -> _Stat
 
 
 class _Places:
-    """Finds a finding of the old text in the new one: by its code, and where its span moved to."""
+    """Finds a finding of the old text in the new one, by its code and moved span."""
 
-    def __init__(self, old: str, new: str, step: Plan, findings: Sequence[Diagnostic]) -> None:
-        self.rows, self.step = Rows.of(old), step
-        rows = Rows.of(new)
+    def __init__(self, old: str, new: str, step: EditPlan, findings: Sequence[Diagnostic]) -> None:
+        self.rows, self.step = RowOffsets.of(old), step
+        rows = RowOffsets.of(new)
         self.findings = [(finding, rows.stretch(finding.span)) for finding in findings]
 
     def find(self, wanted: Diagnostic) -> Diagnostic | None:
@@ -175,8 +175,10 @@ class _Places:
         return None
 
 
-def _carried(refused: dict[Diagnostic, str], old: _State, step: Plan, new: _State) -> dict[Diagnostic, str]:
-    """The refusals as findings of the new text; those that other repairs have settled are dropped."""
+def _carried(
+    rejected: dict[Diagnostic, str], old: _State, step: EditPlan, new: _State
+) -> dict[Diagnostic, str]:
+    """Return the rejections as findings of the new text, without those that other repairs removed."""
     places = _Places(old.text, new.text, step, new.findings)
-    moved = ((places.find(finding), reason) for finding, reason in refused.items())
+    moved = ((places.find(finding), reason) for finding, reason in rejected.items())
     return {finding: reason for finding, reason in moved if finding is not None}

@@ -1,4 +1,4 @@
-"""Where a fix's import goes in a file that does not have it yet."""
+"""Add the imports of a fix to a file."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from shapefix.diagnostics import Edit, Fix, Import, Span
-from shapefix.repair.edits import Rows, apply
-from shapefix.repair.outline import Alias, ImportLine, Outline, outline
+from shapefix.repair.edits import RowOffsets, apply
+from shapefix.repair.outline import ImportedName, ImportLine, ImportOutline, outline
 
 
 class NameTaken(ValueError):
@@ -17,9 +17,9 @@ class NameTaken(ValueError):
 
 
 def import_edits(path: str, text: str, fix: Fix) -> tuple[Edit, ...]:
-    """The edits that bring the imports of a fix into text, and take out those that it leaves unused.
+    """Return the edits that add the imports of a fix, and remove those that become unused.
 
-    A new name takes the place of an old one of the same module. Raises what import_edit raises.
+    A new name replaces an old one of the same module. Raises like import_edit.
     """
     edits: list[Edit] = []
     replaced: set[Import] = set()
@@ -38,8 +38,8 @@ def import_edits(path: str, text: str, fix: Fix) -> tuple[Edit, ...]:
     return (*edits, *(edit for edit in needed if edit is not None))
 
 
-def _unused(text: str, fix: Fix, old: Import) -> tuple[ImportLine, Alias] | None:
-    """The one import of old in text, where nothing uses its name once the edits of the fix are made."""
+def _unused(text: str, fix: Fix, old: Import) -> tuple[ImportLine, ImportedName] | None:
+    """Return the import of old if nothing uses its name after the edits of the fix."""
     after, done, _ = apply(text, [replace(fix, imports=(), unneeded=())])
     lines = [line for line in outline(text).imports if line.module == old.module and line.direct]
     found = [
@@ -62,19 +62,19 @@ def _unused(text: str, fix: Fix, old: Import) -> tuple[ImportLine, Alias] | None
     return None if used else found[0]
 
 
-def _fits(line: ImportLine, alias: Alias, name: str) -> bool:
-    """Whether the names of an import stay in order where one is replaced."""
+def _fits(line: ImportLine, alias: ImportedName, name: str) -> bool:
+    """Check whether the names of an import stay sorted if one is replaced."""
     at = line.aliases.index(alias)
     before, after = line.aliases[:at][-1:], line.aliases[at + 1 : at + 2]
     return all(other.name <= name for other in before) and all(name <= other.name for other in after)
 
 
-def _span(path: str, alias: Alias) -> Span:
+def _span(path: str, alias: ImportedName) -> Span:
     return Span(path, alias.row, alias.column, alias.end_row, alias.end_column)
 
 
-def _removed(path: str, text: str, line: ImportLine, alias: Alias) -> Edit:
-    """Without one of its names, or without the line where that is the only one."""
+def _removed(path: str, text: str, line: ImportLine, alias: ImportedName) -> Edit:
+    """Remove one name of an import, or the whole line for its only name."""
     if len(line.aliases) == 1:
         return Edit(Span(path, line.row, 1, line.end_row + 1, 1), "")
     at = line.aliases.index(alias)
@@ -86,7 +86,7 @@ def _removed(path: str, text: str, line: ImportLine, alias: Alias) -> Edit:
 
 
 def import_edit(path: str, text: str, wanted: Import) -> Edit | None:
-    """The edit that makes an import available at the top level of text; None where it is already.
+    """Return the edit that adds an import at the top level of text; None if it is there.
 
     It joins an existing `from module import …` of the same module; otherwise it becomes a line of its own
     among the imports, after the docstring and the `__future__` imports. Raises NameTaken when the name is
@@ -109,7 +109,7 @@ def import_edit(path: str, text: str, wanted: Import) -> Edit | None:
 
 
 def written(wanted: Import) -> str:
-    """The import as a statement."""
+    """Return the import as a statement."""
     return f"import {wanted.module}" if wanted.name is None else f"from {wanted.module} import {wanted.name}"
 
 
@@ -124,18 +124,18 @@ def _provides(line: ImportLine, wanted: Import) -> bool:
     )
 
 
-def _merged(path: str, text: str, aliases: Sequence[Alias], name: str) -> Edit:
-    rows = [text[begin:end] for begin, end in Rows.of(text).bounds]
+def _merged(path: str, text: str, aliases: Sequence[ImportedName], name: str) -> Edit:
+    rows = [text[begin:end] for begin, end in RowOffsets.of(text).bounds]
 
-    def indent(alias: Alias) -> str | None:
-        """The indentation of a name that opens a row in parentheses; a row after a backslash is none."""
+    def indent(alias: ImportedName) -> str | None:
+        """Return the indentation of a name at the start of a row in parentheses, not after a backslash."""
         before = rows[alias.row - 1][: alias.column - 1]
         return None if before.strip() or rows[alias.row - 2].endswith("\\") else before
 
     later = next((alias for alias in aliases if alias.name > name), None)
     last = aliases[-1]
     if later is None and "#" in rows[last.end_row - 1][last.end_column - 1 :]:
-        later = last  # behind it, the new name would stand between the last one and its comment
+        later = last  # otherwise the new name would be between the last one and its comment
     if later is not None:
         margin = indent(later)
         content = f"{name}, " if margin is None else f"{name},\n{margin}"
@@ -145,7 +145,7 @@ def _merged(path: str, text: str, aliases: Sequence[Alias], name: str) -> Edit:
     return Edit(Span(path, last.end_row, last.end_column, last.end_row, last.end_column), content)
 
 
-def _own_line(path: str, text: str, found: Outline, wanted: Import) -> Edit:
+def _own_line(path: str, text: str, found: ImportOutline, wanted: Import) -> Edit:
     statement = written(wanted)
     lines = [line for line in found.imports if line.direct and line.row > found.floor]
     package = wanted.module.partition(".")[0]
@@ -169,17 +169,17 @@ def _own_line(path: str, text: str, found: Outline, wanted: Import) -> Edit:
     if lines:
         return _before(path, text, lines[0].row, found, f"{statement}\n\n")
     if found.floor:
-        rows = Rows.of(text).bounds
+        rows = RowOffsets.of(text).bounds
         followed = found.floor < len(rows) and text[slice(*rows[found.floor])].strip()
         return _after(path, text, found.floor, f"\n{statement}\n" + ("\n" if followed else ""))
     if found.first is not None:
         return _before(path, text, found.first, found, f"{statement}\n\n")
-    end = len(Rows.of(text).bounds)
+    end = len(RowOffsets.of(text).bounds)
     return _after(path, text, end, f"{statement}\n")
 
 
 def _section(package: str) -> int:
-    """Standard library, then what is installed, then the project's own by relative import."""
+    """Return the sort key of an import section: standard library, installed, relative."""
     return 2 if not package else 0 if package in sys.stdlib_module_names else 1
 
 
@@ -191,9 +191,9 @@ def _line_key(line: ImportLine) -> tuple[bool, str]:
     return _key(line.module, line.module if line.module is not None else line.aliases[0].name)
 
 
-def _before(path: str, text: str, row: int, found: Outline, content: str) -> Edit:
-    """A whole line in front of row, and of the comment that belongs to it unless that opens the file."""
-    rows = Rows.of(text).bounds
+def _before(path: str, text: str, row: int, found: ImportOutline, content: str) -> Edit:
+    """Insert a line before row, and before its comment unless the comment opens the file."""
+    rows = RowOffsets.of(text).bounds
     above = row
     while above - 1 > found.floor and text[slice(*rows[above - 2])].lstrip().startswith("#"):
         above -= 1
@@ -204,8 +204,8 @@ def _before(path: str, text: str, row: int, found: Outline, content: str) -> Edi
 
 
 def _after(path: str, text: str, row: int, content: str) -> Edit:
-    """Whole lines behind row; at the end of a text without a last newline they bring one."""
-    rows = Rows.of(text).bounds
+    """Insert lines after row, with a newline if the last row has none."""
+    rows = RowOffsets.of(text).bounds
     if row < len(rows):
         return Edit(Span(path, row + 1, 1, row + 1, 1), content)
     begin, end = rows[-1]

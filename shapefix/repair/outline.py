@@ -1,4 +1,4 @@
-"""What a module imports, and where; and which names its functions and its top level bind."""
+"""Find the imports of a module, and the names that its functions and its top level bind."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BINDING = "a binding"
 
 
 @dataclass(frozen=True)
-class Alias:
+class ImportedName:
     """One name of an import; rows and columns from 1, the end exclusive."""
 
     name: str
@@ -28,27 +28,27 @@ class Alias:
 
 @dataclass(frozen=True)
 class ImportLine:
-    """`import aliases` (module is None) or `from module import aliases`; no aliases stand for a star.
+    """`import aliases` (module is None) or `from module import aliases`; a star import has no aliases.
 
-    row and end_row are those of the whole statement line. direct says that it stands at the top level
-    itself, not in the body of a top-level `try`.
+    row and end_row are those of the whole statement line. direct is true at the top level
+    itself, and false in the body of a top-level `try`.
     """
 
     row: int
     end_row: int
     module: str | None
-    aliases: tuple[Alias, ...]
+    aliases: tuple[ImportedName, ...]
     direct: bool
 
     @property
     def package(self) -> str:
-        """The first part of what is imported; '' for a relative import."""
+        """The top-level package of the import; '' for a relative import."""
         return (self.module if self.module is not None else self.aliases[0].name).partition(".")[0]
 
 
 @dataclass
-class Outline:
-    """What imports.py needs to know of a module.
+class ImportOutline:
+    """The imports and bindings of a module.
 
     floor is the last row of the docstring and the `__future__` imports, 0 without any; first is the row of
     the first statement after it, None in an empty module. bound maps each name to what binds it: ("a", None)
@@ -63,8 +63,8 @@ class Outline:
 
 
 @lru_cache(maxsize=2)
-def outline(text: str) -> Outline:
-    """Reads the outline of a text. Raises libcst.ParserSyntaxError when it does not parse."""
+def outline(text: str) -> ImportOutline:
+    """Read the outline of a text. Raises libcst.ParserSyntaxError."""
     import libcst as cst
     from libcst.metadata import MetadataWrapper, PositionProvider
 
@@ -73,12 +73,12 @@ def outline(text: str) -> Outline:
     mark = len(text) - len(text.removeprefix("\ufeff"))
     wrapper = MetadataWrapper(cst.parse_module(text[mark:]), unsafe_skip_copy=True)
     positions = wrapper.resolve(PositionProvider)
-    found = Outline()
+    found = ImportOutline()
 
-    def alias(node: cst.ImportAlias) -> Alias:
+    def alias(node: cst.ImportAlias) -> ImportedName:
         place = positions[node]
         asname = node.evaluated_alias
-        return Alias(
+        return ImportedName(
             node.evaluated_name,
             asname,
             place.start.line,
@@ -114,7 +114,7 @@ def outline(text: str) -> Outline:
 
 
 def module_of(statement: cst.ImportFrom) -> str:
-    """The module of a from-import as it is written: 'torch.nn', '.data', '..'."""
+    """Return the module of a from-import as written: 'torch.nn', '.data', '..'."""
     dotted: list[str] = []
     node: object = statement.module
     while hasattr(node, "attr"):

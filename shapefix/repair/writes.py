@@ -1,4 +1,4 @@
-"""Replaces a file so that whoever looks, or kills us, finds the old content or the new one."""
+"""Replace files atomically: readers see the old content or the new one, also after a crash."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _STALE_SECONDS = 60
 
 
 class ChangedOnDisk(Exception):
-    """The file is no longer what it was when it was read; nothing was written."""
+    """The file has changed since it was read; nothing was written."""
 
 
 def write(path: str | Path, data: bytes, expected: bytes) -> None:
-    """Gives the file at path the content data, at once and durably; expected is what was read from it before.
+    """Replace the content of a file atomically and durably; expected is the content that was read.
 
     The file keeps its mode and, where permitted, its owner and group; a symlink keeps pointing at its
-    target, which is what changes; another hard link to the file keeps the old content. Whatever fails leaves
-    the file as it was and removes the temporary file beside it. A process that is killed cannot: it may
+    target, which changes; another hard link to the file keeps the old content. A failure leaves the file
+    unchanged and removes the temporary file beside it. A process that is killed cannot: it may
     leave one `.NAME.….shapefix-new`, which a later write to the same file removes once it is a minute old.
 
     Raises ChangedOnDisk when the file does not hold expected, and OSError when it cannot be read or written.
@@ -67,7 +67,7 @@ def _keep_owner(fresh: Path, status: os.stat_result) -> None:
 
 
 def _remove_stale(target: Path) -> None:
-    """Removes what a killed process left beside this file, so long ago that no write is under way."""
+    """Remove old temporary files of killed processes beside this file."""
     with contextlib.suppress(OSError):
         for left in target.parent.iterdir():
             if left.name.startswith(f".{target.name}.") and left.name.endswith(_SUFFIX):
@@ -77,7 +77,7 @@ def _remove_stale(target: Path) -> None:
 
 
 def _settle(folder: Path) -> None:
-    """Makes the new name durable, where folders can be synchronised."""
+    """Sync the folder, so that the rename is durable."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""Text measured in terminal cells: wide characters take two, combining ones none, a tab runs to its stop."""
+"""Measure and wrap text in terminal cells: wide characters take two cells, combining ones none."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _SKIN_TONES = range(0x1F3FB, 0x1F400)
 
 
 def glyphs(text: str) -> tuple[list[str], list[int]]:
-    """Each code point of one row of text as it is shown, and the cell at which it begins, from 0.
+    """Return each code point of a row as displayed, and its first cell, from 0.
 
-    The list of cells has one more entry, the width of the whole.
+    The list of cells has one more entry: the total width.
     """
     from rich.cells import cell_len
 
@@ -23,7 +23,7 @@ def glyphs(text: str) -> tuple[list[str], list[int]]:
             at += len(shown[-1])
         else:
             shown.append(visible(character))
-            # What follows a joiner, or colours the skin, is drawn into the character before it.
+            # A character after a joiner, or a skin tone, is drawn into the character before it.
             if before != _JOINER and ord(character) not in _SKIN_TONES:
                 at += cell_len(shown[-1])
         starts.append(at)
@@ -32,12 +32,12 @@ def glyphs(text: str) -> tuple[list[str], list[int]]:
 
 
 def width_of(text: str) -> int:
-    """How many cells one row of text takes."""
+    """Return the number of cells of one row of text."""
     return len(text) if text.isascii() and text.isprintable() else glyphs(text)[1][-1]
 
 
 def wrapped(text: str, width: int, first: int | None = None, hang: int = 0) -> list[str]:
-    """text in rows of at most width cells, broken at spaces and, in words too long for a row, anywhere.
+    """Wrap text to rows of at most width cells, at spaces and inside of words longer than a row.
 
     The first row has first cells instead; the others begin with hang spaces, counted in width.
     """

@@ -9,9 +9,9 @@ from shapefix.report.view import View, failure_line, one_line
 
 
 def render(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: View) -> Iterator[str]:
-    """A line for each finding and each failure.
+    """Render a line for each finding and each failure.
 
-    `[*]` says that `shapefix fix` repairs it, `[confirmed]` and its like what a run has seen of it.
+    `[*]`: `shapefix fix` repairs it. `[confirmed]`, `[refuted]`, `[open]`: the verdict of a probe run.
     """
     for finding in findings:
         span = finding.span

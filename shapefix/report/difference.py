@@ -1,4 +1,4 @@
-"""A unified diff in colour, for a terminal."""
+"""A unified diff in color, for a terminal."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 _WORDS = re.compile(r"\w+|\s+|.", re.DOTALL)
 
 
-def coloured(lines: Iterable[str]) -> Text:
-    """The lines of one file's unified diff, each with its newline; print the result with soft_wrap=True.
+def colored(lines: Iterable[str]) -> Text:
+    """Color the lines of one file's unified diff; print the result with soft_wrap=True.
 
-    What changed within a line stands out where as many lines were added as removed and they stay alike. No
-    control character gets through; carriage returns at line ends are shown where only some lines have them.
+    Changes within a line are highlighted if as many similar lines were added as removed. Control characters
+    are escaped; carriage returns at line ends are shown where only some lines have them.
     """
     from rich.text import Text
 
@@ -41,7 +41,7 @@ def coloured(lines: Iterable[str]) -> Text:
 
 
 def _block(lines: Sequence[str], position: int) -> list[str]:
-    """The removed and added lines that stand together at position, with their notes on missing newlines."""
+    """Return adjacent removed and added lines at position, with notes on missing newlines."""
     end = position
     while end < len(lines) and lines[end][0] in "+-\\":
         end += 1
@@ -61,14 +61,14 @@ def _append_block(text: Text, block: Sequence[str], mixed: bool) -> None:
         if sign == "\\":
             text.append(line, "dim")
             continue
-        colour = "red" if sign == "-" else "green"
+        color = "red" if sign == "-" else "green"
         start, stop = marks[sign].pop(0) if marks[sign] else (0, 0)
         for part, style in ((line[:start], ""), (line[start:stop], "bold reverse "), (line[stop:], "")):
-            text.append(_shown(part, mixed), style + colour)
+            text.append(_shown(part, mixed), style + color)
 
 
 def _changed(removed: str, added: str) -> tuple[tuple[int, int], tuple[int, int]]:
-    """The stretch of whole words in which two lines differ, for each; empty where most of the line does."""
+    """Return the range of words that differ in each of two lines; empty if most of the line differs."""
     old, new = _WORDS.findall(removed[1:]), _WORDS.findall(added[1:])
     most = min(len(old), len(new))
     head = next((at for at in range(most) if old[at] != new[at]), most)

@@ -1,21 +1,74 @@
-"""The output formats by name."""
+"""The output formats of every command. A format is one line here and one module with its renderer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Generic, ParamSpec, TypeAlias, cast
 
-from shapefix.diagnostics import Diagnostic, Failure
-from shapefix.report import concise, full, github, json
-from shapefix.report.view import View
+if TYPE_CHECKING:
+    from shapefix.cli.probe_output import ProbeResult
+    from shapefix.diagnostics import Diagnostic, Failure
+    from shapefix.report.view import View
+    from shapefix.rulebook.pages import Page
+    from shapefix.shapes.listings import ShapeListing
 
-Format: TypeAlias = Callable[[Sequence[Diagnostic], Sequence[Failure], View], Iterator[str]]
-"""From findings in the order to show them, files that could not be answered for, and the view, to text.
+Rendered = ParamSpec("Rendered")
+"""What a renderer takes: the results to show, and the view last."""
 
-The pieces of text are to be written one after the other as they are: newlines are in them.
-"""
 
-FORMATS: Mapping[str, Format] = MappingProxyType(
-    {"full": full.render, "concise": concise.render, "json": json.render, "github": github.render}
+@dataclass(frozen=True)
+class Format(Generic[Rendered]):
+    """An output format. Its renderer, `module:function`, is imported on first use to keep start-up fast.
+
+    A renderer returns pieces of text, newlines included, that are written one after the other. for_people is
+    true if people read the output: progress messages may then go to the same stream.
+    """
+
+    name: str
+    renderer: str
+    for_people: bool = False
+
+    def render(self, *results: Rendered.args, **options: Rendered.kwargs) -> Iterable[str]:
+        """Call the renderer."""
+        return self._function()(*results, **options)
+
+    def _function(self) -> Callable[Rendered, Iterable[str]]:
+        module, _, function = self.renderer.partition(":")
+        return cast("Callable[Rendered, Iterable[str]]", getattr(import_module(module), function))
+
+
+def _table(*formats: Format[Rendered]) -> Mapping[str, Format[Rendered]]:
+    return MappingProxyType({each.name: each for each in formats})
+
+
+if TYPE_CHECKING:
+    FindingFormat: TypeAlias = Format[[Sequence[Diagnostic], Sequence[Failure], View]]
+
+FINDING_FORMATS: Mapping[str, FindingFormat] = _table(
+    Format("full", "shapefix.report.full:render", for_people=True),
+    Format("concise", "shapefix.report.concise:render", for_people=True),
+    Format("json", "shapefix.report.json:render"),
+    Format("github", "shapefix.report.github:render"),
 )
+"""Findings, and files that could not be checked: `check`, `fix`, and what PROBE_FORMATS lacks in `probe`."""
+
+PROBE_FORMATS: Mapping[str, Format[[ProbeResult, View]]] = _table(
+    Format("full", "shapefix.cli.probe_output:full", for_people=True),
+    Format("json", "shapefix.cli.probe_output:json"),
+)
+"""A run of the probe with its findings: `probe`."""
+
+SHAPE_FORMATS: Mapping[str, Format[[Sequence[ShapeListing], View]]] = _table(
+    Format("text", "shapefix.shapes.render:render", for_people=True),
+    Format("json", "shapefix.shapes.render:render_json"),
+)
+"""Source listings with the sizes of tensors: `shapes`."""
+
+RULE_FORMATS: Mapping[str, Format[[Sequence[Page]]]] = _table(
+    Format("text", "shapefix.report.rule_table:render", for_people=True),
+    Format("json", "shapefix.report.rule_table:render_json"),
+)
+"""The table of rules: `rules`."""

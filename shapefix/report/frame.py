@@ -1,4 +1,4 @@
-"""Code frames: the rows of one file that a finding speaks of, each place underlined and labelled."""
+"""Render code frames: the rows of a file with underlined and labeled places."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from shapefix.diagnostics import Span
 from shapefix.report.cells import glyphs, width_of, wrapped
 
 Line: TypeAlias = list[tuple[str, str]]
-"""One row of output: stretches of text, each with the name of its style."""
+"""One row of output: pieces of text, each with the name of its style."""
 
 _NEWLINE = re.compile(r"\r\n|\r|\n")
-_SHOWN_GAP = 2  # this many rows between two labelled ones are shown rather than left out
+_SHOWN_GAP = 2  # this many rows between two labeled ones are shown rather than skipped
 _BESIDE = 40  # cells that a label too long for its row needs before it is wrapped beside its underline
 _ONE_ROW = 60  # a label of up to so many cells moves left under its underline rather than be wrapped
 _UNDER = 48  # cells that a longer one gets by moving left
@@ -24,7 +24,7 @@ _LONG_ROW = 5_000  # code points from which on only the surroundings of a place 
 
 @dataclass(frozen=True)
 class Label:
-    """A place, what happened there, and the style to draw both in. The primary one is the finding itself."""
+    """A place with its text and style; the primary label is the finding itself."""
 
     span: Span
     text: str
@@ -42,10 +42,10 @@ class _Mark:
 
 
 def frame(text: str | None, labels: Sequence[Label], gutter: int, width: int) -> Iterator[Line]:
-    """The rows of text that labels speak of, in the order of the file, in at most width cells.
+    """Render the labeled rows of text, in the order of the file, in at most width cells.
 
     gutter is the width of the row numbers. Rows in between are shown when there are at most two, and become
-    `...` otherwise. Without a text, or where it lacks a row, a label stands alone behind its place.
+    `...` otherwise. If the text or the row is missing, a label has only its position.
     """
     rows = [] if text is None else _NEWLINE.split(text)
     room = max(width - gutter - 3, 20)
@@ -68,12 +68,12 @@ def frame(text: str | None, labels: Sequence[Label], gutter: int, width: int) ->
 
 
 def margin(gutter: int, row: int | None = None) -> Line:
-    """The left edge of a frame's row, with its number where it has one."""
+    """Render the left edge of a row, with its number if it has one."""
     return [(f"{row if row is not None else '':>{gutter}} | ", "gutter")]
 
 
 def _code(row: str, labels: Sequence[Label], number: int, gutter: int, room: int) -> Iterator[Line]:
-    """One row of code, again for every group of labels too far apart for the room, and the labels below."""
+    """Render a row of code and its labels; repeat it for labels too far apart for the width."""
     long = len(row) > _LONG_ROW
     parts = [[label] for label in labels] or [[]] if long else [list(labels)]
     for part in parts:
@@ -97,7 +97,7 @@ def _code(row: str, labels: Sequence[Label], number: int, gutter: int, room: int
 
 
 def _mark(label: Label, row: str, base: int, starts: Sequence[int]) -> _Mark:
-    """Where a label's underline goes; that of a place of several rows runs to the end of its first one."""
+    """Return the underline of a label; in a span of several rows it ends with the first row."""
     begin = min(max(label.span.column - 1 - base, 0), len(row))
     end = label.span.end_column - 1 - base if label.span.end_row == label.span.row else len(row.rstrip())
     end = min(max(end, begin), len(row))
@@ -105,7 +105,7 @@ def _mark(label: Label, row: str, base: int, starts: Sequence[int]) -> _Mark:
 
 
 def _groups(marks: Sequence[_Mark], room: int) -> list[list[_Mark]]:
-    """The marks that fit into room cells together, from left to right; steps keep their order in a group."""
+    """Group marks that fit into the width, from left to right; steps keep their order in a group."""
     groups: list[list[_Mark]] = []
     for mark in sorted(marks, key=lambda mark: mark.start):
         if groups and min(mark.end, mark.start + room) <= groups[-1][0].start + room:
@@ -118,7 +118,7 @@ def _groups(marks: Sequence[_Mark], room: int) -> list[list[_Mark]]:
 def _window(
     starts: Sequence[int], group: Sequence[_Mark], room: int, more_left: bool, more_right: bool
 ) -> tuple[int, int, bool, bool]:
-    """The code points first to last (exclusive) to show, and whether something is cut off left and right."""
+    """Return the code points to show, first to last (exclusive), and whether the sides are cut off."""
     total = starts[-1]
     if total <= room and not more_left and not more_right:
         return 0, len(starts) - 1, False, False
@@ -140,7 +140,7 @@ def _window(
 
 
 def _labels(labels: Sequence[Label], begin: int, stop: int, gutter: int, room: int) -> Iterator[Line]:
-    """The underline of one place, from cell begin to cell stop, with its labels beside it or below it."""
+    """Render the underline of one place, with its labels beside it or below it."""
     primary = next((label for label in labels if label.primary), None)
     line: Line = [
         *margin(gutter),
@@ -166,13 +166,13 @@ def _labels(labels: Sequence[Label], begin: int, stop: int, gutter: int, room: i
 
 
 def _hang(text: str) -> int:
-    """How far the further rows of a label are indented: to behind the number of its step."""
+    """Return the indentation of further rows of a label: the width of its step number."""
     number = re.match(r"\d+\. ", text)
     return number.end() if number else 0
 
 
 def trimmed(line: Line) -> Line:
-    """The line without spaces at its end."""
+    """Return the line without trailing spaces."""
     text, style = line[-1]
     if text.rstrip():
         return [*line[:-1], (text.rstrip(), style)]

@@ -1,4 +1,4 @@
-"""The report for people: every finding with a code frame in which each step of its evidence is labelled."""
+"""The format `full`: findings with code frames, each step of the evidence labeled."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from shapefix.report.view import View, failure_line, one_line
 
 
 def render(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: View) -> Iterator[str]:
-    """A frame for each finding, a line for each failure, and the summary as the last line."""
+    """Render a frame per finding, a line per failure, and the summary unless quiet."""
     sources = lru_cache(maxsize=8)(view.sources)
-    paint = painter(view.colour)
+    paint = painter(view.color)
     for finding in findings:
         yield paint([*_finding(finding, view, sources), []])
     for failure in failures:
@@ -25,7 +25,8 @@ def render(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: Vi
         yield paint([[(kind, "error"), (line.removeprefix(kind), "code")]])
     if failures:
         yield "\n"
-    yield paint([[(row, "name")] for row in wrapped(summary(findings, failures, view), view.width)])
+    if not view.quiet:
+        yield paint([[(row, "name")] for row in wrapped(summary(findings, failures, view), view.width)])
 
 
 def _finding(finding: Diagnostic, view: View, sources: Callable[[str], str | None]) -> Iterator[Line]:
@@ -66,7 +67,7 @@ def _finding(finding: Diagnostic, view: View, sources: Callable[[str], str | Non
 
 
 def _labels(finding: Diagnostic) -> list[Label]:
-    """The steps of the evidence, numbered when there are several; the finding's own place stands out."""
+    """Return a label per step of the evidence, numbered if there are several; the finding is primary."""
     severity = finding.severity.value
     steps = finding.evidence
     labels = []

@@ -1,4 +1,4 @@
-"""Workflow commands that GitHub Actions turns into annotations on the changed lines."""
+"""The format `github`: workflow commands, which GitHub Actions shows as annotations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO
 
 
 def render(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: View) -> Iterator[str]:
-    """One command for each finding and each failure. Paths are absolute: a step may run in any folder."""
+    """Render a command per finding and failure. Paths are absolute: a step may run in any folder."""
     for finding in findings:
         span = finding.span
         properties: dict[str, str | int] = {

@@ -1,4 +1,4 @@
-"""A JSON list of objects in the manner of ruff's, with the evidence and the condition of each finding."""
+"""The format `json`: a list of objects like ruff's, with evidence and condition of each finding."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shapefix.report.view import View
 
 
 def render(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: View) -> Iterator[str]:
-    """One object for each finding, and one of the same shape for each failure: its code and name are null.
+    """Render an object per finding, and one of the same shape per failure with null as code and name.
 
     Filenames are absolute; rows and columns count from 1, columns in code points, the end exclusive.
     """
@@ -26,7 +26,7 @@ def render(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: Vi
 
 
 def encodable(text: str) -> bool:
-    """Whether a text can be written: a lone surrogate, as in the name of a file that is not UTF-8, cannot."""
+    """Check whether a text can be encoded; lone surrogates in file names cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -35,7 +35,7 @@ def encodable(text: str) -> bool:
 
 
 def finding_entry(finding: Diagnostic, view: View) -> dict[str, object]:
-    """The object for a finding; seen is there where a run was asked about it."""
+    """Return the object of a finding; it has `seen` if a probe run was used."""
     seen = finding.seen
     judged = {} if seen is None else {"seen": {"verdict": seen.verdict.value, "reason": seen.reason}}
     return {
@@ -78,7 +78,7 @@ def _failure(failure: Failure, view: View) -> dict[str, object]:
 
 
 def place(span: Span, view: View) -> dict[str, object]:
-    """A place: the absolute name of its file, where it begins and where it ends."""
+    """Return the absolute path, start and end of a span."""
     return {"filename": view.absolute(span.path), **_places(span)}
 
 

@@ -1,4 +1,4 @@
-"""Colour: the styles of what is shown to people."""
+"""Styles of terminal output."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _STYLES = {
 }
 
 
-def painter(colour: bool) -> Callable[[Iterable[Line]], str]:
-    """Turns lines into text, with the escape sequences of their styles when colour is wanted."""
-    if not colour:
+def painter(color: bool) -> Callable[[Iterable[Line]], str]:
+    """Return a function that joins lines to text, with escape sequences if color is true."""
+    if not color:
         return lambda lines: "".join("".join(text for text, _ in line) + "\n" for line in lines)
     from rich.color import ColorSystem
     from rich.style import Style
@@ -28,7 +28,7 @@ def painter(colour: bool) -> Callable[[Iterable[Line]], str]:
     styles = {name: Style.parse(words) for name, words in _STYLES.items()}
 
     def stretch(text: str, style: str) -> str:
-        # The sixteen colours of the terminal's own theme are readable on whatever it has as background.
+        # The sixteen colors of the terminal's theme are readable on its background.
         return styles[style].render(text, color_system=ColorSystem.STANDARD) if style in styles else text
 
     return lambda lines: "".join("".join(stretch(*piece) for piece in line) + "\n" for line in lines)

@@ -1,4 +1,4 @@
-"""How often each rule was found, for --statistics."""
+"""Count findings per rule, for --statistics."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from shapefix.report.view import View
 
 
 def render(findings: Sequence[Diagnostic], view: View) -> Iterator[str]:
-    """A line `count  code  [*] name` for each code, the most frequent first, then by code.
+    """Render a line `count  code  [*] name` per code, the most frequent first, then by code.
 
-    `[*]` says that `shapefix fix` repairs every finding of the code, `[-]` some of them, `[ ]` none.
+    `shapefix fix` repairs all findings with `[*]`, some with `[-]`, and none with `[ ]`.
     """
     counts = Counter((finding.code, finding.name) for finding in findings)
     fixable = Counter(finding.code for finding in findings if view.fixable(finding))

@@ -1,4 +1,4 @@
-"""The last line of a report for people."""
+"""The summary at the end of a report."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shapefix.report.view import View
 
 
 def summary(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: View) -> str:
-    """What was found, what could not be checked, and how much of it `shapefix fix` repairs, in one line."""
+    """Count findings, unchecked files and available fixes in one line."""
     sentences = []
     answers = sum(finding.is_answer for finding in findings)
     refuted = sum(finding.is_refuted for finding in findings)
@@ -45,7 +45,7 @@ def summary(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: V
 
 
 def nothing_checked(view: View) -> str:
-    """What to say where no file was checked by any rule; "" where one was."""
+    """Return a sentence if no file was checked by any rule; "" otherwise."""
     coverage = view.coverage
     if coverage is None or coverage.files > coverage.irrelevant:
         return ""
@@ -58,7 +58,7 @@ def nothing_checked(view: View) -> str:
 
 
 def remaining(findings: Sequence[Diagnostic], view: View) -> list[str]:
-    """What is left after `shapefix fix`: how many findings have no automatic fix, or only an unsafe one."""
+    """Count findings without an automatic fix, or with only an unsafe one, after `shapefix fix`."""
     unsafe = [each for each in findings if each.fix and each.fix.applicability is Applicability.UNSAFE]
     manual = [each for each in findings if not each.fix or each.fix.applicability is Applicability.DISPLAY]
     sentences = []
@@ -77,7 +77,7 @@ def _skipped(notebooks: int) -> str:
 
 
 def _confirmed(findings: Sequence[Diagnostic]) -> str:
-    """How many of the findings a run has confirmed, where one was asked."""
+    """Count confirmed and open findings, if a probe run was used."""
     verdicts = Counter(finding.seen.verdict for finding in findings if finding.seen is not None)
     if not verdicts:
         return ""

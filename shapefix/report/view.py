@@ -1,4 +1,4 @@
-"""How a report is to be shown, and what every format needs to say the same way."""
+"""Settings of a report, and text helpers for all formats."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _no_source(path: str) -> str | None:
 
 @dataclass(frozen=True)
 class Coverage:
-    """How many files were read, how many of them use no library that rules know, and what was skipped."""
+    """Counts of read files, of those without a library that rules know, and of skipped notebooks."""
 
     files: int
     irrelevant: int = 0
@@ -27,43 +27,44 @@ class Coverage:
 
 @dataclass(frozen=True)
 class View:
-    """Where and how wide a report appears.
+    """The settings of a report.
 
-    folder is the one that shown paths are relative to; width counts terminal cells; sources gives the text of
-    a path as it was analysed, None when there is none; unsafe_fixes says whether the user asked for these
-    too, and proves whether it is `shapefix probe` that makes the fixes, and runs the script to prove them.
-    coverage is None where a script was run instead of files being checked.
+    folder is the base of displayed paths; width counts terminal cells; sources returns the text of a path as
+    it was analyzed, or None. unsafe_fixes is true if the user enabled them; proves is true if `shapefix
+    probe` makes the fixes and runs the script to prove them. coverage is None if a script was run. quiet
+    omits the summary.
     """
 
     folder: str
     width: int = 80
-    colour: bool = False
+    color: bool = False
     unsafe_fixes: bool = False
     sources: Callable[[str], str | None] = _no_source
     proves: bool = False
+    quiet: bool = False
     coverage: Coverage | None = None
 
     def relative(self, path: str) -> str:
-        """path as a person reads it: relative inside the folder, absolute outside it."""
+        """Return the path for display: relative inside the folder, absolute outside of it."""
         full = self.absolute(path)
         return full.removeprefix(os.path.normpath(Path(self.folder).absolute()) + os.sep)
 
     def absolute(self, path: str) -> str:
-        """path as a program wants it; `-` and `<stdin>` stay as they are."""
+        """Return the absolute path; `-` and `<stdin>` stay unchanged."""
         if path == "-" or path.startswith("<"):
             return path
         return os.path.normpath(Path(self.folder, path).absolute())
 
     def fixable(self, finding: Diagnostic) -> bool:
-        """Whether `shapefix fix`, as the user called us, would take the finding's fix."""
+        """Check whether `shapefix fix` would apply the finding's fix with the current options."""
         if finding.fix is None:
             return False
         taken = (Applicability.SAFE, Applicability.UNSAFE) if self.unsafe_fixes else (Applicability.SAFE,)
         return finding.fix.applicability in taken
 
 
-def wants_colour(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether to colour what goes to stream: FORCE_COLOR, then NO_COLOR, then whether it is a terminal."""
+def wants_color(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
+    """Decide whether to color a stream: FORCE_COLOR, then NO_COLOR, then whether it is a terminal."""
     if environ.get("FORCE_COLOR"):
         return True
     if environ.get("NO_COLOR") or environ.get("TERM") == "dumb":
@@ -71,12 +72,12 @@ def wants_colour(stream: TextIO, environ: Mapping[str, str] = os.environ) -> boo
     return stream.isatty()
 
 
-# Terminals act on these, and the bidirectional ones make a line read as something it is not.
+# Terminals interpret these, and bidirectional ones make a line look different from its content.
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
 def visible(text: str, keep: str = "") -> str:
-    """text with its control characters, apart from those in keep, as one printable character each."""
+    """Replace control characters, except those in keep, by one printable character each."""
 
     def picture(found: re.Match[str]) -> str:
         character = found[0]
@@ -89,12 +90,12 @@ def visible(text: str, keep: str = "") -> str:
 
 
 def one_line(text: str) -> str:
-    """text on one line, harmless to a terminal."""
+    """Join text to one line without control characters."""
     return visible(re.sub(r"\s*[\r\n]+\s*", " ", text.strip()))
 
 
 def failure_line(failure: Failure, view: View) -> str:
-    """`error: path:row:col: message`, without the places that are not known."""
+    """Return `error: path:row:column: message`, without unknown positions."""
     place = [view.relative(failure.path)]
     if failure.row is not None:
         place.append(str(failure.row))

@@ -57,7 +57,7 @@ def _cells(script: str, folder: Path) -> Sequence[str]:
         {
             "path": path_of(path, cell.number),
             "text": cell.text,
-            "left_out": [(each.row, each.text) for each in cell.left_out],
+            "left_out": [(each.row, each.text) for each in cell.skipped_lines],
         }
         for cell in cells(read_bytes(script))
     ]

@@ -1,1 +1,1 @@
-"""Sizes beside the source: the command `shapefix shapes`."""
+"""Show tensor sizes beside the source: the command `shapefix shapes`."""

@@ -1,4 +1,4 @@
-"""From one watched run of a function to its listing: rows of source, and the values in words."""
+"""Build the listing of one watched run of a function."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ from shapefix.interpreter.values import (
     Value,
 )
 from shapefix.interpreter.watching import WatchedRun, known_now, parameters_of, statements_of
-from shapefix.shapes.listings import Held, Listing, Remark, Row
+from shapefix.shapes.listings import ListingRow, NamedValues, Remark, ShapeListing
 
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 
 
 def listing(
     name: str, module: Module, seen: WatchedRun, run: CheckContext, rules: frozenset[str], basis: str
-) -> Listing:
-    """The listing of one run of the function called name, which stands in module."""
+) -> ShapeListing:
+    """Build the listing of one run of a function in module."""
     function = seen.function
     first, last = module.span(function.name).row, module.span(function).end_row
-    held: dict[int, list[Held]] = {}
+    held: dict[int, list[NamedValues]] = {}
     remarks: dict[int, list[Remark]] = {}
     for param in parameters_of(function):
         value = seen.parameters.get(param.name.value)
         if value is not None and value is not seen.receiver:
             row = module.span(param.name).row
-            held.setdefault(row, []).extend(_held([((param.name.value, known_now(value)),)], run))
+            held.setdefault(row, []).extend(_named_values([((param.name.value, known_now(value)),)], run))
     unrun: set[int] = set()
     for statement in statements_of(function):
         span = module.span(statement)
         if statement not in seen.held:
             unrun.update(range(span.row, span.end_row + 1))
             continue
-        # The `else` of a branch that was not taken may end where the branch does.
-        held.setdefault(span.row, []).extend(_held(seen.held[statement], run))
+        # The `else` of a branch that was not taken may end in the same row as the branch.
+        held.setdefault(span.row, []).extend(_named_values(seen.held[statement], run))
         if statement in seen.carried:
             remarks.setdefault(span.row, []).append(Remark("note", "first pass; later ones may differ"))
         said = _remarks(seen.events.get(statement, ()), run, rules)
         if said:
             remarks.setdefault(span.row, []).extend(said)
-    return Listing(
+    return ShapeListing(
         name, module.path, tuple(_rows(module, function, first, last, held, remarks, unrun)), basis
     )
 
@@ -58,10 +58,10 @@ def _rows(
     function: cst.FunctionDef,
     first: int,
     last: int,
-    held: dict[int, list[Held]],
+    held: dict[int, list[NamedValues]],
     remarks: dict[int, list[Remark]],
     unrun: set[int],
-) -> Iterator[Row]:
+) -> Iterator[ListingRow]:
     source = _NEWLINE.split(module.text)[first - 1 : last]
     while source and not source[-1].strip():
         source.pop()
@@ -74,7 +74,7 @@ def _rows(
     for number, line in enumerate(_dedented(source), first):
         if number in documented[1:]:
             continue
-        yield Row(
+        yield ListingRow(
             number,
             line,
             tuple(held.get(number, ())),
@@ -84,7 +84,7 @@ def _rows(
 
 
 def _dedented(source: list[str]) -> list[str]:
-    """The rows without the indentation of the first one."""
+    """Remove the indentation of the first row from all rows."""
     indent = source[0][: len(source[0]) - len(source[0].lstrip())]
     return [line.removeprefix(indent).rstrip() for line in source]
 
@@ -102,8 +102,8 @@ def _docstring_rows(module: Module, function: cst.FunctionDef) -> Sequence[int]:
     return range(span.row, span.end_row + 1)
 
 
-def _held(times: Iterable[Iterable[tuple[str, Value]]], run: CheckContext) -> list[Held]:
-    """Each name with its values, one for each time that differs from the ones before."""
+def _named_values(times: Iterable[Iterable[tuple[str, Value]]], run: CheckContext) -> list[NamedValues]:
+    """Collect each name with its different values."""
     found: dict[str, dict[DisplayedValue, None]] = {}
     for names in times:
         for name, value in names:
@@ -114,11 +114,11 @@ def _held(times: Iterable[Iterable[tuple[str, Value]]], run: CheckContext) -> li
                 found.setdefault(part, {})[shown] = None
             if len(several) > MOST_PARTS:
                 found.setdefault(name, {})[DisplayedValue(f"... and {len(several) - MOST_PARTS} more")] = None
-    return [Held(name, tuple(values)) for name, values in found.items()]
+    return [NamedValues(name, tuple(values)) for name, values in found.items()]
 
 
 def _remarks(events: Iterable[Event], run: CheckContext, rules: frozenset[str]) -> list[Remark]:
-    """What the rules say of what happened in a statement; and what torch refuses, whatever they say."""
+    """Collect the findings in a statement, and rejected operations without a finding."""
     said: list[Remark] = []
     for event in events:
         found = list(findings(run, rules, [event]))

@@ -1,4 +1,4 @@
-"""What a user says goes into a model: `x: f32[8, 3, H, W]`, in the notation that sizes are shown in."""
+"""Parse --input options: `x: f32[8, 3, H, W]`, in the notation of listings."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ _LONGEST = 1_000
 
 
 class BadInput(ValueError):
-    """An input that cannot be understood; the message tells why."""
+    """The input cannot be parsed; the message explains why."""
 
 
 @dataclass(frozen=True)
-class Inputs:
-    """For each parameter that is named, what makes a value of it; and the symbols that stand in them."""
+class GivenInputs:
+    """Factories of the values of named parameters, and the symbols in them."""
 
     values: dict[str, Callable[[], Value]] = field(default_factory=dict)
     symbols: dict[str, Size] = field(default_factory=dict)
 
 
-def read_inputs(texts: Sequence[str]) -> Inputs:
-    """What the user says goes in; a symbol is the same in all of it. Raises BadInput."""
-    read = Inputs()
+def read_inputs(texts: Sequence[str]) -> GivenInputs:
+    """Parse all inputs; equal symbols are the same size. Raises BadInput."""
+    read = GivenInputs()
     inputs, symbols = read.values, read.symbols
     for text in texts:
         name, parted, described = text.partition(":")
         name = name.strip()
         if not parted or not name.isidentifier() or not described.strip():
-            raise BadInput(f"{text!r} is no input; write the parameter's name and what it holds, {EXAMPLE}")
+            raise BadInput(f"{text!r} is not NAME: VALUE, for example {EXAMPLE}")
         if name in inputs:
             raise BadInput(f"`{name}` is given twice")
         node = _parsed(described.strip(), text)
@@ -50,14 +50,14 @@ def read_inputs(texts: Sequence[str]) -> Inputs:
 
 
 def _parsed(described: str, text: str) -> ast.expr:
-    # `f32[]` is a tensor without dimensions, and no Python.
+    # `f32[]` is a tensor without dimensions, but not valid Python.
     described = re.sub(r"\[\s*\]", "[()]", described)
     try:
         if len(described) > _LONGEST:
             raise SyntaxError
         return ast.parse(described, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise BadInput(f"{text!r} cannot be read; write it like {EXAMPLE}") from None
+        raise BadInput(f"{text!r} cannot be parsed; write it like {EXAMPLE}") from None
 
 
 def _value(node: ast.expr, symbols: dict[str, Size]) -> Value:
@@ -81,7 +81,7 @@ def _tensor(node: ast.Subscript, symbols: dict[str, Size]) -> TensorValue:
     dtype = _DTYPES.get(ast.unparse(node.value))
     if dtype is None:
         known = ", ".join([*SHORT.values(), "bool"])
-        raise BadInput(f"no dtype is called {ast.unparse(node.value)!r}; there are {known}")
+        raise BadInput(f"unknown dtype {ast.unparse(node.value)!r}; known are {known}")
     entries = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     sizes = [_size(entry, symbols) for entry in entries]
     if any(size.value is not None and size.value < 0 for size in sizes):
@@ -109,4 +109,4 @@ def _size(node: ast.expr, symbols: dict[str, Size]) -> Size:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         return Size.of(0) - _size(node.operand, symbols)
     said = ast.unparse(node)
-    raise BadInput(f"{said!r} is no size; sizes are numbers, names, and what is computed of them")
+    raise BadInput(f"{said!r} is not a size; write numbers, names and arithmetic such as 2*H")

@@ -1,4 +1,4 @@
-"""What `shapefix shapes` shows: the source of a function, and beside its rows what its names hold."""
+"""Listings: the source of a function with the values of its names."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from shapefix.checks.support.describe import DisplayedValue
 
 
 @dataclass(frozen=True)
-class Held:
-    """A name, or a part of what it holds, and its value; one for each pass of a loop where they differ."""
+class NamedValues:
+    """A name, or a part of its value, and its different values over the passes of a loop."""
 
     name: str
     values: tuple[DisplayedValue, ...]
@@ -17,7 +17,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Remark:
-    """What is to be said of a row: an "error" or a "warning" with the code of its rule, or a "note"."""
+    """A remark on a row: an "error" or "warning" with the code of its rule, or a "note"."""
 
     kind: str
     text: str
@@ -25,21 +25,21 @@ class Remark:
 
 
 @dataclass(frozen=True)
-class Row:
-    """One row of the source, numbered as in its file; run is False where it was never reached."""
+class ListingRow:
+    """One row of the source, numbered as in its file; run is False if it was never reached."""
 
     number: int
     source: str
-    held: tuple[Held, ...] = ()
+    held: tuple[NamedValues, ...] = ()
     remarks: tuple[Remark, ...] = ()
     run: bool = True
 
 
 @dataclass(frozen=True)
-class Listing:
-    """One run of one function; path is absolute, and basis says in words what the sizes rest on."""
+class ShapeListing:
+    """One run of one function; path is absolute, and basis names the origin of the sizes."""
 
     name: str
     path: str
-    rows: tuple[Row, ...]
+    rows: tuple[ListingRow, ...]
     basis: str

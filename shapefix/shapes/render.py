@@ -1,4 +1,4 @@
-"""Listings for people and for programs: source, and beside it what the names on the left of each row hold."""
+"""Render listings as text, with values beside the source, and as JSON."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from shapefix.report.cells import glyphs, width_of, wrapped
 from shapefix.report.frame import Line, margin, trimmed
 from shapefix.report.paint import painter
 from shapefix.report.view import View, one_line
-from shapefix.shapes.listings import Held, Listing, Remark, Row
+from shapefix.shapes.listings import ListingRow, NamedValues, Remark, ShapeListing
 
 MOST_VALUES = 4
-"""Of the passes of a loop so many are shown: the first ones and the last."""
+"""The number of shown loop passes: the first ones and the last."""
 _GAP = 3
 _WIDEST_NAME = 12
 _SHORT = 24
 _INSIDE = re.compile(r"(?<![,\]]) ")
 _TIE = "\ue000"
-"""Stands for a space at which nothing is to be broken."""
+"""A non-breaking space."""
 
 
-def render(listings: Sequence[Listing], view: View) -> Iterator[str]:
-    """One piece of text for each listing."""
-    painted = painter(view.colour)
+def render(listings: Sequence[ShapeListing], view: View) -> Iterator[str]:
+    """Render each listing as text."""
+    painted = painter(view.color)
     for position, listing in enumerate(listings):
         lines = list(_listing(listing, view))
         yield painted([*([[]] if position else []), *lines])
 
 
-def render_json(listings: Sequence[Listing], view: View) -> Iterator[str]:
-    """A JSON list with an object for each listing; sizes are numbers, or text where they are symbols."""
+def render_json(listings: Sequence[ShapeListing], view: View) -> Iterator[str]:
+    """Render a JSON list with an object per listing; sizes are numbers, or strings for symbols."""
     entries = [
         {
             "name": listing.name,
@@ -45,7 +45,7 @@ def render_json(listings: Sequence[Listing], view: View) -> Iterator[str]:
     yield json.dumps(entries, indent=2) + "\n"
 
 
-def _entry(row: Row) -> dict[str, object]:
+def _entry(row: ListingRow) -> dict[str, object]:
     return {
         "row": row.number,
         "source": row.source,
@@ -69,7 +69,7 @@ def _value(shown: DisplayedValue) -> dict[str, object]:
     }
 
 
-def _listing(listing: Listing, view: View) -> Iterator[Line]:
+def _listing(listing: ShapeListing, view: View) -> Iterator[Line]:
     first = listing.rows[0]
     place = f"{one_line(view.relative(listing.path))}:{first.number}"
     head, *rest = wrapped(f"{listing.name} ({place}), {listing.basis}", view.width, hang=4)
@@ -86,8 +86,8 @@ def _listing(listing: Listing, view: View) -> Iterator[Line]:
         ran = row.run or not row.source.strip()
 
 
-def _column(listing: Listing, room: int) -> int:
-    """The cell at which values begin: behind the source, as far as that leaves them room."""
+def _column(listing: ShapeListing, room: int) -> int:
+    """Return the first cell of the values: after the source, unless values need the space."""
     widths = [_widest(row) for row in listing.rows if row.held]
     longest = max(
         (
@@ -98,17 +98,17 @@ def _column(listing: Listing, room: int) -> int:
         ),
         default=0,
     )
-    # A row that is too long has its values below it, whatever the others need.
+    # The values of a long row are below it.
     most = max(room - longest, room * 11 // 20)
     return max((width + _GAP for width in widths if width + _GAP <= most), default=most // 2)
 
 
-def _widest(row: Row) -> int:
+def _widest(row: ListingRow) -> int:
     return glyphs(row.source)[1][-1]
 
 
-def _row(row: Row, gutter: int, room: int, column: int, name_room: int, ran: bool) -> Iterator[Line]:
-    """A row of source with what is said of it; ran tells whether the one above was run."""
+def _row(row: ListingRow, gutter: int, room: int, column: int, name_room: int, ran: bool) -> Iterator[Line]:
+    """Render a row of source with its values and remarks; ran is true if the row above was run."""
     beside = list(_beside(row, room - column, name_room))
     if ran and not row.run:
         beside = [[("not run", "gutter")]]
@@ -130,7 +130,7 @@ def _row(row: Row, gutter: int, room: int, column: int, name_room: int, ran: boo
 
 
 def _source(source: str, room: int) -> list[str]:
-    """A row of source in pieces of at most room cells, tabs written out."""
+    """Split a row of source into pieces of at most room cells, and expand tabs."""
     shown, starts = glyphs(source)
     if starts[-1] <= room:
         return ["".join(shown)]
@@ -143,8 +143,8 @@ def _source(source: str, room: int) -> list[str]:
     return [*pieces, piece]
 
 
-def _beside(row: Row, room: int, name_room: int) -> Iterator[Line]:
-    """The lines that say what a row's names hold."""
+def _beside(row: ListingRow, room: int, name_room: int) -> Iterator[Line]:
+    """Render the values of the names of a row."""
     for held in _together(row.held):
         name = f"{held.name:<{name_room}}  "
         for position, text in enumerate(_values(held)):
@@ -160,15 +160,15 @@ def _beside(row: Row, room: int, name_room: int) -> Iterator[Line]:
 
 
 def _between_sizes(text: str, room: int, first: int, hang: int) -> list[str]:
-    """text in rows of at most room cells, broken between sizes rather than in one of them."""
+    """Wrap text to room cells, between sizes rather than inside of one."""
     bound = _INSIDE.sub(_TIE, text)
     if any(width_of(word) > room - hang for word in bound.split()):
         bound = text
     return [row.replace(_TIE, " ") for row in wrapped(bound, room, first=first, hang=hang)]
 
 
-def _values(held: Held) -> list[str]:
-    """The values of the passes of a loop, the first ones and the last; numbers beside each other."""
+def _values(held: NamedValues) -> list[str]:
+    """Return the first and last values over the passes of a loop; numbers are joined."""
     texts = [shown.text for shown in held.values]
     if len(texts) > MOST_VALUES:
         texts = [*texts[: MOST_VALUES - 2], "...", texts[-1]]
@@ -176,26 +176,26 @@ def _values(held: Held) -> list[str]:
     return [", ".join(texts)] if is_plain else texts
 
 
-def _together(several: Sequence[Held]) -> list[Held]:
-    """Numbers that stand beside each other, as in `B, T, C = x.shape`, as one."""
-    found: list[Held] = []
+def _together(several: Sequence[NamedValues]) -> list[NamedValues]:
+    """Join adjacent numbers, as in `B, T, C = x.shape`."""
+    found: list[NamedValues] = []
     for held in several:
         if found and _is_number(held) and _is_number(found[-1]):
             last = found.pop()
             text = f"{last.values[0].text}, {held.values[0].text}"
-            found.append(Held(f"{last.name}, {held.name}", (DisplayedValue(text, is_number=True),)))
+            found.append(NamedValues(f"{last.name}, {held.name}", (DisplayedValue(text, is_number=True),)))
         else:
             found.append(held)
-    # `B, T, C = x.shape` of such sizes says it all.
+    # `B, T, C = x.shape` needs no values for symbols of these names.
     return [held for held in found if held.values[0].text != held.name]
 
 
-def _is_number(held: Held) -> bool:
+def _is_number(held: NamedValues) -> bool:
     return len(held.values) == 1 and held.values[0].is_number and len(held.values[0].text) < _SHORT
 
 
 def _remark(remark: Remark, gutter: int, room: int, indent: int) -> Iterator[Line]:
-    """What is said of a row, below it."""
+    """Render a remark below its row."""
     indent = min(indent, room // 4)
     label = f"{remark.kind}[{remark.code}]" if remark.code else remark.kind
     first, *rest = wrapped(f"^ {label}: {one_line(remark.text)}", room - indent, hang=4)

@@ -1,4 +1,4 @@
-"""What a user may ask to see: the functions, classes and methods of a file by their names."""
+"""Find the functions, classes and methods of a file by name."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from shapefix.interpreter.watching import parameter_names
 from shapefix.sources.configuration import suggestion
 
 
-class NotShown(Exception):
-    """Why there is nothing to show, in one line."""
+class UnknownTarget(Exception):
+    """There is nothing to show; the message explains why."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """A function to watch: owner is the class that it was asked for under, and top what the file calls it."""
+    """A function to watch; owner is the requested class, and top its name in the file."""
 
     name: str
     top: str
@@ -31,14 +31,14 @@ class Target:
     owner: ClassValue | None
 
 
-def everything(ev: Evaluator, module: Module) -> list[Target]:
-    """The modules of a file, or else its functions."""
+def all_targets(ev: Evaluator, module: Module) -> list[Target]:
+    """Return the modules of a file, or else its functions."""
     classes, functions = _definitions(ev, module)
     found = [_forward(cls.name, cls) for cls in classes if _own_forward(cls)]
     return found or [Target(each.name, each.name, each, _node(each), None) for each in functions]
 
 
-def named(ev: Evaluator, module: Module, name: str) -> Target:
+def target_named(ev: Evaluator, module: Module, name: str) -> Target:
     first, _, method = name.partition(".")
     value = _look_up(ev, module, first)
     if isinstance(value, FunctionValue) and isinstance(value.node, cst.FunctionDef) and not method:
@@ -47,14 +47,16 @@ def named(ev: Evaluator, module: Module, name: str) -> Target:
         return _forward(first, value, method or "forward")
     classes, functions = _definitions(ev, module)
     known = [*(cls.name for cls in classes), *(each.name for each in functions)]
-    listed = f"; there are {', '.join(known)}" if known else "; the file defines no class and no function"
+    listed = (
+        f"; the file defines {', '.join(known)}" if known else "; the file defines no class and no function"
+    )
     if value is not None and not method:
-        raise NotShown(f"{first} is no class and no function of the project{listed}")
-    raise NotShown(f"no class or function is called {first!r}{suggestion(first, known, listed)}")
+        raise UnknownTarget(f"{first} is not a class or function of the project{listed}")
+    raise UnknownTarget(f"no class or function named {first!r}{suggestion(first, known, listed)}")
 
 
 def _forward(top: str, cls: ClassValue, method: str = "forward") -> Target:
-    """The method of a class, its own or that of a base in the project. Raises NotShown."""
+    """Return the method of a class, its own or that of a base. Raises UnknownTarget."""
     function = member(cls, method)
     if isinstance(function, FunctionValue) and isinstance(function.node, cst.FunctionDef):
         return Target(f"{cls.name}.{method}", top, function, function.node, cls)
@@ -62,7 +64,7 @@ def _forward(top: str, cls: ClassValue, method: str = "forward") -> Target:
     hint = f"; its methods are {', '.join(methods)}" if methods else "; it has no methods of its own"
     if method == "forward" and methods:
         hint += f": name one of them, {cls.name}.{methods[-1]}"
-    raise NotShown(f"class {cls.name} has no {method}" + hint)
+    raise UnknownTarget(f"class {cls.name} has no {method}" + hint)
 
 
 def _look_up(ev: Evaluator, module: Module, name: str) -> Value | None:
@@ -74,7 +76,7 @@ def _look_up(ev: Evaluator, module: Module, name: str) -> Value | None:
 
 
 def _definitions(ev: Evaluator, module: Module) -> tuple[list[ClassValue], list[FunctionValue]]:
-    """The classes and functions that a file defines at its top level."""
+    """Return the classes and functions at the top level of a file."""
     classes: list[ClassValue] = []
     functions: list[FunctionValue] = []
     for name, statements in module.bindings.items():
@@ -99,20 +101,20 @@ def _node(function: FunctionValue) -> cst.FunctionDef:
 
 
 def check_inputs(targets: Sequence[Target], inputs: Mapping[str, object]) -> None:
-    """Raises NotShown where inputs do not fit."""
+    """Check that the inputs name parameters of the target. Raises UnknownTarget."""
     if len(targets) > 1:
         names = ", ".join(target.name.removesuffix(".forward") for target in targets)
-        raise NotShown(f"--input is for one function; name one of {names} behind a colon")
+        raise UnknownTarget(f"--input is for one function; append one of {names} after a colon")
     (target,) = targets
     known = parameter_names(target.node)[target.owner is not None :]
     for name in inputs:
         if name not in known and name not in _constructor(target.owner):
             listed = f"; its parameters are {', '.join(known)}" if known else "; it has no parameters"
-            raise NotShown(f"{target.name} has no parameter {name!r}{listed}")
+            raise UnknownTarget(f"{target.name} has no parameter {name!r}{listed}")
 
 
 def _constructor(cls: ClassValue | None) -> dict[str, bool]:
-    """The parameters of a class's constructor, and whether each must be given."""
+    """Return the parameters of a constructor, and whether each is required."""
     init = None if cls is None else member(cls, "__init__")
     if not isinstance(init, FunctionValue) or not isinstance(init.node, cst.FunctionDef):
         return {}
@@ -120,8 +122,8 @@ def _constructor(cls: ClassValue | None) -> dict[str, bool]:
     return {param.name.value: param.default is None for param in (*params.params[1:], *params.kwonly_params)}
 
 
-def constructed(cls: ClassValue, known: Mapping[str, Value]) -> dict[str, Value]:
-    """What a constructor is given: a symbol only where something must be given."""
+def constructor_arguments(cls: ClassValue, known: Mapping[str, Value]) -> dict[str, Value]:
+    """Return the constructor arguments; symbols only for required parameters."""
     return {
         name: known[name]
         for name, must in _constructor(cls).items()

@@ -1,1 +1,1 @@
-"""Text in: which files, what they say, which settings and suppressions hold, what is already known."""
+"""Find and read source files, their configuration, suppressions and project."""

@@ -1,6 +1,6 @@
-"""What the user set: `[tool.shapefix]` in the nearest pyproject.toml, or a shapefix.toml."""
+"""Read the configuration: `[tool.shapefix]` in the nearest pyproject.toml, or a shapefix.toml."""
 
-# Paths are plain strings here, as in every room: a path is shown as it was given.
+# Paths are plain strings here, as elsewhere: a path is shown as it was given.
 # ruff: noqa: PTH100, PTH111, PTH113, PTH118, PTH120
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ DEFAULT_EXCLUDE = (
 
 
 class ConfigurationError(Exception):
-    """A setting that cannot be used; the text names the file or option, the key, and what was expected."""
+    """An invalid setting; the message names the file or option, the key, and the expected value."""
 
 
 @dataclass(frozen=True)
 class Configuration:
     """The settings that hold for the files below root, an absolute path.
 
-    path is the file that they were written in, None for the defaults. None stands for a key that is not set;
-    exclude has its default instead. cache_dir is absolute. per_file_ignores maps patterns to selectors.
+    path is the configuration file, None for the defaults. A key that is not set is None, except exclude,
+    which has its default. cache_dir is absolute. per_file_ignores maps patterns to selectors.
     """
 
     root: str
@@ -50,7 +50,7 @@ class Configuration:
     transformers_version: str | None = None
 
     def excludes(self, path: str) -> bool:
-        """Tell whether exclude or extend-exclude match this absolute path itself, whatever its parents."""
+        """Check whether exclude or extend-exclude match this absolute path, regardless of its parents."""
         return self._excluded.matches(path)
 
     def ignored_in(self, path: str) -> tuple[str, ...]:
@@ -80,8 +80,8 @@ class Configuration:
 class Configurations:
     """The nearest configuration for each folder, each file read once.
 
-    Above every configuration file the defaults hold, with the folder `fallback_root` (the working directory,
-    when not given) as their root.
+    Folders without a configuration file have the defaults, with `fallback_root` (by default the working
+    directory) as root.
     """
 
     def __init__(self, fallback_root: str | None = None) -> None:
@@ -89,7 +89,7 @@ class Configurations:
         self._nearest: dict[str, Configuration] = {}
 
     def nearest(self, folder: str) -> Configuration:
-        """Return the configuration that holds in folder, an absolute path; raises ConfigurationError."""
+        """Return the configuration of a folder, an absolute path. Raises ConfigurationError."""
         known = self._nearest.get(folder)
         if known is None:
             known = configuration_in(folder)
@@ -101,9 +101,9 @@ class Configurations:
 
 
 def configuration_in(folder: str) -> Configuration | None:
-    """Return what shapefix.toml or else pyproject.toml in this very folder says; None when neither does.
+    """Read shapefix.toml or else pyproject.toml in one folder; None if neither configures shapefix.
 
-    Raises ConfigurationError. A pyproject.toml that nowhere says "shapefix" is not even parsed.
+    Raises ConfigurationError. A pyproject.toml that does not contain "shapefix" is not parsed.
     """
     path = f"{folder}{os.sep}shapefix.toml"
     if os.path.isfile(path):
@@ -119,9 +119,9 @@ def configuration_in(folder: str) -> Configuration | None:
 
 
 def read_configuration(path: str) -> Configuration:
-    """Return what the given file says, for one that is named like pyproject.toml in its [tool.shapefix].
+    """Read one configuration file; the settings of a pyproject.toml are in [tool.shapefix].
 
-    Raises ConfigurationError, also when it says nothing for shapefix or cannot be read.
+    Raises ConfigurationError, also if the file cannot be read or does not configure shapefix.
     """
     path = os.path.abspath(path)
     content = _parse(path, _read(path))
@@ -237,7 +237,7 @@ def _shortened(value: Any) -> Any:
 
 
 def _kind(value: Any) -> str:
-    """What a TOML value is, in TOML's words."""
+    """Return the TOML type of a value."""
     for kind, words in (
         (bool, "a boolean"), (int, "an integer"), (float, "a float"),
         (str, f"the string {_shortened(value)!r}"), (list, "a list"), (dict, "a table"),

@@ -1,4 +1,4 @@
-"""Which files to read: the paths of the command line, and the Python files in the folders among them."""
+"""Find the files to read: paths of the command line, and Python files in the folders among them."""
 
 # Paths are plain strings here: Path objects would take longer than reading the folders does.
 # ruff: noqa: PTH100, PTH110, PTH112, PTH113, PTH114, PTH115, PTH116, PTH118, PTH119, PTH120
@@ -12,19 +12,18 @@ from dataclasses import dataclass, field
 
 from shapefix.diagnostics import Failure
 from shapefix.sources.configuration import Configurations
-from shapefix.sources.gitignore import Ignored, ignored_above
+from shapefix.sources.gitignore import IgnoreRules, ignored_above
 from shapefix.sources.text import reason
 
 
 @dataclass(frozen=True)
-class Discovered:
-    """Files in the order of the paths that led to them; of a folder first its own, then those below, by name.
+class DiscoveredFiles:
+    """Files in the order of the given paths; a folder's own files come before those in its subfolders.
 
-    Paths are written as the given ones are: relative ones stay relative. No file is named twice, also not
-    by way of a symbolic link.
+    Relative paths stay relative. Every file is listed once, even if symbolic links lead to it.
 
-    outside are symbolic links in the folders to files in none of them. They are left out: a repair would
-    change a file that the user did not name. notebooks are those in the folders; they are not read yet.
+    outside are symbolic links to files outside of the folders. They are skipped: a repair would change a file
+    that the user did not name. notebooks are those in the folders; they are not read yet.
     """
 
     files: tuple[str, ...]
@@ -35,13 +34,13 @@ class Discovered:
 
 def discover(
     paths: Iterable[str], configurations: Configurations, *, force_exclude: bool = False
-) -> Discovered:
-    """Find the files to analyse.
+) -> DiscoveredFiles:
+    """Find the files to analyze.
 
-    A file that is named is taken whatever it is called, and whatever excludes it, unless force_exclude.
-    In folders these are the files *.py that neither git nor the configuration excludes. Links in folders are
-    followed to files in one of the folders. What is missing, unreadable or loops becomes one Failure. Raises
-    ConfigurationError.
+    An explicitly given file is always included, also if it is excluded or has another suffix, unless
+    force_exclude. In folders, *.py files are included unless git or the configuration excludes them. Links in
+    folders are followed to files in one of the folders. Missing and unreadable paths and link loops become
+    Failures. Raises ConfigurationError.
     """
     walk = _Walk(configurations)
     for given in paths:
@@ -59,13 +58,13 @@ def discover(
 
 
 def _real_folder(path: str) -> str:
-    """The absolute path, through no link but perhaps the last part: so that one file has one such path."""
+    """Return the absolute path with links in its folders resolved, so that one file has one path."""
     folder, name = os.path.split(os.path.abspath(path))
     return os.path.join(os.path.realpath(folder), name)
 
 
 def _excluded(absolute: str, configurations: Configurations) -> bool:
-    """Whether the configuration excludes a path, or a folder above it up to the configuration's root."""
+    """Check whether the configuration excludes a path or a folder above it, up to its root."""
     configuration = configurations.nearest(os.path.dirname(absolute))
     at = absolute
     while at != configuration.root and at != os.path.dirname(at):
@@ -77,20 +76,20 @@ def _excluded(absolute: str, configurations: Configurations) -> bool:
 
 @dataclass
 class _Walk:
-    """What has been found so far."""
+    """The files found so far."""
 
     configurations: Configurations
     files: dict[str, str] = field(default_factory=dict)  # absolute path -> path as written
     links: set[str] = field(default_factory=set)  # absolute paths of symbolic links to files
-    named: set[str] = field(default_factory=set)  # absolute paths of the files that were named
-    folders: list[str] = field(default_factory=list)  # real paths of the folders that were named
+    named: set[str] = field(default_factory=set)  # absolute paths of explicitly given files
+    folders: list[str] = field(default_factory=list)  # real paths of the given folders
     failures: dict[str, Failure] = field(default_factory=dict)
     notebooks: dict[str, str] = field(default_factory=dict)  # absolute path -> path as written
 
     def fail(self, path: str, message: str) -> None:
         self.failures.setdefault(path, Failure(path, message))
 
-    def result(self) -> Discovered:
+    def result(self) -> DiscoveredFiles:
         taken = {absolute for absolute in self.files if absolute not in self.links}
         files: list[str] = []
         outside: list[str] = []
@@ -104,7 +103,7 @@ class _Walk:
                     continue
                 taken.add(target)
             files.append(path)
-        return Discovered(
+        return DiscoveredFiles(
             tuple(files), tuple(self.failures.values()), tuple(outside), tuple(self.notebooks.values())
         )
 
@@ -124,16 +123,16 @@ class _Walk:
                 self.links.add(absolute)
 
     def folder(self, path: str, absolute: str) -> None:
-        """Take what is in a folder that was named; path is how to write it, "" for the working directory."""
+        """Add the files in a given folder; path is its name as given, "" for the working directory."""
         self.folders.append(absolute)
-        # A stack instead of recursion: folders may be nested deeper than Python likes to recurse.
+        # A stack instead of recursion: folders may be nested deeper than Python can recurse.
         pending = [(path, absolute, ignored_above(absolute))]
         while pending:
             at, absolute_at, ignored = pending.pop()
             pending += reversed(self._entries(at, absolute_at, ignored))
 
-    def _entries(self, path: str, absolute: str, above: Ignored) -> list[tuple[str, str, Ignored]]:
-        """Take the files of one folder; return the folders in it that are to be visited."""
+    def _entries(self, path: str, absolute: str, above: IgnoreRules) -> list[tuple[str, str, IgnoreRules]]:
+        """Add the files of one folder, and return its subfolders to visit."""
         try:
             with os.scandir(path or os.curdir) as found:
                 entries = sorted(found, key=lambda entry: entry.name)
@@ -144,7 +143,7 @@ class _Walk:
         excludes = self.configurations.nearest(absolute).excludes
         start = f"{path.rstrip(os.sep)}{os.sep}" if path else ""
         absolute_start = f"{absolute.rstrip(os.sep)}{os.sep}"
-        folders: list[tuple[str, str, Ignored]] = []
+        folders: list[tuple[str, str, IgnoreRules]] = []
         for entry in entries:
             name = entry.name
             is_folder = _is_folder(entry)
@@ -165,7 +164,7 @@ class _Walk:
         return folders
 
     def _link(self, absolute: str, path: str) -> None:
-        """Take a symbolic link to a Python file; say so where a link cannot lead anywhere."""
+        """Add the target of a symbolic link to a Python file; a broken link is a failure."""
         is_python = path.endswith(".py")
         try:
             is_folder = os.path.isdir(absolute)

@@ -1,4 +1,4 @@
-"""What git ignores: .gitignore files, nested, from the repository's root down."""
+"""Find out what git ignores: nested .gitignore files, from the root of the repository down."""
 
 # Paths are plain strings here: this runs for every entry of every folder.
 # ruff: noqa: PTH118, PTH120, PTH123
@@ -13,8 +13,8 @@ from shapefix.sources.wildmatch import expression
 
 
 @dataclass(frozen=True)
-class Pattern:
-    """A line of an ignore file: it holds for names, or for paths, with a slash at the end of a folder's."""
+class IgnorePattern:
+    """One pattern of an ignore file, for names or for paths; folders end in a slash."""
 
     expression: re.Pattern[str]
     is_path: bool
@@ -23,21 +23,21 @@ class Pattern:
 
 @dataclass(frozen=True)
 class IgnoreFile:
-    """The patterns of one ignore file, the last line first, for what is below folder (with a separator)."""
+    """The patterns of one ignore file, last line first; folder ends in a separator."""
 
     folder: str
-    patterns: tuple[Pattern, ...]
+    patterns: tuple[IgnorePattern, ...]
     any_name: re.Pattern[str]
     any_path: re.Pattern[str]
 
     def decide(self, path: str, is_folder: bool) -> bool | None:
-        """Whether this file ignores (True) or re-includes (False) a path below it, or is silent (None)."""
+        """Check whether this file ignores (True) or re-includes (False) a path; None if it is silent."""
         relative = path[len(self.folder) :].replace(os.sep, "/")
         name = relative[relative.rfind("/") + 1 :]
         if is_folder:
             relative += "/"
             name += "/"
-        # Nearly every path matches nothing, and two expressions tell that faster than one for each line.
+        # Nearly every path matches nothing, and two expressions are faster than one for each line.
         if not (self.any_name.fullmatch(name) or self.any_path.fullmatch(relative)):
             return None
         for pattern in self.patterns:
@@ -47,62 +47,62 @@ class IgnoreFile:
 
 
 @dataclass(frozen=True)
-class Ignored:
-    """The ignore files that hold in one folder, the outermost first."""
+class IgnoreRules:
+    """The ignore files that apply in one folder, the outermost first."""
 
     files: tuple[IgnoreFile, ...] = ()
 
     def __call__(self, path: str, is_folder: bool) -> bool:
-        """Tell whether git ignores this absolute path, given that it does not ignore its folder."""
+        """Check whether git ignores this absolute path, given that it does not ignore its folder."""
         for file in reversed(self.files):
             decision = file.decide(path, is_folder)
             if decision is not None:
                 return decision
         return False
 
-    def inside(self, folder: str, names: frozenset[str]) -> Ignored:
-        """Return what holds inside an absolute folder that contains names, coming from its parent.
+    def inside(self, folder: str, names: frozenset[str]) -> IgnoreRules:
+        """Return the rules inside a folder with these names, given the rules of its parent.
 
-        A folder that is itself a repository starts afresh.
+        A folder that is itself a repository starts without rules.
         """
-        found = Ignored() if ".git" in names else self
+        found = IgnoreRules() if ".git" in names else self
         if ".git" in names:
             found = found._with(f"{folder}{os.sep}.git{os.sep}info{os.sep}exclude", folder)
         if ".gitignore" in names:
             found = found._with(f"{folder}{os.sep}.gitignore", folder)
         return found
 
-    def _with(self, path: str, folder: str) -> Ignored:
+    def _with(self, path: str, folder: str) -> IgnoreRules:
         file = _read_ignore_file(path, folder)
-        return Ignored((*self.files, file)) if file else self
+        return IgnoreRules((*self.files, file)) if file else self
 
 
-def ignored_above(folder: str) -> Ignored:
-    """Return what holds for an absolute folder by the ignore files of the folders above it, up to git's root.
+def ignored_above(folder: str) -> IgnoreRules:
+    """Read the ignore files of the folders above an absolute folder, up to the root of the repository.
 
-    Outside a repository, and for the root of one, nothing does. Nothing does either when git ignores the
-    folder itself: who asks for it by name wants to see what is inside.
+    There are none outside a repository and for its root. If git ignores the folder itself, they are not used:
+    the folder was given explicitly.
     """
     above: list[tuple[str, frozenset[str]]] = []
     at = folder
     while not os.path.lexists(os.path.join(at, ".git")):
         parent = os.path.dirname(at)
         if parent == at:
-            return Ignored()
+            return IgnoreRules()
         at = parent
         present = {name for name in (".git", ".gitignore") if os.path.lexists(os.path.join(at, name))}
         above.append((at, frozenset(present)))
-    ignored = Ignored()
+    ignored = IgnoreRules()
     for index in range(len(above) - 1, -1, -1):
         ignored = ignored.inside(*above[index])
         below = above[index - 1][0] if index else folder
         if ignored(below, is_folder=True):
-            return Ignored()
+            return IgnoreRules()
     return ignored
 
 
 def _read_ignore_file(path: str, folder: str) -> IgnoreFile | None:
-    """The patterns in the file at path; None where there are none, or git could not read them either."""
+    """Read the patterns of an ignore file; None if there are none, or git could not read the file either."""
     try:
         with open(path, "rb") as file:
             lines = file.read().decode("utf-8-sig", "surrogateescape").split("\n")
@@ -119,11 +119,11 @@ def _read_ignore_file(path: str, folder: str) -> IgnoreFile | None:
     )
 
 
-def _pattern(line: str) -> Pattern | None:
-    """The pattern on one line; None for a comment, and for what never matches."""
+def _pattern(line: str) -> IgnorePattern | None:
+    """Parse one line; None for comments and patterns that never match."""
     if line.startswith("#"):
         return None
-    # Spaces at the end count when a backslash stands before them.
+    # Spaces at the end count after a backslash.
     line = re.sub(r"(?<!\\)((?:\\\\)*(?:\\ )?) *\Z", r"\1", line)
     ignores = not line.startswith("!")
     written = line.removeprefix("!")
@@ -135,8 +135,8 @@ def _pattern(line: str) -> Pattern | None:
         return None
     # `foo/*` is about what is in foo, so what it matches never ends in the slash itself.
     matching += r"(?<!/)/" if only_folders else r"(?<!/)/?"
-    return Pattern(re.compile(matching, re.DOTALL), is_path, ignores)
+    return IgnorePattern(re.compile(matching, re.DOTALL), is_path, ignores)
 
 
-def _any_of(patterns: list[Pattern]) -> re.Pattern[str]:
+def _any_of(patterns: list[IgnorePattern]) -> re.Pattern[str]:
     return re.compile("|".join(each.expression.pattern for each in patterns) or "(?!)", re.DOTALL)

@@ -31,7 +31,7 @@ class Globs:
         self._paths = re.compile("|".join(paths) or r"(?!)", re.DOTALL)
 
     def matches(self, path: str) -> bool:
-        """Tell whether the absolute path of a file or folder matches; its parents are not looked at."""
+        """Check whether the absolute path of a file or folder matches, regardless of its parents."""
         name = path[path.rfind(os.sep) + 1 :]
         if self._names.fullmatch(name):
             return True
@@ -41,7 +41,7 @@ class Globs:
 
 
 def _expression(pattern: str) -> str:
-    """A regular expression for one pattern; brackets and braces that do not close stand for themselves."""
+    """Translate a pattern to a regular expression; unclosed brackets and braces are literal."""
     parts: list[str] = []
     at = 0
     braces = 0
@@ -69,5 +69,5 @@ def _expression(pattern: str) -> str:
             parts.append("|")
         else:
             parts.append(re.escape(character))
-    # An inner brace may have taken the only closing one; what is still open closes here.
+    # An inner brace may have taken the only closing one; open braces close here.
     return f"(?:{''.join(parts)}{')' * braces})"

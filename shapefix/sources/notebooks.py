@@ -1,4 +1,4 @@
-"""Jupyter notebooks: the code of their cells as Python, row by row, without what only IPython knows."""
+"""Read the code cells of Jupyter notebooks as Python, without IPython's own syntax."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _CELL = re.compile(r"(?P<path>.+\.ipynb):cell (?P<number>\d+)\Z", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class LeftOut:
-    """A row of a cell that IPython would hand to somebody else: a magic or a command of the shell."""
+class SkippedLines:
+    """A row of a cell with a magic or a shell command."""
 
     row: int
     text: str
@@ -23,27 +23,27 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell with code: its number among all cells, from 1, and its text, which is Python.
+    """A code cell: its number among all cells, from 1, and its text as Python.
 
-    Rows and columns of what is Python are those of the notebook.
+    Rows and columns are those of the notebook.
     """
 
     number: int
     text: str
-    left_out: tuple[LeftOut, ...] = ()
+    skipped_lines: tuple[SkippedLines, ...] = ()
 
 
 def cells(data: bytes) -> tuple[Cell, ...]:
-    """The cells with Python of a notebook, of which these are the bytes. Raises Unreadable."""
+    """Parse the Python cells of a notebook. Raises Unreadable."""
     try:
         notebook = json.loads(data)
         found = notebook["cells"]
         language = _language(notebook)
     except (ValueError, RecursionError):
-        raise Unreadable("is no notebook: it is not JSON") from None
+        raise Unreadable("is not a notebook: it is not JSON") from None
     except (KeyError, TypeError, AttributeError):
         old = isinstance(notebook, dict) and "worksheets" in notebook
-        how = "is a notebook of nbformat 3; open it in Jupyter and save it" if old else "is no notebook"
+        how = "is a notebook of nbformat 3; open it in Jupyter and save it" if old else "is not a notebook"
         raise Unreadable(f"{how}: it has no cells") from None
     if language not in (None, "python"):
         raise Unreadable(f"is a notebook in {language}, not in Python")
@@ -53,12 +53,12 @@ def cells(data: bytes) -> tuple[Cell, ...]:
 
 
 def path_of(notebook: str, number: int) -> str:
-    """What a cell of a notebook is called where a path is asked for."""
+    """Return the path-like name of a cell."""
     return f"{notebook}:cell {number}"
 
 
 def cell_of(path: str) -> tuple[str, int] | None:
-    """The notebook and the number of the cell that path_of has named; None for any other path."""
+    """Return the notebook and number of a cell from its path_of name; None for any other path."""
     found = _CELL.match(path)
     return (found["path"], int(found["number"])) if found else None
 
@@ -82,9 +82,9 @@ def _text(cell: dict[str, Any]) -> str:
     return source if isinstance(source, str) else "".join(map(str, source))
 
 
-# Whose cell or row is Python behind the name; what they measure or keep is nothing to us.
+# The rest of the cell or row is Python; the magic only measures or stores something.
 _AROUND_CODE = ("capture", "prun", "time", "timeit")
-# What changes only how things look, or how a session of IPython goes on.
+# Magics that only change the display or the IPython session.
 _HARMLESS = (
     "autoreload", "colors", "config", "history", "html", "latex", "load_ext", "markdown", "matplotlib", "pdb",
     "precision", "pylab", "reload_ext", "svg", "who", "whos", "xmode",
@@ -103,19 +103,19 @@ def _cell(number: int, text: str) -> Cell:
     magic = _CELL_MAGIC.match(rows[first])
     if magic is not None:
         if magic[1] not in _AROUND_CODE:
-            said = () if magic[1] in _HARMLESS else (LeftOut(first + 1, rows[first].strip()),)
+            said = () if magic[1] in _HARMLESS else (SkippedLines(first + 1, rows[first].strip()),)
             return Cell(number, "", said)
         rows[first] = _end_of(rows[first])
-    left_out: list[LeftOut] = []
-    made = "".join(_python(rows, left_out))
-    return Cell(number, made, tuple(left_out))
+    skipped_lines: list[SkippedLines] = []
+    made = "".join(_python(rows, skipped_lines))
+    return Cell(number, made, tuple(skipped_lines))
 
 
-def _python(rows: list[str], left_out: list[LeftOut]) -> Iterator[str]:
-    """The rows with what is not Python replaced; it is added to left_out unless it is harmless."""
+def _python(rows: list[str], skipped_lines: list[SkippedLines]) -> Iterator[str]:
+    """Replace IPython syntax in the rows; add it to skipped unless it is harmless."""
     state, foreign = _State(), False
     for number, row in enumerate(rows, 1):
-        if foreign:  # the row before goes on in this one
+        if foreign:  # the previous row continues in this one
             foreign = row.rstrip().endswith("\\")
             yield _end_of(row)
             continue
@@ -127,15 +127,15 @@ def _python(rows: list[str], left_out: list[LeftOut]) -> Iterator[str]:
         python, harmless = made
         foreign = row.rstrip().endswith("\\")
         if not harmless:
-            left_out.append(LeftOut(number, row.strip()))
+            skipped_lines.append(SkippedLines(number, row.strip()))
         state.read(python)
         yield python + _end_of(row)
 
 
 def _replaced(row: str) -> tuple[str, bool] | None:
-    """The Python in the place of a row that begins a statement, and whether nothing of it is missed.
+    """Replace a row that starts with IPython syntax, and return whether that loses nothing.
 
-    None for a row that is Python.
+    None for a row of Python.
     """
     bare = row.rstrip("\r\n")
     indent = bare[: len(bare) - len(bare.lstrip())]
@@ -158,7 +158,7 @@ def _end_of(row: str) -> str:
 
 
 class _State:
-    """Whether the rows read so far leave a bracket, a text or a row open."""
+    """Tracks whether the rows so far leave a bracket, a string or a row open."""
 
     def __init__(self) -> None:
         self._depth = 0
@@ -167,11 +167,11 @@ class _State:
 
     @property
     def begins(self) -> bool:
-        """Whether the next row begins a statement."""
+        """Check whether the next row begins a statement."""
         return not (self._depth or self._quote or self._continued)
 
     def read(self, row: str) -> None:
-        """Take in one row."""
+        """Update the state with one row."""
         place, bare = 0, row.rstrip("\r\n")
         while place < len(bare):
             if bare[place] == "\\":

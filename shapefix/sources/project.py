@@ -1,4 +1,4 @@
-"""Which file a module's name means, told from the folders alone: nothing is imported."""
+"""Resolve module names to files from the folders alone; nothing is imported."""
 
 # Paths are plain strings here: every import of every file comes through.
 # ruff: noqa: PTH100, PTH112, PTH113, PTH118, PTH119, PTH120, PTH122, PTH206, PTH208
@@ -15,23 +15,23 @@ _ROOT_FILES = ("pyproject.toml", "setup.py", "setup.cfg", "shapefix.toml")
 
 
 @dataclass(frozen=True)
-class Probes:
-    """The absolute paths that answers rested on: files that were found, and paths where nothing was.
+class PathProbes:
+    """Absolute paths that results depend on: found files and missing paths.
 
-    An answer stays right as long as the found files are there and the missing paths are not.
+    A result stays valid as long as the found files exist and the missing paths do not.
     """
 
     found: set[str] = field(default_factory=set)
     missing: set[str] = field(default_factory=set)
 
-    def update(self, other: Probes) -> None:
-        """Add what the other one has seen."""
+    def update(self, other: PathProbes) -> None:
+        """Add the paths of another one."""
         self.found.update(other.found)
         self.missing.update(other.missing)
 
 
 def project_root(path: str, otherwise: str | None = None) -> str:
-    """Return the folder that holds the project of the file or folder at path, as an absolute path.
+    """Return the project folder of the file or folder at path, as an absolute path.
 
     This is the root of the git repository; outside of one, the nearest folder above with a pyproject.toml or
     setup file; without any, the folder given as otherwise, or the file's own.
@@ -53,22 +53,20 @@ def project_root(path: str, otherwise: str | None = None) -> str:
 class Project:
     """The modules below root, as the files there would import them.
 
-    Folders are listed once and answers are kept, so a Project sees the disk as it was in one moment: make a
-    new one for a new run. Paths are absolute.
+    Folders are listed once and results are cached: create a new Project for a new run. Paths are absolute.
     """
 
     def __init__(self, root: str) -> None:
         self.root = os.path.abspath(root)
         self._names: dict[str, frozenset[str] | None] = {}
         self._search: dict[str, list[str]] = {}
-        self._answers: dict[tuple[str, str], tuple[str | None, Probes]] = {}
+        self._answers: dict[tuple[str, str], tuple[str | None, PathProbes]] = {}
 
-    def locate(self, module: str, importing_path: str, probes: Probes | None = None) -> str | None:
+    def locate(self, module: str, importing_path: str, probes: PathProbes | None = None) -> str | None:
         """Return the file that `import module` loads in the file at importing_path, a package's __init__.py.
 
-        None for what is not a file of this project: the standard library (never looked for), installed
-        libraries, and namespace packages, which have no file; their modules are found. What the answer
-        rests on is added to probes, also when it was already known.
+        None for the standard library, installed libraries, and namespace packages, which have no file. The
+        paths that the result depends on are added to probes, also for cached results.
         """
         top = module.partition(".")[0]
         if top in sys.stdlib_module_names:
@@ -76,7 +74,7 @@ class Project:
         key = (os.path.dirname(importing_path), module)
         answer = self._answers.get(key)
         if answer is None:
-            seen = Probes()
+            seen = PathProbes()
             answer = self._answers[key] = (self._find(module.split("."), importing_path, seen), seen)
         if probes is not None:
             probes.update(answer[1])
@@ -85,7 +83,7 @@ class Project:
     def resolve(self, importing_path: str, level: int, module: str | None) -> str | None:
         """Return the absolute name of a module: level counts the dots of `from ..module import name`.
 
-        None where the dots lead out of the project, or where nothing is named at all.
+        None if the dots lead out of the project, or the name is empty.
         """
         if level == 0:
             return module or None
@@ -115,7 +113,7 @@ class Project:
         return ".".join(parts)
 
     def _package_base(self, folder: str) -> str:
-        """The folder that holds the outermost regular package around folder; folder itself outside of one."""
+        """Return the parent of the outermost regular package around folder; else folder itself."""
         while "__init__.py" in (self._listing(folder) or ()):
             parent = os.path.dirname(folder)
             if parent == folder:
@@ -124,7 +122,7 @@ class Project:
         return folder
 
     def _namespace_base(self, folder: str) -> str:
-        """Where the name of a file in a plain folder starts."""
+        """Return the folder that module names in a plain folder start at."""
         within = folder == self.root or folder.startswith(self.root.rstrip(os.sep) + os.sep)
         if not within:
             return folder
@@ -136,7 +134,7 @@ class Project:
         return at
 
     def _folders(self, folder: str) -> list[str]:
-        """Where the imports of a file in folder are looked for, in this order.
+        """Return the folders to search for the imports of a file in folder, in order.
 
         First as `python train.py` does, in the script's own folder, or above the package that the file is in.
         Then, because people run from anywhere, in the folders above up to root, with the src folder of each.
@@ -163,7 +161,7 @@ class Project:
             self._search[folder] = known
         return known
 
-    def _find(self, parts: list[str], importing_path: str, probes: Probes) -> str | None:
+    def _find(self, parts: list[str], importing_path: str, probes: PathProbes) -> str | None:
         folder = os.path.dirname(importing_path)
         folders = self._folders(folder)
         in_package = "__init__.py" in (self._listing(folder) or ())
@@ -178,10 +176,12 @@ class Project:
                 return found
         return None
 
-    def _find_below(self, folder: str, parts: list[str], probes: Probes, plain_folders: bool) -> str | None:
-        """The file of a dotted name below one folder; plain_folders says whether namespace packages count.
+    def _find_below(
+        self, folder: str, parts: list[str], probes: PathProbes, plain_folders: bool
+    ) -> str | None:
+        """Return the file of a dotted name below a folder; plain_folders allows namespace packages.
 
-        They do not for the name of a library: an installed package goes before a folder full of data.
+        They are not allowed for the name of a library: an installed package precedes a folder of data.
         """
         for index, part in enumerate(parts):
             is_last = index == len(parts) - 1
@@ -209,7 +209,7 @@ class Project:
         return None
 
     def _listing(self, folder: str) -> frozenset[str] | None:
-        """The names in a folder; None for what is no folder, or cannot be listed."""
+        """Return the names in a folder; None if it is not a folder or cannot be listed."""
         if folder not in self._names:
             try:
                 self._names[folder] = frozenset(os.listdir(folder))

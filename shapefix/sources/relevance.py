@@ -1,4 +1,4 @@
-"""Whether a file can concern us at all, told from its bytes."""
+"""Decide from the bytes of a file whether rules can apply to it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ LIBRARIES = frozenset(
     {"torch", "transformers", "datasets", "lightning", "accelerate", "einops", "timm", "trl", "peft"}
 )
 
-# "torch" is looked for anywhere, for pytorch_lightning and torchvision; the others start a word, or "ctrl"
+# "torch" is searched anywhere, for pytorch_lightning and torchvision; the others start a word, or "ctrl"
 # would be "trl".
 _OTHERS = re.compile(rb"\b(?:%s)" % "|".join(sorted(LIBRARIES - {"torch"})).encode())
 
 
 def mentions_library(data: bytes) -> bool:
-    """Tell whether the bytes of a file mention torch or a library that works on its tensors.
+    """Check whether the bytes of a file mention torch or a library that works on its tensors.
 
     A file that does not still matters when such a file imports it.
     """

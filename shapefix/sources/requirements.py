@@ -1,6 +1,6 @@
-"""Which version of transformers a project asks for: told from its requirements and lock files."""
+"""Find the version of transformers that a project requires, in its requirements and lock files."""
 
-# Paths are plain strings here, as in every room.
+# Paths are plain strings here, as elsewhere.
 # ruff: noqa: PTH120, PTH208
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _WIDE = re.compile(r"[^\S\n]{100,}")
 
 
 class Requirements:
-    """What the requirements of each folder say, each file read once."""
+    """The requirements of each folder; each file is read once."""
 
     def __init__(self) -> None:
         self._of_folder: dict[str, str | None] = {}
@@ -64,10 +64,10 @@ class Requirements:
 
 
 def transformers_version(root: str | os.PathLike[str]) -> str | None:
-    """The version of transformers that the files in this very folder ask for, as `4.57.6` or `4.57`.
+    """Return the version of transformers that the files in one folder require, as `4.57.6` or `4.57`.
 
-    A lock goes before a pin, a pin before bounds, of which the newest version that they let through is taken.
-    None where nothing is asked for, or the newest is let through. Files that make no sense say nothing.
+    Locks precede pins, and pins precede bounds; for bounds it is the newest version that they allow. None if
+    there is no requirement, or the newest version is allowed. Malformed files are ignored.
     """
     folder = os.fspath(root)
     names = [*_listing(folder), *(f"requirements/{name}" for name in _listing(f"{folder}/requirements"))]
@@ -76,7 +76,7 @@ def transformers_version(root: str | os.PathLike[str]) -> str | None:
         for name in names:
             if not fnmatch(name, pattern):
                 continue
-            asked = islice(_asked(f"{folder}/{name}", read), _MOST)
+            asked = islice(_required(f"{folder}/{name}", read), _MOST)
             found = [each for each in asked if len(each) <= _LONGEST]
             pins = [pin for pin in map(_pin, found) if pin]
             if pins:
@@ -95,7 +95,7 @@ def _listing(folder: str) -> list[str]:
 
 
 def is_version(text: str) -> bool:
-    """Tell whether the text is a version, as `4.57` or `5.0.0rc1`."""
+    """Check whether the text is a version, as `4.57` or `5.0.0rc1`."""
     from packaging.version import InvalidVersion, Version
 
     if len(text) > _LONGEST:
@@ -107,26 +107,26 @@ def is_version(text: str) -> bool:
     return True
 
 
-def _asked(path: str, read: Callable[[str], Iterable[str]]) -> Iterator[str]:
-    """The bounds on transformers that a file sets: `==4.57.6`, `>=4.30,<5`."""
+def _required(path: str, read: Callable[[str], Iterable[str]]) -> Iterator[str]:
+    """Return the bounds on transformers in a file: `==4.57.6`, `>=4.30,<5`."""
     try:
         data = read_bytes(path)
         if _NAME in data.lower():
             # The patterns below, and configparser's, are slow on long runs of spaces.
             yield from read(_WIDE.sub(" " * 100, data.decode("utf-8-sig")))
     except (Unreadable, ValueError, RecursionError):
-        # Who made this file will hear of it elsewhere.
+        # Other tools report malformed files.
         return
 
 
 def _pin(bounds: str) -> str | None:
-    """The one version that is asked for, if it is one."""
+    """Return the pinned version, if there is one."""
     exact = re.fullmatch(r"={2,3}\s*v?(\d+(?:\.\d+)*(?:\.?(?:a|b|rc|post|dev)\d+)*)", bounds)
     return exact[1] if exact else None
 
 
 def _newest(bounds: str) -> str | None:
-    """The newest version that bounds let through; None for the newest of all, and for nonsense."""
+    """Return the newest version within bounds; None for the latest, and for malformed bounds."""
     from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
     try:
@@ -246,7 +246,7 @@ def _setup_cfg(text: str) -> Iterator[str]:
 
 
 def _at(content: Any, *keys: str) -> Any:
-    """What stands below these keys; None where anything on the way is no table."""
+    """Return the value below these keys; None if a key on the way is not a table."""
     for key in keys:
         content = content.get(key) if isinstance(content, dict) else None
     return content

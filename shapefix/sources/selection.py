@@ -1,4 +1,4 @@
-"""Which rules run: codes, prefixes, names and ALL, resolved against the table of rules as ruff does it."""
+"""Select rules by codes, prefixes, names and ALL, with the precedence that ruff uses."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ RuleRow = tuple[str, str, Severity]
 
 @dataclass(frozen=True)
 class Selection:
-    """One layer of choices: the configuration file's, or the command line's.
+    """The selectors of the configuration file or of the command line.
 
-    select None keeps what the layers before chose. source says where the selectors were written, for errors;
+    select None keeps the choices of the layer before. source is the origin of the selectors, for messages;
     the key ("select", "ignore", "extend-select") follows it.
     """
 
@@ -29,7 +29,7 @@ class Selection:
 
     @classmethod
     def of(cls, configuration: Configuration) -> Selection:
-        """Return the layer that a configuration file makes."""
+        """Return the selectors of a configuration file."""
         return cls(
             configuration.select,
             configuration.ignore,
@@ -39,7 +39,7 @@ class Selection:
 
 
 def selected(rules: Iterable[RuleRow], *layers: Selection) -> frozenset[str]:
-    """Return the codes that the layers choose, later layers over earlier ones.
+    """Return the selected codes; later layers override earlier ones.
 
     Without any choice these are the rules of severity error and warning. A rule of severity info is turned on
     by its full code, its name or ALL only. Within a layer the more specific selector wins (name and code over
@@ -71,9 +71,9 @@ def selected(rules: Iterable[RuleRow], *layers: Selection) -> frozenset[str]:
 
 
 def covered(rules: Iterable[RuleRow], selectors: Sequence[str], source: str) -> frozenset[str]:
-    """Return every code that one of the selectors covers, of whatever severity (for per-file-ignores).
+    """Return every code that the selectors cover, of any severity (for per-file-ignores).
 
-    source says where they were written. Raises ConfigurationError for a selector that names no rule.
+    source is the origin of the selectors. Raises ConfigurationError for a selector that names no rule.
     """
     table = _Table(tuple(rules))
     return frozenset(code for selector in selectors for code in table.resolve(selector, source)[1])
@@ -92,7 +92,7 @@ class _Table:
         self._code_of = {name: code for code, name, _ in rules} | {code: code for code in self.codes}
 
     def resolve(self, selector: str, source: str) -> tuple[int, set[str]]:
-        """How specific a selector is (0 for ALL, then the length of a prefix), and the codes it covers."""
+        """Return the specificity of a selector (0 for ALL, else the prefix length) and its codes."""
         if selector == "ALL":
             return 0, set(self.codes)
         code = self._code_of.get(selector) or aliases().get(selector)
@@ -106,6 +106,6 @@ class _Table:
 
 
 def is_prefix(selector: str, code: str) -> bool:
-    """Tell whether a selector covers a code: all of its letters, then any number of digits ("SF", "SF1")."""
+    """Check whether a selector covers a code: all of its letters, then any number of digits ("SF", "SF1")."""
     letters = re.match(r"[A-Z]+", code)
     return letters is not None and selector.startswith(letters[0]) and code.startswith(selector)

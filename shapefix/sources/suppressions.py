@@ -1,4 +1,4 @@
-"""Comments that silence findings: `# noqa`, `# shapefix: ignore`, `# shapefix: skip-file`."""
+"""Suppression comments: `# noqa`, `# shapefix: ignore`, `# shapefix: skip-file`."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _BRACKETS = re.compile(r"\s*\[([^]]*)(]?)")
 
 @dataclass(frozen=True)
 class Suppression:
-    """A comment that silences: the findings that selectors name, or all of them where it is None.
+    """A suppression comment for the selected rules, or for all rules if selectors is None.
 
-    row and column (from 1) are the place of its `#`.
+    row and column (from 1) are the position of its `#`.
     """
 
     row: int
@@ -31,7 +31,7 @@ class Suppression:
     whole_file: bool = False
 
     def covers(self, diagnostic: Diagnostic) -> bool:
-        """Tell whether it names the finding's rule: by code, prefix of the code, name or former name."""
+        """Check whether the comment selects the finding's rule: by code, prefix of the code, name or former name."""
         return self.selectors is None or any(
             selector == diagnostic.name
             or is_prefix(selector.upper(), diagnostic.code)
@@ -41,22 +41,22 @@ class Suppression:
 
 
 @dataclass(frozen=True)
-class Suppressed:
-    """The findings that remain, in their order, and the comments that silenced the others."""
+class SuppressionResult:
+    """The remaining findings in their order, and the comments that suppressed the others."""
 
     kept: tuple[Diagnostic, ...]
     used: tuple[Suppression, ...]
 
 
-def suppressed(source: SourceText, diagnostics: Iterable[Diagnostic]) -> Suppressed:
-    """Drop the findings in source that a comment of it silences.
+def apply_suppressions(source: SourceText, diagnostics: Iterable[Diagnostic]) -> SuppressionResult:
+    """Drop the findings that a comment in source suppresses.
 
-    A comment counts on any row of the finding, and on the first and last row of the statement that the
+    A comment applies on any row of the finding, and on the first and last row of the statement that the
     finding is in. Findings whose span is in another file are kept.
     """
     diagnostics = tuple(diagnostics)
     if not diagnostics or not _MARKER.search(source.text):
-        return Suppressed(diagnostics, ())
+        return SuppressionResult(diagnostics, ())
     suppressions, statements = _read(source.text)
     kept: list[Diagnostic] = []
     used: set[Suppression] = set()
@@ -73,22 +73,22 @@ def suppressed(source: SourceText, diagnostics: Iterable[Diagnostic]) -> Suppres
             used.update(silencing)
         else:
             kept.append(diagnostic)
-    return Suppressed(tuple(kept), tuple(each for each in suppressions if each in used))
+    return SuppressionResult(tuple(kept), tuple(each for each in suppressions if each in used))
 
 
 def _rows(span: Span, statements: list[tuple[int, int]]) -> set[int]:
-    """The rows on which a comment speaks of the span."""
+    """Return the rows on which a comment applies to the span."""
     last_row = span.end_row - 1 if span.end_column == 1 and span.end_row > span.row else span.end_row
     first = _statement(span.row, statements)
     last = _statement(last_row, statements)
     rows = {*first, *last}
-    # A span over several statements (a loop, a class) has comments inside that speak of something else.
+    # A span over several statements (a loop, a class) contains comments about other findings.
     rows.update(range(span.row, last_row + 1) if first == last else (span.row, last_row))
     return rows
 
 
 def _statement(row: int, statements: list[tuple[int, int]]) -> tuple[int, int]:
-    """First and last row of the statement on row; the row itself where no statement is."""
+    """Return the first and last row of the statement on row; the row itself outside of statements."""
     index = bisect_right(statements, row, key=lambda statement: statement[0]) - 1
     if index >= 0 and row <= statements[index][1]:
         return statements[index]
@@ -96,7 +96,7 @@ def _statement(row: int, statements: list[tuple[int, int]]) -> tuple[int, int]:
 
 
 def _read(text: str) -> tuple[list[Suppression], list[tuple[int, int]]]:
-    """The suppressions of a text, and the rows of each of its statements (of a compound one, of its head)."""
+    """Read the suppressions of a text, and the rows of its statements (of compound ones, the head)."""
     suppressions: list[Suppression] = []
     statements: list[tuple[int, int]] = []
     first_row = 0
@@ -111,13 +111,13 @@ def _read(text: str) -> tuple[list[Suppression], list[tuple[int, int]]]:
             elif token.type not in (tokenize.NL, tokenize.INDENT, tokenize.DEDENT):
                 first_row = first_row or row
     except (tokenize.TokenError, SyntaxError):
-        # What cannot be told apart from a string further down does not silence anything.
+        # A comment that may be part of a string further down does not suppress anything.
         pass
     return suppressions, statements
 
 
 def _rows_of(text: str) -> Iterator[str]:
-    r"""The rows of a text as tokenize wants them: it would not see that \r alone ends one."""
+    r"""Yield the rows of a text for tokenize, which does not end a row at \r alone."""
     starts = line_starts(text)
     for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
         if end > start:

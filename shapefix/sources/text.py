@@ -1,6 +1,6 @@
-"""The text of one source file, and the way back to its exact bytes."""
+"""Decode source files, and encode texts to the exact original bytes."""
 
-# Paths are plain strings here, as in every room: a path is shown as it was given.
+# Paths are plain strings here, as elsewhere: a path is shown as it was given.
 # ruff: noqa: PTH116, PTH123
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _ROW_END = re.compile(r"\r\n|\r|\n")
 
 
 class Unreadable(Exception):
-    """A file whose text cannot be had; message is one sentence for the person who asked for it.
+    """The file cannot be read as source code; message is one sentence for the user.
 
-    row and column (counted from 1) say where, when a place is known.
+    row and column count from 1, if a position is known.
     """
 
     def __init__(self, message: str, row: int | None = None, column: int | None = None) -> None:
@@ -37,7 +37,7 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True)
 class SourceText:
-    """A decoded file: text keeps its newlines as they are, and does not hold the byte order mark."""
+    """A decoded file: text has the original newlines, and no byte order mark."""
 
     path: str
     text: str
@@ -68,7 +68,7 @@ def read_source(path: str) -> SourceText:
 def read_bytes(path: str) -> bytes:
     """Return the bytes of the regular file at path; raises Unreadable, also for a folder or a pipe."""
     try:
-        # Opening a pipe would wait for a writer for ever, so look first.
+        # Opening a pipe would wait forever for a writer.
         mode = os.stat(path).st_mode
         if not stat.S_ISREG(mode):
             what = "a folder" if stat.S_ISDIR(mode) else "not a regular file"
@@ -82,8 +82,8 @@ def read_bytes(path: str) -> bytes:
 def decode_source(path: str, data: bytes) -> SourceText:
     """Decode data as Python would: the byte order mark, else the coding line (PEP 263), else UTF-8.
 
-    path only names the result. Raises Unreadable for bytes that Python would not read either, and for an
-    encoding that cannot give the same bytes back.
+    path only names the result. Raises Unreadable for bytes that Python cannot read either, and for an
+    encoding that does not round-trip.
     """
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise Unreadable("is saved as UTF-16, which Python does not read; save it as UTF-8", 1, 1)
@@ -109,7 +109,7 @@ def decode_source(path: str, data: bytes) -> SourceText:
 
 
 def _declared_encoding(body: bytes) -> tuple[str, int] | None:
-    """The name on the coding line and its row, or None without one."""
+    """Return the encoding on the coding line and its row; None without one."""
     start = 0
     for row in (1, 2):
         end = _ROW_END_BYTES.search(body, start)
@@ -124,7 +124,7 @@ def _declared_encoding(body: bytes) -> tuple[str, int] | None:
 
 
 def _codec_name(name: str, row: int) -> str:
-    """Python's own name for the encoding called name."""
+    """Return Python's canonical name of an encoding."""
     normal = name.lower().replace("_", "-")
     if normal == "utf-8" or normal.startswith("utf-8-"):
         return "utf-8"
@@ -174,7 +174,7 @@ def _decode_as(body: bytes, encoding: str, name: str, row: int) -> str:
 
 
 def _place(data: bytes, index: int) -> tuple[int, int]:
-    """Row and column of a byte, from 1; the column counts characters as far as the row is UTF-8."""
+    """Return row and column of a byte, from 1; the column counts characters of UTF-8."""
     row = 1
     start = 0
     for end in _ROW_END_BYTES.finditer(data, 0, index):
@@ -185,7 +185,7 @@ def _place(data: bytes, index: int) -> tuple[int, int]:
 
 
 def reason(error: OSError | ValueError) -> str:
-    """Say in plain words why the operating system refused a path."""
+    """Return the operating system's error in plain words."""
     match error:
         case FileNotFoundError():
             return "no such file or folder"

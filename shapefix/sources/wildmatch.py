@@ -17,10 +17,10 @@ _CLASSES = {
 
 
 def expression(pattern: str) -> str | None:
-    """Return what matches the whole of a path without a slash at its end; None for what matches nothing.
+    """Return an expression for a whole path without a trailing slash; None if it matches nothing.
 
     pattern has no slash at its start or end either. `*`, `?` and brackets do not match a slash;
-    `**` between slashes, or between one and an end, stands for any number of folders.
+    `**` between slashes, or between a slash and an end, matches any number of folders.
     """
     parts: list[str] = []
     at = 0
@@ -58,9 +58,9 @@ def expression(pattern: str) -> str | None:
 
 
 def bracket(pattern: str, at: int) -> tuple[str, int] | None:
-    """Return the expression for a bracket whose content starts at an index, and the index behind it.
+    """Return the expression of a bracket with content at an index, and the index after it.
 
-    None for one that is not closed, or names a class of characters that there is not.
+    None for an unclosed bracket, and for an unknown character class.
     """
     negated = pattern.startswith(("!", "^"), at)
     at += negated
@@ -88,7 +88,7 @@ def bracket(pattern: str, at: int) -> tuple[str, int] | None:
 
 
 def _character(pattern: str, at: int) -> tuple[str, int]:
-    """The character at an index, or behind the backslash there, and the index behind it."""
+    """Return the character at an index, unescaped, and the index after it."""
     if pattern[at] == "\\" and at + 1 < len(pattern):
         at += 1
     return pattern[at], at + 1

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from shapefix.diagnostics import Diagnostic
-from shapefix.engine.analysis import Analyst
+from shapefix.engine.analysis import FileAnalyzer
 from shapefix.repair.fixpoint import repair
 from shapefix.sources.project import Project
 from shapefix.sources.text import SourceText
@@ -26,7 +26,7 @@ net = nn.Linear(3, 3)
 def found(folder: Path, text: str) -> list[Diagnostic]:
     path = str(folder / "script.py")
     rules = frozenset({"SF105", "SF601"})
-    analysis = Analyst(Project(str(folder)), rules).analyse(path, SourceText(path, text))
+    analysis = FileAnalyzer(Project(str(folder)), rules).analyze(path, SourceText(path, text))
     assert not analysis.failures
     return list(analysis.diagnostics)
 

@@ -24,7 +24,7 @@ BAD: dict[str, tuple[bytes, str]] = {
         "parentheses.py:2: is nested too deeply to be parsed",
     ),
     "chain": (b"import torch\nx = " + b"-" * 50_000 + b"1", "chain.py:2: is nested too deeply"),
-    "big": (b"import torch\n" + b"x = [1, 2, 3]\n" * 150_000, "big.py: is too large to be analysed (2.1 MB"),
+    "big": (b"import torch\n" + b"x = [1, 2, 3]\n" * 150_000, "big.py: is too large to be analyzed (2.1 MB"),
 }
 GOOD: dict[str, bytes] = {
     "coding_line": b"# coding: latin-1\nimport torch\nx = '\xe9'\n",
@@ -167,12 +167,12 @@ def test_an_internal_error_is_one_line_and_verbose_shows_where(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project(train=VIEW)
-    from shapefix.engine.merge import Findings
+    from shapefix.engine.merge import FindingsByFile
 
-    def broken(self: Findings) -> None:
+    def broken(self: FindingsByFile) -> None:
         raise ZeroDivisionError("one over nothing")
 
-    monkeypatch.setattr(Findings, "kept", broken)
+    monkeypatch.setattr(FindingsByFile, "kept", broken)
     ran = shapefix("check")
     assert ran.code == 2
     assert ran.err.startswith("error: internal error, please report it: ZeroDivisionError: one over nothing")

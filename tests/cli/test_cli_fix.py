@@ -47,7 +47,7 @@ def test_the_diff_can_be_applied_by_git(project: Project) -> None:
     assert {path.read_text() for path in folder.glob("*.py")} == {REPAIRED_VIEW}
 
 
-def test_the_diff_is_coloured_on_request(project: Project) -> None:
+def test_the_diff_is_colored_on_request(project: Project) -> None:
     project(train=VIEW)
     assert "\x1b[" in shapefix("fix", "--color", "always").out
     assert "\x1b[" not in shapefix("fix", "--color", "never").out

@@ -69,7 +69,7 @@ def on_a_terminal(*arguments: str | Path) -> str:
     return shown.decode()
 
 
-def test_findings_are_coloured_on_a_terminal(tmp_path: Path) -> None:
+def test_findings_are_colored_on_a_terminal(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(VIEW)
     shown = on_a_terminal("check", "--no-cache", tmp_path)
     assert "\x1b[1;31merror[SF101]\x1b[0m" in shown

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from shapefix.engine.parse_limits import LARGEST, refuse_unparsable
+from shapefix.engine.parse_limits import LARGEST, check_parse_limits
 from shapefix.sources.text import SourceText, Unreadable
 
 
@@ -56,12 +56,12 @@ KINDS = [
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_nests_ten_thousand_deep_is_refused(kind: str) -> None:
     with pytest.raises(Unreadable, match="nested too deeply"):
-        refuse_unparsable(SourceText("x.py", nested(kind, 10_000)))
+        check_parse_limits(SourceText("x.py", nested(kind, 10_000)))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_people_write_is_not(kind: str) -> None:
-    refuse_unparsable(SourceText("x.py", nested(kind, 150)))
+    check_parse_limits(SourceText("x.py", nested(kind, 150)))
 
 
 @pytest.mark.slow
@@ -72,7 +72,7 @@ def test_whatever_is_let_through_does_not_end_the_process(kind: str) -> None:
     while refused - allowed > 1:
         middle = (allowed + refused) // 2
         try:
-            refuse_unparsable(SourceText("x.py", nested(kind, middle)))
+            check_parse_limits(SourceText("x.py", nested(kind, middle)))
             allowed = middle
         except Unreadable:
             refused = middle
@@ -85,21 +85,21 @@ def test_whatever_is_let_through_does_not_end_the_process(kind: str) -> None:
 
 
 def test_long_flat_texts_are_not_refused() -> None:
-    refuse_unparsable(SourceText("x.py", "x = [" + "1.5, " * 100_000 + "]\n"))
-    refuse_unparsable(SourceText("x.py", "y = x + 1\n" * 50_000))
-    refuse_unparsable(SourceText("x.py", "x = 1 " + "< 2 " * 10_000 + "\n"))
-    refuse_unparsable(SourceText("x.py", f'x = """{"(" * 5_000}"""  # {"(" * 5_000}\n'))
+    check_parse_limits(SourceText("x.py", "x = [" + "1.5, " * 100_000 + "]\n"))
+    check_parse_limits(SourceText("x.py", "y = x + 1\n" * 50_000))
+    check_parse_limits(SourceText("x.py", "x = 1 " + "< 2 " * 10_000 + "\n"))
+    check_parse_limits(SourceText("x.py", f'x = """{"(" * 5_000}"""  # {"(" * 5_000}\n'))
 
 
 def test_the_row_is_named() -> None:
     with pytest.raises(Unreadable) as caught:
-        refuse_unparsable(SourceText("x.py", 'a = """\n\n"""\n\n' + nested("parentheses", 300)))
+        check_parse_limits(SourceText("x.py", 'a = """\n\n"""\n\n' + nested("parentheses", 300)))
     assert caught.value.row == 5
 
 
 def test_a_large_file_is_refused_in_words_that_help() -> None:
     with pytest.raises(Unreadable) as caught:
-        refuse_unparsable(SourceText("x.py", "x = 1\n" * (LARGEST // 3)))
+        check_parse_limits(SourceText("x.py", "x = 1\n" * (LARGEST // 3)))
     assert caught.value.message == (
-        "is too large to be analysed (2.0 MB; the limit is 1 MB); exclude it if it is generated"
+        "is too large to be analyzed (2.0 MB; the limit is 1 MB); exclude it if it is generated"
     )

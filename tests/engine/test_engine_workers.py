@@ -1,4 +1,4 @@
-"""Several processes answer, and none of them can take the others' answers with it."""
+"""Several processes check files; one that dies costs only its own file."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from pathlib import Path
 
 import pytest
 
-from shapefix.engine.tasks import Answer, Answerer, Question
-from shapefix.engine.workers import Chunk, answered
+from shapefix.engine.tasks import FileChecker, FileResult, FileTask
+from shapefix.engine.workers import Chunk, results_of
 from shapefix.sources.text import read_source
 
 VIEW = b"import torch\nx = torch.zeros(4, 6, 8)[:, :-1].view(-1, 8)\n"
 RULES = frozenset({"SF101"})
 
 
-def questions(*names: str) -> Chunk:
-    return tuple(Question(f"/project/{name}.py", VIEW, "/project", RULES) for name in names)
+def tasks(*names: str) -> Chunk:
+    return tuple(FileTask(f"/project/{name}.py", VIEW, "/project", RULES) for name in names)
 
 
-def by_name(answers: Iterator[Answer]) -> dict[str, Answer]:
-    return {Path(answer.path).stem: answer for answer in answers}
+def by_name(results: Iterator[FileResult]) -> dict[str, FileResult]:
+    return {Path(result.path).stem: result for result in results}
 
 
 @pytest.fixture
 def dying(monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, Callable[[], None]]], None]:
-    """Let the process that answers for a name end in some way."""
+    """Let the process that checks a file of this name end in some way."""
 
     def arrange(ends: dict[str, Callable[[], None]]) -> None:
-        answer = Answerer.answer
+        result = FileChecker.check
 
-        def perhaps(self: Answerer, question: Question) -> Answer:
-            ends.get(Path(question.path).stem, lambda: None)()
-            return answer(self, question)
+        def perhaps(self: FileChecker, task: FileTask) -> FileResult:
+            ends.get(Path(task.path).stem, lambda: None)()
+            return result(self, task)
 
-        monkeypatch.setattr(Answerer, "answer", perhaps)
+        monkeypatch.setattr(FileChecker, "check", perhaps)
 
     return arrange
 
@@ -45,22 +45,22 @@ def kill(number: signal.Signals) -> Callable[[], None]:
     return lambda: os.kill(os.getpid(), number)
 
 
-def test_every_question_is_answered() -> None:
-    chunks = [questions("a", "b"), questions("c"), questions("d", "e", "f")]
-    found = by_name(answered(chunks, 2, read_source))
+def test_every_task_has_a_result() -> None:
+    chunks = [tasks("a", "b"), tasks("c"), tasks("d", "e", "f")]
+    found = by_name(results_of(chunks, 2, read_source))
     assert sorted(found) == ["a", "b", "c", "d", "e", "f"]
-    assert {len(answer.diagnostics) for answer in found.values()} == {1}
+    assert {len(result.diagnostics) for result in found.values()} == {1}
 
 
-def test_no_question_no_answer() -> None:
-    assert list(answered([], 4, read_source)) == []
+def test_no_task_no_result() -> None:
+    assert list(results_of([], 4, read_source)) == []
 
 
 @pytest.mark.parametrize(
     ("end", "words"),
     [
         (kill(signal.SIGSEGV), "was ended by SIGSEGV;"),
-        (kill(signal.SIGKILL), "was ended by SIGKILL, perhaps for want of memory;"),
+        (kill(signal.SIGKILL), "was ended by SIGKILL, possibly out of memory;"),
         (lambda: os._exit(3), "ended with exit code 3;"),
     ],
 )
@@ -68,17 +68,17 @@ def test_a_worker_that_dies_costs_the_file_that_it_was_busy_with(
     dying: Callable[..., None], end: Callable[[], None], words: str
 ) -> None:
     dying({"b": end})
-    found = by_name(answered([questions("a", "b", "c"), questions("d")], 2, read_source))
+    found = by_name(results_of([tasks("a", "b", "c"), tasks("d")], 2, read_source))
     assert sorted(found) == ["a", "b", "c", "d"]
     (failure,) = found.pop("b").failures
-    assert failure.message == f"the process that analysed it {words} please report it"
-    assert {len(answer.diagnostics) for answer in found.values()} == {1}
+    assert failure.message == f"the process that analyzed it {words} please report it"
+    assert {len(result.diagnostics) for result in found.values()} == {1}
 
 
 def test_even_when_all_of_them_die(dying: Callable[..., None]) -> None:
     dying({name: kill(signal.SIGKILL) for name in "abcdef"})
-    found = by_name(answered([questions(*"abc"), questions(*"def")], 2, read_source))
-    assert [len(answer.failures) for answer in found.values()] == [1] * 6
+    found = by_name(results_of([tasks(*"abc"), tasks(*"def")], 2, read_source))
+    assert [len(result.failures) for result in found.values()] == [1] * 6
 
 
 def test_chunks_are_taken_when_a_worker_is_free_for_them() -> None:
@@ -88,19 +88,19 @@ def test_chunks_are_taken_when_a_worker_is_free_for_them() -> None:
         nonlocal taken
         for number in range(20):
             taken += 1
-            yield questions(f"file{number}")
+            yield tasks(f"file{number}")
 
-    answers = answered(chunks(), 2, read_source)
-    next(answers)
+    results = results_of(chunks(), 2, read_source)
+    next(results)
     assert taken <= 4
-    assert len(list(answers)) == 19
+    assert len(list(results)) == 19
 
 
 def test_whoever_stops_listening_leaves_no_process_behind() -> None:
     import multiprocessing
 
-    answers = answered([questions(f"file{number}") for number in range(20)], 3, read_source)
-    next(answers)
+    results = results_of([tasks(f"file{number}") for number in range(20)], 3, read_source)
+    next(results)
     assert multiprocessing.active_children()
-    answers.close()  # type: ignore[attr-defined]
+    results.close()  # type: ignore[attr-defined]
     assert not multiprocessing.active_children()

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from checking import analyzed
 
-from shapefix.engine.analysis import Analysis
+from shapefix.engine.analysis import AnalysisResult
 
 NO_FILES: Mapping[str, str] = {}
 
 
-def analysed(text: str, folder: Path, files: Mapping[str, str] = NO_FILES) -> Analysis:
+def analysed(text: str, folder: Path, files: Mapping[str, str] = NO_FILES) -> AnalysisResult:
     """The analysis of text as `main.py` in folder, with other files beside it."""
     for name, content in {**files, "main.py": text}.items():
         path = folder / name

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from differential import IMPORTS, compare, executed, revealed
 
-from shapefix.engine.analysis import Analyst
+from shapefix.engine.analysis import FileAnalyzer
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.sources.project import Project
 from shapefix.sources.text import SourceText
@@ -200,8 +200,8 @@ def test_a_normalized_image_is_refused_where_torch_refuses_it(
     convert: str, dtype: str, tmp_path: Path
 ) -> None:
     text = CLASSIFIER.format(convert=convert, dtype=dtype)
-    analyst = Analyst(Project(str(tmp_path)), frozenset({"SF512"}))
-    findings = analyst.analyse("script.py", SourceText("script.py", text)).diagnostics
+    analyst = FileAnalyzer(Project(str(tmp_path)), frozenset({"SF512"}))
+    findings = analyst.analyze("script.py", SourceText("script.py", text)).diagnostics
     try:
         exec(text, {})
     except RuntimeError as error:

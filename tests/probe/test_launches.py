@@ -11,7 +11,7 @@ import fork_server
 import pytest
 from probing import Probed, probed_file
 
-from shapefix.cli.launchers import instead
+from shapefix.cli.launchers import suggest_command
 from shapefix.cli.main import run
 
 TRAINING = """
@@ -218,5 +218,5 @@ def test_a_command_line_that_means_another_is_answered_with_it(
 
 
 def test_a_file_and_an_interpreter_that_was_asked_for_are_no_launchers() -> None:
-    assert instead(["python.py", "--", "torchrun"]) is None
-    assert instead(["--python", "python3", "train.py"]) is None
+    assert suggest_command(["python.py", "--", "torchrun"]) is None
+    assert suggest_command(["--python", "python3", "train.py"]) is None

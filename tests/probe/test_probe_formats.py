@@ -227,6 +227,14 @@ def test_findings_annotate_a_pull_request(tmp_path: Path) -> None:
     assert ran.stdout.count("\n") == 1
 
 
+def test_formats_of_findings_serve_the_probe_as_well(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(WRONG)
+    ran = shapefix("train.py", "--output-format", "concise", folder=tmp_path)
+    assert (ran.returncode, ran.stderr) == (1, "")
+    assert ran.stdout.startswith("train.py:6:29: SF501 ")
+    assert ran.stdout.count("\n") == 1
+
+
 def test_a_script_that_shows_nothing_is_an_annotation_too(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("import sys\nsys.exit(3)\n")
     ran = shapefix("train.py", "--output-format", "github", folder=tmp_path)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shapefix.diagnostics import Applicability, Edit, Fix, Span
-from shapefix.repair.edits import Rows, Unfit, apply, newline_of, plan
+from shapefix.repair.edits import InvalidEdit, RowOffsets, apply, newline_of, plan
 
 
 def edit(row: int, column: int, end_row: int, end_column: int, content: str) -> Edit:
@@ -92,7 +92,7 @@ def test_insertions_of_one_fix_at_one_place_keep_their_order() -> None:
     ],
 )
 def test_a_fix_that_does_not_fit_the_text_says_why(edits: tuple[Edit, ...], why: str) -> None:
-    with pytest.raises(Unfit, match=why):
+    with pytest.raises(InvalidEdit, match=why):
         apply("abc\n", [fix(*edits)])
 
 
@@ -102,7 +102,7 @@ TEXTS = st.text(alphabet=st.sampled_from("aé日😀 \t\f\v\x85\u2028\n\r"), max
 @st.composite
 def texts_with_fixes(draw: st.DrawFn) -> tuple[str, list[tuple[int, int, str]], list[Fix]]:
     text = draw(TEXTS)
-    bounds = Rows.of(text).bounds
+    bounds = RowOffsets.of(text).bounds
     # Every place that a row and a column can name; the one between \r and \n is none.
     places = {b + c: (row, c + 1) for row, (b, e) in enumerate(bounds, 1) for c in range(e - b + 1)}
     spans, fixes = [], []

@@ -25,7 +25,7 @@ def finds(
 ) -> Callable[[str], list[Diagnostic]]:
     """An analysis that reports each word under its code, with the repair to write another one instead."""
 
-    def analyse(text: str) -> list[Diagnostic]:
+    def analyze(text: str) -> list[Diagnostic]:
         def found() -> Iterator[Diagnostic]:
             for word, (code, instead) in words.items():
                 for match in re.finditer(rf"\b{word}\b", text):
@@ -35,7 +35,7 @@ def finds(
 
         return sorted(found(), key=lambda finding: finding.span)
 
-    return analyse
+    return analyze
 
 
 def always(fix: Fix, finding: Diagnostic) -> bool:
@@ -46,7 +46,7 @@ def test_everything_is_repaired_in_one_round() -> None:
     result = repair("view; view\n", finds({"view": ("SF101", "reshape")}), always)
     assert result.text == "reshape; reshape\n"
     assert [finding.span.column for finding in result.applied] == [1, 7]
-    assert (result.remaining, result.refused) == ((), ())
+    assert (result.remaining, result.rejected) == ((), ())
 
 
 def test_a_repair_that_calls_for_another_gets_it() -> None:
@@ -56,7 +56,7 @@ def test_a_repair_that_calls_for_another_gets_it() -> None:
 
 
 def test_fixes_that_overlap_are_applied_one_after_another() -> None:
-    def analyse(text: str) -> list[Diagnostic]:
+    def analyze(text: str) -> list[Diagnostic]:
         inner = finds({"view": ("SF101", "reshape")})(text)
         outer = [
             Diagnostic(
@@ -67,35 +67,35 @@ def test_fixes_that_overlap_are_applied_one_after_another() -> None:
         ]
         return inner + outer
 
-    result = repair("x.view()\n", analyse, always)
+    result = repair("x.view()\n", analyze, always)
     assert result.text == "x = x.reshape()\n"
     assert len(result.applied) == 2
 
 
 def test_only_what_is_allowed_is_applied_and_the_rest_remains() -> None:
-    analyse = finds({"a": ("SF101", "b"), "c": ("SF102", "d")})
-    result = repair("a; c\n", analyse, lambda fix, finding: finding.code == "SF102")
+    analyze = finds({"a": ("SF101", "b"), "c": ("SF102", "d")})
+    result = repair("a; c\n", analyze, lambda fix, finding: finding.code == "SF102")
     assert result.text == "a; d\n"
     assert [finding.code for finding in result.remaining] == ["SF101"]
-    assert result.refused == ()
+    assert result.rejected == ()
 
 
 def test_a_display_fix_is_never_applied() -> None:
     result = repair("a\n", finds({"a": ("SF101", "b")}, Applicability.DISPLAY), always)
-    assert (result.text, result.applied, result.refused) == ("a\n", (), ())
+    assert (result.text, result.applied, result.rejected) == ("a\n", (), ())
 
 
 def test_the_imports_of_a_fix_come_with_it_once() -> None:
-    analyse = finds({"shallow": ("SF201", "copy.deepcopy")}, imports=(Import("copy"),))
-    result = repair("import torch\n\nshallow(x)\nshallow(y)\n", analyse, always)
+    analyze = finds({"shallow": ("SF201", "copy.deepcopy")}, imports=(Import("copy"),))
+    result = repair("import torch\n\nshallow(x)\nshallow(y)\n", analyze, always)
     assert result.text == "import copy\n\nimport torch\n\ncopy.deepcopy(x)\ncopy.deepcopy(y)\n"
 
 
 def test_a_fix_whose_import_would_clash_is_refused() -> None:
-    analyse = finds({"shallow": ("SF201", "copy.deepcopy")}, imports=(Import("copy"),))
-    result = repair("copy = 1\nshallow(x)\n", analyse, always)
+    analyze = finds({"shallow": ("SF201", "copy.deepcopy")}, imports=(Import("copy"),))
+    result = repair("copy = 1\nshallow(x)\n", analyze, always)
     assert result.text == "copy = 1\nshallow(x)\n"
-    assert "`copy` already means something else" in result.refused[0][1]
+    assert "`copy` already means something else" in result.rejected[0][1]
 
 
 @pytest.mark.parametrize(
@@ -111,57 +111,57 @@ def test_a_repair_that_does_not_prove_itself_is_backed_out_alone(words: Repairs,
     good = {"view": ("SF102", "reshape"), "shape": ("SF101", "size")}
     result = repair("view; bad; shape; view\n", finds({**words, **good}), always)
     assert result.text == "reshape; bad; size; reshape\n"
-    [(finding, why)] = result.refused
+    [(finding, why)] = result.rejected
     assert reason in why
     assert finding in result.remaining
     assert finding.span == Span("a.py", 1, 10, 1, 13), "the place is the one in the repaired text"
 
 
 def test_a_finding_that_only_moves_elsewhere_is_not_repaired() -> None:
-    def analyse(text: str) -> list[Diagnostic]:
+    def analyze(text: str) -> list[Diagnostic]:
         reported = "bad" if "bad" in text else "tail"
         return finds({reported: ("SF101", "good")})(text)
 
-    result = repair("bad\ntail\n", analyse, lambda fix, finding: finding.name == "bad")
+    result = repair("bad\ntail\n", analyze, lambda fix, finding: finding.name == "bad")
     assert result.text == "bad\ntail\n"
-    assert "another place" in result.refused[0][1]
+    assert "another place" in result.rejected[0][1]
 
 
 def test_two_repairs_that_undo_each_other_end() -> None:
     result = repair("ping\n", finds({"ping": ("SF101", "pong"), "pong": ("SF102", "ping")}), always)
     assert result.text == "pong\n"
-    assert "brings back a text" in result.refused[0][1]
+    assert "brings back a text" in result.rejected[0][1]
 
 
 def test_two_repairs_that_only_disagree_with_each_other_are_tried_in_turn() -> None:
     words = finds({"a": ("SF101", "c"), "b": ("SF102", "d")})
 
-    def analyse(text: str) -> list[Diagnostic]:
+    def analyze(text: str) -> list[Diagnostic]:
         if "c" in text and "d" in text:
             raise RuntimeError("confused")
         return words(text)
 
-    result = repair("a; b\n", analyse, always)
+    result = repair("a; b\n", analyze, always)
     assert result.text == "c; b\n"
-    [(finding, why)] = result.refused
+    [(finding, why)] = result.rejected
     assert finding.code == "SF102"
     assert "could not be analysed: RuntimeError: confused" in why
 
 
 def test_endless_growth_is_cut_off_with_a_reason() -> None:
-    def analyse(text: str) -> list[Diagnostic]:
+    def analyze(text: str) -> list[Diagnostic]:
         place, code = span(text, 0, len(text) - 1), f"SF{len(text)}"
         fixes = (Fix(SAFE, "", (Edit(place, text[:-1] + "x"),)),)
         return [Diagnostic(code, "grow", Severity.ERROR, "", place, fixes=fixes)]
 
-    result = repair("x\n", analyse, always, rounds=5)
+    result = repair("x\n", analyze, always, rounds=5)
     assert result.text == "xxxxxx\n"
     assert len(result.applied) == 5
-    assert "gave up after 5 rounds" in result.refused[0][1]
+    assert "gave up after 5 rounds" in result.rejected[0][1]
 
 
 def test_a_fix_that_points_outside_the_file_or_into_another_one_is_refused() -> None:
-    def analyse(text: str) -> list[Diagnostic]:
+    def analyze(text: str) -> list[Diagnostic]:
         places = [Span("a.py", 7, 1, 7, 2), Span("b.py", 1, 1, 1, 2)]
         return [
             Diagnostic(
@@ -170,14 +170,14 @@ def test_a_fix_that_points_outside_the_file_or_into_another_one_is_refused() -> 
             for at in places
         ]
 
-    result = repair("x\n", analyse, always)
+    result = repair("x\n", analyze, always)
     assert result.text == "x\n"
-    assert ["7:1" in why or "b.py" in why for _, why in result.refused] == [True, True]
+    assert ["7:1" in why or "b.py" in why for _, why in result.rejected] == [True, True]
 
 
 def test_the_error_of_the_first_analysis_is_the_callers() -> None:
-    def analyse(text: str) -> list[Diagnostic]:
+    def analyze(text: str) -> list[Diagnostic]:
         raise RuntimeError("broken rule")
 
     with pytest.raises(RuntimeError, match="broken rule"):
-        repair("x\n", analyse, always)
+        repair("x\n", analyze, always)

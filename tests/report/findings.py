@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity, Span
@@ -95,5 +95,5 @@ def sources(*files: Source) -> Callable[[str], str | None]:
     return {file.path: file.text for file in files}.get
 
 
-def text_of(pieces: Iterator[str]) -> str:
+def text_of(pieces: Iterable[str]) -> str:
     return "".join(pieces)

@@ -1,15 +1,15 @@
-"""The diff in colour."""
+"""The diff in color."""
 
 from __future__ import annotations
 
 import pytest
 
-from shapefix.report.difference import coloured
+from shapefix.report.difference import colored
 
 
 def stretches(*rows: str) -> dict[str, str]:
     """The style of each stretch of a diff with these rows below its header."""
-    text = coloured(["--- a.py\n", "+++ a.py\n", "@@ -1 +1 @@\n", *rows])
+    text = colored(["--- a.py\n", "+++ a.py\n", "@@ -1 +1 @@\n", *rows])
     found: dict[str, str] = {}
     for span in text.spans:
         found[text.plain[span.start : span.end]] = str(span.style)
@@ -45,14 +45,14 @@ def test_every_character_of_the_diff_is_there(row: str) -> None:
         "\\ No newline at end of file\n",
         "+y = 2\n",
     ]
-    assert coloured(rows).plain == "".join(rows)
+    assert colored(rows).plain == "".join(rows)
 
 
 def test_control_characters_are_shown_as_pictures() -> None:
-    assert "+␛[2J\n" in coloured(["--- a\n", "+++ a\n", "+\x1b[2J\n"]).plain
+    assert "+␛[2J\n" in colored(["--- a\n", "+++ a\n", "+\x1b[2J\n"]).plain
 
 
 def test_carriage_returns_are_shown_only_where_lines_differ_in_them() -> None:
     header = ["--- a.py\n", "+++ a.py\n"]
-    assert "␍" not in coloured([*header, " a\r\n", "-x\r\n", "+y\r\n"]).plain
-    assert "-x␍\n+x\n" in coloured([*header, "-x\r\n", "+x\n"]).plain
+    assert "␍" not in colored([*header, " a\r\n", "-x\r\n", "+y\r\n"]).plain
+    assert "-x␍\n+x\n" in colored([*header, "-x\r\n", "+x\n"]).plain

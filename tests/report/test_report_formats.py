@@ -13,15 +13,15 @@ from findings import LABELS, STRIDED, THROWN_AWAY, text_of
 
 from shapefix.diagnostics import Diagnostic, Failure, Severity, Span
 from shapefix.report import statistics
-from shapefix.report.formats import FORMATS
-from shapefix.report.view import View, wants_colour
+from shapefix.report.formats import FINDING_FORMATS
+from shapefix.report.view import View, wants_color
 
 VIEW = View("/project")
 FAILURE = Failure("old.py", "`print x` is Python 2", 3, 7)
 
 
 def shown(name: str, *findings: Diagnostic, failures: tuple[Failure, ...] = (), view: View = VIEW) -> str:
-    return text_of(FORMATS[name](findings, failures, view))
+    return text_of(FINDING_FORMATS[name].render(findings, failures, view))
 
 
 def test_concise_is_a_line_per_finding_and_marks_what_fix_repairs() -> None:
@@ -165,15 +165,15 @@ def test_statistics_count_by_code_the_most_frequent_first() -> None:
 
 
 @pytest.mark.parametrize("name", ["concise", "json", "github", "full"])
-def test_only_colours_and_frames_load_rich(name: str) -> None:
+def test_only_colors_and_frames_load_rich(name: str) -> None:
     program = f"""
 import sys
 from shapefix.diagnostics import *
-from shapefix.report.formats import FORMATS
+from shapefix.report.formats import FINDING_FORMATS
 from shapefix.report.view import View
 assert "rich" not in sys.modules and "libcst" not in sys.modules
 finding = Diagnostic("SF101", "rule", Severity.ERROR, "it fails", Span("a.py", 1, 1, 1, 2))
-print("".join(FORMATS[{name!r}]([finding], [], View("/", sources={{"a.py": "é"}}.get))))
+print("".join(FINDING_FORMATS[{name!r}].render([finding], [], View("/", sources={{"a.py": "é"}}.get))))
 sys.exit("rich" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
@@ -181,7 +181,7 @@ sys.exit("rich" in sys.modules)
 
 
 @pytest.mark.parametrize(
-    ("environ", "terminal", "colour"),
+    ("environ", "terminal", "color"),
     [
         ({}, True, True),
         ({}, False, False),
@@ -191,14 +191,14 @@ sys.exit("rich" in sys.modules)
         ({"FORCE_COLOR": "1"}, False, True),
     ],
 )
-def test_colour_is_for_terminals_whose_user_wants_it(
-    environ: dict[str, str], terminal: bool, colour: bool
+def test_color_is_for_terminals_whose_user_wants_it(
+    environ: dict[str, str], terminal: bool, color: bool
 ) -> None:
     class Stream(io.StringIO):
         def isatty(self) -> bool:
             return terminal
 
-    assert wants_colour(Stream(), environ) is colour
+    assert wants_color(Stream(), environ) is color
 
 
 def test_github_places_what_is_in_a_cell_at_its_notebook() -> None:

@@ -322,14 +322,12 @@ def test_nothing_that_a_source_holds_reaches_the_terminal_as_a_command() -> None
     assert "␛]0;owned␇ `x` and more" in report
 
 
-def test_colours_change_nothing_but_the_colours() -> None:
-    view = View("/project", colour=True, sources=sources(TRAIN))
-    coloured = text_of(render([STRIDED], (), view))
-    assert "\x1b[1;31merror[SF101]\x1b[0m" in coloured
-    assert "\x1b[1;31m^^^^^^^^^^^^^^^^^\x1b[0m" in coloured
-    assert re.sub(r"\x1b\[[\d;]*m", "", coloured) == text_of(
-        render([STRIDED], (), replace(view, colour=False))
-    )
+def test_colors_change_nothing_but_the_colors() -> None:
+    view = View("/project", color=True, sources=sources(TRAIN))
+    colored = text_of(render([STRIDED], (), view))
+    assert "\x1b[1;31merror[SF101]\x1b[0m" in colored
+    assert "\x1b[1;31m^^^^^^^^^^^^^^^^^\x1b[0m" in colored
+    assert re.sub(r"\x1b\[[\d;]*m", "", colored) == text_of(render([STRIDED], (), replace(view, color=False)))
 
 
 ROWS = st.lists(

@@ -10,7 +10,7 @@ from rule_pages import Example, examples, front_matter, pages
 
 from shapefix.checks.rules import RULES
 from shapefix.diagnostics import Applicability, Diagnostic, Fix, Severity
-from shapefix.engine.analysis import Analysis, Analyst
+from shapefix.engine.analysis import AnalysisResult, FileAnalyzer
 from shapefix.engine.merge import unique
 from shapefix.repair.fixpoint import repair
 from shapefix.sources.project import Project
@@ -19,9 +19,9 @@ from shapefix.sources.text import SourceText
 EXAMPLES = [example for page in pages() for example in examples(page)]
 
 
-def analysed(text: str, folder: Path) -> Analysis:
+def analysed(text: str, folder: Path) -> AnalysisResult:
     path = str(folder / "example.py")
-    return Analyst(Project(str(folder)), frozenset(RULES)).analyse(path, SourceText(path, text))
+    return FileAnalyzer(Project(str(folder)), frozenset(RULES)).analyze(path, SourceText(path, text))
 
 
 def shown(findings: Iterable[Diagnostic], own: str) -> list[Diagnostic]:

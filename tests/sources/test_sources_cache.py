@@ -25,7 +25,7 @@ from shapefix.diagnostics import (
 )
 from shapefix.engine.cache import Cache, fingerprint
 from shapefix.engine.cache_entries import CachedResult, content_hash, from_bytes, to_bytes
-from shapefix.sources.project import Probes, Project
+from shapefix.sources.project import PathProbes, Project
 
 Tree = Callable[..., Path]
 
@@ -150,7 +150,7 @@ def test_a_file_that_appears_where_none_was_counts(root: Path, new: str) -> None
 def test_a_module_that_appears_before_the_one_that_was_found_counts(root: Path) -> None:
     (root / "sub").mkdir()
     (root / "sub" / "run.py").touch()
-    probes = Probes()
+    probes = PathProbes()
     assert Project(str(root)).locate("b", f"{root}/sub/run.py", probes) == f"{root}/b.py"
     cache = Cache(f"{root}/.cache", "f")
     keep(root, CachedResult(dependencies=cache.dependencies(probes.found, probes.missing)))

@@ -11,12 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from shapefix.sources.configuration import Configurations
-from shapefix.sources.discovery import Discovered, discover
+from shapefix.sources.discovery import DiscoveredFiles, discover
 
 Tree = Callable[..., Path]
 
 
-def found(*paths: str | Path, force_exclude: bool = False) -> Discovered:
+def found(*paths: str | Path, force_exclude: bool = False) -> DiscoveredFiles:
     return discover([str(path) for path in paths], Configurations(), force_exclude=force_exclude)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from shapefix.sources.notebooks import Cell, LeftOut, cell_of, cells, path_of
+from shapefix.sources.notebooks import Cell, SkippedLines, cell_of, cells, path_of
 from shapefix.sources.text import Unreadable
 
 
@@ -62,17 +62,17 @@ def test_what_changes_nothing_is_passed_over(source: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("source", "text", "left_out"),
     [
-        ("!pip install -q a\nimport a\n", "pass\nimport a\n", [LeftOut(1, "!pip install -q a")]),
-        ("!pip install a \\\n   b\nx = 1\n", "pass\n\nx = 1\n", [LeftOut(1, "!pip install a \\")]),
-        ("pip install torch", "pass", [LeftOut(1, "pip install torch")]),
-        ("x = 1\n%run prepare.py", "x = 1\npass", [LeftOut(2, "%run prepare.py")]),
-        ("files = !ls data\nprint(files)", "files = []\nprint(files)", [LeftOut(1, "files = !ls data")]),
-        ("%%bash\npython train.py\n", "", [LeftOut(1, "%%bash")]),
-        ("%%writefile net.py\nimport torch\n", "", [LeftOut(1, "%%writefile net.py")]),
-        ("for n in ():\n    %cd data\n", "for n in ():\n    pass\n", [LeftOut(2, "%cd data")]),
+        ("!pip install -q a\nimport a\n", "pass\nimport a\n", [SkippedLines(1, "!pip install -q a")]),
+        ("!pip install a \\\n   b\nx = 1\n", "pass\n\nx = 1\n", [SkippedLines(1, "!pip install a \\")]),
+        ("pip install torch", "pass", [SkippedLines(1, "pip install torch")]),
+        ("x = 1\n%run prepare.py", "x = 1\npass", [SkippedLines(2, "%run prepare.py")]),
+        ("files = !ls data\nprint(files)", "files = []\nprint(files)", [SkippedLines(1, "files = !ls data")]),
+        ("%%bash\npython train.py\n", "", [SkippedLines(1, "%%bash")]),
+        ("%%writefile net.py\nimport torch\n", "", [SkippedLines(1, "%%writefile net.py")]),
+        ("for n in ():\n    %cd data\n", "for n in ():\n    pass\n", [SkippedLines(2, "%cd data")]),
     ],
 )  # fmt: skip
-def test_what_ipython_would_hand_on_is_told(source: str, text: str, left_out: list[LeftOut]) -> None:
+def test_what_ipython_would_hand_on_is_told(source: str, text: str, left_out: list[SkippedLines]) -> None:
     assert cells(notebook(source)) == (Cell(1, text, tuple(left_out)),)
 
 
@@ -99,9 +99,9 @@ def test_cells_are_numbered_among_all_cells_and_only_python_is_taken() -> None:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"print(1)", "is no notebook: it is not JSON"),
-        (b"[" * 100_000, "is no notebook: it is not JSON"),
-        (b"[]", "is no notebook: it has no cells"),
+        (b"print(1)", "is not a notebook: it is not JSON"),
+        (b"[" * 100_000, "is not a notebook: it is not JSON"),
+        (b"[]", "is not a notebook: it has no cells"),
         (
             b'{"worksheets": []}',
             "is a notebook of nbformat 3; open it in Jupyter and save it: it has no cells",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from shapefix.sources.project import Probes, Project, project_root
+from shapefix.sources.project import PathProbes, Project, project_root
 
 Tree = Callable[..., Path]
 
@@ -69,10 +69,10 @@ def test_a_package_goes_before_a_module_and_a_module_before_a_plain_folder(tree:
 def test_the_standard_library_is_never_looked_for(tree: Tree) -> None:
     root = tree("run.py", "logging.py", "types/__init__.py")
     project = Project(str(root))
-    probes = Probes()
+    probes = PathProbes()
     assert project.locate("logging", f"{root}/run.py", probes) is None
     assert project.locate("types", f"{root}/run.py", probes) is None
-    assert probes == Probes()
+    assert probes == PathProbes()
 
 
 def test_a_folder_of_data_is_not_the_library_of_its_name(tree: Tree) -> None:
@@ -137,21 +137,21 @@ def test_relative_imports_resolve(
 def test_probes_tell_what_an_answer_rests_on(tree: Tree) -> None:
     root = tree("run.py", "src/pkg/__init__.py", "src/pkg/data.py", "scripts/go.py")
     project = Project(str(root))
-    probes = Probes()
+    probes = PathProbes()
     project.locate("pkg.data", f"{root}/scripts/go.py", probes)
     missing = ["scripts/pkg", "scripts/pkg.py", "pkg", "pkg.py", "src/pkg/data"]
     assert probes.missing == {f"{root}/{name}" for name in missing}
     assert probes.found == {f"{root}/src/pkg/__init__.py", f"{root}/src/pkg/data.py"}
-    again = Probes()
+    again = PathProbes()
     project.locate("pkg.data", f"{root}/scripts/other.py", again)
     assert again == probes
 
 
 def test_a_library_costs_two_probes_for_each_folder(tree: Tree) -> None:
     root = tree("run.py")
-    probes = Probes()
+    probes = PathProbes()
     assert Project(str(root)).locate("torch.nn.functional", f"{root}/run.py", probes) is None
-    assert probes == Probes(set(), {f"{root}/torch", f"{root}/torch.py"})
+    assert probes == PathProbes(set(), {f"{root}/torch", f"{root}/torch.py"})
 
 
 def test_every_new_file_that_changes_an_answer_was_probed(tree: Tree) -> None:
@@ -172,7 +172,7 @@ def test_every_new_file_that_changes_an_answer_was_probed(tree: Tree) -> None:
                 for name in ("a/run.py", "src/x.py", present):
                     (root / name).parent.mkdir(parents=True, exist_ok=True)
                     (root / name).touch()
-                probes = Probes()
+                probes = PathProbes()
                 importing = str(root / "a/run.py")
                 before = Project(str(root)).locate(module, importing, probes)
                 (root / new).parent.mkdir(parents=True, exist_ok=True)

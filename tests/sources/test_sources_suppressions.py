@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from shapefix.diagnostics import Diagnostic, Severity, Span
-from shapefix.sources.suppressions import Suppression, suppressed
+from shapefix.sources.suppressions import Suppression, apply_suppressions
 from shapefix.sources.text import SourceText
 
 
@@ -13,7 +13,7 @@ def finding(row: int, end_row: int | None = None, *, path: str = "a.py", end_col
 
 
 def is_kept(text: str, row: int = 1, end_row: int | None = None) -> bool:
-    return suppressed(SourceText("a.py", text), [finding(row, end_row)]).kept != ()
+    return apply_suppressions(SourceText("a.py", text), [finding(row, end_row)]).kept != ()
 
 
 @pytest.mark.parametrize(
@@ -121,8 +121,8 @@ def test_a_span_over_several_statements_is_silenced_at_its_ends_only() -> None:
 
 def test_a_span_that_ends_before_a_row_does_not_reach_it() -> None:
     source = SourceText("a.py", "x.view(-1)\ny  # noqa\n")
-    assert suppressed(source, [finding(1, 2, end_column=1)]).kept
-    assert not suppressed(source, [finding(1, 2, end_column=2)]).kept
+    assert apply_suppressions(source, [finding(1, 2, end_column=1)]).kept
+    assert not apply_suppressions(source, [finding(1, 2, end_column=2)]).kept
 
 
 def test_a_backslash_continues_the_statement() -> None:
@@ -145,7 +145,7 @@ def test_a_file_can_be_skipped() -> None:
 def test_used_comments_are_told() -> None:
     text = "x  # noqa\ny  # noqa: E501\nz  # shapefix: ignore[SF101]  # noqa: SF1\nw  # noqa\n"
     first, second, third = finding(1), finding(2), finding(3)
-    result = suppressed(SourceText("a.py", text), [first, second, third])
+    result = apply_suppressions(SourceText("a.py", text), [first, second, third])
     assert result.kept == (second,)
     assert result.used == (
         Suppression(1, 4, None),
@@ -156,7 +156,7 @@ def test_used_comments_are_told() -> None:
 
 def test_findings_elsewhere_are_kept() -> None:
     elsewhere = finding(1, path="b.py")
-    assert suppressed(SourceText("a.py", "x  # noqa\n"), [elsewhere]).kept == (elsewhere,)
+    assert apply_suppressions(SourceText("a.py", "x  # noqa\n"), [elsewhere]).kept == (elsewhere,)
 
 
 def test_text_that_cannot_be_split_into_tokens_keeps_what_is_behind() -> None:

@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 from pathlib import Path
 
 from shapefix.diagnostics import Fix, Span
-from shapefix.repair.edits import Plan, Rows, Unfit, plan
+from shapefix.repair.edits import EditPlan, InvalidEdit, RowOffsets, plan
 from shapefix.sources.text import SourceText, Unreadable, read_source
 
 
@@ -35,7 +35,7 @@ class Step:
     """What one repair has done to the texts before it: a plan for each file, by its real path."""
 
     before: Draft
-    plans: Mapping[str, Plan]
+    plans: Mapping[str, EditPlan]
 
     def rows(self, span: Span) -> range:
         """The rows in which a place of the texts before may lie now."""
@@ -45,10 +45,10 @@ class Step:
             return range(span.row, span.row + 1)
         old = self.before.text(key)
         try:
-            start = Rows.of(old).offset(span.row, span.column)
-        except Unfit:
+            start = RowOffsets.of(old).offset(span.row, span.column)
+        except InvalidEdit:
             return range(0)
-        now = Rows.of(made.splice(old))
+        now = RowOffsets.of(made.splice(old))
         low, high = made.carry(start)
         return range(_row(now, low), _row(now, high) + 1)
 
@@ -86,7 +86,7 @@ class Draft:
                 by_file.setdefault(key, []).append(replace(fix, edits=own))
         plans = {key: plan(self.text(key), parts) for key, parts in by_file.items()}
         if any(each.postponed for each in plans.values()):
-            raise Unfit("the repairs overlap each other")
+            raise InvalidEdit("the repairs overlap each other")
         texts = {**self.texts, **{key: each.splice(self.text(key)) for key, each in plans.items()}}
         return Draft(self.originals, texts), Step(self, plans)
 
@@ -134,7 +134,7 @@ class Draft:
         return tuple((new.path, new.text) for _, new in self.changes())
 
 
-def _row(rows: Rows, offset: int) -> int:
+def _row(rows: RowOffsets, offset: int) -> int:
     for number, (_, end) in enumerate(rows.bounds, 1):
         if offset <= end:
             return number

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from shapefix.diagnostics import Diagnostic, Severity, Span
-from shapefix.repair.edits import Unfit
+from shapefix.repair.edits import InvalidEdit
 from shapefix.runtime.repair.candidates import Candidate, candidates, others, usable
 from shapefix.runtime.repair.evaluation import Verdict, judged, passed, still
 from shapefix.runtime.repair.patched_sources import Draft, Originals, Step
@@ -132,7 +132,7 @@ class _Search:
         try:
             draft, step = self._with(trial.draft, together)
             after = self._runner.run(draft, f"with {counted(len(rest), 'other repair')}")
-        except (Unfit, Unreadable):
+        except (InvalidEdit, Unreadable):
             return True
         return not still(failing, after, step)
 
@@ -193,7 +193,7 @@ class _Search:
         try:
             after, step = self._with(draft, candidate)
             left = self._reader.findings(after, state.trial.files)
-        except (Unfit, Unreadable):
+        except (InvalidEdit, Unreadable):
             return None
         rows, column = step.rows(finding.span), finding.span.column
         still_there = (each for each in left if each.code == finding.code and each.span.row in rows)
@@ -230,7 +230,7 @@ class _Search:
                 return None
             finding = candidate.finding
             trial = self._runner.run(draft, f"with a repair of {finding.code} at row {finding.span.row}")
-        except (Unfit, Unreadable) as reason:
+        except (InvalidEdit, Unreadable) as reason:
             self._take_back(state, candidate, str(reason))
             return None
         return trial, step
@@ -239,7 +239,7 @@ class _Search:
         """A copy with a candidate in it. Raises Unfit, and Unreadable."""
         for path in sorted({edit.span.path for fix in candidate.fixes for edit in fix.edits}):
             if not self._reader.owns(os.path.realpath(path)):
-                raise Unfit(f"it would change {path}, which is no file of this project")
+                raise InvalidEdit(f"it would change {path}, which is no file of this project")
         return draft.repaired(candidate.fixes)
 
     def _take_back(self, state: State, candidate: Candidate, reason: str) -> None:

@@ -9,9 +9,9 @@ import os
 from collections.abc import Iterable
 
 from shapefix.diagnostics import Applicability, Diagnostic, Severity
-from shapefix.engine.batch import root_of
-from shapefix.engine.session import Examination
-from shapefix.engine.settings import Options, Settings
+from shapefix.engine.batch import project_root_of
+from shapefix.engine.session import CheckSession
+from shapefix.engine.settings import CheckOptions, Settings
 from shapefix.runtime.repair.patched_sources import Draft
 
 _ORDER = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
@@ -23,13 +23,13 @@ class Reader:
     def __init__(self, start: str) -> None:
         """start is a file or a folder of the project. Raises ConfigurationError."""
         # What a run confirms needs nobody's wish to look for it.
-        self._settings = Settings(Options(extend_select=("ALL",), unsafe_fixes=True, use_cache=False))
-        self._wanted = Settings(Options())
+        self._settings = Settings(CheckOptions(extend_select=("ALL",), unsafe_fixes=True, use_cache=False))
+        self._wanted = Settings(CheckOptions())
         self._known: dict[object, tuple[Diagnostic, ...]] = {}
         path = os.path.realpath(start)
         path = os.path.join(path, "__main__.py") if os.path.isdir(path) else path
         self._wanted.reported(path)
-        self._roots = (root_of(path, ()), os.path.realpath(os.curdir))
+        self._roots = (project_root_of(path, ()), os.path.realpath(os.curdir))
 
     def findings(self, draft: Draft, files: Iterable[str]) -> tuple[Diagnostic, ...]:
         """What is found in files: errors first, then what has a safe fix.
@@ -39,8 +39,8 @@ class Reader:
         own = tuple(path for path in map(os.path.realpath, files) if self.owns(path))
         key = (own, draft.key)
         if own and key not in self._known:
-            laid_over = {new.path: new.encode() for _, new in draft.changes()}
-            found = Examination(own, self._settings, laid_over=laid_over).findings()
+            overlay = {new.path: new.encode() for _, new in draft.changes()}
+            found = CheckSession(own, self._settings, overlay=overlay).run().findings()
             self._known[key] = tuple(sorted((each for each in found if not each.is_answer), key=_rank))
         return self._known[key] if own else ()
 

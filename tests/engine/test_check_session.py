@@ -20,8 +20,8 @@ from shapefix.diagnostics import (
 )
 from shapefix.engine import analysis, batch
 from shapefix.engine.merge import unique, with_imports
-from shapefix.engine.session import Examination
-from shapefix.engine.settings import Options, Settings
+from shapefix.engine.session import CheckSession
+from shapefix.engine.settings import CheckOptions, Settings
 from shapefix.engine.syntax_errors import syntax_failure
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.sources.text import SourceText
@@ -45,18 +45,18 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
     return make
 
 
-def examined(*paths: str, **options: object) -> Examination:
-    return Examination(paths or (".",), Settings(Options(**options)))  # type: ignore[arg-type]
+def examined(*paths: str, **options: object) -> CheckSession:
+    return CheckSession(paths or (".",), Settings(CheckOptions(**options))).run()  # type: ignore[arg-type]
 
 
-def places(examination: Examination) -> list[tuple[str, int]]:
-    return [(Path(finding.span.path).name, finding.span.row) for finding in examination.findings()]
+def places(session: CheckSession) -> list[tuple[str, int]]:
+    return [(Path(finding.span.path).name, finding.span.row) for finding in session.findings()]
 
 
 def test_a_second_run_answers_from_the_cache(write: Write) -> None:
     write(model=MODEL, train=SLICED, plain="x = 1\n")
     first, second = examined(), examined()
-    assert (first.tally.cached, second.tally.cached) == (0, 3)
+    assert (first.stats.cached, second.stats.cached) == (0, 3)
     assert places(first) == places(second) == [("model.py", 5)]
     assert first.findings() == second.findings()
 
@@ -76,7 +76,7 @@ def test_another_version_of_transformers_is_analysed_anew_and_reaches_the_evalua
     (tmp_path / "requirements.txt").write_text("transformers==4.57.6\n")
     examined()
     assert seen == [{}, {"transformers": "4.40"}, {"transformers": "4.57.6"}]
-    assert examined().tally.cached == 1
+    assert examined().stats.cached == 1
 
 
 def test_a_change_in_an_imported_file_is_seen_through_the_cache(write: Write) -> None:
@@ -124,7 +124,7 @@ def test_processes_find_what_one_finds(write: Write, monkeypatch: pytest.MonkeyP
 def test_processes_fill_the_cache(write: Write) -> None:
     write(model=MODEL, train=SLICED)
     examined(jobs=2)
-    assert examined(jobs=2).tally.cached == 2
+    assert examined(jobs=2).stats.cached == 2
 
 
 def test_few_files_start_no_process(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,7 +132,7 @@ def test_few_files_start_no_process(write: Write, monkeypatch: pytest.MonkeyPatc
         raise AssertionError("a process for one small file")
 
     write(train=VIEW)
-    monkeypatch.setattr(batch.Run, "_in_workers", forbidden)
+    monkeypatch.setattr(batch.BatchRunner, "_in_workers", forbidden)
     assert places(examined()) == [("train.py", 3)]
     monkeypatch.setattr(batch, "WORTH_PROCESSES", 1)
     monkeypatch.setattr(batch, "processors", lambda: 2)
@@ -143,14 +143,16 @@ def test_few_files_start_no_process(write: Write, monkeypatch: pytest.MonkeyPatc
 def test_progress_is_told_for_every_file(write: Write) -> None:
     write(model=MODEL, train=SLICED, plain="x = 1\n")
     seen: list[tuple[int, int]] = []
-    Examination(["."], Settings(Options()), progress=lambda done, total: seen.append((done, total)))
+    CheckSession(
+        ["."], Settings(CheckOptions()), progress=lambda done, total: seen.append((done, total))
+    ).run()
     assert seen == [(1, 3), (2, 3), (3, 3)]
 
 
 def test_a_repair_counts_for_the_files_repaired_after_it(write: Write, tmp_path: Path) -> None:
     write(model=MODEL, train=SLICED + VIEW)
-    examination = examined()
-    repaired = {Path(each.new.path).name: each.new.text for each in examination.repair(None)}
+    session = examined()
+    repaired = {Path(each.new.path).name: each.new.text for each in session.repair(None)}
     assert repaired == {
         "model.py": MODEL.replace(".view", ".reshape"),
         "train.py": SLICED + VIEW.replace(".view", ".reshape"),

@@ -1,0 +1,156 @@
+"""`shapefix check`, and the steps that `shapefix fix` shares with it."""
+
+# ruff: noqa: PTH109, PTH112
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from shapefix.cli.exit_codes import CLEAN, FAILED, exit_code
+from shapefix.cli.output import counted, report_failures, report_skipped_links, write
+from shapefix.cli.request import CheckRequest
+from shapefix.cli.terminal import ProgressBar, echo_err, use_color, width
+from shapefix.diagnostics import Diagnostic
+from shapefix.engine.batch import project_root_of
+from shapefix.engine.session import CheckSession, StandardInput, discovered_files
+from shapefix.engine.settings import Settings
+from shapefix.engine.source_overlay import real_path
+from shapefix.report.formats import FINDING_FORMATS
+from shapefix.report.view import Coverage, View, one_line
+from shapefix.sources.configuration import ConfigurationError, suggestion
+
+if TYPE_CHECKING:
+    from shapefix.report.formats import FindingFormat
+
+
+def check(request: CheckRequest) -> int:
+    """Report findings. Raises ConfigurationError."""
+    settings = Settings(request.options)
+    if request.show_files or request.show_settings:
+        return _show(request, settings)
+    output_format = format_of(request, settings)
+    if request.with_probe is not None:
+        from shapefix.runtime.confirmation.run_record import Unusable, read
+
+        try:
+            record = read(request.with_probe)
+        except Unusable as error:
+            echo_err(f"error: {one_line(request.with_probe)}: {error}")
+            return FAILED
+    session = run_session(request, settings)
+    reported, failures = session.findings(), session.failures()
+    if request.with_probe is not None:
+        from shapefix.runtime.confirmation.confirm import Judge
+
+        reported = Judge(record, session.data).judged(reported)
+    findings = tuple(finding for finding in without_answers(reported) if not finding.is_refuted)
+    view = view_of(request, settings, session)
+    if request.statistics:
+        from shapefix.report import statistics
+
+        write(statistics.render(findings, view))
+        report_failures(failures, view)
+    else:
+        write(output_format.render(reported, failures, view))
+    report_stats(request, session, view)
+    return exit_code(bool(findings), bool(failures), request.exit_zero)
+
+
+def run_session(request: CheckRequest, settings: Settings) -> CheckSession:
+    standard_input = None
+    if request.reads_stdin:
+        standard_input = StandardInput(sys.stdin.buffer.read(), request.stdin_filename)
+    with ProgressBar("Checking", sys.stderr) as progress:
+        session = CheckSession(request.paths, settings, standard_input, progress).run()
+    if not request.quiet:
+        report_skipped_links(session.links_outside, View(os.getcwd()), request.verbose)
+    if not session.files and not session.failures() and not request.quiet:
+        echo_err("warning: no Python files found under the given paths")
+    return session
+
+
+def without_answers(reported: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
+    """Drop the answers to `reveal(x)`, which do not count as findings."""
+    return tuple(finding for finding in reported if not finding.is_answer)
+
+
+def view_of(request: CheckRequest, settings: Settings, session: CheckSession) -> View:
+    return View(
+        os.getcwd(),
+        width(sys.stdout),
+        use_color(request.color, sys.stdout),
+        settings.unsafe_fixes(os.path.join(os.path.realpath(os.curdir), "-")),  # noqa: PTH118
+        session.source,
+        quiet=request.quiet,
+        coverage=Coverage(session.read, session.stats.irrelevant, len(session.notebooks)),
+    )
+
+
+def format_of(request: CheckRequest, settings: Settings) -> FindingFormat:
+    """Return the output format of the command line, the configuration, or the default."""
+    if request.output_format is not None:
+        return FINDING_FORMATS[request.output_format]
+    configuration = settings.configurations.nearest(os.path.realpath(os.curdir))
+    chosen = configuration.output_format or "full"
+    if chosen not in FINDING_FORMATS:
+        hint = suggestion(chosen, FINDING_FORMATS, f"; choose from {', '.join(FINDING_FORMATS)}")
+        raise ConfigurationError(f"{configuration.path}: output-format: unknown format {chosen!r}{hint}")
+    return FINDING_FORMATS[chosen]
+
+
+def report_stats(request: CheckRequest, session: CheckSession, view: View) -> None:
+    """Print what --verbose adds."""
+    if not request.verbose:
+        return
+    stats = session.stats
+    skipped = stats.irrelevant
+    does = "does not import" if skipped == 1 else "do not import"
+    why = f" ({skipped} skipped: {does} torch or transformers)" if skipped else ""
+    echo_err(f"Checked {counted(stats.files, 'file')}{why}")
+    for path, calls in sorted(stats.bounded.items()):
+        place = one_line(view.relative(path))
+        echo_err(f"{place}: analysis limit reached, {counted(calls, 'call')} not followed")
+
+
+def _show(request: CheckRequest, settings: Settings) -> int:
+    """List the files or the settings of a check without running it."""
+    name = StandardInput(b"", request.stdin_filename) if request.reads_stdin else None
+    found = discovered_files(request.paths, settings, name)
+    view = View(os.getcwd())
+    if request.show_files:
+        for path in found.files:
+            sys.stdout.write(view.absolute(path) + "\n")
+    if request.show_settings:
+        seen: set[str | None] = set()
+        folders = [os.path.realpath(each) for each in request.paths if os.path.isdir(each)]
+        for path in map(real_path, found.files):
+            configuration = settings.configuration(path)
+            if configuration.path in seen:
+                continue
+            seen.add(configuration.path)
+            write(_settings(configuration.path, path, project_root_of(path, folders), settings))
+    report_failures(found.failures, view)
+    if not request.quiet:
+        report_skipped_links(found.outside, view, verbose=True)
+    return FAILED if found.failures else CLEAN
+
+
+def _settings(source: str | None, path: str, root: str, settings: Settings) -> Iterable[str]:
+    """Render the settings of one configuration file, as they apply to the file at path.
+
+    root is that of its project.
+    """
+    configuration = settings.configuration(path)
+    yield f"# {source or 'defaults, without a configuration file'}\n"
+    yield f"root = {configuration.root}\n"
+    yield f"rules = {', '.join(sorted(settings.rules_of(configuration))) or 'none'}\n"
+    yield f"exclude = {', '.join(configuration.exclude + configuration.extend_exclude)}\n"
+    for pattern, selectors in configuration.per_file_ignores:
+        yield f"per-file-ignores = {pattern}: {', '.join(selectors)}\n"
+    yield f"unsafe-fixes = {str(settings.unsafe_fixes(path)).lower()}\n"
+    version = settings.transformers_version(path, root)
+    yield f"transformers-version = {version or 'newest'}\n"
+    yield f"cache-dir = {settings.cache_dir(path) or 'none'}\n"

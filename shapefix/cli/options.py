@@ -1,0 +1,101 @@
+"""The options that several commands share, and the parsing of their values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from shapefix.report.formats import FINDING_FORMATS
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def _listed(ctx: click.Context, option: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
+
+
+def _version(ctx: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    if value is None:
+        return None
+    from shapefix.sources.requirements import is_version
+
+    if not is_version(value):
+        raise click.BadParameter(f"{value!r} is not a version, for example 4.57 or 5", ctx, option)
+    return value.strip()
+
+
+def memory_size(ctx: click.Context, option: click.Parameter, value: str | None) -> int | None:
+    """Parse an amount of memory, such as 4GiB, 4G or 800MB, into bytes."""
+    if value is None:
+        return None
+    read = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT])(i?B)?", value.strip(), re.IGNORECASE)
+    amount = float(read[1]) * 1024 ** ("KMGT".index(read[2].upper()) + 1) if read else 0
+    if amount < 1:
+        problem = "needs a unit" if value.strip().isdigit() else "is not an amount of memory"
+        raise click.BadParameter(f"{value!r} {problem}, for example 4GiB or 800MiB", ctx, option)
+    return int(amount)
+
+
+def _rules_option(flag: str, text: str) -> Callable[[Command], Command]:
+    return click.option(flag, multiple=True, metavar="RULES", callback=_listed, help=text)
+
+
+transformers_option = click.option(
+    "--transformers-version",
+    metavar="VERSION",
+    callback=_version,
+    help="Version of transformers to check against. [default: from the requirements, or the newest]",
+)
+color_option = click.option(
+    "--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="Control colored output."
+)
+
+
+def shared_options(command: Command) -> Command:
+    """Add the options that check and fix share."""
+    options = [
+        click.argument("paths", nargs=-1),
+        _rules_option("--select", "Enable only these rules: codes, prefixes, names or ALL, comma-separated."),
+        _rules_option("--ignore", "Disable rules."),
+        _rules_option("--extend-select", "Enable additional rules."),
+        click.option("--unsafe-fixes/--no-unsafe-fixes", default=None, help="Include unsafe fixes."),
+        click.option(
+            "--output-format", type=click.Choice([*FINDING_FORMATS]), help="Output format. [default: full]"
+        ),
+        click.option(
+            "--config", type=click.Path(), metavar="FILE", help="Use this configuration file for all paths."
+        ),
+        click.option("--isolated", is_flag=True, help="Ignore all configuration files."),
+        transformers_option,
+        click.option("--force-exclude", is_flag=True, help="Apply excludes to files passed explicitly, too."),
+        click.option("--stdin-filename", metavar="NAME", help="File name to use for code read from stdin."),
+        click.option(
+            "--cache-dir",
+            type=click.Path(),
+            metavar="FOLDER",
+            help="Folder for cached results. [default: .shapefix_cache]",
+        ),
+        click.option("--no-cache", "-n", is_flag=True, help="Do not read or write the cache."),
+        click.option(
+            "--jobs",
+            "-j",
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="Number of processes. [default: number of CPUs]",
+        ),
+        click.option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings."),
+        click.option(
+            "--verbose",
+            "-v",
+            is_flag=True,
+            help="Show the number of checked files, and where analysis limits were reached.",
+        ),
+        click.option("--quiet", "-q", is_flag=True, help="Print findings and errors only."),
+        color_option,
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command

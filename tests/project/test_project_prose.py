@@ -1,0 +1,158 @@
+"""Docstrings, comments, messages and documents use plain words and American spelling."""
+
+from __future__ import annotations
+
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+SKIPPED_PACKAGES = (
+    "checks",
+    "library",
+    "interpreter",
+    "domains",
+    "runtime",
+    "tensors",
+    "rulebook",
+    "diagnostics.py",
+)
+"""Packages of shapefix that do not follow the list yet; remove each as it does."""
+
+SKIPPED_FILES = ("shapefix/cli/probe",)
+
+BANNED = {
+    "nobody": "say who does not do it",
+    "somebody": "say who does it",
+    "whoever": "say who does it",
+    "whom": "name the person or the tool",
+    "whatever": "name the cases",
+    "told": "reported, shown, known",
+    "tells": "reports, shows",
+    "stands(?! out)": "is",
+    "handed": "passed",
+    "behind": "after",
+    "thrown away": "discarded, unused",
+    "meets? here": "combined here",
+    "the like": "name the things",
+    "their kin": "name the things",
+    "anew": "again",
+    "as before": "unchanged",
+    "what is more": "also",
+    "(?-i:is none)": "there is none",
+    "(?<!there )is no(?! longer| more)": "is not a",
+    "rooms|every room": "packages",
+    "asked": "requested",
+    "learnt": "learned",
+    r"\w*colour\w*": "color",
+    r"\w*behaviour\w*": "behavior",
+    r"\w*neighbour\w*": "neighbor",
+    r"\w*(?:normal|initial|recogn|optim|synchron|organ|summar|serial)is(?:e|ed|es|er|ing|ation)": "-ize",
+    r"analys(?:e|ed|ing|er)": "analyze",
+    r"centred?": "center",
+}
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """A banned word that is right in one file."""
+
+    file: str
+    word: str
+    reason: str
+
+
+ALLOWED: tuple[Allowed, ...] = (
+    Allowed("shapefix/cli/main.py", "colour", "the British spelling of --color is accepted"),
+)
+
+
+def texts_of_python(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the row and text of every comment and string; identifiers and numbers are skipped."""
+    for token in tokenize.generate_tokens(io.StringIO(path.read_text("utf-8")).readline):
+        if token.type in (tokenize.COMMENT, tokenize.STRING):
+            text = token.string
+            if token.type == tokenize.STRING and re.match(r"\w*f", text, re.IGNORECASE):
+                text = re.sub(r"\{[^{}\n]*\}", "{}", text)  # the expressions of an f-string
+            for number, line in enumerate(text.splitlines(), token.start[0]):
+                yield number, line
+
+
+def texts_of_markdown(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the row and text of every line outside of code blocks, without inline code."""
+    fenced = metadata = False
+    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+        if line == "---":
+            metadata = not metadata and number == 1
+        elif line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif not fenced and not metadata and not line.startswith("    "):
+            yield number, re.sub(r"`[^`]*`", "", line)
+
+
+def files() -> list[Path]:
+    """Return every file that people read, except those of skipped packages."""
+    python = [
+        path
+        for path in sorted((ROOT / "shapefix").rglob("*.py"))
+        if path.relative_to(ROOT).parts[1] not in SKIPPED_PACKAGES
+        and not path.relative_to(ROOT).as_posix().startswith(SKIPPED_FILES)
+    ]
+    documents = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+    return [
+        *python,
+        *documents,
+        *sorted((ROOT / "shapefix/docs").glob("*.md")),
+        *sorted(ROOT.glob("rules/*.md")),
+    ]
+
+
+def banned_words(path: Path) -> Iterator[tuple[int, str, str]]:
+    """Yield the row of every banned word in a file, the word, and what to write instead."""
+    read = texts_of_python if path.suffix == ".py" else texts_of_markdown
+    for number, line in read(path):
+        for word, better in BANNED.items():
+            for found in re.finditer(rf"\b(?:{word})\b", line, re.IGNORECASE):
+                yield number, found[0].lower(), better
+
+
+@pytest.mark.parametrize("path", files(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_prose_uses_plain_words(path: Path) -> None:
+    name = str(path.relative_to(ROOT))
+    allowed = {each.word for each in ALLOWED if each.file == name}
+    wrong = [
+        f"{name}:{row}: {word!r}; write: {better}"
+        for row, word, better in banned_words(path)
+        if word not in allowed
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("each", ALLOWED, ids=lambda each: f"{each.file}-{each.word}")
+def test_every_exception_is_still_needed(each: Allowed) -> None:
+    assert each.word in {word for _, word, _ in banned_words(ROOT / each.file)}, each.reason
+
+
+@pytest.mark.parametrize("folder", SKIPPED_PACKAGES)
+def test_skipped_packages_exist(folder: str) -> None:
+    if folder != "domains":  # a package to come
+        assert (ROOT / "shapefix" / folder).is_dir()
+
+
+def test_the_list_finds_what_it_bans(tmp_path: Path) -> None:
+    source = tmp_path / "sample.py"
+    source.write_text(
+        '"""Nobody is told."""\nasked = f"the colour {asked}"  # is no longer bad, is no good\n'
+    )
+    assert [(row, word) for row, word, _ in banned_words(source)] == [
+        (1, "nobody"),
+        (1, "told"),
+        (2, "colour"),
+        (2, "is no"),
+    ]
