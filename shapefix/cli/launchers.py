@@ -1,4 +1,4 @@
-"""Command lines that start a script otherwise, and what to ask the probe instead."""
+"""Command lines of launchers such as torchrun, and the `shapefix probe` command for each."""
 
 from __future__ import annotations
 
@@ -14,20 +14,17 @@ _PROCESSES = re.compile(r"--?(?:nproc[-_]per[-_]node|num[-_]processes|num[-_]gpu
 _SEVERAL = ("torchrun", "torch.distributed.run", "torch.distributed.launch")
 
 
-def instead(words: Sequence[str]) -> str | None:
-    """The command line of shapefix that does what words were to do, begun by a launcher.
-
-    None where the first word that names something names no launcher, but a file.
-    """
+def suggest_command(words: Sequence[str]) -> str | None:
+    """The `shapefix probe` command for the command line of a launcher; None for any other."""
     place = next((n for n, word in enumerate(words) if not word.startswith("-")), None)
     if place is None or not _launches(words[place]):
         return None
     if place and words[place - 1] == "--python":
         return None
-    return _instead(words[place:])
+    return _probe_command(words[place:])
 
 
-def _instead(words: Sequence[str]) -> str:
+def _probe_command(words: Sequence[str]) -> str:
     for place, word in enumerate(words[1:], 1):
         module = words[place - 1] in ("-m", "--module") and word not in _SEVERAL
         if module or word.endswith((".py", ".ipynb")):
@@ -40,7 +37,7 @@ def _instead(words: Sequence[str]) -> str:
 
 
 def _processes(words: Sequence[str]) -> str | None:
-    """How many processes a launcher is asked for; 2 where it says only that it may be several."""
+    """The number of processes that a launcher starts; 2 if it depends on the machine."""
     for place, word in enumerate(words):
         found = _PROCESSES.match(word)
         if found is not None:

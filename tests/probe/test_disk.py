@@ -76,14 +76,14 @@ def test_a_script_sees_its_writes_and_the_folder_does_not(tmp_path: Path) -> Non
     (tmp_path / "results" / "best.txt").write_text("0.9")
     mode = (tmp_path / "kept.txt").stat().st_mode
     ran = probed(tmp_path, WRITES)
-    assert ran.run.ended.output == "all of it\n"
-    assert ran.ending == "the script came to its end"
+    assert ran.run.process.output == "all of it\n"
+    assert ran.ending == "the script finished"
     for name, text in files.items():
         assert (tmp_path / name).read_text() == text
     assert (tmp_path / "results" / "best.txt").read_text() == "0.9"
     assert (tmp_path / "kept.txt").stat().st_mode == mode
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*files, "results", "train.py"])
-    assert "into a temporary folder: runs, runs/, " in ran.text
+    assert "to a temporary folder: runs, runs/, " in ran.text
 
 
 def test_trackers_are_told_to_stay_offline(tmp_path: Path) -> None:
@@ -93,4 +93,4 @@ def test_trackers_are_told_to_stay_offline(tmp_path: Path) -> None:
         torch.nn.Linear(1, 1)(torch.ones(1))
     """
     ran = probed(tmp_path, script)
-    assert ran.run.ended.output == "offline True offline\n"
+    assert ran.run.process.output == "offline True offline\n"

@@ -11,7 +11,7 @@ from textwrap import dedent
 import pytest
 from probing import Probed, probed_file
 
-from shapefix.cli.launchers import instead
+from shapefix.cli.launchers import suggest_command
 from shapefix.cli.main import run
 
 TRAINING = """
@@ -44,9 +44,9 @@ def notebook(folder: Path, *sources: str, name: str = "train.ipynb") -> Path:
 
 
 def right(ran: Probed) -> str:
-    assert ran.found == [], ran.run.ended.output
-    assert ran.run.complete, (ran.ending, ran.run.ended.output)
-    return ran.run.ended.output
+    assert ran.found == [], ran.run.process.output
+    assert ran.run.complete, (ran.ending, ran.run.process.output)
+    return ran.run.process.output
 
 
 def test_a_module_runs_as_python_runs_it(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_the_cells_of_a_notebook_run_in_its_folder(tmp_path: Path) -> None:
     written(tmp_path, notebooks__helper="")
     ran = probed_file(tmp_path, "notebooks/train.ipynb")
     assert right(ran).splitlines()[-1] == "notebooks __main__"
-    assert "Linear(in_features=4" in ran.run.ended.output
+    assert "Linear(in_features=4" in ran.run.process.output
     assert ran.run.observed.steps == 1
     assert "not executed `!pip install -q torch` (cell 2)" in ran.text
     assert "called at notebooks/train.ipynb:cell 3:3" in ran.text
@@ -218,5 +218,5 @@ def test_a_command_line_that_means_another_is_answered_with_it(
 
 
 def test_a_file_and_an_interpreter_that_was_asked_for_are_no_launchers() -> None:
-    assert instead(["python.py", "--", "torchrun"]) is None
-    assert instead(["--python", "python3", "train.py"]) is None
+    assert suggest_command(["python.py", "--", "torchrun"]) is None
+    assert suggest_command(["--python", "python3", "train.py"]) is None

@@ -14,10 +14,9 @@ import jsonschema
 import pytest
 from probing import probed
 
-from shapefix.checks.rules import RULES
 from shapefix.report.view import View
-from shapefix.runtime.findings.collect import findings
-from shapefix.runtime.report.json_document import Document, document, text
+from shapefix.runtime.findings.collect import collect_findings
+from shapefix.runtime.report.json_document import Document, document, json_text
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -61,10 +60,9 @@ def shapefix(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
 def told(folder: Path, script: str, *arguments: str, timeout: float = 120.0, **files: str) -> Document:
     """The document of a script, which its schema describes."""
     run = probed(folder, script, *arguments, timeout=timeout, **files).run
-    rules = {code: (rule.name, rule.severity) for code, rule in RULES.items()}
-    known = findings(run.observed, rules)
+    known = collect_findings(run.observed)
     seen = document(run, arguments, known, 0, View(str(folder)))
-    written = json.loads(text(seen))
+    written = json.loads(json_text(seen))
     schema().validate(written)
     assert written == seen
     return seen

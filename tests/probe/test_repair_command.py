@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from shapefix.cli import probe_repair
-from shapefix.cli.probe_options import Asked
+from shapefix.cli.probe_options import ProbeOptions
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -128,7 +128,7 @@ def test_where_only_a_person_can_choose_the_repair_it_is_said(tmp_path: Path) ->
     assert ran.returncode == 1, ran.stdout + ran.stderr
     assert "error[SF504]" in ran.stdout
     assert "= fix (by hand): crop `skip2` to (24, 24)" in ran.stdout
-    assert ran.stderr.startswith("No repair was found that makes the script train. (1 run, ")
+    assert ran.stderr.startswith("Found no repair that makes the script train. (1 run, ")
     assert (tmp_path / "unet.py").read_bytes() == (before / "unet.py").read_bytes()
 
 
@@ -189,9 +189,11 @@ def test_no_more_runs_than_there_may_be(
     (tmp_path / "train.py").write_text(BROKEN)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(probe_repair, "MOST_RUNS", 1)
-    asked = Asked("train.py", (), None, 1, 120.0, "auto", None, "never", False, repair=True, apply=True)
-    assert probe_repair.repair(sys.executable, asked) == 1
+    options = ProbeOptions(
+        "train.py", (), None, 1, 120.0, "auto", None, "never", False, repair=True, apply=True
+    )
+    assert probe_repair.repair(sys.executable, options) == 1
     said = capsys.readouterr().err
-    assert said.startswith("No repair was found that makes the script train. (1 run, ")
+    assert said.startswith("Found no repair that makes the script train. (1 run, ")
     assert said.endswith(" s; there was more to try, but no more runs are made)\n")
     assert (tmp_path / "train.py").read_text() == BROKEN

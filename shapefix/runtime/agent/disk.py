@@ -12,6 +12,7 @@ import shutil
 import sys
 from typing import Any
 
+from ..protocol import FileWrittenLine
 from .session import Session
 
 _mkdirs, _lexists, _isdir, _realpath = os.makedirs, os.path.lexists, os.path.isdir, os.path.realpath
@@ -47,7 +48,7 @@ class Disk:
                 _copy(full, target)
         if self._session.watches() and full not in self._told and len(self._told) < _TOLD:
             self._told.add(full)
-            self._session.observations.write("write", path=full)
+            self._session.sink.write(FileWrittenLine(kind="file_written", path=full))
         return target
 
     def readable(self, path: Any) -> Any:
