@@ -79,7 +79,8 @@ def test_ranks_that_meet_are_shown_with_what_differs(tmp_path: Path) -> None:
     [
         (
             "if rank: total = torch.ones(2)",
-            "rank 0 calls `all_reduce` of f32[1] while rank 1 calls `all_reduce` of f32[2]: both wait",
+            "rank 0 calls `all_reduce` of f32[1] while rank 1 calls `all_reduce` of f32[2]: "
+            "both wait forever",
             ["reduced", "reduced"],
         ),
         (
