@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 
-from shapefix.cli.output import report, say_failures, say_outside, say_refused, write, write_diff
+from shapefix.cli.output import report, say_failures, say_links, say_outside, say_refused, write, write_diff
 from shapefix.cli.request import Request
 from shapefix.cli.terminal import ProgressBar, colour_wanted, say, width
 from shapefix.diagnostics import Diagnostic
@@ -17,7 +17,7 @@ from shapefix.engine.batch import root_of
 from shapefix.engine.session import Examination, StandardInput, located
 from shapefix.engine.settings import Options, Settings
 from shapefix.engine.source_overlay import real
-from shapefix.report.view import View, one_line
+from shapefix.report.view import Coverage, View, one_line
 from shapefix.sources.configuration import ConfigurationError, suggestion
 
 CLEAN, FOUND, FAILED = 0, 1, 2
@@ -78,10 +78,17 @@ def fix(request: Request) -> int:
     say_failures(failures, view)
     say_outside(examination.outside(), view)
     if not request.quiet:
+        from shapefix.report.summary import nothing_checked, remaining
+
+        said = remaining(_without_answers(examination.findings()), view)
         if files:
-            say(f"Would repair {_counted(applied, 'finding')} in {_counted(files, 'file')} with --apply.")
-        else:
-            say("Nothing to repair.")
+            said.insert(
+                0, f"Would repair {_counted(applied, 'finding')} in {_counted(files, 'file')} with --apply."
+            )
+        elif not said and not failures:
+            said.append(nothing_checked(view) or "Nothing to repair.")
+        if said:
+            say(" ".join(said))
     _tell(request, examination, view)
     return _exit_code(request, bool(files), bool(failures))
 
@@ -196,6 +203,8 @@ def _examined(request: Request, settings: Settings) -> Examination:
         standard_input = StandardInput(sys.stdin.buffer.read(), request.stdin_filename)
     with ProgressBar("Checking", sys.stderr) as progress:
         examination = Examination(request.paths, settings, standard_input, progress)
+    if not request.quiet:
+        say_links(examination.links_outside, View(os.getcwd()), request.verbose)
     if not examination.files and not examination.failures() and not request.quiet:
         say("warning: no Python files found under the given paths")
     return examination
@@ -265,6 +274,8 @@ def _show(request: Request, settings: Settings) -> int:
             seen.add(configuration.path)
             write(_settings(configuration.path, path, root_of(path, folders), settings))
     say_failures(found.failures, view)
+    if not request.quiet:
+        say_links(found.outside, view, verbose=True)
     return FAILED if found.failures else CLEAN
 
 
@@ -293,6 +304,7 @@ def view_of(request: Request, settings: Settings, examination: Examination) -> V
         colour_wanted(request.color, sys.stdout),
         settings.unsafe_fixes(os.path.join(os.path.realpath(os.curdir), "-")),  # noqa: PTH118
         examination.source,
+        coverage=Coverage(examination.read, examination.tally.irrelevant, len(examination.notebooks)),
     )
 
 

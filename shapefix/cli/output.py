@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Sequence
 
@@ -59,6 +60,16 @@ def say_refused(refused: Iterable[tuple[Diagnostic, str]], view: View) -> None:
     for finding, reason in refused:
         place = f"{one_line(view.relative(finding.span.path))}:{finding.span.row}:{finding.span.column}"
         say(f"not repaired: {place}: {finding.code}: {one_line(reason)}")
+
+
+def say_links(paths: Sequence[str], view: View, verbose: bool) -> None:
+    """Say that symbolic links out of the given folders were skipped; verbose names each of them."""
+    if len(paths) > 1 and not verbose:
+        say(f"skipped {len(paths)} symbolic links to files outside the given folders (--verbose lists them)")
+        return
+    for path in paths:
+        target = one_line(os.path.realpath(view.absolute(path)))
+        say(f"skipped {one_line(view.relative(path))}: symbolic link to {target}, outside the given folders")
 
 
 def say_outside(paths: Sequence[str], view: View) -> None:

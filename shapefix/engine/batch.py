@@ -14,6 +14,7 @@ from shapefix.engine.settings import Settings
 from shapefix.engine.source_overlay import Texts
 from shapefix.engine.tasks import Answer, Answerer, Question
 from shapefix.sources.project import project_root
+from shapefix.sources.relevance import mentions_library
 from shapefix.sources.text import Unreadable
 
 WORTH_PROCESSES = 300_000
@@ -94,7 +95,7 @@ class Run:
             content = content_hash(data) if cache else ""
             known = cache.get(path, content) if cache and not self.settings.options.verbose else None
             if known is not None:
-                take(_remembered(path, known))
+                take(_remembered(path, known, mentions_library(data)))
             else:
                 yield _Miss(question, content)
 
@@ -155,9 +156,9 @@ def processors() -> int:
         return os.cpu_count() or 1
 
 
-def _remembered(path: str, known: CachedResult) -> Answer:
+def _remembered(path: str, known: CachedResult, relevant: bool) -> Answer:
     found = frozenset(path for path, content in known.dependencies.items() if content is not None)
-    return Answer(path, known.diagnostics, known.failures, found, cached=True)
+    return Answer(path, known.diagnostics, known.failures, found, relevant=relevant, cached=True)
 
 
 def _chained(first: list[_Miss], others: Iterator[_Miss]) -> Iterator[_Miss]:

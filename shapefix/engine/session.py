@@ -102,6 +102,21 @@ class Examination:
         """The files that were given or found, as the user would write them."""
         return self._discovered.files
 
+    @property
+    def links_outside(self) -> tuple[str, ...]:
+        """Symbolic links in the given folders to files in none of them, which are not checked."""
+        return self._discovered.outside
+
+    @property
+    def read(self) -> int:
+        """How many of the files could be read and parsed."""
+        return len(self._names.keys() - {failure.path for failure in self._findings.failures})
+
+    @property
+    def notebooks(self) -> tuple[str, ...]:
+        """The notebooks in the given folders, which are not checked."""
+        return self._discovered.notebooks
+
     def findings(self) -> tuple[Diagnostic, ...]:
         """What is reported, by path and place; fixes hold their imports as edits."""
         return tuple(

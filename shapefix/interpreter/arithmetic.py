@@ -32,7 +32,8 @@ from shapefix.interpreter.values import (
     integer,
     is_text,
 )
-from shapefix.tensors.sizes import Size, floor_divide, modulo
+from shapefix.tensors.polynomials import Size
+from shapefix.tensors.quotients import floor_divide, modulo
 
 PYTHON: dict[type, Callable[[Any, Any], Any]] = {
     cst.Add: operator.add,

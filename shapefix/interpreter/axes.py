@@ -9,7 +9,9 @@ from shapefix.interpreter.containers import NO_AXES, DictValue, ListValue, Ragge
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Integer, Value
 from shapefix.tensors.layout import Layout
-from shapefix.tensors.sizes import Atom, PerItemSize, Size, Symbol, every_symbol, substitute
+from shapefix.tensors.polynomials import Size, every_symbol
+from shapefix.tensors.quotients import substitute
+from shapefix.tensors.symbols import Atom, PerItemSize, Symbol
 
 DEEPEST = 8
 """Containers inside containers are looked into this far."""

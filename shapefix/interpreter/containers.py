@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from shapefix.interpreter.values import Unknown, Value
-from shapefix.tensors.sizes import Size
+from shapefix.tensors.polynomials import Size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

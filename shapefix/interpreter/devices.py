@@ -113,7 +113,9 @@ def joined(one: Device | None, two: Device | None) -> Device | None:
 
 _GPUS = ("cuda", "mps", "xpu", "hip", "npu", "hpu")
 _NAMES = ("device", "dev", "gpu", "cuda", "rank", "xpu", "mps")
-_SETTINGS = frozenset("self args arg opt opts cfg config conf hparams params hps FLAGS".split())
+_SETTINGS = frozenset(
+    {"self", "args", "arg", "opt", "opts", "cfg", "config", "conf", "hparams", "params", "hps", "FLAGS"}
+)
 
 
 def named_device(name: object) -> Device | None:
@@ -172,7 +174,7 @@ def by_default(ev: Evaluator, place: Place) -> Device | None:
     return Device(DeviceKind.CPU, "cpu", None, place, _method_of_module(ev), True)
 
 
-FORWARD = frozenset("forward training_step validation_step test_step predict_step".split())
+FORWARD = frozenset({"forward", "training_step", "validation_step", "test_step", "predict_step"})
 """The methods of modules that compute on what they are handed."""
 
 

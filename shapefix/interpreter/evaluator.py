@@ -15,7 +15,8 @@ from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Module, Place
 from shapefix.interpreter.scopes import Changes, Journal, Scope
 from shapefix.interpreter.values import ClassValue, Unknown, Value
-from shapefix.tensors.sizes import Size, Symbol
+from shapefix.tensors.polynomials import Size
+from shapefix.tensors.symbols import Symbol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -81,13 +81,16 @@ class Discarded(Event):
     """An expression statement whose value nobody uses: the call, its qualified function and its receiver.
 
     name is the variable that the chain of methods starts from, `y` of `y.permute(0, 2, 1).contiguous()`; None
-    where it starts from something else.
+    where it starts from something else. held is the tensor in that variable, leaf tells whether the code has
+    made it one that gradients flow to, and no further.
     """
 
     call: cst.Call
     function: str
     receiver: Value
     name: str | None
+    held: TensorValue | None
+    leaf: bool
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -174,7 +177,8 @@ class DeviceMismatch(Event):
     """torch is handed tensors on two devices, or a layer one on another device than its weights.
 
     here is the number of the operand that is on the CPU, None for the weights; there likewise what is
-    elsewhere. cpu and other are the two devices. The other fields are those of Refused.
+    elsewhere. cpu and other are the two devices. tensors are the names that hold tensors for certain at this
+    moment, by the function being run. The other fields are those of Refused.
     """
 
     function: str
@@ -187,6 +191,7 @@ class DeviceMismatch(Event):
     other: Device
     within: cst.CSTNode | None
     undecided: bool
+    tensors: Mapping[cst.CSTNode, frozenset[str]]
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -24,9 +24,10 @@ from shapefix.interpreter.values import (
     as_size,
     is_text,
 )
+from shapefix.tensors.bounds import lowest
 from shapefix.tensors.layout import Layout, unknown_strides
-from shapefix.tensors.sizes import PerItemSize, Size, lowest
-from shapefix.tensors.symbols import UNBOUNDED, Id, Masked, SpecialId
+from shapefix.tensors.polynomials import Size
+from shapefix.tensors.symbols import UNBOUNDED, Id, Masked, PerItemSize, SpecialId
 
 MASK = -100
 """What the losses of torch ignore."""
@@ -213,6 +214,7 @@ def _join_tensors(left: TensorValue, right: TensorValue) -> TensorValue:
         certain=left.certain and right.certain,
         row=join_rows(tensor_row(left), tensor_row(right)),
     )
+    joined.own = left.own and right.own
     joined.graph = requires_grad(left) if requires_grad(left) is requires_grad(right) else None
     return joined
 

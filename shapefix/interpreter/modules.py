@@ -243,8 +243,25 @@ def dotted_name(node: cst.CSTNode) -> str:
 
 
 _PUNCTUATION = frozenset(
-    "leading_lines lines_after_decorators trailing_whitespace lpar rpar lbracket rbracket lbrace rbrace "
-    "comma semicolon equal dot header footer indent operator".split()
+    {
+        "leading_lines",
+        "lines_after_decorators",
+        "trailing_whitespace",
+        "lpar",
+        "rpar",
+        "lbracket",
+        "rbracket",
+        "lbrace",
+        "rbrace",
+        "comma",
+        "semicolon",
+        "equal",
+        "dot",
+        "header",
+        "footer",
+        "indent",
+        "operator",
+    }
 )
 _parts: dict[type, tuple[str, ...]] = {}
 

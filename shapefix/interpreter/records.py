@@ -18,8 +18,18 @@ FIELD = "dataclasses.Field"
 """The object that `field(default=…)` makes; its arguments stand in its fields."""
 NAMED_TUPLE = "typing.NamedTuple"
 _DECORATORS = frozenset(
-    "dataclasses.dataclass pydantic.dataclasses.dataclass flax.struct.dataclass attr.dataclass attr.define "
-    "attr.frozen attr.mutable attrs.define attrs.frozen attrs.mutable transformers.utils.dataclass".split()
+    {
+        "dataclasses.dataclass",
+        "pydantic.dataclasses.dataclass",
+        "flax.struct.dataclass",
+        "attr.dataclass",
+        "attr.define",
+        "attr.frozen",
+        "attr.mutable",
+        "attrs.define",
+        "attrs.frozen",
+        "attrs.mutable",
+    }
 )
 _MODELS = frozenset({"pydantic.BaseModel", "pydantic.main.BaseModel"})
 

@@ -8,7 +8,7 @@ from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Integer, Value
 from shapefix.tensors.layout import contiguous, unknown_strides
-from shapefix.tensors.sizes import Size
+from shapefix.tensors.polynomials import Size
 
 
 def refine_rank(ev: Evaluator, tensor: TensorValue, names: list[str]) -> tuple[Size, ...]:

@@ -10,7 +10,9 @@ from shapefix.interpreter.containers import ListValue, TupleValue, elements
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value
-from shapefix.tensors.sizes import PerItemSize, RangeItem, Size, every_symbol, same
+from shapefix.tensors.bounds import same
+from shapefix.tensors.polynomials import Size, every_symbol
+from shapefix.tensors.symbols import PerItemSize, RangeItem
 
 DEEPEST = 4
 

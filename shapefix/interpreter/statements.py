@@ -14,6 +14,7 @@ from shapefix.interpreter.containers import CONTENTS, Contents, ListValue
 from shapefix.interpreter.evaluator import Evaluator, Flow, Frame, statement
 from shapefix.interpreter.events import Discarded
 from shapefix.interpreter.functions import default_values
+from shapefix.interpreter.gradients import is_leaf
 from shapefix.interpreter.modules import dotted_name
 from shapefix.interpreter.names import peek, resolve
 from shapefix.interpreter.records import FIELDS, stated_fields
@@ -41,12 +42,14 @@ def expression_statement(ev: Evaluator, node: cst.Expr) -> int:
     ev.evaluate(node.value)
     if ev.called is not None and ev.called[0] is node.value:
         call, function, receiver = ev.called
-        ev.emit(Discarded(ev.place(node), ev.calls, call, function, receiver, _variable(ev, call)))
+        name, held = _variable(ev, call)
+        leaf = held is not None and is_leaf(ev, held)
+        ev.emit(Discarded(ev.place(node), ev.calls, call, function, receiver, name, held, leaf))
     return Flow.FALLS_THROUGH
 
 
-def _variable(ev: Evaluator, call: cst.Call) -> str | None:
-    """The variable at the start of a chain of methods, `self.x` of `self.x.view(-1)`."""
+def _variable(ev: Evaluator, call: cst.Call) -> tuple[str | None, TensorValue | None]:
+    """The variable at the start of a chain of methods, `self.x` of `self.x.view(-1)`, and what it holds."""
     node: cst.BaseExpression = call
     if dotted_name(call.func) and isinstance(peek(ev, call.func), Reference) and call.args:
         # `torch.reshape(x, …)`
@@ -55,7 +58,10 @@ def _variable(ev: Evaluator, call: cst.Call) -> str | None:
         node = node.func.value if isinstance(node.func, cst.Attribute) else node.func
     name = dotted_name(node)
     # Only names: anything else would be run a second time.
-    return name if name and isinstance(peek(ev, node), (TensorValue, Unknown)) else None
+    value = peek(ev, node) if name else None
+    if isinstance(value, Unknown):
+        return name, value.tensor
+    return (name, value) if isinstance(value, TensorValue) else (None, None)
 
 
 @statement(cst.Assign)

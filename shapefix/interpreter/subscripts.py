@@ -27,9 +27,12 @@ from shapefix.interpreter.values import (
     as_size,
     integer,
 )
+from shapefix.tensors.bounds import at_least
 from shapefix.tensors.errors import NoSuchDimension
 from shapefix.tensors.layout import contiguous, is_contiguous, unknown_strides
-from shapefix.tensors.sizes import PerItemSize, RangeItem, Size, at_least, divide, minimum
+from shapefix.tensors.polynomials import Size, divide
+from shapefix.tensors.quotients import minimum
+from shapefix.tensors.symbols import PerItemSize, RangeItem
 
 
 def evaluate_subscript(ev: Evaluator, node: cst.Subscript) -> Value:

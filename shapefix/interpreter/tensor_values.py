@@ -11,8 +11,8 @@ from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.devices import Device
 from shapefix.interpreter.values import Unknown, Value
 from shapefix.tensors.layout import Layout
-from shapefix.tensors.sizes import Size, Symbol
-from shapefix.tensors.symbols import Id
+from shapefix.tensors.polynomials import Size
+from shapefix.tensors.symbols import Id, Symbol
 
 if TYPE_CHECKING:
     from shapefix.interpreter.modules import Place
@@ -108,6 +108,7 @@ class TensorValue(Value):
     the smallest and largest element, before that, too, None where they are not known.
     graph tells whether the tensor requires a gradient, None where that is not known; sources are the tensors
     that it was computed from, in a way that gradients flow back (see gradients.py).
+    own tells whether it is a parameter or a buffer of a module, which converts it together with itself.
     """
 
     __slots__ = (
@@ -120,6 +121,7 @@ class TensorValue(Value):
         "graph",
         "layout",
         "origin",
+        "own",
         "row",
         "sources",
         "storage",
@@ -151,6 +153,7 @@ class TensorValue(Value):
         self.extremes: ValueRange | None = None
         self.graph: bool | None = None
         self.sources: tuple[TensorValue, ...] = ()
+        self.own = False
         self._sizes: dict[int, Size] | None = None
 
     def size(self, dim: int, name: str = "") -> Size:

@@ -13,8 +13,8 @@ from shapefix.interpreter.joins import MASK
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import START, LabelMask, TensorValue, TokenRow, tensor_row
 from shapefix.interpreter.values import Constant, Integer, LibraryObject, Slice, Unknown, Value
-from shapefix.tensors.sizes import Size, Symbol
-from shapefix.tensors.symbols import UNBOUNDED, Counter, Id, Masked
+from shapefix.tensors.polynomials import Size
+from shapefix.tensors.symbols import UNBOUNDED, Counter, Id, Masked, Symbol
 
 
 @dataclass(frozen=True, eq=False, slots=True)

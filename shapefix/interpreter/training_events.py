@@ -145,10 +145,14 @@ class GradientsUnscaled(TrainingEvent):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class OptimizerCreated(TrainingEvent):
-    """An optimizer is made, or given more; modules are all below the owners of the parameters."""
+    """An optimizer is made, or given more; modules are all below the owners of the parameters.
+
+    given is what the code passes as parameters, None where that is not known.
+    """
 
     optimizer: LibraryObject
     modules: frozenset[Value]
+    given: Value | None
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -15,9 +15,9 @@ from shapefix.interpreter.tensor_values import TensorValue, as_tensor
 from shapefix.interpreter.values import Constant, LibraryObject, Value, as_size
 from shapefix.library.nn.module import MODULE
 from shapefix.library.registry import declare, function, method
-from shapefix.library.rejections import by_position, reject
+from shapefix.library.rejections import reject
 from shapefix.library.tensors import as_result, as_view, assume_rank
-from shapefix.tensors import dims, results, views
+from shapefix.tensors import dims, legality, views
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import Layout, contiguous
 from shapefix.tensors.polynomials import ONE, Size, product
@@ -102,7 +102,7 @@ class _Shaped:
     is_view: bool = True
 
     def reshaped(self, sizes: Sequence[Size]) -> _Shaped:
-        verdict = views.view(self.layout, tuple(sizes), None)
+        verdict = legality.view(self.layout, tuple(sizes), None)
         if isinstance(verdict, Legal):
             return _Shaped(verdict.layout, self.is_view)
         return _Shaped(views.reshape(self.layout, tuple(sizes)), False)
@@ -191,29 +191,3 @@ def apply_layer(call: Call) -> Value:
         return TensorValue()
     operation = _LAYERS[layer.kind.rpartition(".")[2]]
     return _applied(call, call.value(0, "input"), layer.fields["pattern"], dict(layer.arguments), operation)
-
-
-@function("einops.einsum")
-def einsum(call: Call) -> Value:
-    """torch.einsum with whole words for letters; the equation comes last."""
-    *operands, equation = call.arguments.positional or [TensorValue()]
-    tensors = [as_tensor(operand) for operand in operands]
-    layouts = [tensor.layout for tensor in tensors if tensor is not None and tensor.layout is not None]
-    if (
-        not isinstance(equation, Constant)
-        or len(layouts) < len(tensors)
-        or not isinstance(equation.value, str)
-    ):
-        return TensorValue()
-    letters: dict[str, str] = {}
-
-    def letter(found: re.Match[str]) -> str:
-        return letters.setdefault(found[0], chr(ord("a") + len(letters)))
-
-    text = re.sub(r"[A-Za-z_]\w*", letter, equation.value)
-    try:
-        layout = results.einsum(text, layouts)
-    except ShapeError as error:
-        reject(call, error, by_position(call))
-        return TensorValue()
-    return as_result(call, layout, "multiplied")

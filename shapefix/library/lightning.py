@@ -35,21 +35,22 @@ TRAINER = "lightning.pytorch.Trainer"
 declare(LIGHTNING_MODULE, MODULE)
 declare(DATA_MODULE, "builtins.object")
 declare(TRAINER, "builtins.object")
-for _package in ("lightning", "lightning.pytorch", "pytorch_lightning"):
-    for _inside, _kind in (
-        ("", LIGHTNING_MODULE),
-        ("core.", LIGHTNING_MODULE),
-        ("core.module.", LIGHTNING_MODULE),
-        ("", DATA_MODULE),
-        ("core.", DATA_MODULE),
-        ("core.datamodule.", DATA_MODULE),
-        ("", TRAINER),
-        ("trainer.", TRAINER),
-        ("trainer.trainer.", TRAINER),
+for _kind, _modules in (
+    (LIGHTNING_MODULE, ("core.", "core.module.")),
+    (DATA_MODULE, ("core.", "core.datamodule.")),
+    (TRAINER, ("trainer.", "trainer.trainer.")),
+):
+    _class = _kind.rpartition(".")[2]
+    for _inside in (
+        "lightning.",
+        "pytorch_lightning.",
+        *(
+            f"{_package}.{_module}"
+            for _package in ("lightning.pytorch", "pytorch_lightning")
+            for _module in _modules
+        ),
     ):
-        _name = f"{_package}.{_inside}{_kind.rpartition('.')[2]}"
-        if _name != _kind:
-            declare(_name, _kind)
+        declare(f"{_inside}{_class}", _kind)
 
 
 @dataclass(frozen=True, slots=True)

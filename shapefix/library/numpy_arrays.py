@@ -44,7 +44,7 @@ _NAMES = {
     "numpy.intc": "int32",
     "numpy.ubyte": "uint8",
 }
-_SAME = frozenset("float16 float32 float64 int8 int16 int32 int64 uint8 bool".split())
+_SAME = frozenset({"float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool"})
 
 declare(ARRAY, "builtins.object")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import wraps
+from typing import TypeVar
 
 import libcst as cst
 
@@ -17,14 +18,33 @@ from shapefix.tensors.bounds import at_least, same
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import Layout
 
+T = TypeVar("T")
 Handler = Callable[[Call], Value]
 TensorHandler = Callable[[Call, TensorValue], Value]
 
 TENSOR = "torch.Tensor"
 
+Wrapper = Callable[[Call, Handler], Value]
+"""Takes a call and the method that it wraps."""
+
 FUNCTIONS: dict[str, Handler] = {}
 METHODS: dict[str, dict[str, Handler]] = {TENSOR: {}}
 BASES: dict[str, tuple[str, ...]] = {TENSOR: ()}
+_declared = {TENSOR}
+
+
+class RegisteredTwiceError(Exception):
+    """A second handler for one name, which would leave the first one dead."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} is registered twice; wrap_method() adds to a method that is registered")
+
+
+def add(handlers: dict[str, T], name: str, handler: T, kind: str = "") -> None:
+    """Register a handler, for a class if kind names one. Raises RegisteredTwiceError."""
+    if name in handlers:
+        raise RegisteredTwiceError(f"{kind}.{name}" if kind else name)
+    handlers[name] = handler
 
 
 def function(*names: str) -> Callable[[Handler], Handler]:
@@ -32,7 +52,7 @@ def function(*names: str) -> Callable[[Handler], Handler]:
 
     def register(handler: Handler) -> Handler:
         for name in names:
-            FUNCTIONS[name] = handler
+            add(FUNCTIONS, name, handler)
         return handler
 
     return register
@@ -40,6 +60,9 @@ def function(*names: str) -> Callable[[Handler], Handler]:
 
 def declare(kind: str, *bases: str) -> None:
     """Make a library class known, with its bases."""
+    if kind in _declared:
+        raise RegisteredTwiceError(kind)
+    _declared.add(kind)
     BASES[kind] = bases
     METHODS.setdefault(kind, {})
 
@@ -50,8 +73,22 @@ def method(kind: str, *names: str) -> Callable[[Handler], Handler]:
 
     def register(handler: Handler) -> Handler:
         for name in names:
-            METHODS.setdefault(kind, {})[name] = handler
+            add(METHODS.setdefault(kind, {}), name, handler, kind)
         return handler
+
+    return register
+
+
+def wrap_method(kind: str, name: str) -> Callable[[Wrapper], Wrapper]:
+    """Replace a registered method; the wrapper gets the replaced one as its second argument."""
+    wrapped = METHODS[kind][name]
+
+    def register(wrapper: Wrapper) -> Wrapper:
+        def call_wrapper(call: Call) -> Value:
+            return wrapper(call, wrapped)
+
+        METHODS[kind][name] = call_wrapper
+        return wrapper
 
     return register
 
@@ -61,7 +98,7 @@ def tensor_method(*names: str) -> Callable[[TensorHandler], TensorHandler]:
 
     def register(handler: TensorHandler) -> TensorHandler:
         for name in names:
-            METHODS[TENSOR][name] = _method(handler)
+            add(METHODS[TENSOR], name, _method(handler), TENSOR)
         return handler
 
     return register
@@ -78,9 +115,9 @@ def operation(
 
     def register(handler: TensorHandler) -> TensorHandler:
         for name in names:
-            METHODS[TENSOR][name] = _method(handler)
+            add(METHODS[TENSOR], name, _method(handler), TENSOR)
             for namespace in namespaces:
-                FUNCTIONS[f"{namespace}.{name}"] = _free(handler)
+                add(FUNCTIONS, f"{namespace}.{name}", _free(handler))
         return handler
 
     return register
@@ -91,7 +128,7 @@ def tensor_function(*names: str) -> Callable[[TensorHandler], TensorHandler]:
 
     def register(handler: TensorHandler) -> TensorHandler:
         for name in names:
-            FUNCTIONS[name] = _free(handler)
+            add(FUNCTIONS, name, _free(handler))
         return handler
 
     return register

@@ -133,28 +133,91 @@ MODULES = (
 """Importing these fills the tables."""
 
 _ONLY_TENSORS = frozenset(
-    "masked_fill log_softmax masked_fill_ scatter_ is_cuda new_zeros new_ones new_tensor index_select topk "
-    "bmm logsumexp masked_select".split()
+    {
+        "masked_fill",
+        "log_softmax",
+        "masked_fill_",
+        "scatter_",
+        "is_cuda",
+        "new_zeros",
+        "new_ones",
+        "new_tensor",
+        "index_select",
+        "topk",
+        "bmm",
+        "logsumexp",
+        "masked_select",
+    }
 )
 _MOSTLY_TENSORS = _ONLY_TENSORS | frozenset(
-    "backward size unsqueeze permute contiguous expand expand_as view view_as detach chunk unbind narrow "
-    "softmax unsqueeze_ gather".split()
+    {
+        "backward",
+        "size",
+        "unsqueeze",
+        "permute",
+        "contiguous",
+        "expand",
+        "expand_as",
+        "view",
+        "view_as",
+        "detach",
+        "chunk",
+        "unbind",
+        "narrow",
+        "softmax",
+        "unsqueeze_",
+        "gather",
+    }
 )
 _TENSOR_TYPES = frozenset(
-    "torch.Tensor torch.FloatTensor torch.LongTensor torch.BoolTensor torch.types.Tensor jaxtyping.Tensor "
-    "torch._tensor.Tensor".split()
+    {
+        "torch.Tensor",
+        "torch.FloatTensor",
+        "torch.LongTensor",
+        "torch.BoolTensor",
+        "torch.types.Tensor",
+        "jaxtyping.Tensor",
+        "torch._tensor.Tensor",
+    }
 )
 _TRANSPARENT = frozenset(
-    "torch.enable_grad torch.jit.script torch.jit.export torch.jit.ignore torch.compile "
-    "torch.compiler.disable torch.autocast torch.cuda.amp.autocast torch.amp.autocast "
-    "torch.jit.script_method torch.cuda.amp.custom_fwd torch.cuda.amp.custom_bwd torch.set_grad_enabled "
-    "torch.amp.custom_fwd torch.amp.custom_bwd functools.wraps functools.lru_cache functools.cache "
-    "abc.abstractmethod typing.overload typing.final typing.no_type_check typing_extensions.override "
-    "typing.override torch.jit.unused torch.fx.wrap jaxtyping.jaxtyped beartype.beartype "
-    "typing_extensions.deprecated transformers.utils.add_start_docstrings "
-    "transformers.utils.add_start_docstrings_to_model_forward transformers.utils.replace_return_docstrings "
-    "transformers.utils.add_end_docstrings"
-    "transformers.utils.auto_docstring accelerate.utils.find_executable_batch_size".split()
+    {
+        "torch.enable_grad",
+        "torch.jit.script",
+        "torch.jit.export",
+        "torch.jit.ignore",
+        "torch.compile",
+        "torch.compiler.disable",
+        "torch.autocast",
+        "torch.cuda.amp.autocast",
+        "torch.amp.autocast",
+        "torch.jit.script_method",
+        "torch.cuda.amp.custom_fwd",
+        "torch.cuda.amp.custom_bwd",
+        "torch.set_grad_enabled",
+        "torch.amp.custom_fwd",
+        "torch.amp.custom_bwd",
+        "functools.wraps",
+        "functools.lru_cache",
+        "functools.cache",
+        "abc.abstractmethod",
+        "typing.overload",
+        "typing.final",
+        "typing.no_type_check",
+        "typing_extensions.override",
+        "typing.override",
+        "torch.jit.unused",
+        "torch.fx.wrap",
+        "jaxtyping.jaxtyped",
+        "beartype.beartype",
+        "typing_extensions.deprecated",
+        "transformers.utils.add_start_docstrings",
+        "transformers.utils.add_start_docstrings_to_model_forward",
+        "transformers.utils.replace_return_docstrings",
+        "transformers.utils.add_end_docstrings",
+        "transformers.utils.auto_docstring",
+        "accelerate.utils.find_executable_batch_size",
+    }
 )
 _FAILURES = frozenset({"pytest.raises", "contextlib.suppress"})
 _CONTEXTS = _FAILURES | graphs.NO_GRAD

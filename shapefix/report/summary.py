@@ -19,15 +19,17 @@ def summary(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: V
         counts = Counter(finding.severity for finding in findings if not finding.is_answer)
         found = [_count(counts[severity], severity) for severity in Severity if counts[severity]]
         sentences.append(f"Found {', '.join(found)}{_confirmed(findings)}.")
-    elif failures:
-        sentences.append("Nothing found in the rest.")
-    if failures:
-        paths = len({failure.path for failure in failures})
-        sentences.append(f"{paths} {'file' if paths == 1 else 'files'} could not be checked.")
+    failed = len({failure.path for failure in failures})
+    if failed and (sentences or view.coverage is None):
+        sentences.append(f"{_count(failed, 'file')} could not be checked.")
+    elif failed and view.coverage is not None:
+        sentences.append(f"{_count(view.coverage.files, 'file')} checked, {_count(failed, 'error')}.")
     if refuted:
         sentences.append(f"{_count(refuted, 'finding')} refuted by the run.")
     if not sentences:
-        sentences.append("All checks passed.")
+        sentences.append(nothing_checked(view) or "All checks passed.")
+    if view.coverage is not None and view.coverage.notebooks and not nothing_checked(view):
+        sentences.append(_skipped(view.coverage.notebooks))
     if answers:
         sentences.append(f"{_count(answers, 'value')} revealed.")
     applicable = Counter(finding.fix.applicability for finding in findings if finding.fix is not None)
@@ -40,6 +42,38 @@ def summary(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: V
         more = f" ({unsafe} more with --unsafe-fixes)" if unsafe else ""
         sentences.append(f"{safe} fixable with `shapefix fix`{more}.")
     return " ".join(sentences)
+
+
+def nothing_checked(view: View) -> str:
+    """What to say where no file was checked by any rule; "" where one was."""
+    coverage = view.coverage
+    if coverage is None or coverage.files > coverage.irrelevant:
+        return ""
+    sentences = [_skipped(coverage.notebooks)] if coverage.notebooks else []
+    if coverage.files:
+        sentences.insert(0, f"Checked {_count(coverage.files, 'file')}; none uses torch.")
+    else:
+        sentences.append("Nothing was checked.")
+    return " ".join(sentences)
+
+
+def remaining(findings: Sequence[Diagnostic], view: View) -> list[str]:
+    """What is left after `shapefix fix`: how many findings have no automatic fix, or only an unsafe one."""
+    unsafe = [each for each in findings if each.fix and each.fix.applicability is Applicability.UNSAFE]
+    manual = [each for each in findings if not each.fix or each.fix.applicability is Applicability.DISPLAY]
+    sentences = []
+    if manual:
+        counts = Counter(finding.severity for finding in manual)
+        found = ", ".join(_count(counts[severity], severity) for severity in Severity if counts[severity])
+        verb = "remains" if len(manual) == 1 else "remain"
+        sentences.append(f"{found} {verb} without an automatic fix; see `shapefix check`.")
+    if unsafe and not view.unsafe_fixes:
+        sentences.append(f"{_count(len(unsafe), 'finding')} fixable with --unsafe-fixes.")
+    return sentences
+
+
+def _skipped(notebooks: int) -> str:
+    return f"Skipped {_count(notebooks, 'notebook')} (not supported yet)."
 
 
 def _confirmed(findings: Sequence[Diagnostic]) -> str:

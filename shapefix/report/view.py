@@ -17,12 +17,22 @@ def _no_source(path: str) -> str | None:
 
 
 @dataclass(frozen=True)
+class Coverage:
+    """How many files were read, how many of them use no library that rules know, and what was skipped."""
+
+    files: int
+    irrelevant: int = 0
+    notebooks: int = 0
+
+
+@dataclass(frozen=True)
 class View:
     """Where and how wide a report appears.
 
     folder is the one that shown paths are relative to; width counts terminal cells; sources gives the text of
     a path as it was analysed, None when there is none; unsafe_fixes says whether the user asked for these
     too, and proves whether it is `shapefix probe` that makes the fixes, and runs the script to prove them.
+    coverage is None where a script was run instead of files being checked.
     """
 
     folder: str
@@ -31,6 +41,7 @@ class View:
     unsafe_fixes: bool = False
     sources: Callable[[str], str | None] = _no_source
     proves: bool = False
+    coverage: Coverage | None = None
 
     def relative(self, path: str) -> str:
         """path as a person reads it: relative inside the folder, absolute outside it."""

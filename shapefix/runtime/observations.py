@@ -20,6 +20,7 @@ from shapefix.runtime.protocol import (
     ExceptionDetails,
     ExceptionLine,
     ExceptionSwallowedLine,
+    FileWrittenLine,
     Line,
     LoaderLine,
     ModuleEnterLine,
@@ -28,6 +29,7 @@ from shapefix.runtime.protocol import (
     Origin,
     Place,
     Value,
+    WriteRefusedLine,
     kind_of,
 )
 
@@ -80,9 +82,13 @@ class ObservedBatch:
 
 @dataclass(frozen=True)
 class Observations:
-    """All observations of one run. lines are those of the agent, in order."""
+    """All observations of one run. lines are those of the agent, in order.
+
+    changed are the files that the script wrote, and that changed in the working tree nevertheless.
+    """
 
     lines: tuple[Line, ...] = field(repr=False)
+    changed: tuple[str, ...] = ()
 
     def of(self, line_type: type[AnyLine]) -> Iterator[AnyLine]:
         """The lines of one kind."""
@@ -97,6 +103,17 @@ class Observations:
     def end(self) -> EndLine | None:
         """How the script ended; None if the process died before the agent could write it."""
         return self.first(EndLine)
+
+    @cached_property
+    def written(self) -> tuple[str, ...]:
+        """The files that were written to the temporary folder, and did not change in the working tree."""
+        paths = dict.fromkeys(line["path"] for line in self.of(FileWrittenLine))
+        return tuple(path for path in paths if path not in self.changed)
+
+    @cached_property
+    def refused(self) -> tuple[str, ...]:
+        """The files that the script could not write, since the probe cannot redirect the write."""
+        return tuple(dict.fromkeys(line["path"] for line in self.of(WriteRefusedLine)))
 
     @cached_property
     def steps(self) -> int:
@@ -187,12 +204,17 @@ def span(place: Place | None) -> Span | None:
 
 
 def read(path: Path) -> Observations:
-    """Read the observations in a file; empty if there is no such file."""
+    """Read the observations in a file; empty if there is no such file.
+
+    To be called after the run: files that the script wrote are compared with their state before the run.
+    """
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
-            return Observations(tuple(_lines(file)))
+            lines = tuple(_lines(file))
     except FileNotFoundError:
         return Observations(())
+    written = Observations(lines).of(FileWrittenLine)
+    return Observations(lines, tuple(dict.fromkeys(each["path"] for each in written if _is_changed(each))))
 
 
 def _lines(file: Iterable[str]) -> Iterator[Line]:
@@ -203,3 +225,14 @@ def _lines(file: Iterable[str]) -> Iterator[Line]:
             continue
         if isinstance(line, dict) and "kind" in line:
             yield cast("Line", line)
+
+
+def _is_changed(line: FileWrittenLine) -> bool:
+    """Whether the real file differs from its state before the script's first write to it."""
+    before = line["before"]
+    try:
+        now = Path(line["path"]).stat()
+    except (OSError, ValueError):
+        return bool(before)
+    # An empty state is that of a directory or the like, whose time says little.
+    return before is None or (before != [] and before != [now.st_size, now.st_mtime_ns, now.st_ino])

@@ -89,9 +89,20 @@ class SkippedMagicLine(TypedDict):
 
 
 class FileWrittenLine(TypedDict):
-    """A file that the script wrote, redirected to the probe's folder."""
+    """A file that the script wrote, redirected to the probe's folder.
+
+    before is the size, time and inode of the real file, empty if it is not a file, None if there is none.
+    """
 
     kind: Literal["file_written"]
+    path: str
+    before: list[int] | None
+
+
+class WriteRefusedLine(TypedDict):
+    """A write that failed, since the probe cannot redirect it."""
+
+    kind: Literal["write_refused"]
     path: str
 
 
@@ -575,6 +586,7 @@ Line = (
     | SourceLine
     | SkippedMagicLine
     | FileWrittenLine
+    | WriteRefusedLine
     | UploadSkippedLine
     | TrainerCreatedLine
     | ProcessesRequestedLine

@@ -85,13 +85,14 @@ def _without_lost_peers(observed: Observations, ranks: Sequence[Observations]) -
     lost = {each.id for each in observed.exceptions if _PEER_LOST.search(_messages(each))}
     if not lost or len(ranks) < 2:
         return observed
-    return Observations(
-        tuple(
+    return replace(
+        observed,
+        lines=tuple(
             line
             for line in observed.lines
             if not (line["kind"] == "exception" and line["id"] in lost)
             and not (line["kind"] == "exception_swallowed" and line["id"] in lost)
-        )
+        ),
     )
 
 

@@ -232,11 +232,15 @@ def _strings_by_pattern(at: str, value: Any) -> tuple[tuple[str, tuple[str, ...]
     return tuple((pattern, _strings(f"{at}.{pattern!r}", selectors)) for pattern, selectors in value.items())
 
 
+def _shortened(value: Any) -> Any:
+    return f"{value[:60]}…" if isinstance(value, str) and len(value) > 60 else value
+
+
 def _kind(value: Any) -> str:
     """What a TOML value is, in TOML's words."""
     for kind, words in (
-        (bool, "a boolean"), (int, "an integer"), (float, "a float"), (str, f"the string {value!r}"),
-        (list, "a list"), (dict, "a table"),
+        (bool, "a boolean"), (int, "an integer"), (float, "a float"),
+        (str, f"the string {_shortened(value)!r}"), (list, "a list"), (dict, "a table"),
     ):  # fmt: skip
         if isinstance(value, kind):
             return words

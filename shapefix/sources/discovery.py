@@ -22,10 +22,15 @@ class Discovered:
 
     Paths are written as the given ones are: relative ones stay relative. No file is named twice, also not
     by way of a symbolic link.
+
+    outside are symbolic links in the folders to files in none of them. They are left out: a repair would
+    change a file that the user did not name. notebooks are those in the folders; they are not read yet.
     """
 
     files: tuple[str, ...]
     failures: tuple[Failure, ...]
+    outside: tuple[str, ...] = ()
+    notebooks: tuple[str, ...] = ()
 
 
 def discover(
@@ -34,8 +39,9 @@ def discover(
     """Find the files to analyse.
 
     A file that is named is taken whatever it is called, and whatever excludes it, unless force_exclude.
-    In folders these are the files *.py that neither git nor the configuration excludes. Links to folders are
-    not followed. What is missing, unreadable or loops becomes one Failure. Raises ConfigurationError.
+    In folders these are the files *.py that neither git nor the configuration excludes. Links in folders are
+    followed to files in one of the folders. What is missing, unreadable or loops becomes one Failure. Raises
+    ConfigurationError.
     """
     walk = _Walk(configurations)
     for given in paths:
@@ -75,8 +81,11 @@ class _Walk:
 
     configurations: Configurations
     files: dict[str, str] = field(default_factory=dict)  # absolute path -> path as written
-    links: dict[str, str] = field(default_factory=dict)  # the same, for symbolic links to files
+    links: set[str] = field(default_factory=set)  # absolute paths of symbolic links to files
+    named: set[str] = field(default_factory=set)  # absolute paths of the files that were named
+    folders: list[str] = field(default_factory=list)  # real paths of the folders that were named
     failures: dict[str, Failure] = field(default_factory=dict)
+    notebooks: dict[str, str] = field(default_factory=dict)  # absolute path -> path as written
 
     def fail(self, path: str, message: str) -> None:
         self.failures.setdefault(path, Failure(path, message))
@@ -84,14 +93,20 @@ class _Walk:
     def result(self) -> Discovered:
         taken = {absolute for absolute in self.files if absolute not in self.links}
         files: list[str] = []
+        outside: list[str] = []
         for absolute, path in self.files.items():
             if absolute in self.links:
                 target = os.path.realpath(absolute)
                 if target in taken:
                     continue
+                if absolute not in self.named and not any(_is_inside(target, each) for each in self.folders):
+                    outside.append(path)
+                    continue
                 taken.add(target)
             files.append(path)
-        return Discovered(tuple(files), tuple(self.failures.values()))
+        return Discovered(
+            tuple(files), tuple(self.failures.values()), tuple(outside), tuple(self.notebooks.values())
+        )
 
     def named_file(self, path: str, absolute: str) -> None:
         try:
@@ -99,16 +114,18 @@ class _Walk:
         except (OSError, ValueError) as error:
             self.fail(path, reason(error))
             return
+        self.named.add(absolute)
         self._file(absolute, path, os.path.islink(path))
 
     def _file(self, absolute: str, path: str, is_link: bool) -> None:
         if absolute not in self.files:
             self.files[absolute] = path
             if is_link:
-                self.links[absolute] = path
+                self.links.add(absolute)
 
     def folder(self, path: str, absolute: str) -> None:
         """Take what is in a folder that was named; path is how to write it, "" for the working directory."""
+        self.folders.append(absolute)
         # A stack instead of recursion: folders may be nested deeper than Python likes to recurse.
         pending = [(path, absolute, ignored_above(absolute))]
         while pending:
@@ -132,7 +149,7 @@ class _Walk:
             name = entry.name
             is_folder = _is_folder(entry)
             is_link = entry.is_symlink()
-            if not (is_folder or is_link or name.endswith(".py")):
+            if not (is_folder or is_link or name.endswith((".py", ".ipynb"))):
                 continue
             full = absolute_start + name
             if excludes(full) or ignored(full, is_folder):
@@ -141,6 +158,8 @@ class _Walk:
                 folders.append((start + name, full, ignored))
             elif is_link:
                 self._link(full, start + name)
+            elif name.endswith(".ipynb"):
+                self.notebooks.setdefault(full, start + name)
             elif entry.is_file():
                 self._file(full, start + name, is_link=False)
         return folders
@@ -165,6 +184,10 @@ class _Walk:
                     self.fail(path, f"is a symbolic link back to {target}, a folder around it; not followed")
             elif is_python and os.path.isfile(absolute):
                 self._file(absolute, path, is_link=True)
+
+
+def _is_inside(path: str, folder: str) -> bool:
+    return path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

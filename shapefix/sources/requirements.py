@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatch
+from itertools import islice
 from typing import Any
 
 from shapefix.sources.text import Unreadable, read_bytes
@@ -29,6 +30,13 @@ _QUOTED = re.compile(r"""["'](transformers\b[^"'\n]*)["']""", re.IGNORECASE)
 
 _KNOWN = [f"{major}.{minor}" for major, last in ((3, 5), (4, 57), (5, 99)) for minor in range(last + 1)]
 """Versions to try bounds with, in order; of the last ones not all are there yet."""
+
+
+_LONGEST = 1_000
+"""Characters in bounds, and in a version: longer ones are ignored, they would only take time."""
+_MOST = 100
+"""Bounds that are read from one file."""
+_WIDE = re.compile(r"[^\S\n]{100,}")
 
 
 class Requirements:
@@ -68,7 +76,8 @@ def transformers_version(root: str | os.PathLike[str]) -> str | None:
         for name in names:
             if not fnmatch(name, pattern):
                 continue
-            found = list(_asked(f"{folder}/{name}", read))
+            asked = islice(_asked(f"{folder}/{name}", read), _MOST)
+            found = [each for each in asked if len(each) <= _LONGEST]
             pins = [pin for pin in map(_pin, found) if pin]
             if pins:
                 return max(pins, key=_release)
@@ -89,6 +98,8 @@ def is_version(text: str) -> bool:
     """Tell whether the text is a version, as `4.57` or `5.0.0rc1`."""
     from packaging.version import InvalidVersion, Version
 
+    if len(text) > _LONGEST:
+        return False
     try:
         Version(text)
     except InvalidVersion:
@@ -101,7 +112,8 @@ def _asked(path: str, read: Callable[[str], Iterable[str]]) -> Iterator[str]:
     try:
         data = read_bytes(path)
         if _NAME in data.lower():
-            yield from read(data.decode("utf-8-sig"))
+            # The patterns below, and configparser's, are slow on long runs of spaces.
+            yield from read(_WIDE.sub(" " * 100, data.decode("utf-8-sig")))
     except (Unreadable, ValueError, RecursionError):
         # Who made this file will hear of it elsewhere.
         return
@@ -135,7 +147,7 @@ def _release(version: str) -> tuple[int, ...]:
 
 def _bounds(requirement: str) -> Iterator[str]:
     """The bounds in a requirement, or in a line that starts with one."""
-    found = _REQUIREMENT.match(requirement.strip())
+    found = _REQUIREMENT.match(" ".join(requirement.split()))
     tag = _TAG.search(requirement)
     if found is not None:
         yield found[1].strip().rstrip(",")

@@ -5,16 +5,13 @@ from __future__ import annotations
 import gc
 import textwrap
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
+from checking import Check
 from torch import nn
 
 from shapefix.diagnostics import Diagnostic
-from shapefix.engine.analysis import Analyst
-from shapefix.sources.project import Project
-from shapefix.sources.text import SourceText
 
 HEAD = """\
 import torch
@@ -28,13 +25,9 @@ def fit(model, batches, criterion, optimizer, scaler, logger):
 """
 
 
-def found(folder: Path, code: str, head: str = HEAD, later: str = "") -> list[Diagnostic]:
+def found(check: Check, code: str, head: str = HEAD, later: str = "") -> list[Diagnostic]:
     """The findings of SF701 in a function that nobody calls, whose loop goes on with code."""
-    text = f"{head}{textwrap.indent(code, ' ' * 8)}\n{textwrap.indent(later, ' ' * 4)}\n"
-    path = str(folder / "script.py")
-    analysis = Analyst(Project(str(folder)), frozenset({"SF701"})).analyse(path, SourceText(path, text))
-    assert not analysis.failures
-    return list(analysis.diagnostics)
+    return check(f"{head}{textwrap.indent(code, ' ' * 8)}\n{textwrap.indent(later, ' ' * 4)}\n", {"SF701"})
 
 
 FIRING = {
@@ -45,14 +38,16 @@ FIRING = {
     "under a condition": "loss.backward()\nif len(kept) < 5:\n    total += loss",
     "shown and emptied every hundred steps": "loss.backward()\ntotal += loss\nif total > 100:\n    total = 0",
     "an accelerator": "accelerator = Accelerator()\naccelerator.backward(loss)\nkept.append(loss)",
+    "backward in a block of its own": "with torch.enable_grad():\n    loss.backward()\ntotal += loss",
+    "backward in a pass that was not left": "if scaler:\n    continue\nloss.backward()\ntotal += loss",
     "in an inner loop": "for part in inputs:\n    loss = model(part)\n    loss.backward()\n    total += loss",
 }
 
 
 @pytest.mark.parametrize("name", FIRING)
-def test_fires(name: str, tmp_path: Path) -> None:
+def test_fires(name: str, check: Check) -> None:
     head = HEAD.replace("import torch\n", "import torch\nfrom accelerate import Accelerator\n", 1)
-    assert len(found(tmp_path, FIRING[name], head)) == 1
+    assert len(found(check, FIRING[name], head)) == 1
 
 
 SILENT = {
@@ -78,13 +73,20 @@ SILENT = {
         "for _ in range(5):\n    loss = criterion(model(inputs), targets)\n    loss.backward()\n"
         "    kept.append(loss)\nkept = []"
     ),
+    "backward in another branch": "if scaler:\n    loss.backward()\nelse:\n    kept.append(loss)",
+    "backward under a condition": "kept.append(loss)\nif scaler:\n    loss.backward()",
+    "backward in a pass that adds nothing": "if scaler:\n    loss.backward()\n    continue\ntotal += loss",
+    "left before backward": "total += loss\nif scaler:\n    continue\nloss.backward()",
+    "backward of the last part": (
+        "for part in inputs:\n    loss = criterion(model(part))\n    kept.append(loss)\nloss.backward()"
+    ),
     "counts": "loss.backward()\ntotal += (model(inputs).argmax(1) == targets).sum()",
 }
 
 
 @pytest.mark.parametrize("name", SILENT)
-def test_stays_silent(name: str, tmp_path: Path) -> None:
-    assert found(tmp_path, SILENT[name]) == []
+def test_stays_silent(name: str, check: Check) -> None:
+    assert found(check, SILENT[name]) == []
 
 
 REPAIRS = {
@@ -104,14 +106,63 @@ REPAIRS = {
 
 
 @pytest.mark.parametrize("name", REPAIRS)
-def test_repairs(name: str, tmp_path: Path) -> None:
+def test_repairs(name: str, check: Check) -> None:
     line, later, repaired = REPAIRS[name]
     head = HEAD.replace("criterion, ", "").replace("    total,", "    criterion = nn.MSELoss()\n    total,")
-    (finding,) = found(tmp_path, f"loss.backward()\n{line}\n", head, later)
+    (finding,) = found(check, f"loss.backward()\n{line}\n", head, later)
     (edit,) = finding.fixes[0].edits
     start, end = edit.span.column - 1, edit.span.end_column - 1
     written = " " * 8 + line
     assert written[:start] + edit.content + written[end:] == " " * 8 + repaired
+
+
+GIVEN_AWAY = {
+    "to an unknown function": ("kept.append(loss)", "logger(kept)"),
+    "as a sum": ("kept.append(loss)", "mean = sum(kept) / len(kept)\nlogger.step(mean)"),
+    "stacked": ("kept.append(loss)", "stacked = torch.stack(kept)\nlogger(stacked.mean())"),
+    "one by one": ("kept.append(loss)", "for each in kept:\n    logger(each)"),
+    "by name": ("total += loss", "logger(value=total)"),
+    "by its own method": ("total += loss", "total.backward()"),
+}
+
+
+@pytest.mark.parametrize("name", GIVEN_AWAY)
+def test_what_may_be_differentiated_later_has_no_fix(name: str, check: Check) -> None:
+    line, later = GIVEN_AWAY[name]
+    (finding,) = found(check, f"loss.backward()\n{line}\n", later=later)
+    assert not finding.fixes
+
+
+BRANCHES = """\
+import torch
+from torch import nn
+
+model = nn.Linear(3, 1)
+kept = []
+
+def combine(losses):
+    sum(losses).backward()
+
+def fit(now):
+    for step in range(40):
+        loss = model(torch.ones(4, 3)).pow(2).mean()
+        if now:
+            loss.backward()
+        else:
+            {added}
+    if kept:
+        combine(kept)
+
+fit({now})
+"""
+
+
+def test_a_branch_without_backward_needs_its_graph(check: Check) -> None:
+    text = BRANCHES.format(added="kept.append(loss)", now=False)
+    assert not check(text, {"SF701"})
+    exec(text, {})
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        exec(BRANCHES.format(added="kept.append(loss.detach())", now=False), {})
 
 
 class Counted(torch.autograd.Function):  # type: ignore[misc]
@@ -144,6 +195,7 @@ VALUES: dict[str, Callable[[torch.Tensor], torch.Tensor | float]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", VALUES)
 def test_torch_keeps_the_nodes_of_every_pass(value: str) -> None:
     layer = nn.Linear(3, 1)

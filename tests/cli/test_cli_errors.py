@@ -59,7 +59,8 @@ def test_bad_files_cost_one_line_each_and_nothing_else(
     if command != ["fix", "--apply"]:
         project(finding=VIEW)
     before = tree(folder)
-    ran = shapefix(*command, "--jobs", jobs, *([] if "--apply" in command else ["--color", "never"]))
+    color = [] if "--apply" in command else ["--color", "never"]
+    ran = shapefix(*command, "--jobs", jobs, *color, ".", "unreadable.py")
     lines = [line for line in (ran.out + ran.err).splitlines() if line.startswith("error: ")]
     for _, expected in BAD.values():
         assert len([line for line in lines if line.startswith(f"error: {expected}")]) == 1, expected
@@ -140,6 +141,19 @@ def test_usage_errors_are_one_line(project: Project, arguments: list[str], messa
     assert message in line
 
 
+def test_a_version_that_is_too_long_to_read_leaves_the_findings(project: Project) -> None:
+    folder = project(train=VIEW)
+    (folder / "requirements.txt").write_text(f"transformers=={'9' * 5_000}\n")
+    ran = shapefix("check")
+    assert (ran.code, ran.err) == (1, "")
+    assert "error[SF101]" in ran.out
+    (folder / "pyproject.toml").write_text(f'[tool.shapefix]\ntransformers-version = "{"9" * 5_000}"\n')
+    ran = shapefix("check")
+    assert (ran.code, ran.out) == (2, "")
+    assert "transformers-version must be a version" in ran.err
+    assert len(ran.err) < 500
+
+
 def test_a_broken_configuration_is_one_line(project: Project) -> None:
     folder = project(train=VIEW)
     (folder / "shapefix.toml").write_text('selct = ["SF101"]\n')
@@ -209,6 +223,7 @@ def test_output_that_the_terminal_cannot_encode_is_escaped(project: Project) -> 
     assert ran.stdout.startswith(b"gr\\xf6\\xdfe.py:5:8: SF101")
 
 
+@pytest.mark.slow
 def test_code_is_neither_imported_nor_run(project: Project, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = project(
         conftest="open('imported', 'w')\n",

@@ -20,6 +20,8 @@ from command_line import (  # noqa: F401
     shapefix,
 )
 
+BY_HAND = "import torch\n\ntorch.zeros(2, 3) @ torch.zeros(4, 5)\ntorch.zeros(2, 3) @ torch.zeros(6, 7)\n"
+
 
 def test_without_apply_it_shows_a_diff_and_writes_nothing(project: Project) -> None:
     folder = project(train=VIEW)
@@ -130,6 +132,23 @@ def test_nothing_to_repair(project: Project) -> None:
     assert (ran.code, ran.out, ran.err) == (0, "", "Nothing to repair.\n")
 
 
+def test_findings_without_an_automatic_fix_are_counted(project: Project) -> None:
+    project(train=BY_HAND)
+    remains = "2 errors remain without an automatic fix; see `shapefix check`."
+    ran = shapefix("fix")
+    assert (ran.code, ran.out, ran.err) == (0, "", f"{remains}\n")
+    project(view=VIEW, mix=SWAPPED)
+    assert shapefix("fix").err == (
+        f"Would repair 1 finding in 1 file with --apply. {remains} 1 finding fixable with --unsafe-fixes.\n"
+    )
+    assert shapefix("fix", "-q").err == ""
+
+
+def test_nothing_to_repair_where_nothing_was_checked(project: Project) -> None:
+    project(plain="x = 1\n")
+    assert shapefix("fix").err == "Checked 1 file; none uses torch.\n"
+
+
 def test_json_output_holds_what_remains_only(project: Project) -> None:
     project(train=VIEW, mix=SWAPPED)
     ran = shapefix("fix", "--apply", "--output-format", "json")
@@ -168,3 +187,30 @@ def test_standard_input_that_cannot_be_parsed_comes_out_unchanged() -> None:
     ran = program("fix", "-", stdin=b"import torch\ndef f(:\n")
     assert (ran.returncode, ran.stdout) == (2, b"import torch\ndef f(:\n")
     assert b"cannot be parsed" in ran.stderr
+
+
+def test_links_out_of_the_tree_are_not_checked_and_not_written(
+    project: Project, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = project(train=CLEAN)
+    target = tmp_path_factory.mktemp("elsewhere") / "other.py"
+    target.write_text(VIEW)
+    (folder / "link.py").symlink_to(target)
+    skipped = f"skipped link.py: symbolic link to {target}, outside the given folders\n"
+    for command in (("check",), ("fix",), ("fix", "--apply", ".")):
+        ran = shapefix(*command)
+        assert (ran.code, skipped in ran.err) == (0, True)
+    assert target.read_text() == VIEW
+    listed = shapefix("check", "--show-files")
+    assert (listed.out, listed.err) == (f"{folder}/train.py\n", skipped)
+    assert shapefix("check", "-q").err == ""
+
+    (folder / "again.py").symlink_to(target)
+    assert shapefix("check").err == (
+        "skipped 2 symbolic links to files outside the given folders (--verbose lists them)\n"
+    )
+    assert skipped in shapefix("check", "--verbose").err
+
+    assert shapefix("fix", "--apply", "link.py").code == 0
+    assert target.read_text() == REPAIRED_VIEW
+    assert (folder / "link.py").is_symlink()

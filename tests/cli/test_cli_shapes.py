@@ -115,7 +115,17 @@ def test_functions_and_methods_by_their_name(project: Project) -> None:
         loss="import torch\n\n\ndef loss(a, b=2):\n    c = a * b\n    return c.mean()\n",
         model=MODEL.replace("def forward(self, x, mask", "def encode(self, x, mask"),
     )
-    assert listed("loss.py:loss", "-i", "a: f64[T]")[3].split() == "5 | c = a * b c f64[T]".split()
+    assert listed("loss.py:loss", "-i", "a: f64[T]")[3].split() == [
+        "5",
+        "|",
+        "c",
+        "=",
+        "a",
+        "*",
+        "b",
+        "c",
+        "f64[T]",
+    ]
     assert listed("loss.py")[0].startswith("loss (loss.py:4)")
     assert listed("model.py:Net.encode")[0].startswith("Net.encode (model.py:21)")
 

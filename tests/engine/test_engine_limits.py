@@ -34,8 +34,20 @@ def nested(kind: str, depth: int) -> str:
 
 
 KINDS = [
-    *"parentheses lists unclosed dictionaries sums attributes calls negations signs powers lambdas".split(),
-    *"choices branches strings fields".split(),
+    *(
+        "parentheses",
+        "lists",
+        "unclosed",
+        "dictionaries",
+        "sums",
+        "attributes",
+        "calls",
+        "negations",
+        "signs",
+        "powers",
+        "lambdas",
+    ),
+    *("choices", "branches", "strings", "fields"),
     "sums on many rows",
     "sums in a field",
 ]
@@ -52,6 +64,7 @@ def test_what_people_write_is_not(kind: str) -> None:
     refuse_unparsable(SourceText("x.py", nested(kind, 150)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_whatever_is_let_through_does_not_end_the_process(kind: str) -> None:
     """The deepest text that passes is parsed, in a process of its own because libcst may take it down."""

@@ -31,8 +31,8 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Integer, Value
 from shapefix.library.tables import Tables
 from shapefix.tensors.layout import has_unknown_strides
+from shapefix.tensors.polynomials import Size, every_symbol
 from shapefix.tensors.quotients import substitute
-from shapefix.tensors.sizes import Size, every_symbol
 from shapefix.tensors.verdicts import Illegal, Legal
 
 PROGRAM = "<program>"

@@ -18,8 +18,9 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Integer, LibraryObject, Value
 from shapefix.library.tables import Tables
 from shapefix.tensors.layout import Layout, has_unknown_strides
+from shapefix.tensors.polynomials import Size, every_symbol
 from shapefix.tensors.quotients import substitute
-from shapefix.tensors.sizes import Size, Symbol, every_symbol
+from shapefix.tensors.symbols import Symbol
 
 IMPORTS = """
 import torch

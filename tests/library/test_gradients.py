@@ -83,10 +83,21 @@ def runs(call: str) -> bool:
     return True
 
 
-OTHERS = "is_contiguous data_ptr get_device stride size cuda xpu pin_memory backward".split()
+OTHERS = (
+    "is_contiguous",
+    "data_ptr",
+    "get_device",
+    "stride",
+    "size",
+    "cuda",
+    "xpu",
+    "pin_memory",
+    "backward",
+)
 METHOD_NAMES = [name for name in METHODS[TENSOR] if name[0] != "@" and name not in OTHERS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHOD_NAMES)
 def test_methods(name: str) -> None:
     for given in ARGUMENTS:
@@ -247,6 +258,7 @@ def chain(seed: int) -> str:
     return "\n".join(lines)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(4))
 def test_random_chains(block: int) -> None:
     open_, all_ = 0, 0

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
+import importlib.util
 import inspect
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+import shapefix
 from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.values import Constant, Value
 from shapefix.library.nn.layers import SIGNATURES
@@ -16,10 +21,59 @@ from shapefix.library.registry import BASES, FUNCTIONS, METHODS
 from shapefix.library.signatures import parameters
 from shapefix.library.tables import MODULES
 
+PACKAGE = Path(shapefix.__file__).parent
+SOURCES = ("library", "interpreter", "checks")
 ELSEWHERE = ("device", "dtype", "tensor_layout", "layout")
 """Constructor parameters that no layout depends on."""
 GONE = {"transformers.AdamW", "transformers.optimization.AdamW"}
-"""What transformers had before version 5, and training scripts still import."""
+"""Classes that transformers had before version 5. Training scripts still import them."""
+OTHER_VERSIONS = GONE | {
+    # torch has it as torch.OutOfMemoryError and torch.cuda.OutOfMemoryError; public code writes this name.
+    "torch.cuda.memory.OutOfMemoryError",
+    # Removed in numpy 2.
+    "numpy.float_",
+    # New in Python 3.12 and 3.13.
+    "typing.override",
+    "copy.replace",
+}
+NOT_NAMES = {
+    # The first half of a class's name, compared with startswith.
+    "torch.nn.Lazy",
+    # The interpreter's own names: `a and b`, `a or b`, a function for `shapefix shapes`.
+    "operator.and",
+    "operator.or",
+    "builtins.reveal",
+    # The end of a call as the code writes it: `tqdm.write(...)` after `from tqdm import tqdm`.
+    "tqdm.write",
+    # A method of every named tuple, which the interpreter knows as a tuple.
+    "builtins.tuple._replace",
+    # Python has no such methods, which is what a rule reports.
+    *(
+        f"builtins.{kind}.{name}"
+        for kind in ("dict", "int", "list", "str", "tuple")
+        for name in ("cuda", "to")
+    ),
+}
+OPTIONAL = {
+    "PIL",
+    "attr",
+    "attrs",
+    "beartype",
+    "bitsandbytes",
+    "einops",
+    "flax",
+    "huggingface_hub",
+    "jaxtyping",
+    "peft",
+    "pydantic",
+    "rich",
+    "torchvision",
+    "tqdm",
+    "trl",
+    "typing_extensions",
+}
+"""Packages that the tests do not need: their names are checked where they are installed."""
+QUALIFIED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 
 
 def test_every_module_of_the_library_is_in_the_tables() -> None:
@@ -80,6 +134,46 @@ def test_every_torch_class_exists() -> None:
 def test_every_class_of_transformers_and_accelerate_exists() -> None:
     names = [name for name in (*FUNCTIONS, *BASES) if name.startswith(("transformers.", "accelerate."))]
     assert set(misspelt(names)) == GONE
+
+
+def registered() -> set[str]:
+    """Every qualified name in the registry, without methods: many are set on objects only."""
+    return {name for name in (*FUNCTIONS, *BASES, *METHODS) if QUALIFIED.fullmatch(name)}
+
+
+def written() -> set[str]:
+    """Every string in the code of SOURCES that is a qualified name of a package in the registry."""
+    packages = {name.partition(".")[0] for name in registered()}
+    found = set()
+    for path in (file for folder in SOURCES for file in (PACKAGE / folder).rglob("*.py")):
+        tree = ast.parse(path.read_text("utf-8"))
+        parts = {
+            id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values
+        }
+        found |= {
+            node.value
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in parts
+            and QUALIFIED.fullmatch(node.value)
+            and node.value.partition(".")[0] in packages
+        }
+    return found
+
+
+def is_installed(name: str) -> bool:
+    return importlib.util.find_spec(name.partition(".")[0]) is not None
+
+
+def test_every_package_of_the_library_is_installed_or_optional() -> None:
+    assert {name.partition(".")[0] for name in registered() if not is_installed(name)} <= OPTIONAL
+
+
+def test_every_qualified_name_exists_in_its_library() -> None:
+    names = {name for name in registered() | written() if is_installed(name)} - NOT_NAMES
+    assert "transformers.utils.auto_docstring" in names
+    assert set(misspelt(sorted(names))) - OTHER_VERSIONS == set()
 
 
 def python_value(value: Value | None) -> Any:

@@ -142,7 +142,23 @@ for picture in (image, last, torch.randn(B, 4, V, T).transpose(2, 3), torch.rand
 
 @pytest.mark.parametrize(
     "name",
-    "sum mean prod std var logsumexp amax amin any all argmax argmin nansum nanmean count_nonzero".split(),
+    [
+        "sum",
+        "mean",
+        "prod",
+        "std",
+        "var",
+        "logsumexp",
+        "amax",
+        "amin",
+        "any",
+        "all",
+        "argmax",
+        "argmin",
+        "nansum",
+        "nanmean",
+        "count_nonzero",
+    ],
 )
 def test_reductions(name: str) -> None:
     agree(on_each(f"$.{name}(-1)"))

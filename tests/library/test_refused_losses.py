@@ -10,6 +10,8 @@ from differential import IMPORTS, interpret
 
 from shapefix.interpreter.events import OpRejected
 
+pytestmark = pytest.mark.slow
+
 FLOATS = ("float32", "float64")
 DTYPES = (*FLOATS, "int64", "int32", "uint8", "bool")
 SIZES = (
@@ -28,10 +30,19 @@ SIZES = (
     "3, 5, 5",
 )
 ELEMENTWISE = (
-    "mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits kl_div "
-    "soft_margin_loss hinge_embedding_loss poisson_nll_loss multilabel_soft_margin_loss"
-).split()
-BY_CLASS = "cross_entropy nll_loss multi_margin_loss".split()
+    "mse_loss",
+    "l1_loss",
+    "smooth_l1_loss",
+    "huber_loss",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "kl_div",
+    "soft_margin_loss",
+    "hinge_embedding_loss",
+    "poisson_nll_loss",
+    "multilabel_soft_margin_loss",
+)
+BY_CLASS = ("cross_entropy", "nll_loss", "multi_margin_loss")
 LAYERS = {
     "nn.Linear(4, 4)": "3, 4",
     "nn.Conv1d(4, 4, 1)": "3, 4, 5",

@@ -10,9 +10,6 @@ from shapefix.library.transformers.architectures import CLASS
 from shapefix.library.transformers.models import kind_of
 from shapefix.library.transformers.token_losses import token_loss
 
-torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
-
 SIZES = {
     "vocab_size": 60,
     "hidden_size": 16,
@@ -42,15 +39,35 @@ SIZES = {
     "decoder_start_token_id": 0,
 }
 SHIFTING = (
-    "GPT2LMHeadModel LlamaForCausalLM MistralForCausalLM Qwen2ForCausalLM OPTForCausalLM BloomForCausalLM "
-    "GPTNeoXForCausalLM FalconForCausalLM PhiForCausalLM GemmaForCausalLM BertLMHeadModel"
-).split()
+    "GPT2LMHeadModel",
+    "LlamaForCausalLM",
+    "MistralForCausalLM",
+    "Qwen2ForCausalLM",
+    "OPTForCausalLM",
+    "BloomForCausalLM",
+    "GPTNeoXForCausalLM",
+    "FalconForCausalLM",
+    "PhiForCausalLM",
+    "GemmaForCausalLM",
+    "BertLMHeadModel",
+)
 NOT_SHIFTING = (
-    "BartForCausalLM MBartForCausalLM PegasusForCausalLM BlenderbotForCausalLM MarianForCausalLM "
-    "XLNetLMHeadModel XLMWithLMHeadModel FlaubertWithLMHeadModel TrOCRForCausalLM WhisperForCausalLM"
-).split()
+    "BartForCausalLM",
+    "MBartForCausalLM",
+    "PegasusForCausalLM",
+    "BlenderbotForCausalLM",
+    "MarianForCausalLM",
+    "XLNetLMHeadModel",
+    "XLMWithLMHeadModel",
+    "FlaubertWithLMHeadModel",
+    "TrOCRForCausalLM",
+    "WhisperForCausalLM",
+)
 ALIGNING = (
-    "BertForMaskedLM RobertaForMaskedLM T5ForConditionalGeneration BartForConditionalGeneration".split()
+    "BertForMaskedLM",
+    "RobertaForMaskedLM",
+    "T5ForConditionalGeneration",
+    "BartForConditionalGeneration",
 )
 
 
@@ -61,6 +78,9 @@ def said(name: str) -> str:
 
 def losses(name: str) -> tuple[float, float, float]:
     """The loss of a small model, what it is for shifted labels, and for labels of the same position."""
+    import torch
+    import transformers
+
     torch.manual_seed(0)
     model = getattr(transformers, name)
     endless = name.startswith("XLNet")

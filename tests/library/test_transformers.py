@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+import torch
 from differential import agree, layouts, revealed
+from transformers.utils import auto_docstring
 
 from shapefix.interpreter.values import LibraryObject
 from shapefix.library.tables import Tables
@@ -200,3 +202,21 @@ def test_a_models_outputs_are_an_object() -> None:
         """
     (value,) = revealed(source)
     assert isinstance(value, LibraryObject)
+
+
+def test_auto_docstring_returns_the_method_itself() -> None:
+    def forward(self: object, input_ids: torch.Tensor) -> torch.Tensor:
+        return input_ids
+
+    assert auto_docstring(forward) is forward
+    source = """
+        from transformers.utils import auto_docstring
+
+        class Head(nn.Module):
+            @auto_docstring
+            def forward(self, input_ids):
+                return input_ids.transpose(1, 2)
+
+        reveal(Head()(torch.randn(2, 3, 4)))
+        """
+    assert layouts(source) == layouts("reveal(torch.randn(2, 3, 4).transpose(1, 2))")

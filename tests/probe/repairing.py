@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
+
+import fork_server
 
 from shapefix.runtime.repair.search import SearchResult, search
 from shapefix.runtime.repair.static_findings import StaticFindings
@@ -16,7 +17,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 def searched(folder: Path, script: str, most: int = 8) -> SearchResult:
     """The outcome for a script of a folder that is the current one, after so many runs at most."""
-    command = ProbeCommand(sys.executable, script, (), 1, 120.0)
+    command = ProbeCommand(fork_server.interpreter(), script, (), 1, 120.0)
     before = Path.cwd()
     os.chdir(folder)
     try:

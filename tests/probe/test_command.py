@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from probing import runs
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 
 ENVIRONMENT = {
@@ -49,7 +51,7 @@ def test_a_finding(tmp_path: Path) -> None:
     assert ran.returncode == 1, ran.stderr
     assert "error[SF501] in-features: `1` (Linear) expects in_features=64 but gets f32[4, 192]" in ran.stdout
     assert "--> train.py:3:49" in ran.stdout
-    assert "= fix (unsafe): make the layer with in_features=192, as measured\n" in ran.stdout
+    assert "= fix (unsafe): construct the layer with in_features=192, the measured size\n" in ran.stdout
     assert ran.stdout.endswith("Found 1 error. Try `shapefix probe --repair`.\n")
     assert ran.stderr == ""
 
@@ -66,9 +68,9 @@ def test_nothing_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["nowhere.py"], "error: nowhere.py: there is no such file\n"),
+        (["nowhere.py"], "error: nowhere.py: no such file\n"),
         (["."], "error: .: is a directory without `__main__.py`; pass the training script in it\n"),
-        (["--python", "no-python", "train.py"], "error: no-python: there is no such interpreter; "),
+        (["--python", "no-python", "train.py"], "error: no-python: no such interpreter; "),
         ([], "error: missing argument 'SCRIPT'"),
     ],
     ids=["missing", "folder", "interpreter", "nothing"],
@@ -91,7 +93,7 @@ def test_a_script_that_reads_standard_input_ends_with_2(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("lr = float(input('learning rate? '))\n")
     ran = shapefix("train.py", folder=tmp_path)
     assert ran.returncode == 2
-    assert "EOF when reading a line; a script gets no standard input from the probe" in ran.stdout
+    assert "EOF when reading a line; under the probe, a script has no standard input" in ran.stdout
     assert "--> train.py:1:12" in ran.stdout
 
 

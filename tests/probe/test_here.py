@@ -77,7 +77,7 @@ def test_batches_and_losses(model: nn.Module, batch: Any, loss: Any, known: bool
     report = shapefix.probe(model, batch, loss)
     assert report.error is None
     assert (report.loss is not None) is known
-    assert ("loss none: forward only" in str(report)) is not known
+    assert ("loss none, forward only" in str(report)) is not known
 
 
 def test_a_fault_is_a_finding_at_its_line_and_is_not_raised() -> None:
@@ -98,7 +98,7 @@ def test_a_fault_is_a_finding_at_its_line_and_is_not_raised() -> None:
         (Named(), {"x": X, "idx": Y}, None, "has no parameter `idx`"),
         (Net(), (X, Y.float()), by_targets, "Long"),
         (Net(), X, "loss", "no attribute 'loss'"),
-        (Named(), X, "loss", "the loss is NoneType, and no tensor"),
+        (Named(), X, "loss", "the loss is a NoneType, not a tensor"),
         (Named(), X, "lose", "lose"),
         (Net(), X, lambda out, batch: out.detach().sum(), "does not require grad"),
     ],
@@ -217,7 +217,7 @@ def test_the_line_of_a_cell_is_shown(cell: str) -> None:
 
 
 def test_something_else_than_a_model_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"takes a torch\.nn\.Module and a batch, not str"):
+    with pytest.raises(TypeError, match=r"expects a torch\.nn\.Module and a batch, not str"):
         shapefix.probe("model", X)
 
 

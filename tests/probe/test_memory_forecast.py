@@ -17,13 +17,17 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
+DEPEND_ON_THE_CPU = {"cnn-32-adamw-amp", "cnn-32-sgd-amp-checkpoints"}
+"""Convolutions in bf16: oneDNN's kernels for them, and what these allocate, differ from CPU to CPU."""
 PROGRAM = Path(__file__).with_name("memory_configurations.py")
 
 
-def start(how: str) -> subprocess.Popen[str]:
+def start(how: str, **environment: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, str(PROGRAM), how],
-        env=os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"},
+        env=os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"} | environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -38,12 +42,17 @@ def told(program: subprocess.Popen[str]) -> dict[str, dict[str, Any]]:
 
 
 def test_the_forecast_is_within_two_percent_of_what_the_cpu_gives_out() -> None:
-    programs = start("fake"), start("cpu")
-    forecasts, truths = map(told, programs)
+    # The second CPU stands for one without AVX-512.
+    programs = start("fake"), start("cpu"), start("cpu", ONEDNN_MAX_CPU_ISA="AVX2")
+    forecasts, *cpus = map(told, programs)
     assert len(forecasts) == 20
-    errors = {name: forecasts[name]["live"] / truths[name]["live"] - 1 for name in truths}
-    assert {name: error for name, error in errors.items() if abs(error) > 0.02} == {}
-    assert statistics.median(map(abs, errors.values())) < 0.005
+    for truths in cpus:
+        assert truths.keys() == forecasts.keys()
+        compared = truths.keys() - DEPEND_ON_THE_CPU
+        errors = {name: forecasts[name]["live"] / truths[name]["live"] - 1 for name in compared}
+        assert len(errors) == 18
+        assert {name: error for name, error in errors.items() if abs(error) > 0.02} == {}
+        assert statistics.median(map(abs, errors.values())) < 0.005
     for each in forecasts.values():
         assert sum(each["parts"].values()) == each["live"] <= each["reserved"]
 

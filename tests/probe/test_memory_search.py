@@ -17,6 +17,8 @@ from shapefix.runtime.forecast.text_report import forecast_lines
 from shapefix.runtime.observations import Observations
 from shapefix.runtime.protocol import PeakMemory, StepMemoryLine
 
+pytestmark = pytest.mark.slow
+
 MIB = 1 << 20
 
 

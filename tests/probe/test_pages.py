@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
 
+import fork_server
 import pytest
 from browser import seen
 from probing import Probed, probed
@@ -132,7 +133,7 @@ def test_a_page_shows_the_whole_run(trained: str) -> None:
     root = Reader(trained).root
     assert root.all("title")[0].text == "shapefix probe: train.py"
     assert [each.text for each in root.all("h2")] == [
-        "The way of the sizes", "Modules", "Memory over the first step", "Batches", "Gradients",
+        "Sizes", "Modules", "Memory over the first step", "Batches", "Gradients",
         "Written to a temporary folder",
     ]  # fmt: skip
     facts = dict(
@@ -237,7 +238,12 @@ def shapefix(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "shapefix", "probe", *arguments],
         cwd=folder,
-        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "VIRTUAL_ENV": sys.prefix},
+        env=os.environ
+        | {
+            "OMP_NUM_THREADS": "1",
+            "PYTHONPATH": str(ROOT),
+            "VIRTUAL_ENV": fork_server.virtual_environment(),
+        },
         capture_output=True,
         text=True,
         timeout=240,
@@ -249,7 +255,7 @@ def test_the_command_writes_the_page_and_changes_nothing_else(tmp_path: Path) ->
     (tmp_path / "train.py").write_text("import torch\ntorch.nn.Linear(2, 2)(torch.ones(1, 2))\n")
     (tmp_path / "report.html").write_text("old")
     ran = shapefix("train.py", "--report", "report.html", folder=tmp_path)
-    assert (ran.returncode, ran.stderr) == (0, "The page is in report.html.\n")
+    assert (ran.returncode, ran.stderr) == (0, "Report written to report.html.\n")
     assert ran.stdout.endswith("Nothing found.\n")
     assert (tmp_path / "report.html").read_text("utf-8").startswith("<!DOCTYPE html>\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "train.py"]
@@ -301,7 +307,7 @@ def test_without_jinja_it_is_said_before_anything_is_run(
 ) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
     assert (
-        report_problem(str(tmp_path / "report.html")) == "a page needs Jinja2: pip install 'shapefix[probe]'"
+        report_problem(str(tmp_path / "report.html")) == "requires Jinja2: pip install 'shapefix[probe]'"
     )
     monkeypatch.undo()
     assert report_problem(str(tmp_path / "report.html")) is None

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import fork_server
 import jsonschema
 import pytest
 from probing import probed
@@ -17,6 +18,8 @@ from probing import probed
 from shapefix.report.view import View
 from shapefix.runtime.findings.collect import collect_findings
 from shapefix.runtime.report.json_document import Document, document, json_text
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -48,7 +51,12 @@ def shapefix(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "shapefix", "probe", *arguments],
         cwd=folder,
-        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "VIRTUAL_ENV": sys.prefix},
+        env=os.environ
+        | {
+            "OMP_NUM_THREADS": "1",
+            "PYTHONPATH": str(ROOT),
+            "VIRTUAL_ENV": fork_server.virtual_environment(),
+        },
         capture_output=True,
         text=True,
         encoding="utf-8",
@@ -222,6 +230,6 @@ def test_a_script_that_shows_nothing_is_an_annotation_too(tmp_path: Path) -> Non
     ran = shapefix("train.py", "--output-format", "github", folder=tmp_path)
     assert (ran.returncode, ran.stderr) == (2, "")
     assert ran.stdout == (
-        f"::error title=shapefix,file={tmp_path}/train.py::the probe could not see it work: "
+        f"::error title=shapefix,file={tmp_path}/train.py::the run did not complete: "
         "sys.exit(3) at train.py:2, before any batch or model\n"
     )

@@ -11,6 +11,8 @@ from probing import probed, row
 
 from shapefix.runtime.agent.watchers.views import grown_sizes, legal_only_at_one
 
+pytestmark = pytest.mark.slow
+
 BERT = """
 import torch
 from transformers import BertConfig, BertForSequenceClassification
@@ -115,7 +117,7 @@ def test_a_view_that_only_one_row_makes_legal(tmp_path: Path) -> None:
         ("unread-argument", row(script, "called")),
         (found.name, row(script, "grey")),
     ]
-    assert "passes only because dimension 3 has the size 1" in ran.notes[1].message
+    assert "is legal only because dimension 3 has the size 1" in ran.notes[1].message
 
 
 @pytest.mark.parametrize("rows", ["1", "4"])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Failure, Fix, Severity, Span
 from shapefix.report.cells import width_of
 from shapefix.report.full import render
-from shapefix.report.view import View
+from shapefix.report.view import Coverage, View
 
 
 def shown(*findings: Diagnostic, files: tuple[Source, ...] = (TRAIN,), width: int = 100) -> str:
@@ -258,18 +258,33 @@ def test_files_that_could_not_be_checked_have_a_line_each() -> None:
         Failure("data.bin", "holds a NUL byte"),
     )
     assert (
-        text_of(render((), failures, View("/project")))
+        text_of(render((), failures, View("/project", coverage=Coverage(1))))
         == """\
 error: old.py:3:7: `print x` is Python 2
 error: data.bin: holds a NUL byte
 
-Nothing found in the rest. 2 files could not be checked.
+1 file checked, 2 errors.
 """
     )
 
 
 def test_nothing_found_is_one_line() -> None:
     assert shown() == "All checks passed.\n"
+
+
+@pytest.mark.parametrize(
+    ("coverage", "summary"),
+    [
+        (Coverage(2, irrelevant=1), "All checks passed."),
+        (Coverage(2, notebooks=3), "All checks passed. Skipped 3 notebooks (not supported yet)."),
+        (Coverage(1, irrelevant=1), "Checked 1 file; none uses torch."),
+        (Coverage(2, 2, 1), "Checked 2 files; none uses torch. Skipped 1 notebook (not supported yet)."),
+        (Coverage(0, notebooks=1), "Skipped 1 notebook (not supported yet). Nothing was checked."),
+        (Coverage(0), "Nothing was checked."),
+    ],
+)
+def test_checks_pass_only_where_something_was_checked(coverage: Coverage, summary: str) -> None:
+    assert text_of(render((), (), View("/project", coverage=coverage))) == f"{summary}\n"
 
 
 @pytest.mark.parametrize(

@@ -92,8 +92,23 @@ def test_links_to_files_are_followed_and_links_to_folders_are_not(tree: Tree) ->
     (root / "real" / "again.py").symlink_to("a.py")
     (root / "real" / "b.py").symlink_to("../elsewhere/b.py")
     (root / "real" / "folder").symlink_to("../elsewhere")
-    assert names(root / "real") == ["a.py", "b.py"]
+    assert names(root / "real") == ["a.py"]
     assert names(root) == ["elsewhere/b.py", "real/a.py"]
+
+
+def test_links_out_of_the_folders_are_followed_only_where_they_are_named(tree: Tree) -> None:
+    root = tree("real/a.py", "elsewhere/b.py", "elsewhere-not/c.py")
+    link, other = root / "real" / "b.py", root / "real" / "c.py"
+    link.symlink_to("../elsewhere/b.py")
+    other.symlink_to("../elsewhere-not/c.py")
+    assert found(root / "real").outside == (str(link), str(other))
+    for order in ((link, root / "real"), (root / "real", link)):
+        result = found(*order)
+        assert set(result.files) == {str(link), str(root / "real" / "a.py")}
+        assert result.outside == (str(other),)
+    both = found(root / "real", root / "elsewhere")
+    assert set(both.files) == {str(root / "real" / "a.py"), str(root / "elsewhere" / "b.py")}
+    assert both.outside == (str(other),)
 
 
 def test_links_that_lead_nowhere_fail_alone(tree: Tree) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+import time
 from pathlib import Path
 
 import pytest
@@ -93,6 +95,57 @@ def test_every_kind_of_file(tmp_path: Path, name: str, text: str, version: str |
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(text.encode())
     assert transformers_version(str(tmp_path)) == version
+
+
+LONG = "9" * 5_000
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("requirements.txt", f"transformers=={LONG}\n"),
+        ("requirements.txt", f"transformers>=4,<{LONG}\n"),
+        ("requirements.txt", f"git+https://github.com/huggingface/transformers.git@v4.{LONG}\n"),
+        ("uv.lock", UV_LOCK.replace("4.57.6", LONG)),
+        ("Pipfile.lock", json.dumps({"default": {"transformers": {"version": f"=={LONG}"}}})),
+        ("pyproject.toml", f"[project]\ndependencies = ['transformers=={LONG}']\n"),
+        ("pyproject.toml", f"[tool.poetry.dependencies]\ntransformers = '^{LONG}'\n"),
+        ("environment.yml", f"dependencies:\n  - transformers={LONG}\n"),
+        ("setup.cfg", f"[options]\ninstall_requires =\n    transformers=={LONG}\n"),
+        ("setup.py", f"setup(install_requires=['transformers=={LONG}'])"),
+    ],
+    ids=[*"abcdefghij"],
+)
+def test_a_version_of_5000_digits_says_nothing(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    assert transformers_version(tmp_path) is None
+    assert not is_version(LONG)
+
+
+SPACES = " " * 60_000
+NEWLINES = "\n" * 60_000
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "version"),
+    [
+        ("requirements.txt", f"transformers{SPACES}x", None),
+        ("requirements.txt", f"transformers{SPACES}=={SPACES}4.44.0{SPACES}x", "4.44.0"),
+        ("requirements.txt", "transformers" + ">=4," * 100_000, None),
+        ("requirements.txt", "".join(f"transformers<5,!=4.{n}\n" for n in range(20_000)), "4.57"),
+        ("pyproject.toml", f"[project]\ndependencies = ['''transformers{NEWLINES}x''']", None),
+        ("environment.yml", f"dependencies:\n  - transformers{SPACES}x", None),
+        ("setup.cfg", f"[options]\ntransformers{SPACES}x", None),
+        ("setup.cfg", f"[options]\ninstall_requires =\n    transformers{SPACES}x", None),
+        ("setup.py", f"setup(install_requires=['transformers{SPACES}x'])", None),
+    ],
+    ids=[*"abcdefghi"],
+)
+def test_hostile_requirements_take_no_time(tmp_path: Path, name: str, text: str, version: str | None) -> None:
+    (tmp_path / name).write_text(text)
+    start = time.process_time()
+    assert transformers_version(tmp_path) == version
+    assert time.process_time() - start < 3
 
 
 def test_a_lock_goes_before_a_pin_and_a_pin_before_bounds(tmp_path: Path) -> None:

@@ -22,11 +22,20 @@ from shapefix.tensors.polynomials import ONE, Size
 
 _OF_NUMBERS = frozenset(
     f"torch.{name}"
-    for name in "tensor as_tensor asarray LongTensor IntTensor BoolTensor FloatTensor Tensor".split()
+    for name in (
+        "tensor",
+        "as_tensor",
+        "asarray",
+        "LongTensor",
+        "IntTensor",
+        "BoolTensor",
+        "FloatTensor",
+        "Tensor",
+    )
 )
 _FLOATING = frozenset({"returned by a recurrent cell", "multiplied", "convolved", "normalised", "attended"})
 """What makes tensors of floating-point numbers only, though nobody knows of how many bits."""
-_FLOATS = frozenset("float float16 float32 float64 half double bfloat16".split())
+_FLOATS = frozenset({"float", "float16", "float32", "float64", "half", "double", "bfloat16"})
 
 
 @rule(

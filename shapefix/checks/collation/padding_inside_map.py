@@ -17,7 +17,7 @@ from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Module, Place
 from shapefix.interpreter.rows import PADDED_IN_MAP, origins, ragged, row_sizes
 from shapefix.interpreter.values import Constant, LibraryObject, Reference
-from shapefix.tensors.sizes import Size
+from shapefix.tensors.polynomials import Size
 
 _LABELS = frozenset({"labels", "label", "label_ids"})
 _PAD_INPUTS_ONLY = ("DataCollatorForLanguageModeling", "DataCollatorWithPadding")

@@ -18,7 +18,8 @@ from shapefix.interpreter.containers import DictValue, TupleValue
 from shapefix.interpreter.modules import Module, Place, children, target_names
 from shapefix.interpreter.rows import Cut, ragged, row_sizes
 from shapefix.interpreter.values import LibraryObject, Reference, Value
-from shapefix.tensors.sizes import Atom, PerItemSize, Size, every_symbol
+from shapefix.tensors.polynomials import Size, every_symbol
+from shapefix.tensors.symbols import Atom, PerItemSize
 
 _LABELS = frozenset({"labels", "label", "label_ids"})
 _PAD_INPUTS_ONLY = frozenset({"DataCollatorForLanguageModeling", "DataCollatorWithPadding"})

@@ -7,16 +7,18 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.devices.two_devices import first_bound, is_creation, made_in_module, with_device
+from shapefix.checks.devices.two_devices import is_creation, made_in_module, with_device
 from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support.event_order import is_passed
 from shapefix.checks.support.evidence import calls
 from shapefix.checks.support.operands import code_of, named
-from shapefix.checks.support.rewrites import enclosing
+from shapefix.checks.support.rewrites import enclosing, holds, nodes
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity, Span
 from shapefix.interpreter.devices import FORWARD
 from shapefix.interpreter.events import DeviceMismatch
-from shapefix.interpreter.modules import Place, children, dotted_name
+from shapefix.interpreter.modules import Place, children, dotted_name, target_names
+from shapefix.interpreter.values import LibraryObject
 
 _MOVERS = frozenset({"_apply", "to", "cuda"})
 """A class that has its own of these may move its tensors itself."""
@@ -90,39 +92,146 @@ def _with_device(event: DeviceMismatch, made: Place) -> Iterator[Fix]:
 
 
 def _sources(event: DeviceMismatch, made: Place, function: cst.FunctionDef) -> Iterator[str]:
-    """Tensors whose device the new one may take: the one that tells its sizes, or the one that it meets."""
-    params = [param.name.value for param in (*function.params.params, *function.params.kwonly_params)]
-    for node in _nodes(made.node):
-        shape = isinstance(node, cst.Attribute) and node.attr.value in ("shape", "size")
-        if shape and isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name):
-            yield node.value.value
+    """Tensors whose device the new one may take: one that gives its sizes, or one combined with it."""
+    named = [*_shaped(made.node)]
     met = code_of(event, event.there) if event.there is not None else None
-    here = event.place.module is made.module and _holds(function, event.place.node)
-    if here and isinstance(met, cst.Name):
-        row = first_bound(made.module, function, met.value)
-        if met.value in params or (row is not None and row < made.span.row):
-            yield met.value
-    for name in params:
-        if any(
-            isinstance(node, cst.Attribute)
-            and node.attr.value in ("shape", "size", "device")
-            and dotted_name(node.value) == name
-            for node in _nodes(function)
-        ):
-            yield name
+    here = event.place.module is made.module and holds(function, event.place.node)
+    if here and isinstance(met, cst.Name) and event.function.removeprefix("torch.nn.") not in _RECURRENT:
+        # Those take packed sequences, too, which have no device.
+        named.append(met.value)
+    params = [param.name.value for param in (*function.params.params, *function.params.kwonly_params)]
+    read = {name for node in nodes(function) for name in _shaped(node, "device")}
+    named.extend(name for name in params if name in read)
+    yield from (name for name in named if _is_tensor_at(name, event, made, function))
     layer = event.place.node.func if isinstance(event.place.node, cst.Call) else None
-    if here and event.there is None and layer is not None and dotted_name(layer).startswith("self."):
-        yield f"{dotted_name(layer)}.weight"
+    name = dotted_name(layer) if layer is not None else ""
+    if here and name:
+        weight = _weight(event, made, name)
+        if weight:
+            yield f"{name}.{weight}"
 
 
-def _nodes(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    yield node
-    for child in children(node):
-        yield from _nodes(child)
+def _shaped(made: cst.CSTNode, *others: str) -> Iterator[str]:
+    """The names whose sizes an expression reads: `x` of `torch.zeros(x.size(0), 4)`."""
+    for node in nodes(made):
+        if isinstance(node, cst.Attribute) and node.attr.value in ("shape", "size", *others):
+            if isinstance(node.value, cst.Name):
+                yield node.value.value
 
 
-def _holds(function: cst.CSTNode, node: cst.CSTNode) -> bool:
-    return any(each is node for each in _nodes(function))
+def _is_tensor_at(name: str, event: DeviceMismatch, made: Place, function: cst.FunctionDef) -> bool:
+    """Whether a name certainly holds a tensor where another one is made.
+
+    It does where tensors are combined, and is not bound in between. What a parameter holds was perhaps only
+    learned from what came after, so that all must get there who make the tensor.
+    """
+    if name not in event.tensors.get(function, ()):
+        return False
+    module = made.module
+    then = next(
+        (place for place in (event.place, *reversed(event.calls)) if holds(function, place.node)),
+        event.place,
+    )
+    start, end = module.span(made.node), then.span
+    bound = {module.span(node).row for node in nodes(function) if name in _binds(node)}
+    if any(start.row <= row <= end.end_row for row in bound):
+        return False
+    if any(row < start.row for row in bound):
+        return True
+    leaves = (cst.Return, cst.Raise, cst.Break, cst.Continue)
+    return is_passed(module, made.node, then.node) and not any(
+        _asks_for(node, name)
+        or (isinstance(node, leaves) and start.row <= module.span(node).row < end.row)
+        or (isinstance(node, _BRANCHES) and not holds(node, made.node) and _mentions(node, name))
+        for node in nodes(function.body)
+    )
+
+
+_BRANCHES = (
+    cst.If,
+    cst.IfExp,
+    cst.For,
+    cst.While,
+    cst.Try,
+    cst.TryStar,
+    cst.Match,
+    cst.FunctionDef,
+    cst.Lambda,
+)
+
+
+def _mentions(node: cst.CSTNode, name: str) -> bool:
+    return any(isinstance(each, cst.Name) and each.value == name for each in nodes(node))
+
+
+def _asks_for(node: cst.CSTNode, name: str) -> bool:
+    """Whether a condition is about what a name holds: `if mask is not None`, `isinstance(x, list)`."""
+    if isinstance(node, (cst.If, cst.IfExp, cst.While, cst.Assert)):
+        return _mentions(node.test, name)
+    return isinstance(node, cst.BooleanOperation) and _mentions(node, name)
+
+
+def _binds(node: cst.CSTNode) -> frozenset[str]:
+    """The names that one node of the code gives a value, or takes it away from."""
+    if isinstance(
+        node, (cst.AssignTarget, cst.AnnAssign, cst.AugAssign, cst.NamedExpr, cst.For, cst.CompFor)
+    ):
+        return frozenset(target_names(node.target))
+    if isinstance(node, cst.Del):
+        return frozenset(target_names(node.target))
+    if isinstance(node, (cst.FunctionDef, cst.ClassDef)):
+        return frozenset({node.name.value})
+    if isinstance(node, cst.AsName):
+        return frozenset(target_names(node.name))
+    if isinstance(node, (cst.Global, cst.Nonlocal)):
+        return frozenset(item.name.value for item in node.names)
+    if isinstance(node, (cst.MatchAs, cst.MatchStar)) and node.name is not None:
+        return frozenset({node.name.value})
+    return frozenset()
+
+
+_RECURRENT = ("RNN", "LSTM", "GRU")
+WEIGHTS = {
+    **dict.fromkeys(
+        [
+            "Linear",
+            "Bilinear",
+            "Conv1d",
+            "Conv2d",
+            "Conv3d",
+            "ConvTranspose1d",
+            "ConvTranspose2d",
+            "ConvTranspose3d",
+            "Embedding",
+            "EmbeddingBag",
+            "PReLU",
+        ],
+        "weight",
+    ),
+    **dict.fromkeys(_RECURRENT, "weight_ih_l0"),
+    **dict.fromkeys(("RNNCell", "LSTMCell", "GRUCell"), "weight_ih"),
+    "MultiheadAttention": "out_proj.weight",
+    "TransformerEncoderLayer": "linear1.weight",
+    "TransformerDecoderLayer": "linear1.weight",
+}
+"""The attribute that holds a parameter in every layer of a kind, whatever its settings."""
+
+
+def _weight(event: DeviceMismatch, made: Place, name: str) -> str:
+    """The attribute of the layer `self.name` that certainly holds a tensor; empty where it is not known."""
+    layer = event.layer
+    if not isinstance(layer, LibraryObject) or layer.place is None or layer.place.module is not made.module:
+        return ""
+    owner = _class(made)
+    stated = [node for node in nodes(owner) if isinstance(node, cst.Assign)] if owner is not None else []
+    bound = [node for node in stated if _mentions_target(node, name)]
+    if len(bound) != 1 or bound[0].value is not layer.place.node or _attribute(bound[0]) != name:
+        return ""
+    return WEIGHTS.get(layer.kind.removeprefix("torch.nn."), "")
+
+
+def _mentions_target(assign: cst.Assign, name: str) -> bool:
+    return any(dotted_name(node) == name for target in assign.targets for node in nodes(target))
 
 
 def _assignment(made: Place) -> cst.Assign | None:
@@ -145,7 +254,7 @@ def _is_tensor(value: cst.BaseExpression, made: cst.CSTNode) -> bool:
         if not isinstance(value, cst.Call):
             return False
         inside = [value.func, *(given.value for given in value.args)]
-        around = next((node for node in inside if _holds(node, made)), None)
+        around = next((node for node in inside if holds(node, made)), None)
         is_torch = dotted_name(value.func).partition(".")[0] == "torch"
         if around is value.func and isinstance(around, cst.Attribute):
             value = around.value
@@ -172,12 +281,10 @@ def _as_buffer(made: Place, assign: cst.Assign, name: str) -> Iterator[Fix]:
     if owner is None or not _is_tensor(assign.value, made.node):
         return
     module = made.module
-    assigned = [node for node in _nodes(owner) if isinstance(node, cst.AssignTarget)]
-    if sum(dotted_name(node.target) == name for node in assigned) != 1:
-        # A buffer cannot take the name of an attribute that is there.
+    if not _is_free(owner, name):
         return
     whole, value = module.span(assign), module.span(assign.value)
-    started = [module.span(node) for node in _nodes(owner) if _starts_module(node)]
+    started = [module.span(node) for node in nodes(owner) if _starts_module(node)]
     if not any((span.row, span.column) < (whole.row, whole.column) for span in started):
         return
     start = Span(whole.path, whole.row, whole.column, value.row, value.column)
@@ -188,6 +295,36 @@ def _as_buffer(made: Place, assign: cst.Assign, name: str) -> Iterator[Fix]:
     )
     text = "make it a buffer, which moves with the module; with `persistent=False` checkpoints stay the same"
     yield Fix(Applicability.SAFE, text, edits)
+
+
+def _is_free(owner: cst.ClassDef, name: str) -> bool:
+    """Whether a class gives an attribute a value only once: a buffer cannot take a name in use."""
+    stored = [target for node in nodes(owner) for target in _stored(node) if dotted_name(target) == name]
+    attribute = name.removeprefix("self.")
+    stated = any(attribute in _binds(node) for node in _in_class(owner))
+    return len(stored) == 1 and not stated
+
+
+def _stored(node: cst.CSTNode) -> Iterator[cst.BaseExpression]:
+    """What one node of the code gives a value, or takes it away from, part by part."""
+    if isinstance(node, (cst.AssignTarget, cst.AnnAssign, cst.AugAssign, cst.For, cst.Del)):
+        yield from _targets(node.target)
+
+
+def _targets(target: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    if isinstance(target, (cst.Tuple, cst.List)):
+        for element in target.elements:
+            yield from _targets(element.value)
+    else:
+        yield target
+
+
+def _in_class(owner: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """The code of a class besides that of its methods; their own names are part of it."""
+    for node in children(owner):
+        yield node
+        if not isinstance(node, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
+            yield from _in_class(node)
 
 
 def _starts_module(node: cst.CSTNode) -> bool:

@@ -19,7 +19,22 @@ from shapefix.interpreter.modules import Module, Place, children, dotted_name
 from shapefix.interpreter.tensor_values import as_tensor
 
 CREATIONS = frozenset(
-    "zeros ones empty full rand randn randint randperm arange linspace logspace eye tensor as_tensor".split()
+    {
+        "zeros",
+        "ones",
+        "empty",
+        "full",
+        "rand",
+        "randn",
+        "randint",
+        "randperm",
+        "arange",
+        "linspace",
+        "logspace",
+        "eye",
+        "tensor",
+        "as_tensor",
+    }
 )
 """The functions of torch that take `device=`."""
 

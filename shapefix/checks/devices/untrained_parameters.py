@@ -29,9 +29,24 @@ from shapefix.interpreter.values import LibraryObject, Value
 _WEIGHTED = frozenset(
     f"torch.nn.{name}"
     for name in (
-        "Linear Bilinear Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d Embedding "
-        "EmbeddingBag LSTM GRU RNN LSTMCell GRUCell RNNCell MultiheadAttention"
-    ).split()
+        "Linear",
+        "Bilinear",
+        "Conv1d",
+        "Conv2d",
+        "Conv3d",
+        "ConvTranspose1d",
+        "ConvTranspose2d",
+        "ConvTranspose3d",
+        "Embedding",
+        "EmbeddingBag",
+        "LSTM",
+        "GRU",
+        "RNN",
+        "LSTMCell",
+        "GRUCell",
+        "RNNCell",
+        "MultiheadAttention",
+    )
 )
 _FIXED = re.compile(r"requires_grad|load_state_dict|pretrained|\bfrozen\b|\bfreeze", re.IGNORECASE)
 

@@ -27,17 +27,86 @@ from shapefix.tensors.polynomials import Size
 from shapefix.tensors.tensor_iterator import broadcast_sizes
 
 _OPERATORS = frozenset(
-    "add sub mul truediv floordiv mod pow and or xor lshift rshift lt le gt ge eq ne iadd".split()
+    {
+        "add",
+        "sub",
+        "mul",
+        "truediv",
+        "floordiv",
+        "mod",
+        "pow",
+        "and",
+        "or",
+        "xor",
+        "lshift",
+        "rshift",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "eq",
+        "ne",
+        "iadd",
+    }
 )
 _BOTH = frozenset(
-    "add sub subtract mul multiply div divide true_divide floor_divide remainder fmod pow atan2 maximum "
-    "minimum fmax fmin eq ne lt le gt ge greater less greater_equal less_equal not_equal logical_and "
-    "logical_or logical_xor bitwise_and bitwise_or bitwise_xor lerp addcmul addcdiv hypot xlogy logaddexp "
-    "isclose copysign heaviside where clamp clip clamp_min clamp_max masked_fill masked_select "
-    "masked_scatter copy".split()
+    {
+        "add",
+        "sub",
+        "subtract",
+        "mul",
+        "multiply",
+        "div",
+        "divide",
+        "true_divide",
+        "floor_divide",
+        "remainder",
+        "fmod",
+        "pow",
+        "atan2",
+        "maximum",
+        "minimum",
+        "fmax",
+        "fmin",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "greater",
+        "less",
+        "greater_equal",
+        "less_equal",
+        "not_equal",
+        "logical_and",
+        "logical_or",
+        "logical_xor",
+        "bitwise_and",
+        "bitwise_or",
+        "bitwise_xor",
+        "lerp",
+        "addcmul",
+        "addcdiv",
+        "hypot",
+        "xlogy",
+        "logaddexp",
+        "isclose",
+        "copysign",
+        "heaviside",
+        "where",
+        "clamp",
+        "clip",
+        "clamp_min",
+        "clamp_max",
+        "masked_fill",
+        "masked_select",
+        "masked_scatter",
+        "copy",
+    }
 )
 _EXPANDED = frozenset({"expand", "expand_as", "broadcast_to"})
-_INDEXED = frozenset("gather scatter scatter_add index_add index_copy index_select".split())
+_INDEXED = frozenset({"gather", "scatter", "scatter_add", "index_add", "index_copy", "index_select"})
 _DISTANCES = frozenset({"cosine_similarity", "pairwise_distance", "cdist"})
 _ITEMS = frozenset({"setitem", "getitem"})
 

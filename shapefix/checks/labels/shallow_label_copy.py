@@ -24,9 +24,20 @@ from shapefix.interpreter.token_rows import is_same
 from shapefix.interpreter.values import Unknown, Value
 
 _WHOLE = frozenset(
-    "viewed reshaped flattened unflattened transposed permuted moved squeezed unsqueezed detached".split()
+    {
+        "viewed",
+        "reshaped",
+        "flattened",
+        "unflattened",
+        "transposed",
+        "permuted",
+        "moved",
+        "squeezed",
+        "unsqueezed",
+        "detached",
+    }
 )
-_PARTS = frozenset("sliced indexed narrowed selected expanded unfolded split".split())
+_PARTS = frozenset({"sliced", "indexed", "narrowed", "selected", "expanded", "unfolded", "split"})
 
 
 @dataclass(frozen=True)

@@ -9,26 +9,103 @@ import libcst as cst
 from shapefix.checks.context import CheckContext
 from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
-from shapefix.checks.support.rewrites import enclosing
+from shapefix.checks.support.rewrites import enclosing, nodes
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Fix, Severity, Span
+from shapefix.interpreter.containers import DictValue, elements
 from shapefix.interpreter.events import Discarded
-from shapefix.interpreter.modules import children, dotted_name, target_names
+from shapefix.interpreter.gradients import lineage, requires_grad
+from shapefix.interpreter.modules import dotted_name, target_names
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Unknown
+from shapefix.interpreter.training_events import Backward, OptimizerCreated
+from shapefix.interpreter.values import Unknown, Value
 
 _SHAPE_OPERATIONS = frozenset(
-    "view view_as reshape reshape_as flatten ravel unflatten transpose swapaxes swapdims t permute movedim "
-    "moveaxis squeeze unsqueeze expand expand_as broadcast_to narrow contiguous repeat tile unfold flip roll "
-    "adjoint".split()
+    {
+        "view",
+        "view_as",
+        "reshape",
+        "reshape_as",
+        "flatten",
+        "ravel",
+        "unflatten",
+        "transpose",
+        "swapaxes",
+        "swapdims",
+        "t",
+        "permute",
+        "movedim",
+        "moveaxis",
+        "squeeze",
+        "unsqueeze",
+        "expand",
+        "expand_as",
+        "broadcast_to",
+        "narrow",
+        "contiguous",
+        "repeat",
+        "tile",
+        "unfold",
+        "flip",
+        "roll",
+        "adjoint",
+    }
 )
 _CONVERSIONS = frozenset(
-    "to cuda cpu xpu half float double bfloat16 long int short char byte bool type type_as detach "
-    "pin_memory".split()
+    {
+        "to",
+        "cuda",
+        "cpu",
+        "xpu",
+        "half",
+        "float",
+        "double",
+        "bfloat16",
+        "long",
+        "int",
+        "short",
+        "char",
+        "byte",
+        "bool",
+        "type",
+        "type_as",
+        "detach",
+        "pin_memory",
+    }
 )
 _WITH_TWIN_IN_PLACE = frozenset(
-    "masked_fill masked_scatter clamp clip clamp_min clamp_max add sub mul div pow sqrt exp log abs neg "
-    "sigmoid tanh relu round floor ceil nan_to_num scatter scatter_add index_fill index_add index_copy "
-    "fill_diagonal tril triu".split()
+    {
+        "masked_fill",
+        "masked_scatter",
+        "clamp",
+        "clip",
+        "clamp_min",
+        "clamp_max",
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "pow",
+        "sqrt",
+        "exp",
+        "log",
+        "abs",
+        "neg",
+        "sigmoid",
+        "tanh",
+        "relu",
+        "round",
+        "floor",
+        "ceil",
+        "nan_to_num",
+        "scatter",
+        "scatter_add",
+        "index_fill",
+        "index_add",
+        "index_copy",
+        "fill_diagonal",
+        "tril",
+        "triu",
+    }
 )
 """What people write without the underscore, and then think that it was done in place."""
 
@@ -43,7 +120,8 @@ _WITH_TWIN_IN_PLACE = frozenset(
 )
 def discarded_shape_operation(event: Discarded, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
     if _is_lost(event, _SHAPE_OPERATIONS):
-        yield _thrown_away(event, this, _assign(event, event.name) if event.name else ())
+        is_safe = event.name is not None and _may_be_bound(event, run)
+        yield _thrown_away(event, this, _assign(event, event.name) if is_safe and event.name else ())
 
 
 @rule(
@@ -64,7 +142,7 @@ def discarded_result(event: Discarded, run: CheckContext, this: Rule) -> Iterato
     if not fixes and not event.function.startswith("torch.Tensor."):
         # `torch.add(x, y)` alone is there to be measured.
         return
-    yield _thrown_away(event, this, fixes)
+    yield _thrown_away(event, this, fixes if _may_be_bound(event, run) else ())
 
 
 def _is_lost(event: Discarded, operations: frozenset[str]) -> bool:
@@ -79,12 +157,106 @@ def _is_lost(event: Discarded, operations: frozenset[str]) -> bool:
 
 
 def _thrown_away(event: Discarded, this: Rule, fixes: Sequence[Fix]) -> Diagnostic:
+    if _writes_in_place(event.call):
+        method = event.function.rpartition(".")[2]
+        own = _without_receiver(event)
+        return this.diagnostic(
+            event.place.span, f"the result of `{own}` is unused: `.{method}()` is not in-place", fixes=fixes
+        )
     outcome = f"`{event.name}` itself does not change" if event.name else "the line does nothing"
     return this.diagnostic(
         event.place.span,
         f"the result of `{short(event.place.code)}` is thrown away: {outcome}",
         fixes=fixes,
     )
+
+
+def _writes_in_place(call: cst.Call) -> bool:
+    """Whether an earlier part of a chain changes the tensor: `squeeze_` of `x.squeeze_(-1).to(device)`."""
+    return any(
+        isinstance(node, cst.Call)
+        and node is not call
+        and isinstance(node.func, cst.Attribute)
+        and node.func.attr.value.endswith("_")
+        and not node.func.attr.value.endswith("__")
+        for node in nodes(call)
+    )
+
+
+def _without_receiver(event: Discarded) -> str:
+    """`.to(device)` of `x.squeeze_(-1).to(device)`."""
+    code, function = event.place.module.code, event.call.func
+    is_method = event.function.startswith("torch.Tensor.") and isinstance(function, cst.Attribute)
+    before = code(function.value) if is_method else ""  # type: ignore[attr-defined]
+    return short(code(event.call).removeprefix(before).strip())
+
+
+_OF_GRADIENTS = frozenset(
+    [
+        "grad",
+        "grad_fn",
+        "is_leaf",
+        "requires_grad",
+        "requires_grad_",
+        "retain_grad",
+        "retains_grad",
+        "register_hook",
+        "register_post_accumulate_grad_hook",
+    ]
+)
+_WHOLE_NUMBERS = frozenset(["long", "int", "short", "char", "byte", "bool"])
+
+
+def _may_be_bound(event: Discarded, run: CheckContext) -> bool:
+    """Whether the variable may be given another tensor, and gradients still go where they are looked for.
+
+    They go to the leaf that was there before, which an optimizer may hold, and whose `grad` may be read.
+    """
+    held = event.held
+    if not event.name or "." in event.name:
+        # An attribute may be a parameter, and would change from call to call.
+        return False
+    if held is None:
+        return True
+    graph = requires_grad(held)
+    if event.leaf or (graph is True and not held.sources):
+        return False
+    around = _function(enclosing(event.place.module, event.place.node))
+    if any(_asks_for_gradient(node, event.name) for node in nodes(around)):
+        return False
+    if any(isinstance(each, OptimizerCreated) and _contains(each.given, held) for each in run.training):
+        return False
+    method = event.function.rpartition(".")[2]
+    cuts = (method == "detach" and graph is not False) or (method in _WHOLE_NUMBERS and graph is True)
+    return not cuts or not any(
+        isinstance(each, Backward) and (not isinstance(each.loss, TensorValue) or _flows(each.loss, held))
+        for each in run.training
+    )
+
+
+def _asks_for_gradient(node: cst.CSTNode, name: str) -> bool:
+    """Whether a node reads a gradient of a variable: `x.grad`, `torch.autograd.grad(loss, x)`."""
+    if isinstance(node, cst.Attribute):
+        return node.attr.value in _OF_GRADIENTS and dotted_name(node.value) == name
+    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
+        return False
+    return node.func.attr.value == "grad" and any(
+        dotted_name(part) == name for given in node.args for part in nodes(given)
+    )
+
+
+def _contains(value: Value | None, tensor: TensorValue, depth: int = 0) -> bool:
+    """Whether a tensor is what an optimizer is given, or is in a list or a group of it."""
+    own = value.tensor if isinstance(value, Unknown) else value
+    if own is tensor or value is None or depth > 3:
+        return own is tensor
+    parts = value.fields.values() if isinstance(value, DictValue) else elements(value) or ()
+    return any(isinstance(part, Value) and _contains(part, tensor, depth + 1) for part in parts)
+
+
+def _flows(loss: TensorValue, tensor: TensorValue) -> bool:
+    """Whether gradients of a loss flow back to a tensor."""
+    return any(each is tensor for each in lineage(loss))
 
 
 def _is_display(event: Discarded) -> bool:
@@ -108,14 +280,8 @@ def _is_made_here(event: Discarded) -> bool:
         node = node.func if isinstance(node, cst.Call) else node.value
     receiver = event.receiver
     step = receiver.origin if isinstance(receiver, TensorValue) else None
-    inside = _nodes(event.place.node)
+    inside = nodes(event.place.node)
     return step is not None and any(node is step.place.node for node in inside)
-
-
-def _nodes(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    yield node
-    for child in children(node):
-        yield from _nodes(child)
 
 
 def _assign(event: Discarded, target: str) -> list[Fix]:
@@ -153,7 +319,7 @@ def _function(around: list[cst.CSTNode]) -> cst.CSTNode:
 def _is_read_behind(event: Discarded, body: cst.CSTNode) -> bool:
     """Whether the code of body mentions the name behind the line."""
     module, here = event.place.module, event.place.span
-    for node in _nodes(body):
+    for node in nodes(body):
         if dotted_name(node) == event.name:
             span = module.span(node)
             if (span.row, span.column) >= (here.end_row, here.end_column):

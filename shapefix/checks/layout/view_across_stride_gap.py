@@ -14,7 +14,7 @@ from shapefix.interpreter.events import Viewed
 from shapefix.interpreter.tensor_values import LayoutStep
 from shapefix.tensors.layout import has_unknown_strides
 from shapefix.tensors.polynomials import Size
-from shapefix.tensors.views import Illegal, Undecided
+from shapefix.tensors.verdicts import Illegal, Undecided
 
 _RESHAPES = {"view": "reshape", "view_as": "reshape_as"}
 

@@ -10,13 +10,13 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
-from shapefix.checks.support.event_order import within
+from shapefix.checks.support.event_order import is_certain, within
 from shapefix.checks.support.evidence import calls
-from shapefix.checks.support.scalar_uses import is_only_a_number
+from shapefix.checks.support.scalar_uses import is_only_a_number, may_be_differentiated
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity
 from shapefix.interpreter.evaluator import Loop
 from shapefix.interpreter.gradients import carries_graph, lineage
-from shapefix.interpreter.modules import Place, children, dotted_name
+from shapefix.interpreter.modules import Module, Place, children, dotted_name
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.training_events import Backward, LossAccumulated
 from shapefix.interpreter.values import Unknown
@@ -60,7 +60,9 @@ def accumulated_graph(event: LossAccumulated, run: CheckContext, this: Rule) -> 
                 f"{rewrites.line_of(Place(module, loop.around.node), module)}",
             ),
         ],
-        fixes=(_without_graph(event, backward, method),),
+        fixes=()
+        if may_be_differentiated(event.place, event.holder)
+        else (_without_graph(event, backward, method),),
     )
 
 
@@ -81,8 +83,44 @@ def _differentiated(
         if _is_short(loop.around.node) or _is_one_step(event, own[: position + 1], holder):
             continue
         for backward in within(loop, run, Backward):
-            if _uses_up(backward, value, event):
+            if _runs_with(backward, event) and _uses_up(backward, value, event):
                 return loop, backward
+    return None
+
+
+def _runs_with(backward: Backward, event: LossAccumulated) -> bool:
+    """Whether each pass of the innermost loop that adds something also gets to this backward.
+
+    A backward in another branch says nothing about what is added here, nor does one that follows a loop: it
+    uses up what the last pass made.
+    """
+    innermost = event.loops[-1].loop
+    if is_certain(backward, innermost):
+        return True
+    if all(entered.loop is not innermost for entered in backward.loops):
+        return False
+    module, added = event.place.module, event.place
+    body = innermost.around.node.body
+    if backward.place.module is not module or not rewrites.holds(body, backward.place.node):
+        return False
+    if not any(
+        node is _block(module, backward.place.node) for node in rewrites.enclosing(module, added.node)
+    ):
+        return False
+    start, end = added.span, backward.place.span
+    return not any(
+        isinstance(node, (cst.Continue, cst.Break, cst.Return, cst.Raise))
+        and start.row <= module.span(node).row < end.row
+        for node in rewrites.nodes(body)
+    )
+
+
+def _block(module: Module, node: cst.CSTNode) -> cst.CSTNode | None:
+    """The block of statements around a node; that of a `with` is part of the block around it."""
+    around = rewrites.enclosing(module, node)
+    for parent, block in zip(reversed(around[:-1]), reversed(around), strict=False):
+        if isinstance(block, cst.BaseSuite) and not isinstance(parent, cst.With):
+            return block
     return None
 
 

@@ -29,11 +29,11 @@ _OWN = frozenset(
     {"torch.cuda.OutOfMemoryError", "torch.OutOfMemoryError", "torch.cuda.memory.OutOfMemoryError"}
 )
 _RUNS = frozenset({StepKind.MODEL, StepKind.BACKWARD, StepKind.AGAIN})
-_FREES = frozenset("clear_frames __traceback__ with_traceback".split())
+_FREES = frozenset({"clear_frames", "__traceback__", "with_traceback"})
 """Names that say that somebody knows what an exception holds."""
-_LOOKS_AT = frozenset("exception exc_info print_exc format_exc".split())
+_LOOKS_AT = frozenset({"exception", "exc_info", "print_exc", "format_exc"})
 """Names of what asks for the exception that is being handled."""
-_KEEPS = frozenset("append add put put_nowait extend insert".split())
+_KEEPS = frozenset({"append", "add", "put", "put_nowait", "extend", "insert"})
 
 
 @rule(

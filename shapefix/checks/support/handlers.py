@@ -13,14 +13,50 @@ from shapefix.interpreter.modules import Module, children, dotted_name, target_n
 ExceptHandler = cst.ExceptHandler | cst.ExceptStarHandler
 
 _TELLING = frozenset(
-    "print pprint debug info warning warn error exception critical log print_exc print_exception print_stack "
-    "format_exc secho echo".split()
+    {
+        "print",
+        "pprint",
+        "debug",
+        "info",
+        "warning",
+        "warn",
+        "error",
+        "exception",
+        "critical",
+        "log",
+        "print_exc",
+        "print_exception",
+        "print_stack",
+        "format_exc",
+        "secho",
+        "echo",
+    }
 )
 """Functions and methods that only tell somebody."""
 _TIDYING = frozenset(
-    "empty_cache collect ipc_collect zero_grad synchronize reset_peak_memory_stats flush sleep set_postfix "
-    "set_description type str repr len round join format get memory_allocated memory_reserved "
-    "memory_summary".split()
+    {
+        "empty_cache",
+        "collect",
+        "ipc_collect",
+        "zero_grad",
+        "synchronize",
+        "reset_peak_memory_stats",
+        "flush",
+        "sleep",
+        "set_postfix",
+        "set_description",
+        "type",
+        "str",
+        "repr",
+        "len",
+        "round",
+        "join",
+        "format",
+        "get",
+        "memory_allocated",
+        "memory_reserved",
+        "memory_summary",
+    }
 )
 """Functions and methods that tidy up, or make the text that is told."""
 _TEXTS = ("format_exc", "exc_info")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import libcst as cst
 
 from shapefix.diagnostics import Edit, Span
@@ -29,6 +31,18 @@ def _path(root: cst.CSTNode, node: cst.CSTNode) -> list[cst.CSTNode] | None:
         if found is not None:
             return [root, *found]
     return None
+
+
+def nodes(root: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """A node and all nodes below it, outermost first."""
+    yield root
+    for child in children(root):
+        yield from nodes(child)
+
+
+def holds(root: cst.CSTNode, node: cst.CSTNode) -> bool:
+    """Whether a node is below another one, or is that node."""
+    return any(each is node for each in nodes(root))
 
 
 def without_statement(place: Place) -> Edit | None:

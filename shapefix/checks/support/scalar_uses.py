@@ -7,12 +7,27 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.checks.support import rewrites
-from shapefix.interpreter.modules import Module, Place, children
+from shapefix.interpreter.modules import Module, Place, children, dotted_name, target_names
 
-_SHOWS = frozenset("print str float round len format isinstance".split())
+_SHOWS = frozenset({"print", "str", "float", "round", "len", "format", "isinstance"})
 _LOGS = frozenset(
-    "info debug warning error log add_scalar set_postfix set_postfix_str set_description log_metric "
-    "log_metrics add_scalars write format log_dict".split()
+    {
+        "info",
+        "debug",
+        "warning",
+        "error",
+        "log",
+        "add_scalar",
+        "set_postfix",
+        "set_postfix_str",
+        "set_description",
+        "log_metric",
+        "log_metrics",
+        "add_scalars",
+        "write",
+        "format",
+        "log_dict",
+    }
 )
 _DEEPEST = 3
 
@@ -30,6 +45,76 @@ def is_only_a_number(place: Place, holder: cst.BaseExpression) -> bool:
         return False
     body = functions[-1] if functions else place.module.tree
     return _is_number(body, holder.value, 0)
+
+
+def may_be_differentiated(place: Place, holder: cst.BaseExpression) -> bool:
+    """Whether what holder holds, or is computed from it, goes to a call that may compute gradients of it.
+
+    Only variables are followed, and those that they are assigned to, in the function around place.
+    """
+    if not isinstance(holder, cst.Name):
+        return False
+    around = rewrites.enclosing(place.module, place.node)
+    functions = [node for node in around if isinstance(node, cst.FunctionDef)]
+    body = functions[-1] if functions else place.module.tree
+    return any(
+        _gives_away(path) for name in _derived(body, holder.value) for path in _mentions(body, [body], name)
+    )
+
+
+_BINDING = (cst.AugAssign, cst.AnnAssign, cst.NamedExpr)
+_LOOPS = (cst.For, cst.CompFor)
+
+
+def _derived(body: cst.CSTNode, name: str) -> list[str]:
+    """A variable, and all others that are assigned something computed from it."""
+    found = [name]
+    for each in found:
+        for path in _mentions(body, [body], each):
+            for parent, child in zip(reversed(path[:-1]), reversed(path[1:]), strict=True):
+                names: list[str] = []
+                if isinstance(parent, cst.Assign) and child is parent.value:
+                    names = [one for target in parent.targets for one in target_names(target.target)]
+                elif isinstance(parent, (*_BINDING, *_LOOPS)):
+                    source = parent.iter if isinstance(parent, _LOOPS) else parent.value
+                    names = list(target_names(parent.target)) if child is source else []
+                found.extend(one for one in names if one not in found)
+    return found
+
+
+def _gives_away(path: list[cst.CSTNode]) -> bool:
+    """Whether a mention of a variable is, or is part of, what a call of unknown effect is passed."""
+    for parent, child in zip(reversed(path[:-1]), reversed(path[1:]), strict=True):
+        if isinstance(parent, (cst.BaseSuite, cst.SimpleStatementLine)):
+            return False
+        if not isinstance(parent, cst.Call):
+            continue
+        function = parent.func
+        if child is function:
+            if isinstance(function, cst.Attribute) and function.attr.value in _NUMBERS:
+                return False
+            if isinstance(function, cst.Attribute) and function.attr.value == "backward":
+                return True
+        elif not _is_shown(parent) and not _only_computes(function):
+            return True
+        elif isinstance(function, cst.Name) and function.value in _SHOWS:
+            return False
+    return False
+
+
+_NUMBERS = frozenset(["item", "tolist", "detach", "numpy"])
+_COMPUTES = frozenset(
+    ["sum", "max", "min", "abs", "range", "enumerate", "zip", "list", "tuple", "sorted", "reversed"]
+)
+
+
+def _only_computes(function: cst.BaseExpression) -> bool:
+    """Whether a call computes something of what it is passed, and no gradients."""
+    if isinstance(function, cst.Name):
+        return function.value in _COMPUTES
+    name = dotted_name(function)
+    kept = isinstance(function, cst.Attribute) and function.attr.value in ("append", "extend", "add")
+    return kept or (name.startswith(("torch.", "np.", "numpy.")) and not name.startswith("torch.autograd."))
 
 
 def _is_shared(module: Module, name: str) -> bool:

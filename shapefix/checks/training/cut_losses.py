@@ -17,7 +17,9 @@ from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.interpreter.training_events import Backward
 
-_SAME_NUMBER = frozenset("scaled mul multiply div divide true_divide truediv converted copied".split())
+_SAME_NUMBER = frozenset(
+    {"scaled", "mul", "multiply", "div", "divide", "true_divide", "truediv", "converted", "copied"}
+)
 """Steps through which one number stays one number: it is scaled, or becomes one of another dtype."""
 _CLAMPS = frozenset({"clamp", "clip", "clamp_max"})
 

@@ -37,7 +37,7 @@ from shapefix.library.signatures import Given, bound
 from shapefix.library.tensors import contiguous_result
 from shapefix.library.transformers.pad_tokens import asks_for_pad_token, note_padding
 from shapefix.library.transformers.padding import IDS, Padding, padded
-from shapefix.tensors.sizes import Size
+from shapefix.tensors.polynomials import Size
 
 _TRANSFORMERS = "transformers"
 DEFAULT = f"{_TRANSFORMERS}.default_data_collator"

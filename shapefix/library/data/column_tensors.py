@@ -12,7 +12,7 @@ from shapefix.interpreter.token_rows import row_of
 from shapefix.interpreter.values import Constant, Integer, Number, Unknown, Value, is_text
 from shapefix.library.tensors import contiguous_result
 from shapefix.tensors.dtypes import is_floating
-from shapefix.tensors.sizes import Size
+from shapefix.tensors.polynomials import Size
 
 _OF_PYTHON = {bool: "bool", int: "int64", float: "float32"}
 

@@ -14,7 +14,7 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Integer, Value
 from shapefix.library.data.datasets.cells import Lengths
 from shapefix.tensors.layout import unknown_strides
-from shapefix.tensors.sizes import Size
+from shapefix.tensors.polynomials import Size
 
 LONGEST_ROW = 64
 """Rows of more items than this are not compared item by item."""

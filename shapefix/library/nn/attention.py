@@ -13,7 +13,7 @@ from shapefix.library.registry import function
 from shapefix.library.rejections import operand_number
 from shapefix.library.signatures import Given
 from shapefix.library.tensors import as_result
-from shapefix.tensors import results
+from shapefix.tensors import networks, tensor_iterator
 from shapefix.tensors.attention import Part, check_attention
 from shapefix.tensors.layout import Layout, contiguous, is_contiguous, unknown_strides
 from shapefix.tensors.networks import check_divisible
@@ -87,7 +87,7 @@ def multihead_attention(call: Call, given: Given) -> Value:
     )
     if query is not None and key is not None and query.layout is not None and key.layout is not None:
         if batch_first is not None:
-            output, weights = results.multihead_attention(
+            output, weights = networks.multihead_attention(
                 query.layout,
                 key.layout,
                 heads=heads or 1,
@@ -157,7 +157,7 @@ def transformer_layer(call: Call, given: Given) -> Value:
     if tensor is not None and tensor.layout is not None:
         layout = contiguous(tensor.layout.sizes)
         if not ends_in_norm and is_contiguous(tensor.layout) is not True:
-            layout = results.elementwise(tensor.layout, layout)
+            layout = tensor_iterator.elementwise(tensor.layout, layout)
             # Without gradients torch may take a fast path that copies.
             if norm_first is None or name == "src":
                 layout = unknown_strides(layout.sizes)

@@ -234,8 +234,9 @@ def _make_parameters(values: Iterable[Value]) -> None:
     for value in values:
         inner = value.fields.values() if isinstance(value, DictValue) else elements(value) or (value,)
         for tensor in inner:
-            if isinstance(tensor, TensorValue) and tensor.graph is False:
-                tensor.graph = None
+            if isinstance(tensor, TensorValue):
+                tensor.own = True
+                tensor.graph = None if tensor.graph is False else tensor.graph
 
 
 @method(DICT, "__getitem__")
@@ -279,6 +280,7 @@ def parameter(call: Call) -> Value:
     made = alias_of(data) if isinstance(data, TensorValue) else TensorValue()
     asked = call.constant(1, "requires_grad", call.name.endswith("Parameter"))
     made.graph = asked if isinstance(asked, bool) else None
+    made.own = True
     # It goes wherever its module goes.
     made.device = OF_MODULE
     return made

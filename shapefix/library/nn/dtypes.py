@@ -9,37 +9,79 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.containers import TupleValue
+from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
 from shapefix.interpreter.tensor_values import TensorValue, as_tensor
 from shapefix.interpreter.values import Constant, Unknown, Value
 from shapefix.library.signatures import Given
-from shapefix.library.tensors import default_dtype, dtype_of
+from shapefix.library.tensors import alias_of, default_dtype, dtype_of
 from shapefix.tensors import refused_dtypes
+from shapefix.tensors.dtypes import is_complex, is_floating
 
 DTYPE = "<dtype>"
 """The field of a layer that holds the dtype of its weights, with the run that knows it."""
 
 _SAME = frozenset(
-    "Linear LazyLinear Bilinear modules.linear.NonDynamicallyQuantizableLinear Conv1d Conv2d Conv3d "
-    "ConvTranspose1d ConvTranspose2d ConvTranspose3d LazyConv1d LazyConv2d LazyConv3d LazyConvTranspose1d "
-    "LazyConvTranspose2d LazyConvTranspose3d RNN LSTM GRU RNNCell LSTMCell GRUCell MultiheadAttention "
-    "TransformerEncoderLayer PReLU".split()
+    {
+        "Linear",
+        "LazyLinear",
+        "Bilinear",
+        "modules.linear.NonDynamicallyQuantizableLinear",
+        "Conv1d",
+        "Conv2d",
+        "Conv3d",
+        "ConvTranspose1d",
+        "ConvTranspose2d",
+        "ConvTranspose3d",
+        "LazyConv1d",
+        "LazyConv2d",
+        "LazyConv3d",
+        "LazyConvTranspose1d",
+        "LazyConvTranspose2d",
+        "LazyConvTranspose3d",
+        "RNN",
+        "LSTM",
+        "GRU",
+        "RNNCell",
+        "LSTMCell",
+        "GRUCell",
+        "MultiheadAttention",
+        "TransformerEncoderLayer",
+        "PReLU",
+    }
 )
 """Layers whose input has the dtype of their weights."""
 _NORMS = {
-    **dict.fromkeys("BatchNorm1d BatchNorm2d BatchNorm3d GroupNorm".split(), "affine"),
+    **dict.fromkeys(("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm"), "affine"),
     "LayerNorm": "elementwise_affine",
 }
 """Layers that take halves as well, with the setting that tells whether they have weights."""
 _FLOATING = frozenset(
-    "RMSNorm InstanceNorm1d InstanceNorm2d InstanceNorm3d GELU AdaptiveAvgPool1d AdaptiveAvgPool2d "
-    "AdaptiveAvgPool3d Softmax LogSoftmax".split()
+    {
+        "RMSNorm",
+        "InstanceNorm1d",
+        "InstanceNorm2d",
+        "InstanceNorm3d",
+        "GELU",
+        "AdaptiveAvgPool1d",
+        "AdaptiveAvgPool2d",
+        "AdaptiveAvgPool3d",
+        "Softmax",
+        "LogSoftmax",
+    }
 )
 """Layers that take any floating dtype, or may have no weights."""
 _INDEXED = frozenset(("torch.nn.Embedding", "torch.nn.EmbeddingBag", "torch.nn.functional.embedding"))
 _PRODUCTS = frozenset(
     f"torch.nn.functional.{name}"
-    for name in "linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d".split()
+    for name in (
+        "linear",
+        "conv1d",
+        "conv2d",
+        "conv3d",
+        "conv_transpose1d",
+        "conv_transpose2d",
+        "conv_transpose3d",
+    )
 )
 _RESULTS = (_SAME | {"Embedding"}) - {"MultiheadAttention", "TransformerEncoderLayer"}
 
@@ -56,6 +98,68 @@ def of_weights(call: Call) -> Value:
 def converted(call: Call, dtype: str | None) -> Value:
     """The field of a layer whose weights are made of this dtype here."""
     return Unknown() if dtype is None else TupleValue((Constant(dtype), Constant(call.ev.root)))
+
+
+_REGISTERED = "<registered>"
+"""The field of a module that holds the names of its buffers; what is assigned to these later is one, too."""
+
+
+def note_registered(call: Call, fields: dict[str, Value], name: object) -> None:
+    """Take note that an attribute of a module is a buffer."""
+    before = fields.get(_REGISTERED)
+    names = before.items if isinstance(before, TupleValue) else ()
+    call.ev.journal.write(fields, _REGISTERED, TupleValue((*names, Constant(name))))
+
+
+def convert_tensors(call: Call, fields: dict[str, Value], dtype: str | None, whole: bool) -> None:
+    """Convert the parameters and buffers in the fields of a module; None for a dtype that is not known.
+
+    Those of whole numbers and truth values are only converted where whole says so.
+    """
+    registered = fields.get(_REGISTERED)
+    items = registered.items if isinstance(registered, TupleValue) else ()
+    names = {item.value for item in items if isinstance(item, Constant)}
+    for name, value in list(fields.items()):
+        after: Value = value
+        if isinstance(value, TensorValue):
+            after = _in_dtype(value, dtype, whole) if value.own or name in names else value
+        elif name == "_modules":
+            after = _children(value, dtype, whole)
+        if after is not value:
+            call.ev.journal.write(fields, name, after)
+
+
+def _converted(value: Value, dtype: str | None, whole: bool) -> Value:
+    return _in_dtype(value, dtype, whole) if isinstance(value, TensorValue) and value.own else value
+
+
+def _children(value: Value, dtype: str | None, whole: bool) -> Value:
+    """The parameters that a ParameterList or ParameterDict holds, in another dtype."""
+    if isinstance(value, ListValue) and value.items is not None:
+        items = tuple(_converted(item, dtype, whole) for item in value.items)
+        changed = any(one is not other for one, other in zip(items, value.items, strict=True))
+        return ListValue(items) if changed else value
+    if isinstance(value, DictValue):
+        entries = {key: _converted(item, dtype, whole) for key, item in value.fields.items()}
+        changed = any(entries[key] is not item for key, item in value.fields.items())
+        return DictValue(entries, value.closed, value.kind) if changed else value
+    return value
+
+
+def _in_dtype(tensor: TensorValue, dtype: str | None, whole: bool) -> TensorValue:
+    known = tensor.dtype
+    if known == dtype and known is not None:
+        return tensor
+    if known is not None and not whole and not (is_floating(known) or is_complex(known)):
+        return tensor
+    again = alias_of(tensor)
+    again.own, again.device, again.graph = tensor.own, tensor.device, tensor.graph
+    # What else refers to a parameter sees it converted, what refers to a buffer does not.
+    tensor.dtype = None
+    # It may be of whole numbers, or complex, and stay what it is.
+    is_real = whole or (known is not None and is_floating(known))
+    again.dtype = dtype if is_real else None
+    return again
 
 
 def _weights(call: Call, settings: Mapping[str, Value]) -> str | None:

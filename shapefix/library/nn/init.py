@@ -8,11 +8,18 @@ from shapefix.interpreter.values import Unknown, Value
 from shapefix.library.ops.in_place import emit_write, subject_of
 from shapefix.library.registry import expanded_dim, function
 
-_SET = "constant_ ones_ zeros_ eye_ dirac_".split()
+_SET = ("constant_", "ones_", "zeros_", "eye_", "dirac_")
 _DRAWS = (
-    "normal_ uniform_ trunc_normal_ xavier_normal_ xavier_uniform_ kaiming_normal_ kaiming_uniform_ "
-    "orthogonal_ sparse_"
-).split()
+    "normal_",
+    "uniform_",
+    "trunc_normal_",
+    "xavier_normal_",
+    "xavier_uniform_",
+    "kaiming_normal_",
+    "kaiming_uniform_",
+    "orthogonal_",
+    "sparse_",
+)
 
 
 @function(*(f"torch.nn.init.{name}" for name in (*_SET, *_DRAWS)))

@@ -20,7 +20,7 @@ from shapefix.library.nn.parameter_devices import made_where, note_place
 from shapefix.library.nn.training import TRAINED, is_trained, made_here, takes_part
 from shapefix.library.ops.graphs import note_graph
 from shapefix.library.ops.in_place import emit_write, subject_of
-from shapefix.library.registry import FUNCTIONS, METHODS, declare, expanded_dim, method
+from shapefix.library.registry import METHODS, declare, expanded_dim, function, method
 from shapefix.library.rejections import reject, trace
 from shapefix.library.signatures import Given, bound
 from shapefix.library.tensors import as_result, copied_or_same
@@ -55,9 +55,9 @@ def layer(
             name = f"torch.nn.{kind}"
             SIGNATURES[name] = takes
             declare(name, base)
-            FUNCTIONS[name] = _constructor(name, takes, holds or {}, fits)
-            METHODS[name]["__init__"] = _initializer(name, takes, holds or {}, fits)
-            METHODS[name]["forward"] = _forward(handler, forward, name)
+            function(name)(_constructor(name, takes, holds or {}, fits))
+            method(name, "__init__")(_initializer(name, takes, holds or {}, fits))
+            method(name, "forward")(_forward(handler, forward, name))
         return handler
 
     return register
@@ -72,7 +72,7 @@ def functional(
         for namespace in namespaces:
             for name in names:
                 SIGNATURES[f"{namespace}.{name}"] = takes
-                FUNCTIONS[f"{namespace}.{name}"] = _function(handler, takes)
+                function(f"{namespace}.{name}")(_function(handler, takes))
         return handler
 
     return register

@@ -9,6 +9,7 @@ from shapefix.interpreter.tensor_values import TensorValue, as_tensor
 from shapefix.interpreter.values import Value
 from shapefix.library.nn.dtypes import may_be_cast
 from shapefix.library.ops.broadcasts import note_broadcast
+from shapefix.library.registry import add
 from shapefix.library.rejections import reject
 from shapefix.library.signatures import Given
 from shapefix.tensors import losses, refused_dtypes
@@ -51,14 +52,14 @@ Check = Callable[[LossOperands, Given], None]
 CHECKS: dict[str, Check] = {}
 
 
-def _losses(layers: str, functions: str) -> Callable[[Check], Check]:
-    """Register what losses refuse, by the names of the layers and functions, between spaces."""
+def _losses(layers: tuple[str, ...], functions: tuple[str, ...]) -> Callable[[Check], Check]:
+    """Register what losses refuse, by the names of the layers and functions."""
 
     def register(check: Check) -> Check:
-        for kind in layers.split():
-            CHECKS[f"torch.nn.{kind}"] = check
-        for name in functions.split():
-            CHECKS[f"torch.nn.functional.{name}"] = check
+        for kind in layers:
+            add(CHECKS, f"torch.nn.{kind}", check)
+        for name in functions:
+            add(CHECKS, f"torch.nn.functional.{name}", check)
         return check
 
     return register
@@ -85,13 +86,22 @@ def check_loss(
 
 
 _BROADCASTING = frozenset(
-    "torch.nn.MSELoss torch.nn.L1Loss torch.nn.SmoothL1Loss torch.nn.HuberLoss torch.nn.PoissonNLLLoss "
-    "torch.nn.functional.mse_loss torch.nn.functional.l1_loss torch.nn.functional.smooth_l1_loss "
-    "torch.nn.functional.huber_loss torch.nn.functional.poisson_nll_loss".split()
+    {
+        "torch.nn.MSELoss",
+        "torch.nn.L1Loss",
+        "torch.nn.SmoothL1Loss",
+        "torch.nn.HuberLoss",
+        "torch.nn.PoissonNLLLoss",
+        "torch.nn.functional.mse_loss",
+        "torch.nn.functional.l1_loss",
+        "torch.nn.functional.smooth_l1_loss",
+        "torch.nn.functional.huber_loss",
+        "torch.nn.functional.poisson_nll_loss",
+    }
 )
 
 
-@_losses("CrossEntropyLoss", "cross_entropy")
+@_losses(("CrossEntropyLoss",), ("cross_entropy",))
 def cross_entropy(operands: LossOperands, settings: Given) -> None:
     scores, target = operands.sizes("input"), operands.sizes("target")
     probabilities = None
@@ -105,7 +115,7 @@ def cross_entropy(operands: LossOperands, settings: Given) -> None:
     refused_dtypes.class_ids(operands.dtype("input"), operands.dtype("target"), probabilities, rank)
 
 
-@_losses("NLLLoss NLLLoss2d", "nll_loss")
+@_losses(("NLLLoss", "NLLLoss2d"), ("nll_loss",))
 def negative_log_likelihood(operands: LossOperands, settings: Given) -> None:
     operands.checked(losses.class_ids, "input", "target")
     scores = operands.sizes("input")
@@ -113,26 +123,26 @@ def negative_log_likelihood(operands: LossOperands, settings: Given) -> None:
     refused_dtypes.class_ids(operands.dtype("input"), operands.dtype("target"), False, rank)
 
 
-@_losses("BCELoss", "binary_cross_entropy")
+@_losses(("BCELoss",), ("binary_cross_entropy",))
 def binary_cross_entropy(operands: LossOperands, settings: Given) -> None:
     operands.checked(losses.equal_sizes, "input", "target")
     refused_dtypes.equal(operands.dtype("input"), operands.dtype("target"), may_be_cast(operands.call))
 
 
-@_losses("BCEWithLogitsLoss", "binary_cross_entropy_with_logits")
+@_losses(("BCEWithLogitsLoss",), ("binary_cross_entropy_with_logits",))
 def binary_cross_entropy_with_logits(operands: LossOperands, settings: Given) -> None:
     operands.checked(losses.equal_sizes, "input", "target")
     refused_dtypes.floating(operands.dtype("target"), 1)
     refused_dtypes.floating(operands.dtype("input"))
 
 
-@_losses("MSELoss SmoothL1Loss", "mse_loss smooth_l1_loss")
+@_losses(("MSELoss", "SmoothL1Loss"), ("mse_loss", "smooth_l1_loss"))
 def squared_error(operands: LossOperands, settings: Given) -> None:
     operands.checked(losses.broadcast, "input", "target")
     refused_dtypes.some_floating(operands.dtype("input"), operands.dtype("target"))
 
 
-@_losses("L1Loss", "l1_loss")
+@_losses(("L1Loss",), ("l1_loss",))
 def absolute_error(operands: LossOperands, settings: Given) -> None:
     operands.checked(losses.broadcast, "input", "target")
     refused_dtypes.not_bool(operands.dtype("input"), operands.dtype("target"))
@@ -140,25 +150,25 @@ def absolute_error(operands: LossOperands, settings: Given) -> None:
         refused_dtypes.some_floating(operands.dtype("input"), operands.dtype("target"))
 
 
-@_losses("HuberLoss", "huber_loss")
+@_losses(("HuberLoss",), ("huber_loss",))
 def huber(operands: LossOperands, settings: Given) -> None:
     operands.checked(losses.broadcast, "input", "target")
     refused_dtypes.floating(operands.dtype("input"))
 
 
-@_losses("KLDivLoss", "kl_div")
+@_losses(("KLDivLoss",), ("kl_div",))
 def divergence(operands: LossOperands, settings: Given) -> None:
     operands.checked(losses.broadcast, "input", "target")
     refused_dtypes.floating(operands.dtype("input"))
     refused_dtypes.floating(operands.dtype("target"), 1)
 
 
-@_losses("PoissonNLLLoss", "poisson_nll_loss")
+@_losses(("PoissonNLLLoss",), ("poisson_nll_loss",))
 def poisson(operands: LossOperands, settings: Given) -> None:
     operands.checked(losses.broadcast, "input", "target")
 
 
-@_losses("HingeEmbeddingLoss", "hinge_embedding_loss")
+@_losses(("HingeEmbeddingLoss",), ("hinge_embedding_loss",))
 def hinge_embedding(operands: LossOperands, settings: Given) -> None:
     operands.checked(losses.broadcast, "input", "target")
     refused_dtypes.not_bool(operands.dtype("input"))
@@ -166,26 +176,26 @@ def hinge_embedding(operands: LossOperands, settings: Given) -> None:
         refused_dtypes.floating(operands.dtype("input"))
 
 
-@_losses("SoftMarginLoss", "soft_margin_loss")
+@_losses(("SoftMarginLoss",), ("soft_margin_loss",))
 def soft_margin(operands: LossOperands, settings: Given) -> None:
     operands.checked(losses.broadcast_into, "input", "target")
     refused_dtypes.floating(operands.dtype("input"))
 
 
-@_losses("MultiLabelSoftMarginLoss", "multilabel_soft_margin_loss")
+@_losses(("MultiLabelSoftMarginLoss",), ("multilabel_soft_margin_loss",))
 def multilabel_soft_margin(operands: LossOperands, settings: Given) -> None:
     operands.checked(losses.broadcast, "input", "target")
     refused_dtypes.floating(operands.dtype("input"))
     refused_dtypes.not_bool(None, operands.dtype("target"))
 
 
-@_losses("MultiMarginLoss", "multi_margin_loss")
+@_losses(("MultiMarginLoss",), ("multi_margin_loss",))
 def multi_margin(operands: LossOperands, settings: Given) -> None:
     operands.checked(losses.one_id_per_row, "input", "target")
     refused_dtypes.one_of(operands.dtype("target"), ("int64",), 1)
 
 
-@_losses("MultiLabelMarginLoss", "multilabel_margin_loss")
+@_losses(("MultiLabelMarginLoss",), ("multilabel_margin_loss",))
 def multilabel_margin(operands: LossOperands, settings: Given) -> None:
     sizes = operands.sizes("input")
     if sizes is not None and len(sizes) == 2:
@@ -193,22 +203,22 @@ def multilabel_margin(operands: LossOperands, settings: Given) -> None:
     refused_dtypes.one_of(operands.dtype("target"), ("int64",), 1)
 
 
-@_losses("CosineEmbeddingLoss", "cosine_embedding_loss")
+@_losses(("CosineEmbeddingLoss",), ("cosine_embedding_loss",))
 def cosine_embedding(operands: LossOperands, settings: Given) -> None:
     operands.checked(losses.cosine_embedding, "input1", "input2", "target")
 
 
-@_losses("MarginRankingLoss", "margin_ranking_loss")
+@_losses(("MarginRankingLoss",), ("margin_ranking_loss",))
 def margin_ranking(operands: LossOperands, settings: Given) -> None:
     operands.checked(losses.same_rank, "input1", "input2", "target")
 
 
-@_losses("TripletMarginLoss", "triplet_margin_loss")
+@_losses(("TripletMarginLoss",), ("triplet_margin_loss",))
 def triplet_margin(operands: LossOperands, settings: Given) -> None:
     operands.checked(losses.triplets, "anchor", "positive", "negative")
 
 
-@_losses("CTCLoss", "ctc_loss")
+@_losses(("CTCLoss",), ("ctc_loss",))
 def connectionist(operands: LossOperands, settings: Given) -> None:
     log_probs = operands.sizes("log_probs")
     if log_probs is not None:

@@ -13,7 +13,7 @@ from shapefix.interpreter.tensor_values import TensorValue, tensor_row
 from shapefix.interpreter.values import Value
 from shapefix.library.nn.layers import functional, layer, result
 from shapefix.library.signatures import Given
-from shapefix.tensors import results
+from shapefix.tensors import tensor_iterator
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
 
@@ -52,9 +52,9 @@ def _elementwise(given: Given) -> Layout | None:
     one, two = _layout(given, "input"), _layout(given, "target")
     if one is None or two is None:
         return None
-    layout = results.elementwise(one, two)
+    layout = tensor_iterator.elementwise(one, two)
     # Losses that are made of several operations let now the one, now the other operand come first.
-    return layout if results.elementwise(two, one) == layout else unknown_strides(layout.sizes)
+    return layout if tensor_iterator.elementwise(two, one) == layout else unknown_strides(layout.sizes)
 
 
 def _per_sample(given: Given) -> Layout | None:

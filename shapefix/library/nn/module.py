@@ -114,15 +114,19 @@ def cast(call: Call) -> Value:
     """The module itself, its weights in another dtype."""
     name = call.name.rpartition(".")[2]
     receiver = call.receiver or Unknown()
-    _convert(call, receiver, _CASTS.get(name) or dtype_of(call.value(0, "dst_type")))
+    _convert(call, receiver, _CASTS.get(name) or dtype_of(call.value(0, "dst_type")), whole=name == "type")
     return receiver
 
 
-def _convert(call: Call, receiver: Value, dtype: str | None) -> None:
-    """Take note that all weights of a module are of this dtype from here on; None for an unknown one."""
+def _convert(call: Call, receiver: Value, dtype: str | None, whole: bool = False) -> None:
+    """Take note that all weights of a module are of this dtype from here on; None for an unknown one.
+
+    So are its buffers and bare parameters that are floating; whole tells whether all others are, too.
+    """
     for module in modules_in(receiver):
         if dtypes.DTYPE in module.fields:
             call.ev.journal.write(module.fields, dtypes.DTYPE, dtypes.converted(call, dtype))
+        dtypes.convert_tensors(call, module.fields, dtype, whole)
 
 
 @method(MODULE, "__init__")
@@ -212,6 +216,8 @@ def register(call: Call) -> Value:
             kept = alias_of(kept)
             kept.device = OF_MODULE
         call.ev.journal.write(owner.fields, name.value, kept)
+        if not call.name.endswith("module"):
+            dtypes.note_registered(call, owner.fields, name.value)
     return NONE
 
 

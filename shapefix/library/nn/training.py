@@ -12,17 +12,57 @@ TRAINED = "<trained>"
 """The field of a module that tells in which run of the code it was made, with parameters that are trained."""
 
 _WEIGHTED = frozenset(
-    "Linear LazyLinear Bilinear modules.linear.NonDynamicallyQuantizableLinear Conv1d Conv2d Conv3d "
-    "ConvTranspose1d ConvTranspose2d ConvTranspose3d LazyConv1d LazyConv2d LazyConv3d LazyConvTranspose1d "
-    "LazyConvTranspose2d LazyConvTranspose3d RNN LSTM GRU RNNCell LSTMCell GRUCell MultiheadAttention "
-    "TransformerEncoderLayer TransformerDecoderLayer Transformer PReLU Embedding EmbeddingBag "
-    "AdaptiveLogSoftmaxWithLoss".split()
+    {
+        "Linear",
+        "LazyLinear",
+        "Bilinear",
+        "modules.linear.NonDynamicallyQuantizableLinear",
+        "Conv1d",
+        "Conv2d",
+        "Conv3d",
+        "ConvTranspose1d",
+        "ConvTranspose2d",
+        "ConvTranspose3d",
+        "LazyConv1d",
+        "LazyConv2d",
+        "LazyConv3d",
+        "LazyConvTranspose1d",
+        "LazyConvTranspose2d",
+        "LazyConvTranspose3d",
+        "RNN",
+        "LSTM",
+        "GRU",
+        "RNNCell",
+        "LSTMCell",
+        "GRUCell",
+        "MultiheadAttention",
+        "TransformerEncoderLayer",
+        "TransformerDecoderLayer",
+        "Transformer",
+        "PReLU",
+        "Embedding",
+        "EmbeddingBag",
+        "AdaptiveLogSoftmaxWithLoss",
+    }
 )
 _SWITCHED = {
     **dict.fromkeys(
-        "BatchNorm1d BatchNorm2d BatchNorm3d LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d SyncBatchNorm "
-        "GroupNorm InstanceNorm1d InstanceNorm2d InstanceNorm3d LazyInstanceNorm1d LazyInstanceNorm2d "
-        "LazyInstanceNorm3d".split(),
+        (
+            "BatchNorm1d",
+            "BatchNorm2d",
+            "BatchNorm3d",
+            "LazyBatchNorm1d",
+            "LazyBatchNorm2d",
+            "LazyBatchNorm3d",
+            "SyncBatchNorm",
+            "GroupNorm",
+            "InstanceNorm1d",
+            "InstanceNorm2d",
+            "InstanceNorm3d",
+            "LazyInstanceNorm1d",
+            "LazyInstanceNorm2d",
+            "LazyInstanceNorm3d",
+        ),
         "affine",
     ),
     **dict.fromkeys(("LayerNorm", "RMSNorm"), "elementwise_affine"),

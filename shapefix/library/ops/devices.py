@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import libcst as cst
+
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.devices import (
@@ -33,21 +35,138 @@ from shapefix.library.tensors import alias_of
 
 _SPACES = ("torch.Tensor.", "torch.nn.functional.", "operator.")
 _ELSEWHERE = frozenset(
-    "to cuda cpu xpu type type_as tensor as_tensor asarray from_numpy load device zeros ones empty full rand "
-    "randn randint randperm arange range linspace logspace eye zeros_like ones_like empty_like full_like "
-    "rand_like randn_like randint_like new_zeros new_ones new_empty new_full new_tensor data numpy Tensor "
-    "FloatTensor LongTensor IntTensor BoolTensor DoubleTensor HalfTensor ByteTensor Parameter Buffer".split()
+    {
+        "to",
+        "cuda",
+        "cpu",
+        "xpu",
+        "type",
+        "type_as",
+        "tensor",
+        "as_tensor",
+        "asarray",
+        "from_numpy",
+        "load",
+        "device",
+        "zeros",
+        "ones",
+        "empty",
+        "full",
+        "rand",
+        "randn",
+        "randint",
+        "randperm",
+        "arange",
+        "range",
+        "linspace",
+        "logspace",
+        "eye",
+        "zeros_like",
+        "ones_like",
+        "empty_like",
+        "full_like",
+        "rand_like",
+        "randn_like",
+        "randint_like",
+        "new_zeros",
+        "new_ones",
+        "new_empty",
+        "new_full",
+        "new_tensor",
+        "data",
+        "numpy",
+        "Tensor",
+        "FloatTensor",
+        "LongTensor",
+        "IntTensor",
+        "BoolTensor",
+        "DoubleTensor",
+        "HalfTensor",
+        "ByteTensor",
+        "Parameter",
+        "Buffer",
+    }
 )
 """What comes out of these goes where they say, or was asked to go."""
-_OF_FIRST = frozenset("getitem expand_as view_as reshape_as copy_ setitem index_put index_put_ set_".split())
+_OF_FIRST = frozenset(
+    {"getitem", "expand_as", "view_as", "reshape_as", "copy_", "setitem", "index_put", "index_put_", "set_"}
+)
 """What comes out of these lies where the first operand does; the others may lie elsewhere."""
 _TOGETHER = frozenset(
-    "add sub subtract mul multiply div divide true_divide floor_divide remainder fmod pow atan2 maximum "
-    "minimum fmax fmin eq ne lt le gt ge greater less greater_equal less_equal not_equal logical_and "
-    "logical_or logical_xor bitwise_and bitwise_or bitwise_xor lerp addcmul addcdiv where masked_fill "
-    "masked_scatter truediv floordiv mod and or xor iadd matmul mm bmm mv dot einsum addmm baddbmm outer ger "
-    "cdist cat concat concatenate stack hstack vstack dstack gather index_select scatter scatter_add "
-    "index_add masked_select take_along_dim".split()
+    {
+        "add",
+        "sub",
+        "subtract",
+        "mul",
+        "multiply",
+        "div",
+        "divide",
+        "true_divide",
+        "floor_divide",
+        "remainder",
+        "fmod",
+        "pow",
+        "atan2",
+        "maximum",
+        "minimum",
+        "fmax",
+        "fmin",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "greater",
+        "less",
+        "greater_equal",
+        "less_equal",
+        "not_equal",
+        "logical_and",
+        "logical_or",
+        "logical_xor",
+        "bitwise_and",
+        "bitwise_or",
+        "bitwise_xor",
+        "lerp",
+        "addcmul",
+        "addcdiv",
+        "where",
+        "masked_fill",
+        "masked_scatter",
+        "truediv",
+        "floordiv",
+        "mod",
+        "and",
+        "or",
+        "xor",
+        "iadd",
+        "matmul",
+        "mm",
+        "bmm",
+        "mv",
+        "dot",
+        "einsum",
+        "addmm",
+        "baddbmm",
+        "outer",
+        "ger",
+        "cdist",
+        "cat",
+        "concat",
+        "concatenate",
+        "stack",
+        "hstack",
+        "vstack",
+        "dstack",
+        "gather",
+        "index_select",
+        "scatter",
+        "scatter_add",
+        "index_add",
+        "masked_select",
+        "take_along_dim",
+    }
 )
 """The operations whose operands must be on one device."""
 
@@ -127,9 +246,11 @@ def meet(
     local = [number for number, operand in enumerate(operands) if _is_on_cpu(operand)]
     ev = call.ev
     forward = any(is_forward(ev, frame.function, frame.receiver) for frame in ev.frames) if local else False
+    meant: Device | None = None
     for here in (*local, *([None] if weights is not None and weights.kind is DeviceKind.CPU else ())):
         cpu = weights if here is None else operands[here].tensor.device
-        if cpu is None:
+        if cpu is None or (meant is not None and (here is None or not _is_of_module(cpu))):
+            # What a module makes without a device is a fault of its own each time; for others one is enough.
             continue
         for there in (*range(len(operands)), None):
             if there == here:
@@ -155,10 +276,32 @@ def meet(
                     other,
                     ev.function,
                     any(may_not_reach(ev, operand.tensor) for operand in operands),
+                    _names_of_tensors(ev),
                 )
             )
-            return other
-    return None
+            meant = meant or other
+            break
+    return meant
+
+
+def _is_of_module(cpu: Device) -> bool:
+    """Whether something lies on the CPU because the code of a module made it without a device."""
+    return cpu.by_default and cpu.within is not None
+
+
+def _names_of_tensors(ev: Evaluator) -> dict[cst.CSTNode, frozenset[str]]:
+    """The names that hold tensors for certain, by the function being run."""
+    found: dict[cst.CSTNode, frozenset[str]] = {}
+    for frame in ev.frames:
+        if frame.function is not None:
+            names = frame.scope.names
+            found[frame.function] = frozenset(name for name in names if _is_certain(names[name]))
+    return found
+
+
+def _is_certain(value: Value) -> bool:
+    tensor = value.tensor if isinstance(value, Unknown) else value
+    return isinstance(tensor, TensorValue) and tensor.certain
 
 
 _WORDS = ("cuda", "gpu", "device", "cpu", "mps")

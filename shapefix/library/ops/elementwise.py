@@ -21,28 +21,191 @@ from shapefix.tensors.layout import contiguous
 from shapefix.tensors.tensor_iterator import broadcast_sizes, elementwise
 
 _COMPARISONS = frozenset(
-    "eq ne lt le gt ge isnan isinf isfinite logical_and logical_or logical_not logical_xor isclose "
-    "greater less greater_equal less_equal not_equal".split()
+    {
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "isnan",
+        "isinf",
+        "isfinite",
+        "logical_and",
+        "logical_or",
+        "logical_not",
+        "logical_xor",
+        "isclose",
+        "greater",
+        "less",
+        "greater_equal",
+        "less_equal",
+        "not_equal",
+    }
 )
 _FLOATING = frozenset(
-    "sqrt rsqrt exp log log2 log10 log1p expm1 sin cos tan tanh sigmoid erf reciprocal truediv div "
-    "divide true_divide sinh cosh asin acos atan arcsin arccos arctan exp2 erfc erfinv logit lgamma digamma "
-    "deg2rad rad2deg atan2 xlogy".split()
+    {
+        "sqrt",
+        "rsqrt",
+        "exp",
+        "log",
+        "log2",
+        "log10",
+        "log1p",
+        "expm1",
+        "sin",
+        "cos",
+        "tan",
+        "tanh",
+        "sigmoid",
+        "erf",
+        "reciprocal",
+        "truediv",
+        "div",
+        "divide",
+        "true_divide",
+        "sinh",
+        "cosh",
+        "asin",
+        "acos",
+        "atan",
+        "arcsin",
+        "arccos",
+        "arctan",
+        "exp2",
+        "erfc",
+        "erfinv",
+        "logit",
+        "lgamma",
+        "digamma",
+        "deg2rad",
+        "rad2deg",
+        "atan2",
+        "xlogy",
+    }
 )
 
 UNARY = (
-    "abs absolute neg negative sqrt rsqrt exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh "
-    "asin acos atan arcsin arccos arctan sigmoid erf erfc erfinv reciprocal square sign sgn round floor "
-    "ceil trunc frac relu logical_not bitwise_not isnan isinf isfinite nan_to_num logit deg2rad rad2deg "
-    "lgamma digamma clamp clip clamp_min clamp_max"
-).split()
+    "abs",
+    "absolute",
+    "neg",
+    "negative",
+    "sqrt",
+    "rsqrt",
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "sin",
+    "cos",
+    "tan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "asin",
+    "acos",
+    "atan",
+    "arcsin",
+    "arccos",
+    "arctan",
+    "sigmoid",
+    "erf",
+    "erfc",
+    "erfinv",
+    "reciprocal",
+    "square",
+    "sign",
+    "sgn",
+    "round",
+    "floor",
+    "ceil",
+    "trunc",
+    "frac",
+    "relu",
+    "logical_not",
+    "bitwise_not",
+    "isnan",
+    "isinf",
+    "isfinite",
+    "nan_to_num",
+    "logit",
+    "deg2rad",
+    "rad2deg",
+    "lgamma",
+    "digamma",
+    "clamp",
+    "clip",
+    "clamp_min",
+    "clamp_max",
+)
 BINARY = (
-    "add sub subtract mul multiply div divide true_divide floor_divide remainder fmod pow atan2 maximum "
-    "minimum fmax fmin eq ne lt le gt ge greater less greater_equal less_equal not_equal logical_and "
-    "logical_or logical_xor bitwise_and bitwise_or bitwise_xor lerp addcmul addcdiv hypot xlogy logaddexp "
-    "isclose copysign heaviside"
-).split()
-OPERATORS = "add sub mul truediv floordiv mod pow and or xor lshift rshift lt le gt ge eq ne".split()
+    "add",
+    "sub",
+    "subtract",
+    "mul",
+    "multiply",
+    "div",
+    "divide",
+    "true_divide",
+    "floor_divide",
+    "remainder",
+    "fmod",
+    "pow",
+    "atan2",
+    "maximum",
+    "minimum",
+    "fmax",
+    "fmin",
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "greater",
+    "less",
+    "greater_equal",
+    "less_equal",
+    "not_equal",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "lerp",
+    "addcmul",
+    "addcdiv",
+    "hypot",
+    "xlogy",
+    "logaddexp",
+    "isclose",
+    "copysign",
+    "heaviside",
+)
+OPERATORS = (
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "pow",
+    "and",
+    "or",
+    "xor",
+    "lshift",
+    "rshift",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "eq",
+    "ne",
+)
 
 
 def result_of(call: Call, operands: list[Value | None], name: str) -> TensorValue:
@@ -169,7 +332,17 @@ def where_method(call: Call, tensor: TensorValue) -> Value:
     return result_of(call, [tensor, *call.arguments.positional], "where")
 
 
-ACTIVATIONS = "prelu gelu hardshrink tanhshrink softsign softplus softshrink tanh sigmoid".split()
+ACTIVATIONS = (
+    "prelu",
+    "gelu",
+    "hardshrink",
+    "tanhshrink",
+    "softsign",
+    "softplus",
+    "softshrink",
+    "tanh",
+    "sigmoid",
+)
 """Those of torch.nn.functional that cannot be told to write into their operand."""
 
 
@@ -195,7 +368,17 @@ def masked_fill(call: Call, tensor: TensorValue) -> Value:
     return made
 
 
-_LAYOUT_IN_PLACE = "squeeze_ unsqueeze_ transpose_ t_ swapaxes_ swapdims_ resize_ as_strided_ detach_".split()
+_LAYOUT_IN_PLACE = (
+    "squeeze_",
+    "unsqueeze_",
+    "transpose_",
+    "t_",
+    "swapaxes_",
+    "swapdims_",
+    "resize_",
+    "as_strided_",
+    "detach_",
+)
 
 
 @tensor_method(*_LAYOUT_IN_PLACE)

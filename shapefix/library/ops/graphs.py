@@ -36,16 +36,85 @@ _SPACES = ("torch.", "operator.", "einops.", "transformers.", "builtins.sum")
 _ELSEWHERE = ("torch.utils.", "torch.jit.", "torch.compile", "torch.load", "torch.hub.", "torch.autograd.")
 """Functions of torch that compute nothing themselves."""
 _CUT = frozenset(
-    "detach data tensor from_numpy item numpy tolist zeros_like ones_like empty_like full_like rand_like "
-    "randn_like randint_like new_zeros new_ones new_empty new_full new_tensor argmax argmin argsort bincount "
-    "bucketize searchsorted count_nonzero nonzero one_hot multinomial eq ne lt le gt ge isnan isinf isfinite "
-    "isclose histc greater less greater_equal less_equal not_equal logical_and logical_or logical_not "
-    "logical_xor all any long int short char byte bool is_nonzero equal allclose numel".split()
+    {
+        "detach",
+        "data",
+        "tensor",
+        "from_numpy",
+        "item",
+        "numpy",
+        "tolist",
+        "zeros_like",
+        "ones_like",
+        "empty_like",
+        "full_like",
+        "rand_like",
+        "randn_like",
+        "randint_like",
+        "new_zeros",
+        "new_ones",
+        "new_empty",
+        "new_full",
+        "new_tensor",
+        "argmax",
+        "argmin",
+        "argsort",
+        "bincount",
+        "bucketize",
+        "searchsorted",
+        "count_nonzero",
+        "nonzero",
+        "one_hot",
+        "multinomial",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "isnan",
+        "isinf",
+        "isfinite",
+        "isclose",
+        "histc",
+        "greater",
+        "less",
+        "greater_equal",
+        "less_equal",
+        "not_equal",
+        "logical_and",
+        "logical_or",
+        "logical_not",
+        "logical_xor",
+        "all",
+        "any",
+        "long",
+        "int",
+        "short",
+        "char",
+        "byte",
+        "bool",
+        "is_nonzero",
+        "equal",
+        "allclose",
+        "numel",
+    }
 )
 """What comes out of these never requires a gradient."""
 _OF_ONE = frozenset(
-    "getitem expand_as view_as reshape_as type_as to index_select gather masked_select repeat_interleave "
-    "take_along_dim".split()
+    {
+        "getitem",
+        "expand_as",
+        "view_as",
+        "reshape_as",
+        "type_as",
+        "to",
+        "index_select",
+        "gather",
+        "masked_select",
+        "repeat_interleave",
+        "take_along_dim",
+    }
 )
 """What comes out of these carries a graph where the first operand does."""
 _CONVERSIONS = frozenset({"to", "type", "type_as"})

@@ -26,20 +26,93 @@ from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.tensor_iterator import check_fills
 
 REFUSED = (
-    "copy_ scatter_ scatter_add_ index_add_ index_copy_ masked_scatter_ scatter_reduce_ put_ cumsum_ "
-    "normal_ uniform_ bernoulli_ exponential_ random_ clamp_ clamp_min_ clamp_max_ clip_ add_ sub_ mul_ "
-    "div_ pow_ neg_ abs_ sqrt_ exp_ log_ sigmoid_ tanh_ relu_ floor_ ceil_ round_ addcmul_ addcdiv_ lerp_ "
-    "logical_and_ logical_or_ logical_not_ bitwise_and_ bitwise_or_ erfinv_ trunc_ rsqrt_ reciprocal_ eq_ "
-    "ne_ lt_ le_ gt_ ge_ fmod_ remainder_ floor_divide_ true_divide_ divide_ multiply_ subtract_ "
-    "nan_to_num_ baddbmm_ addmm_"
-).split()
-SPREAD = "index_fill_ index_put_ tril_ triu_ fill_diagonal_".split()
-HARMLESS = "zero_ fill_".split()
+    "copy_",
+    "scatter_",
+    "scatter_add_",
+    "index_add_",
+    "index_copy_",
+    "masked_scatter_",
+    "scatter_reduce_",
+    "put_",
+    "cumsum_",
+    "normal_",
+    "uniform_",
+    "bernoulli_",
+    "exponential_",
+    "random_",
+    "clamp_",
+    "clamp_min_",
+    "clamp_max_",
+    "clip_",
+    "add_",
+    "sub_",
+    "mul_",
+    "div_",
+    "pow_",
+    "neg_",
+    "abs_",
+    "sqrt_",
+    "exp_",
+    "log_",
+    "sigmoid_",
+    "tanh_",
+    "relu_",
+    "floor_",
+    "ceil_",
+    "round_",
+    "addcmul_",
+    "addcdiv_",
+    "lerp_",
+    "logical_and_",
+    "logical_or_",
+    "logical_not_",
+    "bitwise_and_",
+    "bitwise_or_",
+    "erfinv_",
+    "trunc_",
+    "rsqrt_",
+    "reciprocal_",
+    "eq_",
+    "ne_",
+    "lt_",
+    "le_",
+    "gt_",
+    "ge_",
+    "fmod_",
+    "remainder_",
+    "floor_divide_",
+    "true_divide_",
+    "divide_",
+    "multiply_",
+    "subtract_",
+    "nan_to_num_",
+    "baddbmm_",
+    "addmm_",
+)
+SPREAD = ("index_fill_", "index_put_", "tril_", "triu_", "fill_diagonal_")
+HARMLESS = ("zero_", "fill_")
 """These give every element the same value anyway."""
 FUNCTIONS = (
-    "clamp_ clamp_min_ clamp_max_ clip_ neg_ abs_ sqrt_ exp_ log_ sigmoid_ tanh_ relu_ floor_ ceil_ round_ "
-    "trunc_ rsqrt_ reciprocal_ nan_to_num_"
-).split()
+    "clamp_",
+    "clamp_min_",
+    "clamp_max_",
+    "clip_",
+    "neg_",
+    "abs_",
+    "sqrt_",
+    "exp_",
+    "log_",
+    "sigmoid_",
+    "tanh_",
+    "relu_",
+    "floor_",
+    "ceil_",
+    "round_",
+    "trunc_",
+    "rsqrt_",
+    "reciprocal_",
+    "nan_to_num_",
+)
 """The refused ones that torch has as functions, too."""
 
 
@@ -75,12 +148,43 @@ def subject_of(call: Call) -> cst.CSTNode | None:
 
 
 STRETCHED = frozenset(
-    "copy_ masked_scatter_ clamp_ clamp_min_ clamp_max_ clip_ add_ sub_ mul_ div_ pow_ addcmul_ addcdiv_ "
-    "logical_and_ logical_or_ bitwise_and_ bitwise_or_ eq_ ne_ lt_ le_ gt_ ge_ fmod_ remainder_ lerp_ "
-    "floor_divide_ true_divide_ divide_ multiply_ subtract_ masked_fill_".split()
+    {
+        "copy_",
+        "masked_scatter_",
+        "clamp_",
+        "clamp_min_",
+        "clamp_max_",
+        "clip_",
+        "add_",
+        "sub_",
+        "mul_",
+        "div_",
+        "pow_",
+        "addcmul_",
+        "addcdiv_",
+        "logical_and_",
+        "logical_or_",
+        "bitwise_and_",
+        "bitwise_or_",
+        "eq_",
+        "ne_",
+        "lt_",
+        "le_",
+        "gt_",
+        "ge_",
+        "fmod_",
+        "remainder_",
+        "lerp_",
+        "floor_divide_",
+        "true_divide_",
+        "divide_",
+        "multiply_",
+        "subtract_",
+        "masked_fill_",
+    }
 )
 """Writes whose operands are stretched to the sizes of the tensor, which itself keeps them."""
-PLACED = frozenset("scatter_ scatter_add_ index_add_ index_copy_".split())
+PLACED = frozenset({"scatter_", "scatter_add_", "index_add_", "index_copy_"})
 
 
 def check_write(call: Call, tensor: TensorValue) -> None:

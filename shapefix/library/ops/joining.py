@@ -18,7 +18,7 @@ from shapefix.library.registry import function, operation, tensor_method
 from shapefix.library.rejections import reject, trace
 from shapefix.library.tensors import as_result, contiguous_result, number, numbers, sizes_from
 from shapefix.library.transformers.label_provenance import rolled
-from shapefix.tensors import dims, results
+from shapefix.tensors import concat, dims, tensor_iterator
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import Layout, contiguous
 from shapefix.tensors.polynomials import Size
@@ -56,7 +56,7 @@ def cat(call: Call) -> Value:
     layout: Layout | None
     try:
         if complete:
-            layout = results.cat(layouts, dim)
+            layout = concat.cat(layouts, dim)
         else:
             sizes = list(layouts[0].sizes)
             sizes[dim] = Size.symbol("joined")
@@ -78,7 +78,7 @@ def cat(call: Call) -> Value:
 def _joined(tensors: Value, dim: int) -> Layout:
     """The layout of tensors of known layouts, joined along dim. Raises ShapeError where torch refuses."""
     parts = [as_tensor(part) for part in elements(tensors) or ()]
-    return results.cat([part.layout for part in parts if part is not None and part.layout is not None], dim)
+    return concat.cat([part.layout for part in parts if part is not None and part.layout is not None], dim)
 
 
 @function("torch.stack")
@@ -92,7 +92,7 @@ def stack(call: Call) -> Value:
     layout: Layout | None = None
     try:
         if known and complete and dim is not None:
-            layout = results.stack(layouts, dim)
+            layout = concat.stack(layouts, dim)
     except ShapeError as error:
         reject(call, error, {"tensors": ListValue(tuple(parts))})
         if all(each.rank == 1 for each in layouts):
@@ -130,7 +130,7 @@ def stacked_flat(call: Call) -> Value:
         return as_result(call, None, "joined", dtype=_dtype(parts))
     dim = {1: 0 if layouts[0].rank == 1 else 1, 2: 0, 3: 2}[least]
     try:
-        layout = results.cat(layouts, dim)
+        layout = concat.cat(layouts, dim)
     except ShapeError as error:
         reject(call, error, {"tensors": ListValue(tuple(parts))})
         return TensorValue()
@@ -152,7 +152,7 @@ def pad_sequence(call: Call) -> Value:
     if first is None or len(layouts) < len(parts):
         return as_result(call, None, "padded", dtype=_dtype(parts))
     try:
-        behind = results.padded_sequences(layouts)
+        behind = concat.padded_sequences(layouts)
     except ShapeError as error:
         reject(call, error, {"sequences": ListValue(tuple(parts))})
         return TensorValue()
@@ -191,7 +191,7 @@ def repeat_interleave(call: Call, tensor: TensorValue) -> Value:
     dim = number(call, 1, "dim", -1000)
     layout: Layout | None = None
     if tensor.layout is not None and repeats is not None and dim is not None:
-        layout = results.repeat_interleave(tensor.layout, repeats, None if dim == -1000 else dim)
+        layout = concat.repeat_interleave(tensor.layout, repeats, None if dim == -1000 else dim)
     return as_result(call, layout, "repeated", dtype=tensor.dtype, device=tensor.device, is_contiguous=True)
 
 
@@ -211,7 +211,7 @@ def gather(call: Call, tensor: TensorValue) -> Value:
     dim, index = number(call, 0, "dim"), as_tensor(call.value(1, "index"))
     layout = None
     if tensor.layout is not None and dim is not None and index is not None and index.layout is not None:
-        layout = results.gather(tensor.layout, dim, index.layout)
+        layout = concat.gather(tensor.layout, dim, index.layout)
     return as_result(call, layout, "gathered", dtype=tensor.dtype, device=tensor.device)
 
 
@@ -226,7 +226,7 @@ def index_select(call: Call, tensor: TensorValue) -> Value:
     dim, index = number(call, 0, "dim"), as_tensor(call.value(1, "index"))
     layout = None
     if tensor.layout is not None and dim is not None and index is not None and index.layout is not None:
-        layout = results.index_select(tensor.layout, dim, index.layout)
+        layout = concat.index_select(tensor.layout, dim, index.layout)
     return as_result(call, layout, "selected", dtype=tensor.dtype, device=tensor.device, is_contiguous=True)
 
 
@@ -234,7 +234,7 @@ def index_select(call: Call, tensor: TensorValue) -> Value:
 def masked_select(call: Call, tensor: TensorValue) -> Value:
     mask = as_tensor(call.value(0, "mask"))
     if tensor.layout is not None and mask is not None and mask.layout is not None:
-        layout = results.masked_select(tensor.layout, mask.layout)
+        layout = concat.masked_select(tensor.layout, mask.layout)
     else:
         layout = contiguous([Size.symbol("selected", 0)])
     return as_result(call, layout, "selected", dtype=tensor.dtype, device=tensor.device)
@@ -245,7 +245,7 @@ def masked_scatter(call: Call, tensor: TensorValue) -> Value:
     mask = as_tensor(call.value(0, "mask"))
     sizes = None
     if tensor.layout is not None and mask is not None and mask.layout is not None:
-        sizes = results.broadcast_sizes(tensor.layout.sizes, mask.layout.sizes)
+        sizes = tensor_iterator.broadcast_sizes(tensor.layout.sizes, mask.layout.sizes)
     return contiguous_result(call, sizes, "scattered", dtype=tensor.dtype, device=tensor.device)
 
 

@@ -7,7 +7,7 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Value
 from shapefix.library.registry import operation, tensor_function
 from shapefix.library.tensors import as_result, contiguous_result, flag, number, numbers
-from shapefix.tensors import indexing, results
+from shapefix.tensors import indexing, reductions
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
 
 
@@ -21,7 +21,7 @@ def norm(call: Call, tensor: TensorValue) -> Value:
     if whole and keepdim is False and not call.arguments.open:
         layout = Layout((), ())
     elif tensor.layout is not None and keepdim is not None and (whole or dims is not None):
-        layout = results.reduce(tensor.layout, dims, keepdim)
+        layout = reductions.reduce(tensor.layout, dims, keepdim)
     return as_result(call, layout, "reduced", dtype=tensor.dtype, device=tensor.device, is_contiguous=True)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.tensor_values import TensorValue
@@ -10,7 +12,7 @@ from shapefix.library.ops.broadcasts import note_whole_reduction
 from shapefix.library.ops.elementwise import result_of
 from shapefix.library.registry import operation, tensor_function
 from shapefix.library.tensors import as_result, contiguous_result, copied, dtype_of, flag, number, numbers
-from shapefix.tensors import results
+from shapefix.tensors import reductions
 from shapefix.tensors.layout import Layout, dimension
 from shapefix.tensors.polynomials import ONE, Size
 
@@ -27,7 +29,7 @@ def _reduced(call: Call, tensor: TensorValue, keyword: str = "dim") -> Layout | 
     keepdim = flag(call, 1, "keepdim")
     if tensor.layout is None or dims is None or keepdim is None:
         return None
-    return results.reduce(tensor.layout, dims, keepdim)
+    return reductions.reduce(tensor.layout, dims, keepdim)
 
 
 @operation(
@@ -51,8 +53,8 @@ def _reduced(call: Call, tensor: TensorValue, keyword: str = "dim") -> Layout | 
 def reduce(call: Call, tensor: TensorValue) -> Value:
     name = call.name.rpartition(".")[2]
     if name == "norm":
-        # norm(p, dim): the order comes first.
-        call.arguments.positional[:] = call.arguments.positional[1:]
+        # norm(p, dim): the order comes first. The caller's arguments stay: they are read again for messages.
+        call = replace(call, arguments=replace(call.arguments, positional=call.arguments.positional[1:]))
     if name in ("std", "var") and isinstance(call.value(0), Constant) and isinstance(call.constant(0), bool):
         return TensorValue(dtype=tensor.dtype)
     layout = _reduced(call, tensor)
@@ -126,7 +128,7 @@ def topk(call: Call, tensor: TensorValue) -> Value:
     dim = number(call, 1, "dim", -1)
     layout = None
     if tensor.layout is not None and k is not None and dim is not None:
-        layout = results.topk(tensor.layout, k, dim)
+        layout = reductions.topk(tensor.layout, k, dim)
     values = as_result(call, layout, "selected", dtype=tensor.dtype, device=tensor.device, is_contiguous=True)
     indices = as_result(call, layout, "selected", dtype="int64", device=tensor.device, is_contiguous=True)
     if layout is None and k is not None and dim is not None:

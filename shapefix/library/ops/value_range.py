@@ -11,8 +11,33 @@ from shapefix.interpreter.values import Constant, Integer, Value, as_size
 from shapefix.tensors.polynomials import ZERO, Size
 
 KEPT = frozenset(
-    "unsqueeze squeeze expand expand_as broadcast_to view view_as reshape reshape_as flatten unflatten "
-    "to long int cuda cpu clone contiguous detach transpose permute t repeat tile type_as".split()
+    {
+        "unsqueeze",
+        "squeeze",
+        "expand",
+        "expand_as",
+        "broadcast_to",
+        "view",
+        "view_as",
+        "reshape",
+        "reshape_as",
+        "flatten",
+        "unflatten",
+        "to",
+        "long",
+        "int",
+        "cuda",
+        "cpu",
+        "clone",
+        "contiguous",
+        "detach",
+        "transpose",
+        "permute",
+        "t",
+        "repeat",
+        "tile",
+        "type_as",
+    }
 )
 """Operations after which a tensor has the elements that it had, each of them once at least."""
 _MOST = 512

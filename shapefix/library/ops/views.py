@@ -23,11 +23,11 @@ from shapefix.library.tensors import (
     size_list,
     sizes_from,
 )
-from shapefix.tensors import dims, indexing, views
+from shapefix.tensors import dims, indexing, legality, views
 from shapefix.tensors.errors import WrongNumberOfElements
 from shapefix.tensors.layout import Layout, contiguous, dimension, is_contiguous, unknown_strides
 from shapefix.tensors.polynomials import ONE, Size
-from shapefix.tensors.views import Illegal, Legal, Undecided, WrongNumel
+from shapefix.tensors.verdicts import Illegal, Legal, Undecided, WrongNumel
 
 
 @tensor_method("view")
@@ -61,11 +61,11 @@ def _viewed_as(call: Call, tensor: TensorValue, method: str, target: list[Size])
         assumed = tensor.origin.layout if tensor.origin is not None else None
         if assumed is not None:
             # A slice of at least so many dimensions: a gap in it is there, whatever the rank.
-            refused = views.view(assumed, sizes, minus_one)
+            refused = legality.view(assumed, sizes, minus_one)
             if isinstance(refused, Illegal):
                 _emit(call, method, tensor, assumed, refused, result, stated)
         return result
-    verdict = views.view(tensor.layout, sizes, minus_one)
+    verdict = legality.view(tensor.layout, sizes, minus_one)
     if isinstance(verdict, WrongNumel):
         raise WrongNumberOfElements(_no_view(method, verdict), verdict.has, target)
     result = as_view(call, tensor, verdict.layout, "viewed")
@@ -147,7 +147,7 @@ def _reshaped_as(call: Call, tensor: TensorValue, method: str, target: list[Size
     sizes, minus_one = views.target_of(target)
     if tensor.layout is None:
         return _of_unknown_rank(call, tensor, sizes, minus_one, "reshaped")
-    verdict = views.view(tensor.layout, sizes, minus_one)
+    verdict = legality.view(tensor.layout, sizes, minus_one)
     if isinstance(verdict, WrongNumel):
         raise WrongNumberOfElements(_no_view(method, verdict), verdict.has, target)
     if isinstance(verdict, Legal):

@@ -11,9 +11,9 @@ from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.training_events import ForwardCalled, ModeSwitched
 from shapefix.interpreter.truth import truth
 from shapefix.interpreter.values import FALSE, TRUE, Constant, InstanceValue, LibraryObject, Unknown, Value
-from shapefix.library.nn.module import MODULE, call_module, initialize, modules_in
+from shapefix.library.nn.module import MODULE, modules_in
 from shapefix.library.optim.gradients import where
-from shapefix.library.registry import derives, method
+from shapefix.library.registry import Handler, derives, method, wrap_method
 from shapefix.library.transformers.added_tokens import CHECKPOINT
 from shapefix.library.transformers.architectures import CLASS
 
@@ -63,15 +63,15 @@ _MOODY = frozenset(
 )
 
 
-@method(MODULE, "__init__")
-def made(call: Call) -> Value:
+@wrap_method(MODULE, "__init__")
+def made(call: Call, initialize: Handler) -> Value:
     if call.receiver is not None:
         call.ev.training[_ROOT, call.receiver] = call.ev.root
     return initialize(call)
 
 
-@method(MODULE, "__call__")
-def called(call: Call) -> Value:
+@wrap_method(MODULE, "__call__")
+def called(call: Call, call_module: Handler) -> Value:
     """Calls the module, and tells the checks of it where that is not part of another module's forward."""
     ev = call.ev
     is_inner = ev.forwarding or any(map(_is_forward, ev.running))

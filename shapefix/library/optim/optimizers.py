@@ -14,13 +14,52 @@ from shapefix.library.registry import declare, function, method
 OPTIMIZER = "torch.optim.Optimizer"
 
 _TORCH = (
-    "Adafactor Adadelta Adagrad Adam Adamax AdamW ASGD LBFGS Muon NAdam RAdam RMSprop Rprop SGD SparseAdam"
-).split()
+    "Adafactor",
+    "Adadelta",
+    "Adagrad",
+    "Adam",
+    "Adamax",
+    "AdamW",
+    "ASGD",
+    "LBFGS",
+    "Muon",
+    "NAdam",
+    "RAdam",
+    "RMSprop",
+    "Rprop",
+    "SGD",
+    "SparseAdam",
+)
 _BITSANDBYTES = (
-    "Adam Adam8bit Adam32bit PagedAdam PagedAdam8bit PagedAdam32bit AdamW AdamW8bit AdamW32bit PagedAdamW "
-    "PagedAdamW8bit PagedAdamW32bit SGD SGD8bit SGD32bit Lion Lion8bit Lion32bit PagedLion PagedLion8bit "
-    "RMSprop RMSprop8bit Adagrad Adagrad8bit LAMB LAMB8bit LARS LARS8bit"
-).split()
+    "Adam",
+    "Adam8bit",
+    "Adam32bit",
+    "PagedAdam",
+    "PagedAdam8bit",
+    "PagedAdam32bit",
+    "AdamW",
+    "AdamW8bit",
+    "AdamW32bit",
+    "PagedAdamW",
+    "PagedAdamW8bit",
+    "PagedAdamW32bit",
+    "SGD",
+    "SGD8bit",
+    "SGD32bit",
+    "Lion",
+    "Lion8bit",
+    "Lion32bit",
+    "PagedLion",
+    "PagedLion8bit",
+    "RMSprop",
+    "RMSprop8bit",
+    "Adagrad",
+    "Adagrad8bit",
+    "LAMB",
+    "LAMB8bit",
+    "LARS",
+    "LARS8bit",
+)
 _TRANSFORMERS = ("Adafactor", "AdamW")
 """The second one until version 5."""
 _KINDS = (
@@ -43,13 +82,15 @@ def optimizer(call: Call) -> Value:
     call.ev.note(StepKind.MADE, call.place.node)
     owners = None if call.arguments.open else owners_of(given)
     made = LibraryObject(call.name, dict(call.arguments.keywords), call.place, {OWNERS: owners})
-    _note_modules(call, made, owners)
+    _note_modules(call, made, owners, given)
     return made
 
 
-def _note_modules(call: Call, made: LibraryObject, owners: frozenset[Value] | None) -> None:
+def _note_modules(
+    call: Call, made: LibraryObject, owners: frozenset[Value] | None, given: Value | None
+) -> None:
     below = frozenset(module for owner in owners or () for module in modules_in(owner))
-    call.ev.emit(OptimizerCreated(*where(call), made, below))
+    call.ev.emit(OptimizerCreated(*where(call), made, below, given))
 
 
 @method(OPTIMIZER, "__init__")
@@ -60,10 +101,11 @@ def initialise(call: Call) -> Value:
 @method(OPTIMIZER, "add_param_group")
 def add_group(call: Call) -> Value:
     if isinstance(call.receiver, LibraryObject):
-        before, more = call.receiver.fields.get(OWNERS), owners_of(call.value(0, "param_group"))
+        given = call.value(0, "param_group")
+        before, more = call.receiver.fields.get(OWNERS), owners_of(given)
         together = None if before is None or more is None else before | more
         call.ev.journal.write(call.receiver.fields, OWNERS, together)
-        _note_modules(call, call.receiver, more)
+        _note_modules(call, call.receiver, more, given)
     return NONE
 
 

@@ -11,15 +11,33 @@ from shapefix.library.registry import declare, function, method
 SCHEDULER = "torch.optim.lr_scheduler.LRScheduler"
 _OPTIMIZER = "optimizer"
 _TORCH = (
-    "LambdaLR MultiplicativeLR StepLR MultiStepLR ConstantLR LinearLR ExponentialLR SequentialLR "
-    "PolynomialLR CosineAnnealingLR ReduceLROnPlateau CyclicLR CosineAnnealingWarmRestarts OneCycleLR"
-).split()
+    "LambdaLR",
+    "MultiplicativeLR",
+    "StepLR",
+    "MultiStepLR",
+    "ConstantLR",
+    "LinearLR",
+    "ExponentialLR",
+    "SequentialLR",
+    "PolynomialLR",
+    "CosineAnnealingLR",
+    "ReduceLROnPlateau",
+    "CyclicLR",
+    "CosineAnnealingWarmRestarts",
+    "OneCycleLR",
+)
 _TRANSFORMERS = (
-    "get_constant_schedule get_constant_schedule_with_warmup get_cosine_schedule_with_warmup "
-    "get_cosine_with_hard_restarts_schedule_with_warmup get_cosine_with_min_lr_schedule_with_warmup "
-    "get_inverse_sqrt_schedule get_linear_schedule_with_warmup get_polynomial_decay_schedule_with_warmup "
-    "get_reduce_on_plateau_schedule get_wsd_schedule"
-).split()
+    "get_constant_schedule",
+    "get_constant_schedule_with_warmup",
+    "get_cosine_schedule_with_warmup",
+    "get_cosine_with_hard_restarts_schedule_with_warmup",
+    "get_cosine_with_min_lr_schedule_with_warmup",
+    "get_inverse_sqrt_schedule",
+    "get_linear_schedule_with_warmup",
+    "get_polynomial_decay_schedule_with_warmup",
+    "get_reduce_on_plateau_schedule",
+    "get_wsd_schedule",
+)
 
 declare(SCHEDULER, "builtins.object")
 for _name in _TORCH:

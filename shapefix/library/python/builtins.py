@@ -37,8 +37,9 @@ from shapefix.interpreter.values import (
 )
 from shapefix.library.python.namespaces import NAMESPACES
 from shapefix.library.registry import derives, function, method
-from shapefix.tensors.sizes import RangeItem, Size, at_least
-from shapefix.tensors.symbols import Counter
+from shapefix.tensors.bounds import at_least
+from shapefix.tensors.polynomials import Size
+from shapefix.tensors.symbols import Counter, RangeItem
 
 LONGEST_RANGE = 64
 PLAIN = (Constant, Integer, Number, Text, TupleValue, ListValue, DictValue)

@@ -12,9 +12,27 @@ from shapefix.library.registry import function
 
 _PLACE = re.compile(r"\{(\d{0,2})\}")
 _TO_TEXT = (
-    "strip lstrip rstrip lower upper title capitalize casefold swapcase replace join center ljust "
-    "rjust zfill expandtabs translate removeprefix removesuffix format_map"
-).split()
+    "strip",
+    "lstrip",
+    "rstrip",
+    "lower",
+    "upper",
+    "title",
+    "capitalize",
+    "casefold",
+    "swapcase",
+    "replace",
+    "join",
+    "center",
+    "ljust",
+    "rjust",
+    "zfill",
+    "expandtabs",
+    "translate",
+    "removeprefix",
+    "removesuffix",
+    "format_map",
+)
 
 
 @function(*(f"builtins.str.{name}" for name in _TO_TEXT), "builtins.repr", "builtins.chr", "re.sub")

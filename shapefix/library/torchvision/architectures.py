@@ -299,8 +299,14 @@ _REGNETS = {
 
 
 _DEEP = (
-    "resnet50 resnet101 resnet152 wide_resnet50_2 wide_resnet101_2 resnext50_32x4d resnext101_32x8d "
-    "resnext101_64x4d"
+    "resnet50",
+    "resnet101",
+    "resnet152",
+    "wide_resnet50_2",
+    "wide_resnet101_2",
+    "resnext50_32x4d",
+    "resnext101_32x8d",
+    "resnext101_64x4d",
 )
 _DENSENETS = {"121": (64, 1024), "161": (96, 2208), "169": (64, 1664), "201": (64, 1920)}
 _CONVNEXTS = {"tiny": 96, "small": 96, "base": 128, "large": 192}
@@ -327,7 +333,7 @@ def _all() -> dict[str, Callable[[], Architecture]]:
         "squeezenet1_1": partial(_squeezenet, conv(3, 64, 3, 2)),
     }
     made |= {name: partial(_resnet, 64, 512) for name in ("resnet18", "resnet34")}
-    made |= {name: partial(_resnet, 256, 2048) for name in _DEEP.split()}
+    made |= {name: partial(_resnet, 256, 2048) for name in _DEEP}
     made |= {f"vgg{depth}": partial(_vgg, depth, normalized=False) for depth in _VGG}
     made |= {f"vgg{depth}_bn": partial(_vgg, depth, normalized=True) for depth in _VGG}
     made |= {f"densenet{key}": partial(_densenet, *sizes) for key, sizes in _DENSENETS.items()}

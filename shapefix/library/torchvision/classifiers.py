@@ -31,8 +31,23 @@ from shapefix.tensors.polynomials import Size
 CLASSIFIER = "torchvision.models.Classifier"
 """Any of the models here, whose architecture stands in its field `_architecture`."""
 _HARMLESS = frozenset(
-    "weights pretrained progress num_classes dropout init_weights transform_input aux_logits image_size "
-    "stochastic_depth_prob memory_efficient drop_rate zero_init_residual norm_layer attention_dropout".split()
+    {
+        "weights",
+        "pretrained",
+        "progress",
+        "num_classes",
+        "dropout",
+        "init_weights",
+        "transform_input",
+        "aux_logits",
+        "image_size",
+        "stochastic_depth_prob",
+        "memory_efficient",
+        "drop_rate",
+        "zero_init_residual",
+        "norm_layer",
+        "attention_dropout",
+    }
 )
 """The arguments that leave all sizes as they are, or do so in a way that is known."""
 

@@ -7,19 +7,89 @@ from shapefix.interpreter.values import Unknown, Value
 from shapefix.library.registry import function
 
 NAMES = (
-    "alexnet mobilenet_v2 mobilenet_v3_large mobilenet_v3_small inception_v3 googlenet squeezenet1_0 "
-    "squeezenet1_1 resnet18 resnet34 resnet50 resnet101 resnet152 wide_resnet50_2 wide_resnet101_2 "
-    "resnext50_32x4d resnext101_32x8d resnext101_64x4d vgg11 vgg13 vgg16 vgg19 vgg11_bn vgg13_bn "
-    "vgg16_bn vgg19_bn densenet121 densenet161 densenet169 densenet201 efficientnet_b0 efficientnet_b1 "
-    "efficientnet_b2 efficientnet_b3 efficientnet_b4 efficientnet_b5 efficientnet_b6 efficientnet_b7 "
-    "efficientnet_v2_s efficientnet_v2_m efficientnet_v2_l regnet_y_400mf regnet_y_800mf regnet_y_1_6gf "
-    "regnet_y_3_2gf regnet_y_8gf regnet_y_16gf regnet_y_32gf regnet_y_128gf regnet_x_400mf "
-    "regnet_x_800mf regnet_x_1_6gf regnet_x_3_2gf regnet_x_8gf regnet_x_16gf regnet_x_32gf "
-    "convnext_tiny convnext_small convnext_base convnext_large swin_t swin_s swin_b swin_v2_t swin_v2_s "
-    "swin_v2_b vit_b_16 vit_b_32 vit_l_16 vit_l_32 vit_h_14 shufflenet_v2_x0_5 shufflenet_v2_x1_0 "
-    "shufflenet_v2_x1_5 shufflenet_v2_x2_0 mnasnet0_5 mnasnet0_75 mnasnet1_0 mnasnet1_3"
-).split()
-_OF_HUB = frozenset("repo_or_dir model source trust_repo force_reload verbose skip_validation".split())
+    "alexnet",
+    "mobilenet_v2",
+    "mobilenet_v3_large",
+    "mobilenet_v3_small",
+    "inception_v3",
+    "googlenet",
+    "squeezenet1_0",
+    "squeezenet1_1",
+    "resnet18",
+    "resnet34",
+    "resnet50",
+    "resnet101",
+    "resnet152",
+    "wide_resnet50_2",
+    "wide_resnet101_2",
+    "resnext50_32x4d",
+    "resnext101_32x8d",
+    "resnext101_64x4d",
+    "vgg11",
+    "vgg13",
+    "vgg16",
+    "vgg19",
+    "vgg11_bn",
+    "vgg13_bn",
+    "vgg16_bn",
+    "vgg19_bn",
+    "densenet121",
+    "densenet161",
+    "densenet169",
+    "densenet201",
+    "efficientnet_b0",
+    "efficientnet_b1",
+    "efficientnet_b2",
+    "efficientnet_b3",
+    "efficientnet_b4",
+    "efficientnet_b5",
+    "efficientnet_b6",
+    "efficientnet_b7",
+    "efficientnet_v2_s",
+    "efficientnet_v2_m",
+    "efficientnet_v2_l",
+    "regnet_y_400mf",
+    "regnet_y_800mf",
+    "regnet_y_1_6gf",
+    "regnet_y_3_2gf",
+    "regnet_y_8gf",
+    "regnet_y_16gf",
+    "regnet_y_32gf",
+    "regnet_y_128gf",
+    "regnet_x_400mf",
+    "regnet_x_800mf",
+    "regnet_x_1_6gf",
+    "regnet_x_3_2gf",
+    "regnet_x_8gf",
+    "regnet_x_16gf",
+    "regnet_x_32gf",
+    "convnext_tiny",
+    "convnext_small",
+    "convnext_base",
+    "convnext_large",
+    "swin_t",
+    "swin_s",
+    "swin_b",
+    "swin_v2_t",
+    "swin_v2_s",
+    "swin_v2_b",
+    "vit_b_16",
+    "vit_b_32",
+    "vit_l_16",
+    "vit_l_32",
+    "vit_h_14",
+    "shufflenet_v2_x0_5",
+    "shufflenet_v2_x1_0",
+    "shufflenet_v2_x1_5",
+    "shufflenet_v2_x2_0",
+    "mnasnet0_5",
+    "mnasnet0_75",
+    "mnasnet1_0",
+    "mnasnet1_3",
+)
+_OF_HUB = frozenset(
+    {"repo_or_dir", "model", "source", "trust_repo", "force_reload", "verbose", "skip_validation"}
+)
 
 
 @function(*(f"torchvision.models.{name}" for name in NAMES))

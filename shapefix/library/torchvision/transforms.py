@@ -27,16 +27,16 @@ Sizing = Callable[[Picture, Given], tuple[Size, Size] | None]
 """The height and width afterwards, None where they are not known."""
 
 
-def _register(names: str, takes: str, effect: Effect, functions: str = "") -> None:
+def _register(names: tuple[str, ...], takes: str, effect: Effect, functions: tuple[str, ...] = ()) -> None:
     """Register classes of transforms, and functions that take the image first, with this signature."""
     for namespace in _NAMESPACES:
-        for name in names.split():
+        for name in names:
             kind = f"{namespace}.{name}"
             declare(kind, MODULE)
             function(kind)(_constructor(kind, takes))
             method(kind, "__call__", "forward")(_applied(effect))
     for namespace in _FUNCTIONS:
-        for name in functions.split():
+        for name in functions:
             function(f"{namespace}.{name}")(_function(takes, effect))
 
 
@@ -224,41 +224,74 @@ def _nothing(call: Call, value: Value, given: Given) -> Value:
     return Unknown()
 
 
-_register("Compose", "transforms", _composed)
-_register("RandomApply", "transforms, p=0.5", _sometimes)
-_register("RandomChoice", "transforms, p=None", _one_of)
-_register("RandomOrder FiveCrop TenCrop LinearTransformation", "*, _=None", _nothing)
-_register("Lambda", "lambd", _called)
-_register("ToTensor", "*, _=None", _to_tensor, "to_tensor")
-_register("PILToTensor ToImage", "*, _=None", _to_image, "pil_to_tensor to_image")
-_register("ToPILImage", "mode=None", _to_pil, "to_pil_image")
-_register("ConvertImageDtype", "dtype", _converted, "convert_image_dtype to_dtype")
-_register("ToDtype", "dtype, scale=False", _converted)
-_register("Normalize", "mean, std, inplace=False", _normalized, "normalize")
+_register(("Compose",), "transforms", _composed)
+_register(("RandomApply",), "transforms, p=0.5", _sometimes)
+_register(("RandomChoice",), "transforms, p=None", _one_of)
+_register(("RandomOrder", "FiveCrop", "TenCrop", "LinearTransformation"), "*, _=None", _nothing)
+_register(("Lambda",), "lambd", _called)
+_register(("ToTensor",), "*, _=None", _to_tensor, ("to_tensor",))
+_register(("PILToTensor", "ToImage"), "*, _=None", _to_image, ("pil_to_tensor", "to_image"))
+_register(("ToPILImage",), "mode=None", _to_pil, ("to_pil_image",))
+_register(("ConvertImageDtype",), "dtype", _converted, ("convert_image_dtype", "to_dtype"))
+_register(("ToDtype",), "dtype, scale=False", _converted)
+_register(("Normalize",), "mean, std, inplace=False", _normalized, ("normalize",))
 _register(
-    "Resize", "size, interpolation=2, max_size=None, antialias=True", _sized("resized", _resized), "resize"
+    ("Resize",),
+    "size, interpolation=2, max_size=None, antialias=True",
+    _sized("resized", _resized),
+    ("resize",),
 )
-_register("CenterCrop", "size", _sized("cropped", _cut), "center_crop")
+_register(("CenterCrop",), "size", _sized("cropped", _cut), ("center_crop",))
 _register(
-    "RandomCrop",
+    ("RandomCrop",),
     "size, padding=None, pad_if_needed=False, fill=0, padding_mode='constant'",
     _sized("cropped", _cut),
 )
-_register("RandomResizedCrop", "size, scale=None, ratio=None", _sized("cropped", _cut))
-_register("", "top, left, height, width", _sized("cropped", _cropped), "crop")
-_register("", "top, left, height, width, size", _sized("cropped", _cut), "resized_crop")
-_register("Pad", "padding, fill=0, padding_mode='constant'", _sized("padded", _padded), "pad")
-_register("RandomRotation", "degrees, interpolation=0, expand=False", _sized("turned", _turned))
-_register("", "angle, interpolation=0, expand=False", _sized("turned", _turned), "rotate")
-_register("Grayscale", "num_output_channels=1", _gray, "rgb_to_grayscale to_grayscale")
-_register("RGB", "*, _=None", _colored)
+_register(("RandomResizedCrop",), "size, scale=None, ratio=None", _sized("cropped", _cut))
+_register((), "top, left, height, width", _sized("cropped", _cropped), ("crop",))
+_register((), "top, left, height, width, size", _sized("cropped", _cut), ("resized_crop",))
+_register(("Pad",), "padding, fill=0, padding_mode='constant'", _sized("padded", _padded), ("pad",))
+_register(("RandomRotation",), "degrees, interpolation=0, expand=False", _sized("turned", _turned))
+_register((), "angle, interpolation=0, expand=False", _sized("turned", _turned), ("rotate",))
+_register(("Grayscale",), "num_output_channels=1", _gray, ("rgb_to_grayscale", "to_grayscale"))
+_register(("RGB",), "*, _=None", _colored)
 _register(
-    "RandomHorizontalFlip RandomVerticalFlip ColorJitter RandomAffine RandomPerspective RandomErasing "
-    "GaussianBlur GaussianNoise RandomGrayscale RandomInvert RandomPosterize RandomSolarize RandomEqualize "
-    "RandomAdjustSharpness RandomAutocontrast AutoAugment RandAugment TrivialAugmentWide AugMix Identity "
-    "ElasticTransform",
+    (
+        "RandomHorizontalFlip",
+        "RandomVerticalFlip",
+        "ColorJitter",
+        "RandomAffine",
+        "RandomPerspective",
+        "RandomErasing",
+        "GaussianBlur",
+        "GaussianNoise",
+        "RandomGrayscale",
+        "RandomInvert",
+        "RandomPosterize",
+        "RandomSolarize",
+        "RandomEqualize",
+        "RandomAdjustSharpness",
+        "RandomAutocontrast",
+        "AutoAugment",
+        "RandAugment",
+        "TrivialAugmentWide",
+        "AugMix",
+        "Identity",
+        "ElasticTransform",
+    ),
     "*, _=None",
     _keep,
-    "hflip vflip horizontal_flip vertical_flip adjust_brightness adjust_contrast adjust_saturation "
-    "adjust_hue adjust_gamma gaussian_blur affine",
+    (
+        "hflip",
+        "vflip",
+        "horizontal_flip",
+        "vertical_flip",
+        "adjust_brightness",
+        "adjust_contrast",
+        "adjust_saturation",
+        "adjust_hue",
+        "adjust_gamma",
+        "gaussian_blur",
+        "affine",
+    ),
 )

@@ -23,13 +23,25 @@ ADDED, RESIZED, CHECKPOINT = "added tokens", "resized", "checkpoint"
 
 _OWN = {
     r"(openai-community/)?gpt2(-medium|-large|-xl)?|(distilbert/)?distilgpt2|EleutherAI/gpt-neo-[\w.]+": (
-        "<|endoftext|>"
+        "<|endoftext|>",
     ),
-    r"meta-llama/Llama-2-\d+b(-chat)?-hf": "<unk> <s> </s>",
+    r"meta-llama/Llama-2-\d+b(-chat)?-hf": ("<unk>", "<s>", "</s>"),
     r"(google-bert/)?bert-(base|large)-[\w-]+|(distilbert/)?distilbert-base-[\w-]+|"
-    r"google/electra-(small|base|large)-(discriminator|generator)": "[PAD] [UNK] [CLS] [SEP] [MASK]",
+    r"google/electra-(small|base|large)-(discriminator|generator)": (
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
+    ),
     r"(FacebookAI/)?roberta-(base|large)|(distilbert/)?distilroberta-base|"
-    r"(FacebookAI/)?xlm-roberta-(base|large)|facebook/bart-(base|large)": "<s> </s> <pad> <unk> <mask>",
+    r"(FacebookAI/)?xlm-roberta-(base|large)|facebook/bart-(base|large)": (
+        "<s>",
+        "</s>",
+        "<pad>",
+        "<unk>",
+        "<mask>",
+    ),
 }
 """The special tokens of public checkpoints."""
 _MARKED = re.compile(r"<\|?[^<>|]+\|?>|\[[^\[\]]+\]")
@@ -69,11 +81,11 @@ def note_added(call: Call, tokenizer: Value | None, given: Mapping[object, Value
         call.ev.journal.write(tokenizer.fields, ADDED, min(new, key=lambda token: token.pads))
 
 
-def _own_tokens(tokenizer: LibraryObject) -> list[str] | None:
+def _own_tokens(tokenizer: LibraryObject) -> tuple[str, ...] | None:
     name = tokenizer.fields.get("name")
     if not isinstance(name, Constant) or not isinstance(name.value, str):
         return None
-    return next((own.split() for names, own in _OWN.items() if re.fullmatch(names, name.value)), None)
+    return next((own for names, own in _OWN.items() if re.fullmatch(names, name.value)), None)
 
 
 def _tokens(given: Mapping[object, Value]) -> Iterator[tuple[str, bool]]:

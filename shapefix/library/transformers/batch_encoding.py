@@ -14,9 +14,19 @@ ENCODING = "transformers.BatchEncoding"
 declare(ENCODING, "builtins.object")
 
 _KEYS = (
-    "input_ids attention_mask token_type_ids labels special_tokens_mask offset_mapping length "
-    "overflow_to_sample_mapping decoder_input_ids decoder_attention_mask pixel_values position_ids"
-).split()
+    "input_ids",
+    "attention_mask",
+    "token_type_ids",
+    "labels",
+    "special_tokens_mask",
+    "offset_mapping",
+    "length",
+    "overflow_to_sample_mapping",
+    "decoder_input_ids",
+    "decoder_attention_mask",
+    "pixel_values",
+    "position_ids",
+)
 
 
 @method(ENCODING, *(f"@{key}" for key in _KEYS))

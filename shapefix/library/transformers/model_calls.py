@@ -17,7 +17,13 @@ from shapefix.library.transformers.architectures import CLASS
 from shapefix.library.transformers.token_losses import token_loss
 
 HARMLESS = frozenset(
-    "builtins.object abc.ABC typing.Generic typing.Protocol huggingface_hub.PyTorchModelHubMixin".split()
+    {
+        "builtins.object",
+        "abc.ABC",
+        "typing.Generic",
+        "typing.Protocol",
+        "huggingface_hub.PyTorchModelHubMixin",
+    }
 )
 """Bases that the library does not know, and that change nothing about a call."""
 

@@ -28,7 +28,9 @@ from shapefix.library.transformers.pad_tokens import (
 )
 from shapefix.library.transformers.tokenizers import TOKENIZER
 from shapefix.library.transformers.tokenizing import inputs_of, subject_of, tensors_asked
-from shapefix.tensors.sizes import PerItemSize, Size, ceil_divide
+from shapefix.tensors.polynomials import Size
+from shapefix.tensors.quotients import ceil_divide
+from shapefix.tensors.symbols import PerItemSize
 
 _PAD = (
     "encoded_inputs, padding=True, max_length=None, pad_to_multiple_of=None, padding_side=None, "

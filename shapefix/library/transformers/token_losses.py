@@ -13,9 +13,29 @@ from shapefix.library.transformers.architectures import CLASS
 _CAUSAL = "transformers.AutoModelForCausalLM"
 _ALIGNED = frozenset({"transformers.AutoModelForSeq2SeqLM", "transformers.AutoModelForMaskedLM"})
 _UNSHIFTED = (
-    "Bart BigBirdPegasus Blenderbot BlenderbotSmall CpmAnt Flaubert Marian MBart Musicgen MusicgenMelody Mvp "
-    "Pegasus PLBart ProphetNet Reformer Speech2Text2 TransfoXL TrOCR Whisper XLM XLMProphetNet XLNet"
-).split()
+    "Bart",
+    "BigBirdPegasus",
+    "Blenderbot",
+    "BlenderbotSmall",
+    "CpmAnt",
+    "Flaubert",
+    "Marian",
+    "MBart",
+    "Musicgen",
+    "MusicgenMelody",
+    "Mvp",
+    "Pegasus",
+    "PLBart",
+    "ProphetNet",
+    "Reformer",
+    "Speech2Text2",
+    "TransfoXL",
+    "TrOCR",
+    "Whisper",
+    "XLM",
+    "XLMProphetNet",
+    "XLNet",
+)
 _SUFFIXES = ("ForCausalLM", "WithLMHeadModel", "LMHeadModel", "Config")
 
 

@@ -12,7 +12,8 @@ from shapefix.interpreter.modules import Place
 from shapefix.interpreter.rows import PADDED_IN_MAP, Origin
 from shapefix.interpreter.values import Constant, Text, Unknown, Value, is_text
 from shapefix.library.signatures import Given
-from shapefix.tensors.sizes import PerItemSize, Size
+from shapefix.tensors.polynomials import Size
+from shapefix.tensors.symbols import PerItemSize
 
 _PIECE = re.compile(r"\w+|[^\w\s]")
 

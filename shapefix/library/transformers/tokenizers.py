@@ -26,7 +26,7 @@ from shapefix.library.registry import declare, function, method
 from shapefix.library.transformers.added_tokens import note_added
 from shapefix.library.transformers.checkpoints import Family, of_checkpoint, of_class
 from shapefix.library.transformers.pad_tokens import PAD, PAD_ID
-from shapefix.tensors.sizes import Size
+from shapefix.tensors.polynomials import Size
 from shapefix.tensors.symbols import SpecialId
 
 TOKENIZER = "transformers.PreTrainedTokenizerBase"
@@ -41,8 +41,22 @@ _PARTS = frozenset(
 )
 """Classes that work inside of tokenizers, or around two of them."""
 _OTHER_CALLS = frozenset(
-    "DPRReader Jukebox LayoutLMv2 LayoutLMv3 LayoutXLM Luke MLuke MarkupLM RoCBert SeamlessM4T Tapas Tapex "
-    "Udop Wav2Vec2".split()
+    {
+        "DPRReader",
+        "Jukebox",
+        "LayoutLMv2",
+        "LayoutLMv3",
+        "LayoutXLM",
+        "Luke",
+        "MLuke",
+        "MarkupLM",
+        "RoCBert",
+        "SeamlessM4T",
+        "Tapas",
+        "Tapex",
+        "Udop",
+        "Wav2Vec2",
+    }
 )
 _NO_MASK = frozenset({"FNet", "TransfoXL"})
 _SPECIAL = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")

@@ -28,8 +28,8 @@ from shapefix.library.transformers.tokenized_texts import (
     with_pairs,
 )
 from shapefix.library.transformers.tokenizers import TOKENIZER
-from shapefix.tensors.sizes import Size, Symbol
-from shapefix.tensors.symbols import Id
+from shapefix.tensors.polynomials import Size
+from shapefix.tensors.symbols import Id, Symbol
 
 _MIDDLE = "add_special_tokens=True, padding=False, truncation=None, max_length=None, stride=0"
 _EXTRAS = (

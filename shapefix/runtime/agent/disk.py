@@ -2,39 +2,49 @@
 
 The working tree stays as it is. What a script opens for writing through Python is mapped to the same path
 below the probe's folder; reading looks there first. What it deletes is only hidden from it. Caches (of
-downloads, above all) are used as they are, so that nothing is fetched twice.
+downloads, above all) are used as they are, so that nothing is fetched twice; the folders that the script is
+run in are never taken for a cache.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+import stat
 import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..protocol import FileWrittenLine
+from ..protocol import FileWrittenLine, WriteRefusedLine
 from .session import Session
 
 _mkdirs, _lexists, _isdir, _realpath = os.makedirs, os.path.lexists, os.path.isdir, os.path.realpath
 _copy = shutil.copy2
-_stat = os.stat
+_stat, _readlink = os.stat, os.readlink
 _TOLD = 100
+_KERNEL = ("/dev/", "/proc/", "/sys/")
+_MOST_LINKS = 40
 
 
 class Disk:
     """The folder that writes go to, and what the script has done to the paths it knows."""
 
-    def __init__(self, session: Session, folder: str) -> None:
+    def __init__(self, session: Session, folder: str, roots: Sequence[str] = ()) -> None:
+        """Map writes into folder; those below roots in any case, be roots within a cache or not."""
         self._session = session
         self._folder = _realpath(folder)
         self._saves = os.path.join(self._folder, "saves")  # noqa: PTH118
-        self._free = tuple(os.path.join(path, "") for path in (self._folder, *_caches()))  # noqa: PTH118
+        self._own = os.path.join(self._folder, "")  # noqa: PTH118
+        self._caches = tuple(os.path.join(path, "") for path in _caches())  # noqa: PTH118
+        self._roots = tuple(os.path.join(_realpath(path), "") for path in roots)  # noqa: PTH118
         self._gone: set[str] = set()
         self._told: set[str] = set()
+        self._refused: set[str] = set()
+        self._links = False
 
-    def writable(self, path: Any, *, keep: bool = False) -> Any:
+    def writable(self, path: Any, *, keep: bool = False, follow: bool = True) -> Any:
         """The path to write to instead of path; with keep, what is there now is there, too."""
-        full = self._ours(path)
+        full = self._ours(path, follow)
         if full is None:
             return path
         target = self._saved(full)
@@ -44,16 +54,22 @@ class Disk:
         if keep and not _lexists(target) and not self._hidden(full):
             if _isdir(full):
                 _mkdirs_quietly(target)
-            elif _really(full):
+            elif _is_file(full):
                 _copy(full, target)
         if self._session.watches() and full not in self._told and len(self._told) < _TOLD:
             self._told.add(full)
-            self._session.sink.write(FileWrittenLine(kind="file_written", path=full))
+            self._session.sink.write(FileWrittenLine(kind="file_written", path=full, before=_state(full)))
         return target
 
-    def readable(self, path: Any) -> Any:
+    def linked(self, path: Any) -> Any:
+        """The path to make a link at instead of path; from now on, links are followed by the disk itself."""
+        target = self.writable(path, follow=False)
+        self._links = True
+        return target
+
+    def readable(self, path: Any, *, follow: bool = True) -> Any:
         """The path to read from instead of path."""
-        full = self._ours(path)
+        full = self._ours(path, follow)
         if full is None:
             return path
         saved = self._saved(full)
@@ -71,7 +87,7 @@ class Disk:
 
     def hides(self, folder: Any, name: str) -> bool:
         """Whether the script has deleted a name of a folder."""
-        full = self._ours(os.path.join(os.fspath(folder), name))  # noqa: PTH118
+        full = self._ours(os.path.join(os.fspath(folder), name), follow=False)  # noqa: PTH118
         return full is not None and full in self._gone and not _lexists(self._saved(full))
 
     def hide(self, path: Any) -> str | None:
@@ -79,7 +95,7 @@ class Disk:
 
         None where path is not looked after. Raises FileNotFoundError where there is nothing.
         """
-        full = self._ours(path)
+        full = self._ours(path, follow=False)
         if full is None:
             return None
         if not self._exists(full):
@@ -87,11 +103,44 @@ class Disk:
         self._gone.add(full)
         return self._saved(full)
 
-    def ours(self, path: Any) -> bool:
+    def ours(self, path: Any, *, follow: bool = True) -> bool:
         """Whether writes to path are mapped."""
-        return self._ours(path) is not None
+        return self._ours(path, follow) is not None
 
-    def _ours(self, path: Any) -> str | None:
+    def touches(self, path: Any, *, follow: bool = True) -> bool:
+        """Whether a write to path, as it is, would change the user's files: by its name, or by its links."""
+        if self._ours(path, follow) is not None:
+            return True
+        try:
+            text = _descriptor(path) if isinstance(path, int) else os.fsdecode(path)
+            real = _followed(os.path.abspath(text), _link, follow)  # noqa: PTH100
+        except (TypeError, ValueError, OSError):
+            return False
+        return real.startswith(self._roots) and not self._is_free(real)
+
+    def refuse(self, path: Any) -> None:
+        """Note that a write to path was not allowed."""
+        text = os.fsdecode(_descriptor(path) if isinstance(path, int) else path)
+        full = os.path.abspath(text)  # noqa: PTH100
+        if full not in self._refused and len(self._refused) < _TOLD:
+            self._refused.add(full)
+            self._session.sink.write(WriteRefusedLine(kind="write_refused", path=full))
+
+    def at(self, path: Any, descriptor: Any) -> Any:
+        """A path relative to a folder's descriptor as a full one, where the system says of what folder."""
+        if descriptor is None or descriptor == -1 or isinstance(path, int):
+            return path
+        try:
+            # The script's descriptor may be of the saved version of a folder.
+            folder = _descriptor(descriptor)
+            if folder == self._saves or folder.startswith(self._saves + os.sep):
+                folder = os.sep + folder[len(self._saves) :].lstrip(os.sep)
+            return os.path.join(folder, os.fsdecode(path))  # noqa: PTH118
+        except (TypeError, ValueError, OSError):
+            return path
+
+    def _ours(self, path: Any, follow: bool = True) -> str | None:
+        """The full path where it is looked after; with follow, that of what it is a link to."""
         if isinstance(path, int):
             return None
         try:
@@ -99,9 +148,24 @@ class Disk:
             full = os.path.normpath(os.path.join(os.getcwd(), text))  # noqa: PTH109, PTH118
         except (TypeError, ValueError, OSError):
             return None
-        if full.startswith(("/dev/", "/proc/", "/sys/", *self._free)) or "\0" in full:
+        if "\0" in full:
             return None
-        return full
+        if self._links:
+            full = _followed(full, self._saved_link, follow)
+        if full.startswith(("/dev/", "/proc/")):
+            # /proc/self/cwd and /dev/fd lead anywhere.
+            full = _followed(full, _link)
+        return None if self._is_free(full) else full
+
+    def _is_free(self, full: str) -> bool:
+        if full.startswith((self._own, *_KERNEL)):
+            return True
+        below = next((root for root in self._roots if full.startswith(root)), None)
+        return any(full.startswith(c) and not (below and below.startswith(c)) for c in self._caches)
+
+    def _saved_link(self, path: str) -> str | None:
+        """Where a link leads that the script has made."""
+        return _link(path if path.startswith(self._own) else self._saved(path))
 
     def _saved(self, full: str) -> str:
         return self._saves + os.sep + os.path.splitdrive(full)[1].lstrip(os.sep)
@@ -129,6 +193,59 @@ def _really(path: str) -> bool:
     except (OSError, ValueError):
         return False
     return True
+
+
+def _is_file(path: str) -> bool:
+    try:
+        return stat.S_ISREG(_stat(path).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def _state(path: str) -> list[int] | None:
+    """The size, time and number of a file; empty for what is not a regular one, None where nothing is."""
+    try:
+        found = _stat(path)
+    except (OSError, ValueError):
+        return None
+    return [found.st_size, found.st_mtime_ns, found.st_ino] if stat.S_ISREG(found.st_mode) else []
+
+
+def _link(path: str) -> str | None:
+    try:
+        return _readlink(path)
+    except (OSError, ValueError):
+        return None
+
+
+def _followed(path: str, aim_of: Callable[[str], str | None], last: bool = True) -> str:
+    """A normalized path without links; with last, its last name is followed, too.
+
+    Without `os.path.realpath`, which calls the functions of os that the disk has replaced.
+    """
+    for _ in range(_MOST_LINKS):
+        names = path.split(os.sep)  # noqa: PTH206
+        for n in range(1, len(names) + (1 if last else 0)):
+            known = os.sep.join(names[:n]) or os.sep  # noqa: PTH118
+            aim = aim_of(known)
+            if aim is not None:
+                path = os.path.normpath(os.path.join(os.path.dirname(known), aim, *names[n:]))  # noqa: PTH118, PTH120
+                break
+        else:
+            return path
+    return path
+
+
+def _descriptor(number: int) -> str:
+    """The path that a descriptor is of. Raises OSError where the system does not say."""
+    if sys.platform == "darwin":
+        import fcntl
+
+        return os.fsdecode(fcntl.fcntl(number, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0"))
+    path = _readlink(f"/proc/self/fd/{number}")
+    if not path.startswith(os.sep):
+        raise OSError(f"{path} is no path")
+    return path
 
 
 def _mkdirs_quietly(path: str) -> None:

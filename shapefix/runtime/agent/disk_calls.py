@@ -7,23 +7,46 @@ import functools
 import io
 import os
 import shutil
+import urllib.parse
 from collections.abc import Callable, Iterator
+from types import ModuleType
 from typing import Any
 
+from . import guard, imports, references
 from .disk import Disk
+
+_LARGEST_COPY = 1 << 30
 
 
 def install(disk: Disk) -> None:
-    """Map the files of the script from now on."""
+    """Map the files of the script from now on, for those who have the functions already, too."""
+    owners = (builtins, io, os, shutil)
+    before = [(owner, name, value) for owner in owners for name, value in vars(owner).items()]
     _open(disk)
+    _raw(disk)
     _folders(disk)
     _removals(disk)
-    for name in ("stat", "lstat", "access", "readlink", "chdir", "listxattr", "getxattr"):
-        _argument(name, 0, disk.readable)
-    for name in ("chmod", "chown", "utime", "truncate", "setxattr"):
-        _argument(name, 0, functools.partial(disk.writable, keep=True))
-    for name in ("symlink", "link"):
-        _argument(name, 1, disk.writable)
+    _links(disk)
+    kept = functools.partial(disk.writable, keep=True)
+    for name in ("stat", "access", "chdir", "listxattr", "getxattr", "statvfs"):
+        _argument(name, disk, disk.readable)
+    for name in ("lstat", "readlink"):
+        _argument(name, disk, disk.readable, follow=False)
+    for name in ("chmod", "chown", "utime", "truncate", "setxattr", "removexattr", "chflags"):
+        _argument(name, disk, kept)
+    for name in ("lchmod", "lchown", "lchflags"):
+        _argument(name, disk, kept, follow=False)
+    for name in ("mkfifo", "mknod"):
+        _argument(name, disk, disk.writable, follow=False)
+    imports.after({"sqlite3": functools.partial(_databases, disk=disk)})
+    # Who has the class of raw files may go on to ask whether a file is one; the guard knows what it opens.
+    replaced = {
+        id(value): (value, vars(owner)[name])
+        for owner, name, value in before
+        if vars(owner)[name] is not value and not isinstance(value, type)
+    }
+    references.replace(list(replaced.values()), __name__.rpartition(".")[0])
+    guard.install(disk)
 
 
 def _open(disk: Disk) -> None:
@@ -33,48 +56,150 @@ def _open(disk: Disk) -> None:
     def open_file(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
         if isinstance(file, int):
             return original(file, mode, *args, **kwargs)
-        if set(mode) & set("wax+"):
-            file = disk.writable(file, keep="w" not in mode)
-        else:
-            file = disk.readable(file)
-        return original(file, mode, *args, **kwargs)
+        return original(_for_mode(disk, file, mode), mode, *args, **kwargs)
 
     @functools.wraps(original_os)
-    def open_descriptor(path: Any, flags: int, *args: Any, **kwargs: Any) -> int:
-        if kwargs.get("dir_fd") is None:
-            writes = flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC)
-            path = disk.writable(path, keep=not flags & os.O_TRUNC) if writes else disk.readable(path)
-        return original_os(path, flags, *args, **kwargs)
+    def open_descriptor(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        path = disk.at(path, dir_fd)
+        writes = flags & guard.WRITING
+        path = disk.writable(path, keep=not flags & os.O_TRUNC) if writes else disk.readable(path)
+        return original_os(path, flags, mode, dir_fd=dir_fd)
 
     builtins.open = io.open = open_file
     os.open = open_descriptor
 
 
-def _argument(name: str, position: int, mapped: Callable[[Any], Any]) -> None:
-    """Map an argument of a function of os, where it is no descriptor and relative to none."""
+def _for_mode(disk: Disk, path: Any, mode: str) -> Any:
+    if set(mode) & set("wax+"):
+        return disk.writable(path, keep="w" not in mode)
+    return disk.readable(path)
+
+
+def _raw(disk: Disk) -> None:
+    """Map the files that are opened by the class of raw files itself."""
+    original = io.FileIO
+
+    class Kind(type(original)):  # type: ignore[misc]
+        """Files that `open` has made are of the mapped class, too."""
+
+        def __instancecheck__(cls, instance: Any) -> bool:
+            return isinstance(instance, original) if cls is FileIO else super().__instancecheck__(instance)
+
+        def __subclasscheck__(cls, subclass: type) -> bool:
+            return issubclass(subclass, original) if cls is FileIO else super().__subclasscheck__(subclass)
+
+    class FileIO(original, metaclass=Kind):  # type: ignore[misc, valid-type]
+        def __init__(self, file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> None:
+            super().__init__(
+                file if isinstance(file, int) else _for_mode(disk, file, mode), mode, *args, **kwargs
+            )
+
+    FileIO.__module__, FileIO.__qualname__ = original.__module__, original.__qualname__
+    io.FileIO = FileIO  # type: ignore[misc]
+
+
+def _argument(name: str, disk: Disk, mapped: Callable[..., Any], **always: bool) -> None:
+    """Map the path of a function of os, where it is no descriptor."""
     original = getattr(os, name, None)
     if original is None:
         return
 
     @functools.wraps(original)
-    def function(*args: Any, **kwargs: Any) -> Any:
-        if len(args) > position and kwargs.get("dir_fd") is None and not isinstance(args[position], int):
-            args = (*args[:position], mapped(args[position]), *args[position + 1 :])
-        return original(*args, **kwargs)
+    def function(path: Any, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(path, int):
+            follow = {"follow": kwargs.get("follow_symlinks", True), **always}
+            path = mapped(disk.at(path, kwargs.get("dir_fd")), **follow)
+        return original(path, *args, **kwargs)
 
     setattr(os, name, function)
+
+
+def _links(disk: Disk) -> None:
+    symlink, link = os.symlink, os.link
+
+    @functools.wraps(symlink)
+    def soft(src: Any, dst: Any, target_is_directory: bool = False, *, dir_fd: int | None = None) -> None:
+        symlink(src, disk.linked(disk.at(dst, dir_fd)), target_is_directory)
+
+    @functools.wraps(link)
+    def hard(
+        src: Any,
+        dst: Any,
+        *,
+        src_dir_fd: int | None = None,
+        dst_dir_fd: int | None = None,
+        follow_symlinks: bool = True,
+    ) -> None:
+        source = disk.at(src, src_dir_fd)
+        origin, aim = disk.readable(source), disk.writable(disk.at(dst, dst_dir_fd), follow=False)
+        if origin is source and disk.ours(source) and os.path.isfile(origin):  # noqa: PTH113
+            # Written through the link, the user's own file would change.
+            if os.path.lexists(aim):
+                raise FileExistsError(17, "File exists", os.fspath(src), None, os.fspath(dst))
+            shutil.copy2(origin, aim)
+            return
+        link(origin, aim, follow_symlinks=follow_symlinks)
+
+    os.symlink, os.link = soft, hard
+
+
+def _databases(module: ModuleType, disk: Disk) -> None:
+    """Map the files of SQLite; a large one that is not the script's own is opened for reading only."""
+    original = module.connect
+
+    @functools.wraps(original)
+    def connect(database: Any, *args: Any, **kwargs: Any) -> Any:
+        path, query = _text(database), ""
+        uri = bool(kwargs.get("uri")) and path is not None and path.startswith("file:")
+        if path is not None and uri:
+            path, _, query = path.removeprefix("file:").partition("?")
+            path = path.removeprefix("//localhost")
+            path = urllib.parse.unquote(path[2:] if path.startswith("///") else path)
+        if not path or path == ":memory:" or "mode=memory" in query or not disk.ours(path):
+            return original(database, *args, **kwargs)
+        aim = disk.readable(path)
+        logged = os.path.exists(aim + "-wal")  # noqa: PTH110
+        reads = "mode=ro" in query or "immutable=1" in query
+        if aim is path and not logged and (reads or _size(path) > _LARGEST_COPY):
+            # Without this, SQLite may still write beside a file that it only reads.
+            query, kwargs["uri"] = "mode=ro&immutable=1", True
+        else:
+            aim = disk.writable(path, keep=True)
+            for suffix in ("-wal", "-journal"):
+                if os.path.isfile(path + suffix):  # noqa: PTH113
+                    disk.writable(path + suffix, keep=True)
+        if kwargs.get("uri"):
+            aim = f"file:{urllib.parse.quote(os.path.abspath(aim))}?{query}"  # noqa: PTH100
+        return original(aim, *args, **kwargs)
+
+    references.replace([(original, connect)], __name__.rpartition(".")[0])
+
+
+def _text(database: Any) -> str | None:
+    try:
+        return os.fsdecode(database)
+    except TypeError:
+        return None
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size  # noqa: PTH116
+    except OSError:
+        return 0
 
 
 def _folders(disk: Disk) -> None:
     mkdir, listdir, scandir = os.mkdir, os.listdir, os.scandir
 
     @functools.wraps(mkdir)
-    def make(path: Any, *args: Any, **kwargs: Any) -> None:
-        if kwargs.get("dir_fd") is None and disk.ours(path):
+    def make(path: Any, mode: int = 0o777, *, dir_fd: int | None = None) -> None:
+        path = disk.at(path, dir_fd)
+        if disk.ours(path):
             if os.path.lexists(disk.readable(path)):
                 raise FileExistsError(17, "File exists", os.fspath(path))
             path = disk.writable(path)
-        mkdir(path, *args, **kwargs)
+        mkdir(path, mode, dir_fd=dir_fd)
 
     @functools.wraps(listdir)
     def names(path: Any = ".") -> list[Any]:
@@ -133,14 +258,14 @@ def _removals(disk: Disk) -> None:
 
     def deleting(original: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(original)
-        def delete(path: Any, *args: Any, **kwargs: Any) -> None:
-            # Relative to a descriptor: of a saved folder, as rmtree of a real one never comes so far.
-            if kwargs.get("dir_fd") is not None or not disk.ours(path):
-                original(path, *args, **kwargs)
+        def delete(path: Any, *, dir_fd: int | None = None) -> None:
+            path = disk.at(path, dir_fd)
+            if not disk.ours(path, follow=False):
+                original(path, dir_fd=dir_fd)
                 return
             saved = disk.hide(path)
             if saved is not None and os.path.lexists(saved):
-                original(saved, *args, **kwargs)
+                original(saved)
 
         return delete
 
@@ -163,21 +288,19 @@ def _removals(disk: Disk) -> None:
 
     shutil.rmtree = remove_tree  # type: ignore[assignment]
 
-    def move(source: Any, target: Any, *args: Any, **kwargs: Any) -> None:
-        if kwargs.get("src_dir_fd") is not None or not (disk.ours(source) or disk.ours(target)):
-            rename(source, target, *args, **kwargs)
-            return
-        origin = disk.readable(source)
-        aim = disk.writable(target)
-        if disk.ours(source) and origin is source:
+    def move(src: Any, dst: Any, *, src_dir_fd: int | None = None, dst_dir_fd: int | None = None) -> None:
+        source, target = disk.at(src, src_dir_fd), disk.at(dst, dst_dir_fd)
+        origin = disk.readable(source, follow=False)
+        aim = disk.writable(target, follow=False)
+        if disk.ours(source, follow=False) and origin is source:
             # A real file stays where it is; the script sees it at its new place only.
             copy = shutil.copytree if os.path.isdir(origin) else shutil.copy2  # noqa: PTH112
             copy(origin, aim)
             disk.hide(source)
             return
-        if disk.ours(source):
+        if disk.ours(source, follow=False):
             disk.hide(source)
-        rename(origin, aim, *args, **kwargs)
+        rename(origin, aim, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
 
-    os.rename = functools.wraps(rename)(move)  # type: ignore[assignment]
-    os.replace = functools.wraps(os.replace)(move)  # type: ignore[assignment]
+    os.rename = functools.wraps(rename)(move)
+    os.replace = functools.wraps(os.replace)(move)

@@ -105,7 +105,8 @@ def _install_hooks(session: Session, options: argparse.Namespace) -> Any:
         from . import collectives
 
         collectives.install(session, options.observations.rpartition(".")[0])
-    mapped = disk.Disk(session, options.saves)
+    roots = {os.getcwd(), os.path.dirname(os.path.abspath(options.script))}  # noqa: PTH100, PTH109, PTH120
+    mapped = disk.Disk(session, options.saves, [os.getcwd()] if options.module else sorted(roots))  # noqa: PTH109
     disk_calls.install(mapped)
     saving.install(mapped)
     imports.after(

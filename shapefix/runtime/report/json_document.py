@@ -23,7 +23,6 @@ from shapefix.runtime.protocol import (
     CallSiteLine,
     CallSiteReturnedLine,
     CollectiveLine,
-    FileWrittenLine,
     ForwardReturnedLine,
     GradientsLine,
     LoaderLine,
@@ -129,7 +128,9 @@ class _Writer:
             "backward": [self._backward(line) for line in self._of(BackwardLine)],
             "gradients": [_gradients_entry(line) for line in self._of(GradientsLine)],
             "memory": self._memory(),
-            "writes": list(self._writes()),
+            "writes": self._filenames(self._observed.written),
+            "refused_writes": self._filenames(self._observed.refused),
+            "changed_files": self._filenames(self._observed.changed),
             "uploads": [
                 {"function": each["function"], "to": each["repository"]}
                 for each in self._of(UploadSkippedLine)
@@ -316,9 +317,8 @@ class _Writer:
             "at": self._place(peak.site),
         }
 
-    def _writes(self) -> Iterator[Document]:
-        for path in dict.fromkeys(line["path"] for line in self._of(FileWrittenLine)):
-            yield {"filename": self._view.absolute(path)}
+    def _filenames(self, paths: Sequence[str]) -> list[Document]:
+        return [{"filename": self._view.absolute(path)} for path in paths]
 
     def _exception(self, raised: RaisedException) -> Document:
         return {

@@ -9,7 +9,6 @@ from pathlib import PurePath
 from shapefix.runtime.observations import Observations, ObservedModule, span
 from shapefix.runtime.protocol import (
     BackwardLine,
-    FileWrittenLine,
     GradientsLine,
     ProcessesRequestedLine,
     SkippedMagicLine,
@@ -159,10 +158,22 @@ def lacking_gradients(line: GradientsLine) -> Iterator[tuple[str, list[str]]]:
             yield what, [name or "?" for name in names]
 
 
+def written_files(observed: Observations) -> Iterator[tuple[str, str, str, tuple[str, ...]]]:
+    """The files that the script tried to write: an identifier, a title in two parts, and the paths."""
+    for name, title, what, paths in (
+        ("written", "Written", "to a temporary folder", observed.written),
+        ("refused", "Not written", "(the probe cannot redirect these writes)", observed.refused),
+        ("changed", "Changed", "in the working tree during the run", observed.changed),
+    ):
+        if paths:
+            yield name, title, what, paths
+
+
 def _disk(observed: Observations, show: ShowPath, width: int) -> Iterator[Line]:
-    paths = list(dict.fromkeys(_top(show(line["path"])) for line in observed.of(FileWrittenLine)))
-    if paths:
-        yield [("written", "name"), (f" to a temporary folder: {listed(paths)}", "code")]
+    for name, title, what, paths in written_files(observed):
+        shown = list(dict.fromkeys(_top(show(path)) for path in paths))
+        style = "name" if name == "written" else "warning"
+        yield [(title.lower(), style), (f" {what}: {listed(shown)}", "code")]
     for line in observed.of(UploadSkippedLine):
         yield [("not uploaded", "name"), (f" {line['function']} to {line['repository']}", "code")]
 

@@ -14,9 +14,11 @@ from shapefix.interpreter.tensor_values import TensorValue, tensor_row
 from shapefix.interpreter.token_rows import element_symbol
 from shapefix.interpreter.values import NUMBER, Constant, Integer, Number, Text, Unknown, Value
 from shapefix.library.data.datasets.objects import Remembered
+from shapefix.tensors.bounds import same
 from shapefix.tensors.dtypes import is_floating
 from shapefix.tensors.layout import Layout, contiguous
-from shapefix.tensors.sizes import PerItemSize, Size, Symbol, every_symbol, same
+from shapefix.tensors.polynomials import Size, every_symbol
+from shapefix.tensors.symbols import PerItemSize, Symbol
 
 DEEPEST = 8
 JOINED = 64

@@ -12,7 +12,7 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.token_rows import row_of
 from shapefix.interpreter.values import Constant, Integer, Number, Text, Unknown, Value
 from shapefix.tensors.layout import contiguous
-from shapefix.tensors.sizes import Size
+from shapefix.tensors.polynomials import Size
 
 TORCH, CUSTOM = "torch", "custom"
 

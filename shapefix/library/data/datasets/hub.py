@@ -6,40 +6,60 @@ from shapefix.interpreter.containers import DictValue
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.values import NUMBER, Integer, Text, Value
 from shapefix.library.data.datasets.objects import any_rows
-from shapefix.tensors.sizes import Size
+from shapefix.tensors.polynomials import Size
 
 _TEXTS = frozenset(
-    "text sentence sentence1 sentence2 question question1 question2 premise hypothesis document summary id "
-    "article highlights dialogue title content instruction input output".split()
+    {
+        "text",
+        "sentence",
+        "sentence1",
+        "sentence2",
+        "question",
+        "question1",
+        "question2",
+        "premise",
+        "hypothesis",
+        "document",
+        "summary",
+        "id",
+        "article",
+        "highlights",
+        "dialogue",
+        "title",
+        "content",
+        "instruction",
+        "input",
+        "output",
+    }
 )
 """Columns of text; what else is named here is a number."""
 _COLUMNS = {
-    "rotten_tomatoes": "text label",
-    "imdb": "text label",
-    "ag_news": "text label",
-    "emotion": "text label",
-    "yelp_polarity": "text label",
-    "yelp_review_full": "label text",
-    "amazon_polarity": "label title content",
-    "dbpedia_14": "label title content",
-    "sst2": "idx sentence label",
-    "snli": "premise hypothesis label",
-    "wikitext": "text",
-    "xsum": "document summary id",
-    "cnn_dailymail": "article highlights id",
-    "samsum": "id dialogue summary",
-    "alpaca": "instruction input output text",
+    "rotten_tomatoes": ("text", "label"),
+    "imdb": ("text", "label"),
+    "ag_news": ("text", "label"),
+    "emotion": ("text", "label"),
+    "yelp_polarity": ("text", "label"),
+    "yelp_review_full": ("label", "text"),
+    "amazon_polarity": ("label", "title", "content"),
+    "dbpedia_14": ("label", "title", "content"),
+    "sst2": ("idx", "sentence", "label"),
+    "snli": ("premise", "hypothesis", "label"),
+    "wikitext": ("text",),
+    "xsum": ("document", "summary", "id"),
+    "cnn_dailymail": ("article", "highlights", "id"),
+    "samsum": ("id", "dialogue", "summary"),
+    "alpaca": ("instruction", "input", "output", "text"),
 }
 _GLUE = {
-    "cola": "sentence label idx",
-    "sst2": "sentence label idx",
-    "mrpc": "sentence1 sentence2 label idx",
-    "qqp": "question1 question2 label idx",
-    "stsb": "sentence1 sentence2 label idx",
-    "mnli": "premise hypothesis label idx",
-    "qnli": "question sentence label idx",
-    "rte": "sentence1 sentence2 label idx",
-    "wnli": "sentence1 sentence2 label idx",
+    "cola": ("sentence", "label", "idx"),
+    "sst2": ("sentence", "label", "idx"),
+    "mrpc": ("sentence1", "sentence2", "label", "idx"),
+    "qqp": ("question1", "question2", "label", "idx"),
+    "stsb": ("sentence1", "sentence2", "label", "idx"),
+    "mnli": ("premise", "hypothesis", "label", "idx"),
+    "qnli": ("question", "sentence", "label", "idx"),
+    "rte": ("sentence1", "sentence2", "label", "idx"),
+    "wnli": ("sentence1", "sentence2", "label", "idx"),
 }
 _OWNERS = {
     "rotten_tomatoes": "cornell-movie-review-data",
@@ -70,7 +90,7 @@ def rows(path: str, name: str | None, place: Place) -> DictValue | None:
     columns = _GLUE.get(name or "") if last == "glue" else _COLUMNS.get(last)
     if columns is None:
         return None
-    fields: dict[object, Value] = {column: _cell(name, column) for column in columns.split()}
+    fields: dict[object, Value] = {column: _cell(name, column) for column in columns}
     return DictValue(fields, absent=any_rows().absent, written=dict.fromkeys(fields, place))
 
 

@@ -27,7 +27,16 @@ from shapefix.library.data.datasets.objects import (
 from shapefix.library.data.datasets.splits import like
 from shapefix.library.registry import function
 
-_FILES = "from_pandas from_polars from_csv from_json from_parquet from_sql from_file from_buffer".split()
+_FILES = (
+    "from_pandas",
+    "from_polars",
+    "from_csv",
+    "from_json",
+    "from_parquet",
+    "from_sql",
+    "from_file",
+    "from_buffer",
+)
 LITERAL = "given with different lengths"
 _PACKAGES = {
     DATASET: ("datasets.Dataset", "datasets.arrow_dataset.Dataset"),

@@ -32,7 +32,7 @@ from shapefix.library.data.datasets.objects import (
 )
 from shapefix.library.signatures import Given, bound
 from shapefix.tensors.layout import contiguous
-from shapefix.tensors.sizes import Size
+from shapefix.tensors.polynomials import Size
 
 _REST = "batched=False, batch_size=1000, drop_last_batch=False, remove_columns=None, fn_kwargs=None"
 _ITERABLE = f"function=None, with_indices=False, input_columns=None, {_REST}"

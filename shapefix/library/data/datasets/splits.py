@@ -103,8 +103,21 @@ def _answer(call: Call, split: LibraryObject, name: str) -> Value:
 
 @method(
     DICT,
-    *"map filter rename_column rename_columns remove_columns select_columns with_format".split(),
-    *"with_transform shuffle sort cast cast_column class_encode_column flatten flatten_indices".split(),
+    "map",
+    "filter",
+    "rename_column",
+    "rename_columns",
+    "remove_columns",
+    "select_columns",
+    "with_format",
+    "with_transform",
+    "shuffle",
+    "sort",
+    "cast",
+    "cast_column",
+    "class_encode_column",
+    "flatten",
+    "flatten_indices",
 )
 def on_each_split(call: Call) -> Value:
     name = call.name.rpartition(".")[2]

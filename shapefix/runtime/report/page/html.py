@@ -14,7 +14,7 @@ from shapefix.runtime.findings.collect import ProbeFindings
 from shapefix.runtime.forecast.prediction import MemoryForecast
 from shapefix.runtime.forecast.text_report import forecast_lines
 from shapefix.runtime.observations import Observations, ObservedModule
-from shapefix.runtime.protocol import BackwardLine, FileWrittenLine, GradientsLine, StartLine
+from shapefix.runtime.protocol import BackwardLine, GradientsLine, StartLine
 from shapefix.runtime.report.formatting import (
     ShowPath,
     arguments_text,
@@ -36,6 +36,7 @@ from shapefix.runtime.report.text_report import (
     is_loss,
     lacking_gradients,
     last_output,
+    written_files,
 )
 from shapefix.runtime.run import ProbeRun
 
@@ -106,7 +107,10 @@ def page(
     def show(path: str) -> str:
         return one_line(view.relative(path))
 
-    written = list(dict.fromkeys(show(line["path"]) for line in observed.of(FileWrittenLine)))
+    files = [
+        (name, f"{title} {what}", list(map(show, paths)))
+        for name, title, what, paths in written_files(observed)
+    ]
     return environment.get_template("page.html.j2").render(
         script=show(run.script),
         command=" ".join([show(run.script), *arguments]),
@@ -125,7 +129,7 @@ def page(
         plots=_plots(observed),
         forecast=None if forecast is None else list(_forecast(forecast, run, arguments, show)),
         gradients=[_gradients(line) for line in observed.of(GradientsLine)],
-        written=written,
+        files=files,
         last_output=[] if run.complete else last_output(run),
         environment=_environment(run),
         version=shapefix.__version__,

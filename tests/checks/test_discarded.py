@@ -1,0 +1,150 @@
+"""What SF105 and SF601 offer where gradients are looked for, and what they say of writes in place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from shapefix.diagnostics import Diagnostic
+from shapefix.engine.analysis import Analyst
+from shapefix.repair.fixpoint import repair
+from shapefix.sources.project import Project
+from shapefix.sources.text import SourceText
+
+HEAD = """\
+import torch
+from torch import nn, optim
+
+torch.manual_seed(0)
+data = torch.ones(3)
+net = nn.Linear(3, 3)
+"""
+
+
+def found(folder: Path, text: str) -> list[Diagnostic]:
+    path = str(folder / "script.py")
+    rules = frozenset({"SF105", "SF601"})
+    analysis = Analyst(Project(str(folder)), rules).analyse(path, SourceText(path, text))
+    assert not analysis.failures
+    return list(analysis.diagnostics)
+
+
+def repaired(folder: Path, text: str) -> str:
+    return repair(text, lambda now: found(folder, now), lambda fix, _: True).text
+
+
+RUNNING = {
+    "a gradient is read": (
+        "x = torch.ones(3, requires_grad=True)\nx.double()\n(x * 2).sum().backward()\nresult = x.grad",
+        "x.double()",
+    ),
+    "asked for later": (
+        "x = torch.ones(3)\nx.requires_grad_()\nx.double()\n(x * 2).sum().backward()\nresult = x.grad",
+        "x.double()",
+    ),
+    "an attribute asks for it": (
+        "x = torch.ones(3)\nx.requires_grad = True\nx.unsqueeze(0)\nx.sum().backward()\nresult = x.grad",
+        "x.unsqueeze(0)",
+    ),
+    "a parameter": (
+        "x = nn.Parameter(torch.ones(3))\nx.double()\noptim.SGD([x], lr=0.1).step()\nresult = x",
+        "x.double()",
+    ),
+    "an optimizer has it": (
+        "x = torch.ones(3, requires_grad=True)\noptimizer = optim.SGD([x], lr=0.1)\nx.double()\n"
+        "(x * 2).sum().backward()\noptimizer.step()\n"
+        "result = x if optimizer.param_groups[0]['params'][0] is x else None",
+        "x.double()",
+    ),
+    "an optimizer has it in a group": (
+        "x = torch.ones(3)\noptimizer = optim.SGD([{'params': [x]}], lr=0.1)\nx.double()\n"
+        "result = x if optimizer.param_groups[0]['params'][0] is x else None",
+        "x.double()",
+    ),
+    "handed to a function": (
+        "def gradient(x: torch.Tensor):\n    x.double()\n    (x * 2).sum().backward()\n    return x.grad\n"
+        "result = gradient(torch.ones(3, requires_grad=True))",
+        "x.double()",
+    ),
+    "autograd.grad": (
+        "def gradient(x: torch.Tensor):\n    y = x.sum()\n    x.double()\n"
+        "    return torch.autograd.grad(y, [x])[0]\n"
+        "result = gradient(torch.ones(3, requires_grad=True))",
+        "x.double()",
+    ),
+    "kept for a tensor that was computed": (
+        "x = net(data)\nx.retain_grad()\nx.double()\nx.sum().backward()\nresult = x.grad",
+        "x.double()",
+    ),
+    "detached before backward": (
+        "x = net(data).sum()\nx.detach()\nx.backward()\nresult = net.weight.grad",
+        "x.detach()",
+    ),
+    "whole numbers before backward": (
+        "x = net(data).sum()\nx.long()\nx.backward()\nresult = net.weight.grad",
+        "x.long()",
+    ),
+    "an attribute of a module": (
+        "class Scale(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.scale = nn.Parameter(torch.ones(3))\n    def forward(self, x):\n"
+        "        self.scale.double()\n        self.scale.unsqueeze(0)\n        return x * self.scale\n"
+        "result = Scale()(data)",
+        "self.scale.double()",
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
+@pytest.mark.parametrize("name", RUNNING)
+def test_no_fix_where_a_gradient_would_get_lost(name: str, tmp_path: Path) -> None:
+    code, line = RUNNING[name]
+    text = f"{HEAD}{code}\n"
+    assert found(tmp_path, text)
+    assert repaired(tmp_path, text) == text
+    names: dict[str, object] = {}
+    exec(text, names)
+    result = names["result"]
+    assert isinstance(result, torch.Tensor)
+    # What the fix would have been does not run, or does something else.
+    variable = line.partition(".")[0] if not line.startswith("self.") else "self.scale"
+    other: dict[str, object] = {}
+    try:
+        exec(text.replace(f"{line}\n", f"{variable} = {line}\n"), other)
+    except (RuntimeError, TypeError, ValueError):
+        return
+    assert other["result"] is None
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "x = torch.ones(3)\n{}x.double()\nprint(x)",
+        "x = net(data)\n{}x.double()\nx.sum().backward()",
+        "def moved(x: torch.Tensor):\n    {}x.double()\n    return x\n",
+        "x = net(data)\nloss = x.sum()\nloss.backward()\nx = torch.zeros(3)\n{}x.detach()\nprint(x)",
+    ],
+)
+def test_other_tensors_are_bound(code: str, tmp_path: Path) -> None:
+    assert repaired(tmp_path, HEAD + code.format("")) == HEAD + code.format("x = ")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("x.squeeze_(dim=-1).double()", "the result of `.double()` is unused: `.double()` is not in-place"),
+        ("x.add_(1).unsqueeze(0)", "the result of `.unsqueeze(0)` is unused: `.unsqueeze()` is not in-place"),
+        ("x.abs().double()", "the result of `x.abs().double()` is thrown away: `x` itself does not change"),
+    ],
+)
+def test_a_write_in_place_does_change_the_tensor(line: str, message: str, tmp_path: Path) -> None:
+    text = f"{HEAD}x = torch.ones(3, 1)\n{line}\nprint(x)\n"
+    (finding,) = found(tmp_path, text)
+    assert finding.message == message
+    names: dict[str, object] = {}
+    exec(text, names)
+    value = names["x"]
+    assert isinstance(value, torch.Tensor)
+    is_changed = value.shape != (3, 1) or not torch.equal(value, torch.ones(3, 1))
+    assert is_changed == ("does not change" not in message)

@@ -1,0 +1,212 @@
+"""What conversions of a module do to its buffers and bare parameters, as torch has it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from differential import IMPORTS, compare, executed, revealed
+
+from shapefix.engine.analysis import Analyst
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.sources.project import Project
+from shapefix.sources.text import SourceText
+
+MODULES = {
+    "normalization": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("mean", torch.tensor([0.485, 0.456, 0.406]).view(1, 3, 1, 1))
+                self.register_buffer("std", torch.tensor([0.229, 0.224, 0.225]).view(1, 3, 1, 1), False)
+                self.conv = nn.Conv2d(3, 8, 3)
+        net = Net()
+        {convert}
+        reveal(net.mean), reveal(net.std)
+    """,
+    "whole numbers and truth values": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("ids", torch.arange(4))
+                self.register_buffer("mask", torch.ones(4, 4).tril() == 0)
+                self.register_buffer("gates", torch.ones(4))
+        net = Net()
+        {convert}
+        reveal(net.ids), reveal(net.mask), reveal(net.gates)
+    """,
+    "bare parameters": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.scale = nn.Parameter(torch.ones(4))
+                self.fixed = nn.Parameter(torch.ones(4), requires_grad=False)
+                self.offset = nn.Buffer(torch.zeros(4))
+                self.register_parameter("shift", nn.Parameter(torch.zeros(4)))
+        net = Net()
+        {convert}
+        reveal(net.scale), reveal(net.fixed), reveal(net.offset), reveal(net.shift)
+    """,
+    "plain attributes": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.table = torch.ones(4)
+                self.parts = [nn.Parameter(torch.ones(4))]
+        net = Net()
+        {convert}
+        reveal(net.table), reveal(net.parts[0])
+    """,
+    "below other modules": """
+        class Inner(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("freq", 1.0 / torch.arange(1, 5).float())
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.one = Inner()
+                self.some = nn.Sequential(nn.Linear(4, 4), Inner())
+                self.list = nn.ModuleList([Inner()])
+        net = Net()
+        {convert}
+        reveal(net.one.freq), reveal(net.some[1].freq), reveal(net.list[0].freq)
+    """,
+    "lists of parameters": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weights = nn.ParameterList([nn.Parameter(torch.ones(4)), nn.Parameter(torch.zeros(2))])
+                self.named = nn.ParameterDict({{"one": nn.Parameter(torch.ones(4))}})
+        net = Net()
+        {convert}
+        reveal(net.weights[0]), reveal(net.weights[1]), reveal(net.named["one"])
+    """,
+    "a buffer that is assigned": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("state", torch.zeros(4))
+                self.register_buffer("later", None)
+        net = Net()
+        net.state = net.state + torch.ones(4)
+        net.later = torch.ones(4)
+        {convert}
+        reveal(net.state), reveal(net.later)
+    """,
+    "what the code had taken out": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("state", torch.zeros(4))
+                self.scale = nn.Parameter(torch.ones(4))
+        net = Net()
+        state, scale, copied = net.state, net.scale, net.scale + 1
+        {convert}
+        reveal(state), reveal(scale), reveal(copied), reveal(net.state), reveal(net.scale)
+    """,
+    "a part only": """
+        class Inner(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("freq", torch.ones(4))
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.one = Inner()
+                self.other = Inner()
+        whole = Net()
+        net = whole.one
+        {convert}
+        reveal(whole.one.freq), reveal(whole.other.freq)
+    """,
+    "complex": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("turns", torch.ones(4, dtype=torch.complex64))
+                self.register_buffer("gates", torch.ones(4))
+        net = Net()
+        {convert}
+        reveal(net.turns), reveal(net.gates)
+    """,
+}
+CONVERSIONS = (
+    "net.half()",
+    "net.bfloat16()",
+    "net.double()",
+    "net.float()",
+    "net.half().float()",
+    "net.to(torch.float16)",
+    "net.to(dtype=torch.bfloat16)",
+    "net.to('cpu', torch.float64)",
+    "net.to(device='cpu', dtype=torch.float16)",
+    "net.to(torch.zeros(1).half())",
+    "net.to('cpu')",
+    "net.type(torch.float16)",
+    "net = net.eval().half()",
+    "if sizes(): net.half()",
+    "for _ in range(2): net.half()",
+)
+
+
+@pytest.mark.filterwarnings(
+    "ignore:Casting complex values to real", "ignore:Complex modules are a new feature"
+)
+@pytest.mark.parametrize("convert", CONVERSIONS)
+@pytest.mark.parametrize("name", MODULES)
+def test_dtypes_are_those_of_torch(name: str, convert: str) -> None:
+    source = MODULES[name].format(convert=convert)
+    ours, real = revealed(source), executed(source)
+    assert len(ours) == len(real) > 0
+    for one, other in zip(ours, real, strict=True):
+        compare(one, other)
+
+
+KNOWN = ("normalization", "whole numbers and truth values", "bare parameters", "below other modules")
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_the_dtypes_are_known(name: str) -> None:
+    for convert in ("net.half()", "net.to(torch.bfloat16)", "net.double()", "net.to('cpu', torch.float16)"):
+        for one in revealed(MODULES[name].format(convert=convert)):
+            assert isinstance(one, TensorValue)
+            assert one.dtype is not None
+
+
+CLASSIFIER = (
+    IMPORTS
+    + """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.tensor([0.485, 0.456, 0.406]).view(1, 3, 1, 1))
+        self.register_buffer("std", torch.tensor([0.229, 0.224, 0.225]).view(1, 3, 1, 1))
+        self.scale = nn.Parameter(torch.ones(3, 1, 1))
+        self.conv = nn.Conv2d(3, 8, 3)
+
+    def forward(self, x):
+        return self.conv((x - self.mean) / self.std * self.scale)
+
+net = Net().{convert}
+y = net(torch.zeros(1, 3, 8, 8, dtype={dtype}))
+"""
+)
+
+
+@pytest.mark.parametrize("convert", ["half()", "bfloat16()", "double()", "to(torch.bfloat16)", "float()"])
+@pytest.mark.parametrize("dtype", ["torch.float16", "torch.bfloat16", "torch.float32", "torch.float64"])
+def test_a_normalized_image_is_refused_where_torch_refuses_it(
+    convert: str, dtype: str, tmp_path: Path
+) -> None:
+    text = CLASSIFIER.format(convert=convert, dtype=dtype)
+    analyst = Analyst(Project(str(tmp_path)), frozenset({"SF512"}))
+    findings = analyst.analyse("script.py", SourceText("script.py", text)).diagnostics
+    try:
+        exec(text, {})
+    except RuntimeError as error:
+        message = str(error)
+    else:
+        message = ""
+    assert bool(message) == bool(findings)
+    assert not message or "should be the same" in message or "same dtype" in message
