@@ -80,8 +80,8 @@ def test_the_fault_of_a_module_has_its_place(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "files", "said"),
     [
-        ("nothing.train", {}, "there is no module `nothing.train`, looked for from "),
-        ("pkg.trian", {"pkg": ""}, "there is no module `pkg.trian`, looked for from "),
+        ("nothing.train", {}, "no module named `nothing.train` (searched from "),
+        ("pkg.trian", {"pkg": ""}, "no module named `pkg.trian` (searched from "),
         ("pkg", {"pkg": ""}, "`pkg` is a package without `__main__`"),
         ("math", {}, "`math` is not written in Python"),
     ],
@@ -179,7 +179,7 @@ def test_a_notebook_on_the_command_line(
         ("bad.ipynb", "bad.ipynb: is no notebook: it is not JSON"),
         (
             "-m train.py",
-            "train.py: is a file, and -m takes a module; did you mean `shapefix probe train.py`?",
+            "train.py: is a file, but -m expects a module; did you mean `shapefix probe train.py`?",
         ),
         ("python train.py --lr 1", "did you mean `shapefix probe train.py -- --lr 1`?"),
         ("-- python3.11 -m pkg.train 1", "did you mean `shapefix probe -m pkg.train -- 1`?"),
@@ -191,9 +191,12 @@ def test_a_notebook_on_the_command_line(
             "train.py --epochs 3",
             "put the script's own arguments after `--`: `shapefix probe train.py -- --epochs 3`",
         ),
-        ("bad.ipynb --repair", "--repair writes Python files, and no notebooks; name a script that trains"),
-        ("train.py --nproc 2 --vram 4GiB", "it goes without --repair, --vram and --device fake"),
-        ("bad.ipynb --nproc 2", "a notebook is one process; --nproc takes a script or a module"),
+        ("bad.ipynb --repair", "--repair does not support notebooks; pass a script"),
+        (
+            "train.py --nproc 2 --vram 4GiB",
+            "--nproc cannot be combined with --repair, --vram or --device fake",
+        ),
+        ("bad.ipynb --nproc 2", "--nproc does not support notebooks; pass a script or a module"),
         ("train.py --nproc 0", "'--nproc': 0 is not in the range 1<=x<=16"),
         ("--stops 3", "no such option '--stops'. Did you mean '--steps'?"),
         ("", "missing argument 'SCRIPT'"),

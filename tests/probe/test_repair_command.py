@@ -93,9 +93,9 @@ def test_a_script_that_works_has_nothing_to_repair(tmp_path: Path) -> None:
         (
             HEAD + "model = nn.Linear(3, 3)\nmodel(torch.ones(2, 3))\nraise KeyError('lr')\n",
             1,
-            "No repair was found",
+            "Found no repair",
         ),
-        ("import sys\nsys.exit('usage: train.py DATA')\n", 2, "error: nothing to repair is known"),
+        ("import sys\nsys.exit('usage: train.py DATA')\n", 2, "error: cannot repair: the run shows neither"),
     ],
     ids=["unknown", "without-arguments"],
 )
@@ -110,8 +110,8 @@ def test_where_nothing_is_known_nothing_is_written(tmp_path: Path, script: str, 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--apply"], "error: --apply writes what --repair has proved; give both\n"),
-        (["--repair", "--vram", "4GiB"], "error: --vram forecasts the memory of a step, and --repair "),
+        (["--apply"], "error: --apply requires --repair\n"),
+        (["--repair", "--vram", "4GiB"], "error: --vram and --repair cannot be combined"),
     ],
     ids=["apply-alone", "forecast"],
 )
@@ -199,5 +199,5 @@ def test_no_more_runs_than_there_may_be(
     assert probe_repair.repair(fork_server.interpreter(), options) == 1
     said = capsys.readouterr().err
     assert said.startswith("Found no repair that makes the script train. (1 run, ")
-    assert said.endswith(" s; there was more to try, but no more runs are made)\n")
+    assert said.endswith(" s; stopped at the limit of runs)\n")
     assert (tmp_path / "train.py").read_text() == BROKEN

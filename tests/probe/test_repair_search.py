@@ -125,7 +125,7 @@ def test_a_repair_that_does_not_help_is_taken_back(tmp_path: Path) -> None:
     outcome = repaired(tmp_path, script)
     assert not outcome.trains
     assert [(each.candidate.finding.code, each.reason) for each in outcome.rejected] == [
-        ("SF509", "it is still there")
+        ("SF509", "the finding is still there")
     ]
     assert changed(outcome) == []
 
@@ -147,7 +147,7 @@ def test_a_file_of_another_project_is_left_alone(tmp_path: Path) -> None:
     outcome = repaired(tmp_path / "project", dedent(script) + TRAIN)
     assert not outcome.trains
     (taken,) = outcome.rejected
-    assert taken.reason.endswith("layers.py, which is no file of this project")
+    assert taken.reason.endswith("layers.py, which is not in this project")
 
 
 def test_two_findings_of_the_same_words_are_both_repaired(tmp_path: Path) -> None:
