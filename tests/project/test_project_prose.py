@@ -80,8 +80,7 @@ def texts_of_python(path: Path) -> Iterator[tuple[int, str]]:
             text = token.string
             if token.type == tokenize.STRING and re.match(r"\w*f", text, re.IGNORECASE):
                 text = re.sub(r"\{[^{}\n]*\}", "{}", text)  # the expressions of an f-string
-            for number, line in enumerate(text.splitlines(), token.start[0]):
-                yield number, line
+            yield from enumerate(text.splitlines(), token.start[0])
 
 
 def texts_of_markdown(path: Path) -> Iterator[tuple[int, str]]:
