@@ -39,6 +39,18 @@ class Span:
     end_row: int
     end_column: int
 
+    def start(self) -> Span:
+        """Return the empty span at the start of this one."""
+        return Span(self.path, self.row, self.column, self.row, self.column)
+
+    def end(self) -> Span:
+        """Return the empty span at the end of this one."""
+        return Span(self.path, self.end_row, self.end_column, self.end_row, self.end_column)
+
+    def to(self, last: Span) -> Span:
+        """Return the span from the start of this one to the end of a later one."""
+        return Span(self.path, self.row, self.column, last.end_row, last.end_column)
+
 
 @dataclass(frozen=True)
 class Evidence:

@@ -11,6 +11,7 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.syntax import enclosing, nodes
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.interpreter.batch_events import Collated, Stacked
@@ -111,7 +112,7 @@ def _may_fit(cut: Cut) -> bool:
 def _is_looked_at(chunks: _Chunks, module: Module) -> bool:
     """Whether the code asks for the length of a chunk somewhere: `if len(chunk) == block_size`."""
     size = module.code(chunks.step)
-    for node in _below(module.tree):
+    for node in nodes(module.tree):
         if isinstance(node, cst.Comparison):
             sides = [node.left, *(target.comparator for target in node.comparisons)]
             if any(map(_is_length, sides)) and any(module.code(side) == size for side in sides):
@@ -121,12 +122,6 @@ def _is_looked_at(chunks: _Chunks, module: Module) -> bool:
 
 def _is_length(node: cst.BaseExpression) -> bool:
     return isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "len"
-
-
-def _below(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    yield node
-    for child in children(node):
-        yield from _below(child)
 
 
 @dataclass(frozen=True)
@@ -141,7 +136,7 @@ class _Chunks:
 
 def _chunks(cut: Cut) -> _Chunks | None:
     """The loop whose counter the chunk starts at; None where the code that cuts has no such form."""
-    around = rewrites.enclosing(cut.place.module, cut.place.node)
+    around = enclosing(cut.place.module, cut.place.node)
     functions = [node for node in around if isinstance(node, (cst.Module, cst.FunctionDef))]
     for node in reversed(around):
         for loop in _loops(node):

@@ -11,7 +11,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Span
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.interpreter.batch_events import Tokenized
 from shapefix.interpreter.containers import ListValue
 from shapefix.interpreter.modules import Module
@@ -92,4 +92,4 @@ def _before(module: Module, call: cst.Call, argument: cst.Arg, text: str) -> Edi
     margin = module.text.split("\n")[start.row - 1][: start.column - 1]
     own_line = not margin.strip() and start.row != module.span(call).row
     content = f"{text},\n{margin}" if own_line else f"{text}, "
-    return Edit(Span(start.path, start.row, start.column, start.row, start.column), content)
+    return Edit(start.start(), content)

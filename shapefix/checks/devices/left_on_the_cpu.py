@@ -12,7 +12,7 @@ from shapefix.checks.support.device_placement import is_creation, made_in_module
 from shapefix.checks.support.event_order import is_passed
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.operands import code_of, named
-from shapefix.checks.support.rewrites import enclosing, holds, nodes
+from shapefix.checks.support.syntax import enclosing, enclosing_function, holds, nodes
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Span
 from shapefix.interpreter.devices import FORWARD
@@ -75,8 +75,7 @@ def _met(event: DeviceMismatch) -> str:
 def _with_device(event: DeviceMismatch, made: Place) -> Iterator[Fix]:
     if not is_creation(made.node):
         return
-    around = enclosing(made.module, made.node)
-    function = next((node for node in reversed(around) if isinstance(node, cst.FunctionDef)), None)
+    function = enclosing_function(made)
     if function is None:
         return
     code = next(_sources(event, made, function), None)
@@ -281,7 +280,7 @@ def _as_buffer(made: Place, assign: cst.Assign, name: str) -> Iterator[Fix]:
     if not any((span.row, span.column) < (whole.row, whole.column) for span in started):
         return
     start = Span(whole.path, whole.row, whole.column, value.row, value.column)
-    end = Span(whole.path, whole.end_row, whole.end_column, whole.end_row, whole.end_column)
+    end = whole.end()
     edits = (
         Edit(start, f'self.register_buffer("{name.removeprefix("self.")}", '),
         Edit(end, ", persistent=False)"),

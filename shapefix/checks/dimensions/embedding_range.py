@@ -11,6 +11,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace, layer_code, made_at, shape_trace
 from shapefix.checks.support.operands import is_unlikely, named
+from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.interpreter.batch_events import TokensWithoutRow
@@ -138,7 +139,7 @@ def _resized(event: TokensWithoutRow) -> Iterator[Fix]:
 
 def _block(place: Place) -> cst.CSTNode | None:
     """The block of statements that a place stands in."""
-    around = rewrites.enclosing(place.module, place.node)
+    around = enclosing(place.module, place.node)
     return next(
         (node for node in reversed(around) if isinstance(node, (cst.IndentedBlock, cst.Module))), None
     )
@@ -146,7 +147,7 @@ def _block(place: Place) -> cst.CSTNode | None:
 
 def _assigned(place: Place) -> str | None:
     """What the value of the expression at a place is assigned to: `model`, `self.bert`."""
-    for node in reversed(rewrites.enclosing(place.module, place.node)):
+    for node in reversed(enclosing(place.module, place.node)):
         if isinstance(node, cst.Assign):
             target = node.targets[0].target
             plain = len(node.targets) == 1 and isinstance(target, (cst.Name, cst.Attribute))

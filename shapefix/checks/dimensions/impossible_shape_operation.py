@@ -13,6 +13,7 @@ from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace, layer_code, shape_trace
 from shapefix.checks.support.hidden_states import RECURRENT, hidden_state
 from shapefix.checks.support.operands import code_of, is_unlikely, made_inside, named, shown
+from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.interpreter.events import OpRejected, OpRejectedForLastBatch, Viewed
@@ -88,7 +89,7 @@ def _assignment(place: Place) -> cst.Assign | None:
     """The assignment that something is unpacked in at a place."""
     if not isinstance(place.node, (cst.Tuple, cst.List)):
         return None
-    around = rewrites.enclosing(place.module, place.node)
+    around = enclosing(place.module, place.node)
     return next((node for node in reversed(around) if isinstance(node, cst.Assign)), None)
 
 

@@ -11,7 +11,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.event_order import between, ends_early, is_followed, within
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Span
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.interpreter.evaluator import Loop
 from shapefix.interpreter.modules import Module, Place, dotted_name
 from shapefix.interpreter.training_events import Backward, ForwardCalled, ModeSwitched, OptimizerStepped
@@ -104,7 +104,7 @@ def _in_front(module: Module, loop: cst.CSTNode, code: str, what: str) -> Iterat
     line = module.text.split("\n")[span.row - 1]
     indent = line[: span.column - 1]
     if not indent.strip() and code.rpartition(".")[0].replace(".", "").isidentifier():
-        start = Span(span.path, span.row, span.column, span.row, span.column)
+        start = span.start()
         yield Fix(Applicability.UNSAFE, f"{what}: `{code}`", (Edit(start, f"{code}\n{indent}"),))
 
 
