@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from shapefix.diagnostics import Diagnostic
+from shapefix.diagnostics import Condition, Diagnostic
 from shapefix.engine.analysis import Analyst
 from shapefix.sources.project import Project
 from shapefix.sources.text import SourceText
@@ -143,7 +143,7 @@ def train(model: nn.Module, optimizer: torch.optim.Optimizer, scaler: GradScaler
 """
     (finding,) = found(tmp_path, "", head)
     assert finding.span.row == 10
-    assert finding.condition == "the scaler is enabled"
+    assert finding.condition == Condition("the scaler is enabled")
 
 
 def test_update_in_another_method_is_enough(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from shapefix.checks.rules import RULES
-from shapefix.diagnostics import Applicability, Diagnostic
+from shapefix.diagnostics import Applicability, Condition, Diagnostic
 from shapefix.engine.analysis import Analyst
 from shapefix.repair.fixpoint import repair
 from shapefix.sources.project import Project
@@ -188,4 +188,4 @@ nn.Linear(args.vocab_size, 8)(rows)
     (fix,) = found.fixes
     assert fix.applicability is Applicability.DISPLAY
     assert "`--vocab-size 400`" in fix.message
-    assert found.condition == "with the default --vocab-size 271"
+    assert found.condition == Condition("with the default --vocab-size 271")

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from shapefix.checks.rules import RULES
-from shapefix.diagnostics import Applicability, Diagnostic
+from shapefix.diagnostics import Applicability, Condition, Diagnostic
 from shapefix.engine.analysis import Analyst
 from shapefix.repair.fixpoint import repair
 from shapefix.sources.project import Project
@@ -166,7 +166,7 @@ def train(files):
 
 def test_of_a_dataset_of_unknown_length_the_condition_is_told(tmp_path: Path) -> None:
     (found,) = findings(CLIPS, tmp_path)
-    assert found.condition == "the number of samples is no multiple of 4"
+    assert found.condition == Condition("the number of samples is no multiple of 4")
     assert not findings(CLIPS.replace("batch_size=4", "batch_size=4, drop_last=True"), tmp_path)
 
 

@@ -10,10 +10,11 @@ import libcst as cst
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
+from shapefix.checks.support.conditions import comparison, of_code
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.syntax import enclosing, nodes
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
+from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, Fix
 from shapefix.interpreter.batch_events import Collated, Stacked
 from shapefix.interpreter.containers import DictValue, TupleValue
 from shapefix.interpreter.modules import Module, Place, children, target_names
@@ -48,7 +49,10 @@ def short_last_chunk(event: Collated | Stacked, context: CheckContext, rule: Rul
             Evidence(cut.place.span, "cut here"),
             Evidence(event.place.span, "put together here"),
         ],
-        condition=f"{module.code(stop)} is not a multiple of {code}",
+        condition=Condition(
+            f"{module.code(stop)} is not a multiple of {code}",
+            comparison(of_code(module.code(stop)), "is not a multiple of", of_code(code)),
+        ),
         fixes=_round_down(chunks, computed, module),
     )
 

@@ -14,7 +14,7 @@ from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.operands import code_of, named
 from shapefix.checks.support.syntax import enclosing, enclosing_function, holds, nodes
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Span
+from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, Fix, Span
 from shapefix.interpreter.devices import FORWARD
 from shapefix.interpreter.events import DeviceMismatch
 from shapefix.interpreter.modules import Place, children, dotted_name, target_names
@@ -34,7 +34,7 @@ def left_on_the_cpu(event: DeviceMismatch, context: CheckContext, rule: Rule) ->
         yield rule.diagnostic(
             made.span,
             f"`{abbreviate(made.code)}` is made on the CPU, wherever the module and its input are",
-            condition="the module is on a GPU",
+            condition=Condition("the module is on a GPU"),
             evidence=[*call_trace(event), Evidence(event.place.span, f"it meets {_met(event)} here")],
             fixes=_with_device(event, made),
         )
@@ -46,7 +46,7 @@ def left_on_the_cpu(event: DeviceMismatch, context: CheckContext, rule: Rule) ->
     yield rule.diagnostic(
         made.module.span(assign),
         f"`{name}` is no buffer: it stays on the CPU when the module goes to a GPU",
-        condition="the module is on a GPU",
+        condition=Condition("the module is on a GPU"),
         evidence=[*call_trace(event), Evidence(event.place.span, f"it meets {_met(event)} here")],
         fixes=_as_buffer(made, assign, name),
     )

@@ -19,7 +19,7 @@ from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.operands import code_of, named
 from shapefix.checks.support.syntax import enclosing_function
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
+from shapefix.diagnostics import Applicability, Condition, Diagnostic, Evidence, Fix
 from shapefix.interpreter.devices import Device, DeviceKind
 from shapefix.interpreter.events import DeviceMismatch, Discarded
 from shapefix.interpreter.modules import Place, dotted_name
@@ -38,7 +38,7 @@ def two_devices(event: DeviceMismatch, context: CheckContext, rule: Rule) -> Ite
     yield rule.diagnostic(
         seen.span,
         f"`{abbreviate(seen.code)}`: {reason}",
-        condition=f"{where} is a GPU" if event.other.kind is DeviceKind.CHOSEN else None,
+        condition=Condition(f"{where} is a GPU") if event.other.kind is DeviceKind.CHOSEN else None,
         evidence=[
             *call_trace(event),
             *_came(event.cpu, "on the CPU since here"),

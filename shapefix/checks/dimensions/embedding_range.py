@@ -13,7 +13,7 @@ from shapefix.checks.support.evidence import call_trace, layer_code, made_at, sh
 from shapefix.checks.support.operands import is_unlikely, named
 from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
+from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, Fix
 from shapefix.interpreter.batch_events import TokensWithoutRow
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.modules import Place
@@ -61,7 +61,7 @@ def _stated(
             *shape_trace(tensor, context)[-3:],
             Evidence(event.place.span, f"row {index} of {rows} is looked up"),
         ],
-        condition=f"a number drawn is {rows} or more" if is_drawn and not negative else None,
+        condition=Condition(f"a number drawn is {rows} or more") if is_drawn and not negative else None,
         fixes=[] if negative else _larger(event, error, context),
     )
 
@@ -109,7 +109,7 @@ def _added(event: TokensWithoutRow, rule: Rule) -> Iterator[Diagnostic]:
             Evidence(model.place.span, "as many rows as the tokenizer had tokens"),
             Evidence(event.place.span, "the ids are looked up"),
         ],
-        condition="a row is padded" if event.pads else "an added token is in a text",
+        condition=Condition("a row is padded" if event.pads else "an added token is in a text"),
         fixes=_resized(event),
     )
 

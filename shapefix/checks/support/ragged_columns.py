@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shapefix.diagnostics import Condition
 from shapefix.interpreter.batch_events import Collated
 from shapefix.interpreter.containers import DictValue
 from shapefix.interpreter.rows import PADDED_IN_MAP, Origin, differs
@@ -19,7 +20,7 @@ PAD = "transformers.PreTrainedTokenizerBase.pad"
 LABELS = ("labels", "label", "label_ids")
 
 
-RAGGED = "two rows of a batch differ in length"
+RAGGED = Condition("two rows of a batch differ in length")
 
 
 def labels_fail(event: Collated) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from shapefix.diagnostics import Evidence, Span
+from shapefix.diagnostics import Condition, Evidence, Span
 from shapefix.runtime.observations import Failure, span
 from shapefix.runtime.report.formatting import words
 
@@ -19,7 +19,7 @@ class Explanation:
     message: str
     span: Span
     evidence: tuple[Evidence, ...]
-    condition: str | None = None
+    condition: Condition | None = None
 
 
 def said(failure: Failure) -> str:

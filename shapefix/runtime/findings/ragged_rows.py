@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from shapefix.diagnostics import Evidence, Span
+from shapefix.diagnostics import Condition, Evidence, Span
 from shapefix.runtime.findings.exception_report import Explanation
 from shapefix.runtime.observations import Failure, Observations, span
 
@@ -85,8 +85,8 @@ def _seen(key: str, lengths: list[int], rows: Mapping[str, Any] | None) -> str:
     )
 
 
-def _condition(failure: Failure, rows: Mapping[str, Any] | None) -> str:
+def _condition(failure: Failure, rows: Mapping[str, Any] | None) -> Condition:
     if failure.where == "rows" and rows and rows["pair"]:
         first, second = rows["pair"]
-        return f"a batch holds rows {first} and {second}, or others that differ as they do"
-    return "two rows of a batch differ in length"
+        return Condition(f"a batch holds rows {first} and {second}, or others that differ as they do")
+    return Condition("two rows of a batch differ in length")

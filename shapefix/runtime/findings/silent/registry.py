@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from shapefix.diagnostics import Diagnostic, Evidence, Severity, Span
+from shapefix.diagnostics import Condition, Diagnostic, Evidence, Severity, Span
 from shapefix.runtime.observations import Observations
 
 Rules = Mapping[str, tuple[str, Severity]]
@@ -49,7 +49,7 @@ class Seen:
     message: str
     span: Span
     evidence: tuple[Evidence, ...]
-    condition: str | None = None
+    condition: Condition | None = None
 
 
 Detector = Callable[[Observations], Iterator[Seen]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from shapefix.diagnostics import Evidence
+from shapefix.diagnostics import Condition, Evidence
 from shapefix.runtime.findings.silent.registry import Seen, detector
 from shapefix.runtime.observations import Module, Observations, Value, span
 from shapefix.runtime.report.formatting import sized
@@ -27,7 +27,9 @@ def _lucky(observed: Observations) -> Iterator[Seen]:
             f"`.view({', '.join(map(str, line['wanted']))})` of {sized(value)} passes only because {what}",
             at,
             (Evidence(at, f"viewed here: {sized(value)} strides {strides}"),),
-            "the batch holds more than one row" if is_batch else f"dimension {number} is larger than 1",
+            Condition(
+                "the batch holds more than one row" if is_batch else f"dimension {number} is larger than 1"
+            ),
         )
 
 
