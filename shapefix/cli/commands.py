@@ -30,19 +30,19 @@ def check(request: Request) -> int:
         return _show(request, settings)
     output_format = _output_format(request, settings)
     if request.with_probe is not None:
-        from shapefix.runtime.confirmation.run_record import Unusable, read
+        from shapefix.runtime.confirmation.run_record import UnusableRecord, read
 
         try:
             record = read(request.with_probe)
-        except Unusable as error:
+        except UnusableRecord as error:
             say(f"error: {one_line(request.with_probe)}: {error}")
             return FAILED
     examination = _examined(request, settings)
     reported, failures = examination.findings(), examination.failures()
     if request.with_probe is not None:
-        from shapefix.runtime.confirmation.confirm import Judge
+        from shapefix.runtime.confirmation.confirm import Confirmer
 
-        reported = Judge(record, examination.data).judged(reported)
+        reported = Confirmer(record, examination.data).judged(reported)
     findings = tuple(finding for finding in _without_answers(reported) if not finding.is_refuted)
     view = view_of(request, settings, examination)
     if request.statistics:

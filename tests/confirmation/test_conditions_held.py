@@ -9,11 +9,11 @@ from shapefix.diagnostics import Condition, Predicate, Severity, Span, Variable
 from shapefix.diagnostics import Diagnostic as Finding
 from shapefix.engine.cache_entries import CachedResult, from_bytes, to_bytes
 from shapefix.runtime.confirmation.conditions import holds, names
-from shapefix.runtime.confirmation.run_record import Held
+from shapefix.runtime.confirmation.run_record import RecordedValue
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.symbols import PerItemSize
 
-VALUES: dict[str, Held] = {"T": 24, "batch_size": 1, "n": 10, "x": (4, 1, 8)}
+VALUES: dict[str, RecordedValue] = {"T": 24, "batch_size": 1, "n": 10, "x": (4, 1, 8)}
 
 
 def compared(left: str, relation: str, right: str) -> Predicate:

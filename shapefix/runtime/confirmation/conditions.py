@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Iterator, Mapping
 
 from shapefix.diagnostics import Arithmetic, Combination, Comparison, Expression, Predicate, Variable
-from shapefix.runtime.confirmation.run_record import Held
+from shapefix.runtime.confirmation.run_record import RecordedValue
 
 _OPERATIONS = {
     "+": operator.add,
@@ -39,7 +39,7 @@ def _names(part: Predicate | Expression) -> Iterator[str]:
             yield name
 
 
-def holds(predicate: Predicate, values: Mapping[str, Held]) -> bool | None:
+def holds(predicate: Predicate, values: Mapping[str, RecordedValue]) -> bool | None:
     """Evaluate a predicate; None if the values do not decide it."""
     try:
         return _holds(predicate, values)
@@ -47,7 +47,7 @@ def holds(predicate: Predicate, values: Mapping[str, Held]) -> bool | None:
         return None
 
 
-def _holds(predicate: Predicate, values: Mapping[str, Held]) -> bool:
+def _holds(predicate: Predicate, values: Mapping[str, RecordedValue]) -> bool:
     """Evaluate a predicate. Raises LookupError, TypeError or ArithmeticError if a number is unknown."""
     if isinstance(predicate, Combination):
         known = [_holds(part, values) for part in predicate.parts]
@@ -56,7 +56,7 @@ def _holds(predicate: Predicate, values: Mapping[str, Held]) -> bool:
     return bool(_RELATIONS[predicate.relation](left, right))
 
 
-def _number(expression: Expression, values: Mapping[str, Held]) -> int:
+def _number(expression: Expression, values: Mapping[str, RecordedValue]) -> int:
     match expression:
         case Variable(name, dim):
             held = values[name]

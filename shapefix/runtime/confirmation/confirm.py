@@ -11,13 +11,13 @@ from shapefix.diagnostics import Confirmation, Diagnostic, RunVerdict, Severity,
 from shapefix.rulebook.pages import Raises, pages_by_code
 from shapefix.runtime.confirmation import conditions
 from shapefix.runtime.confirmation.evaluation_order import Order
-from shapefix.runtime.confirmation.run_record import Found, Held, Reached, Record
+from shapefix.runtime.confirmation.run_record import Record, RecordedCall, RecordedFinding, RecordedValue
 
 Bytes = Callable[[str], bytes | None]
 """From the path of a file to what is in it, None where there is none."""
 
 
-class Judge:
+class Confirmer:
     """Says of each finding what a run has seen of it; data gives the files as they were checked."""
 
     def __init__(self, record: Record, data: Bytes) -> None:
@@ -46,7 +46,7 @@ class Judge:
             unchanged and finding.confirmation is not None and finding.confirmation.verdict is RunVerdict.OPEN
         )
 
-    def _share_a_function(self, finding: Diagnostic, found: Found) -> bool:
+    def _share_a_function(self, finding: Diagnostic, found: RecordedFinding) -> bool:
         def functions(places: Iterable[Span]) -> set[tuple[str, int]]:
             known = set()
             for place in map(_real, places):
@@ -106,7 +106,7 @@ class Judge:
         return None
 
     def _refuted(
-        self, finding: Diagnostic, own: Span, others: list[Span], order: Order, passed: list[Reached]
+        self, finding: Diagnostic, own: Span, others: list[Span], order: Order, passed: list[RecordedCall]
     ) -> Confirmation:
         """The verdict on a finding whose own place was evaluated, and nothing was raised there."""
         if not self._loops_were_seen(own, order):
@@ -141,7 +141,7 @@ class Judge:
             return Confirmation(RunVerdict.OPEN, f"in this run the condition did not hold: {failed[0]}")
         return Confirmation(RunVerdict.OPEN, "whether the condition held in the run is not known")
 
-    def _passed(self, place: Span, order: Order) -> Iterator[Reached]:
+    def _passed(self, place: Span, order: Order) -> Iterator[RecordedCall]:
         """The calls that the run cannot have come to, or back from, without coming past a place."""
         for each in self._record.reached:
             if each.at.path == place.path and (
@@ -154,14 +154,14 @@ class Judge:
             path == place.path and order.when_returned(place, row) for path, row in self._record.returned
         )
 
-    def _witnesses(self, own: Span, order: Order, passed: list[Reached]) -> list[Reached]:
+    def _witnesses(self, own: Span, order: Order, passed: list[RecordedCall]) -> list[RecordedCall]:
         """The calls whose values tell of a place: those behind it, and where all has returned, before it."""
         if not self._returned(own, order):
             return passed
         near = [each for each in self._record.reached if each.at.path == own.path]
         return [each for each in near if each in passed or order.bound_between(own, each.at) is not None]
 
-    def _led_by(self, others: list[Span], own: Span, witness: Reached) -> bool:
+    def _led_by(self, others: list[Span], own: Span, witness: RecordedCall) -> bool:
         """Whether the run has come past all places of the evidence, or was called from there."""
         for place in others:
             if place == own or any(_within(place, outer) or _within(outer, place) for outer in witness.outer):
@@ -210,7 +210,7 @@ def _meet(one: Span, *others: Span) -> bool:
     return any(_within(one, each) or _within(each, one) for each in others)
 
 
-def _told(names: frozenset[str], values: Mapping[str, Held]) -> str:
+def _told(names: frozenset[str], values: Mapping[str, RecordedValue]) -> str:
     """What names held, in words."""
     return ", ".join(
         f"{name} of sizes {list(held)}" if isinstance(held, tuple) else f"{name} = {held}"
