@@ -18,11 +18,11 @@ from shapefix.interpreter.values import (
     Text,
     Value,
 )
-from shapefix.tensors.sizes import same
+from shapefix.tensors.bounds import same
 
 
 def truth(value: Value) -> bool | None:
-    """What `bool(value)` gives, None where it is not known."""
+    """The result of `bool(value)`, None where it is not known."""
     if isinstance(value, Constant):
         return bool(value.value)
     if isinstance(value, TupleValue):

@@ -27,6 +27,7 @@ from shapefix.interpreter.names import module_name, scope_of
 from shapefix.interpreter.program import parsed, run_program
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
+    Binding,
     ClassValue,
     Constant,
     FunctionValue,
@@ -43,7 +44,8 @@ from shapefix.shapes.listings import Listing
 from shapefix.shapes.targets import NotShown, Target, check_inputs, constructed, everything, named
 from shapefix.sources.project import Project, project_root
 from shapefix.sources.text import SourceText, Unreadable, read_source
-from shapefix.tensors.sizes import Size, Symbol
+from shapefix.tensors.polynomials import Size
+from shapefix.tensors.symbols import Symbol
 
 STEPS = 200_000
 """How many steps each part of a run may take: somebody waits for this one file only."""
@@ -184,7 +186,7 @@ class _Showing:
             receiver: InstanceValue | None = None
             if isinstance(top, ClassValue):
                 function = member(top, target.function.name)
-                if isinstance(function, FunctionValue) and function.binding != "staticmethod":
+                if isinstance(function, FunctionValue) and function.binding is not Binding.STATIC_METHOD:
                     made = instantiate(ev, top, Arguments([], constructed(top, known)), target.node)
                     receiver = made if isinstance(made, InstanceValue) else InstanceValue(top, open=True)
             if isinstance(function, FunctionValue):

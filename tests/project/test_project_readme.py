@@ -13,6 +13,8 @@ from generated_docs import EXAMPLE, ROOT, TABLE, rule_table, updated
 from shapefix.diagnostics import Applicability, Severity
 from shapefix.rulebook.pages import pages
 
+pytestmark = pytest.mark.slow
+
 README = ROOT / "README.md"
 GENERATED = sorted(
     path

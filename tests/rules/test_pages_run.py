@@ -247,6 +247,7 @@ def test_a_preamble_holds_nothing_but_imports_and_plain_assignments(page: Path) 
         assert all(isinstance(node, allowed) for node in ast.parse(block).body)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", FIRING, ids=str)
 def test_findings_carry_the_code_and_severity_of_their_page(example: Example) -> None:
     severities = {front_matter(page)["code"]: front_matter(page)["severity"] for page in PAGES}
@@ -256,6 +257,7 @@ def test_findings_carry_the_code_and_severity_of_their_page(example: Example) ->
     assert found <= set(severities.items())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", LAYOUT, ids=str)
 def test_only_marked_lines_fail_and_as_stated(example: Example) -> None:
     ran = outcome(example.text, example.run)
@@ -276,6 +278,7 @@ def repair_computes_something_else(example: Example) -> bool:
     return any(name in after and not same(before[name], after[name]) for name in before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", DATA, ids=str)
 def test_a_reported_example_raises_or_corrupts(example: Example) -> None:
     """The example raises, corrupts what the run block asserts, or computes something else than its repair."""
@@ -290,6 +293,7 @@ def test_a_reported_example_raises_or_corrupts(example: Example) -> None:
         assert example.corrupts or repair_computes_something_else(example)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", FIRING, ids=str)
 def test_run_blocks_raise_where_marked(example: Example) -> None:
     ran = outcome(example.text, example.run)
@@ -305,6 +309,7 @@ def without_marked_lines(example: Example) -> str:
     return "\n".join(re.sub(r"\S.*", "pass", row) if number in marked else row for number, row in rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", [e for e in FIRING if e.findings[0].code == "SF105"], ids=str)
 def test_a_line_with_an_unused_result_can_be_removed(example: Example) -> None:
     before = execute(example.text, example.run).tensors()
@@ -314,6 +319,7 @@ def test_a_line_with_an_unused_result_can_be_removed(example: Example) -> None:
     assert all(same(before[name], after[name]) for name in before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", [e for e in LAYOUT if e.fixed or e.findings[0].code != "SF105"], ids=str)
 def test_marked_lines_fail_or_their_repair_computes_something_else(example: Example) -> None:
     ran = outcome(example.text, example.run)
@@ -327,6 +333,7 @@ def test_marked_lines_fail_or_their_repair_computes_something_else(example: Exam
         assert any(not same(before[name], after[name]) for name in before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", FIXED, ids=str)
 def test_the_repair_runs_and_ends_the_corruption(example: Example) -> None:
     assert example.fixed is not None
@@ -337,6 +344,7 @@ def test_the_repair_runs_and_ends_the_corruption(example: Example) -> None:
     assert len(raised) == len(ran.run_errors), raised
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", [e for e in LAYOUT if e.fixed], ids=str)
 def test_the_repair_changes_marked_lines_only_or_the_line_of_the_expand(example: Example) -> None:
     assert example.fixed is not None
@@ -349,6 +357,7 @@ def test_the_repair_changes_marked_lines_only_or_the_line_of_the_expand(example:
     assert changed <= (expands if front_matter(example.page)["code"] == "SF104" else marked)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", SILENT, ids=str)
 def test_silent_examples_run_through(example: Example) -> None:
     ran = outcome(example.text, example.run)
@@ -371,6 +380,7 @@ def explains(message: str, sizes: tuple[int, ...], strides: tuple[int, ...]) -> 
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", [e for e in FIRING if e.findings[0].code in ("SF101", "SF102")], ids=str)
 def test_the_dimensions_named_are_those_with_the_gap(example: Example) -> None:
     ran = execute(example.text, example.run)
@@ -387,6 +397,7 @@ def numbers_revealed(example: Example) -> list[str]:
     return [text for text in example.revealed.values() if not re.search(r"[A-Z]", text)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", [e for e in EXAMPLES if numbers_revealed(e)], ids=str)
 def test_revealed_layouts_are_those_of_torch(example: Example) -> None:
     seen: list[str] = []

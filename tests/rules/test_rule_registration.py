@@ -12,7 +12,7 @@ import pytest
 import shapefix.checks.rules  # noqa: F401
 from shapefix.checks.registry import CHECKS, RULES
 from shapefix.checks.registry import rule as register
-from shapefix.interpreter.events import Viewed
+from shapefix.domains.operations import Viewed
 from shapefix.rulebook.pages import UnmatchedRule, pages
 
 FILES = 12

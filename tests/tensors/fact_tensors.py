@@ -1,4 +1,4 @@
-"""The tensors of the truth table, as torch has them, and as layouts over numbers and over symbols."""
+"""Tensors of the truth table: in torch, and as layouts over constants and over symbols."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from shapefix.tensors import dims, indexing, results, views
+from shapefix.tensors import dims, indexing, legality, reductions, tensor_iterator, views
 from shapefix.tensors.layout import Layout, channels_last, contiguous
-from shapefix.tensors.sizes import Size, Symbol, substitute
-from shapefix.tensors.views import Illegal, ViewVerdict
+from shapefix.tensors.polynomials import Size
+from shapefix.tensors.quotients import substitute
+from shapefix.tensors.symbols import Symbol
+from shapefix.tensors.verdicts import Illegal, ViewVerdict
 
 NUMBERS = {"B": 2, "T": 6, "V": 8, "H": 2, "D": 4}
 ALL = slice(None)
@@ -30,7 +32,7 @@ class Tensors:
 
 
 class Layouts:
-    """The same tensors over sizes that are numbers, or symbols."""
+    """The same tensors as layouts, over constants or symbols."""
 
     def __init__(self, symbolic: bool) -> None:
         self.values: dict[Symbol, int] = {}
@@ -47,7 +49,7 @@ class Layouts:
 
     def view(self, layout: Layout | None, *sizes: int | Size) -> ViewVerdict:
         assert layout is not None
-        return views.view(layout, *views.target_of(sizes))
+        return legality.view(layout, *views.target_of(sizes))
 
 
 def at(layout: Layout, *specs: indexing.Spec) -> Layout:
@@ -55,13 +57,16 @@ def at(layout: Layout, *specs: indexing.Spec) -> Layout:
 
 
 IDX = torch.tensor([0, 2, 1])
-INDICES = indexing.Indices(contiguous([3]))
+INDICES = indexing.IntegerIndex(contiguous([3]))
 B, T, V, H, D = NUMBERS.values()
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the table. Symbols may leave it unknown where that depends on more than sizes above 1."""
+    """One row of the table.
+
+    symbols_may_not_know allows an undecided verdict over symbols, if it depends on more than sizes above 1.
+    """
 
     text: str
     torch: Callable[[Tensors], object]
@@ -74,10 +79,10 @@ def topk_hits(t: Tensors) -> Tensor:
 
 
 def topk_hits_layout(s: Layouts) -> Layout:
-    found = dims.t(results.topk(contiguous([s.B, 10]), 5))
-    return results.elementwise(found, dims.expand(contiguous([1, s.B]), found.sizes))
+    found = dims.t(reductions.topk(contiguous([s.B, 10]), 5))
+    return tensor_iterator.elementwise(found, dims.expand(contiguous([1, s.B]), found.sizes))
 
 
 def applies(verdict: Illegal, layouts: Layouts) -> bool:
-    """Whether the conditions of a refusal hold for the numbers behind the symbols."""
+    """Check that the conditions of an illegal view hold for the values of the symbols."""
     return all((substitute(size, layouts.values).value or 0) > 1 for size in verdict.conditions)

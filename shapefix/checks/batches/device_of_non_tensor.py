@@ -12,7 +12,7 @@ from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import
-from shapefix.interpreter.batch_events import MoveOfNonTensor
+from shapefix.domains.devices import MoveOfNonTensor
 from shapefix.interpreter.containers import DictValue, ListValue, TextTuple, TupleValue, elements
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Integer, Number, Text, Unknown, Value

@@ -13,7 +13,7 @@ from shapefix.checks.support.model_outputs import reads_loss
 from shapefix.checks.support.near_keys import near
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Diagnostic
-from shapefix.interpreter.batch_events import ModelCalled
+from shapefix.domains.batches import ModelCalled
 
 
 @rule("SF402", on=ModelCalled)

@@ -10,7 +10,7 @@ from shapefix.checks.support.batch_keys import definition, forward_text, keys_in
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.wording import abbreviate, listed
 from shapefix.diagnostics import Diagnostic, Evidence
-from shapefix.interpreter.batch_events import ModelCalled
+from shapefix.domains.batches import ModelCalled
 
 
 @rule("SF403", on=ModelCalled)

@@ -12,7 +12,7 @@ from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.rewrites import argument, line_of
 from shapefix.checks.support.wording import listed
 from shapefix.diagnostics import Diagnostic, Evidence
-from shapefix.interpreter.batch_events import ColumnsChosen
+from shapefix.domains.batches import ColumnsChosen
 from shapefix.interpreter.containers import ListValue, elements
 from shapefix.interpreter.modules import Module, Place
 from shapefix.interpreter.values import LibraryObject, Reference, Value, is_text

@@ -18,7 +18,7 @@ from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.near_keys import near
 from shapefix.checks.support.wording import abbreviate, listed
 from shapefix.diagnostics import Diagnostic
-from shapefix.interpreter.batch_events import ModelCalled
+from shapefix.domains.batches import ModelCalled
 
 
 @rule("SF401", on=ModelCalled)

@@ -13,7 +13,7 @@ from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.syntax import enclosing, enclosing_function
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
-from shapefix.interpreter.batch_events import PadTokenMissing
+from shapefix.domains.tokens import PadTokenMissing
 from shapefix.interpreter.modules import Module, Place, children, dotted_name
 from shapefix.interpreter.values import Constant, LibraryObject
 

@@ -11,13 +11,14 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace
 from shapefix.diagnostics import Condition, Diagnostic, Evidence
-from shapefix.interpreter.batch_events import Collated, Stacked, Tokenized
+from shapefix.domains.batches import Collated, Stacked
+from shapefix.domains.raggedness import PADDED_IN_MAP, origins, ragged, row_sizes
+from shapefix.domains.tokens import Tokenized
 from shapefix.interpreter.containers import DictValue
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Module, Place
-from shapefix.interpreter.rows import PADDED_IN_MAP, origins, ragged, row_sizes
 from shapefix.interpreter.values import Constant, LibraryObject, Reference
-from shapefix.tensors.sizes import Size
+from shapefix.tensors.polynomials import Size
 
 _LABELS = frozenset({"labels", "label", "label_ids"})
 _PAD_INPUTS_ONLY = ("DataCollatorForLanguageModeling", "DataCollatorWithPadding")

@@ -12,10 +12,10 @@ from shapefix.checks.support import padding_code, rewrites
 from shapefix.checks.support.evidence import call_trace, own_lengths
 from shapefix.checks.support.ragged_columns import LABELS, RAGGED, ragged_origin
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Import
-from shapefix.interpreter.batch_events import Collated
+from shapefix.domains.batches import Collated
+from shapefix.domains.raggedness import Origin
 from shapefix.interpreter.containers import DictValue
 from shapefix.interpreter.modules import Module, Place
-from shapefix.interpreter.rows import Origin
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import LibraryObject, Reference, Text, Value
 

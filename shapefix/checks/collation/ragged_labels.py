@@ -13,7 +13,7 @@ from shapefix.checks.support.evidence import call_trace, own_lengths
 from shapefix.checks.support.ragged_columns import LABELS, PAD, RAGGED, padding_kind, ragged_origin
 from shapefix.checks.support.syntax import enclosing_function
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import
-from shapefix.interpreter.batch_events import Collated
+from shapefix.domains.batches import Collated
 from shapefix.interpreter.containers import DictValue, ListValue
 from shapefix.interpreter.modules import Module, Place
 from shapefix.interpreter.values import Constant, Integer, LibraryObject, Reference, Value

@@ -15,12 +15,14 @@ from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.syntax import enclosing, nodes
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, Fix
-from shapefix.interpreter.batch_events import Collated, Stacked
+from shapefix.domains.batches import Collated, Stacked
+from shapefix.domains.raggedness import ragged, row_sizes
 from shapefix.interpreter.containers import DictValue, TupleValue
 from shapefix.interpreter.modules import Module, Place, children, target_names
-from shapefix.interpreter.rows import Cut, ragged, row_sizes
+from shapefix.interpreter.per_item_sizes import Cut
 from shapefix.interpreter.values import LibraryObject, Reference, Value
-from shapefix.tensors.sizes import Atom, PerItemSize, Size, every_symbol
+from shapefix.tensors.polynomials import Size, every_symbol
+from shapefix.tensors.symbols import Atom, PerItemSize
 
 _LABELS = frozenset({"labels", "label", "label_ids"})
 _PAD_INPUTS_ONLY = frozenset({"DataCollatorForLanguageModeling", "DataCollatorWithPadding"})

@@ -14,9 +14,9 @@ from shapefix.checks.support.ragged_columns import RAGGED
 from shapefix.checks.support.rewrites import line_of
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import
-from shapefix.interpreter.batch_events import Stacked
+from shapefix.domains.batches import Stacked
+from shapefix.domains.raggedness import PADDED_IN_MAP, Origin, origins, ragged
 from shapefix.interpreter.containers import ListValue, TupleValue, elements
-from shapefix.interpreter.rows import PADDED_IN_MAP, Origin, origins, ragged
 from shapefix.interpreter.tensor_values import TensorValue
 
 _COLUMNS = frozenset({"input_ids", "attention_mask", "token_type_ids", "labels", "label"})

@@ -13,10 +13,10 @@ from shapefix.checks.support.conditions import combined
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, Fix
-from shapefix.interpreter.batch_events import Tokenized
+from shapefix.domains.raggedness import ragged
+from shapefix.domains.tokens import Tokenized
 from shapefix.interpreter.containers import ListValue
 from shapefix.interpreter.modules import Module
-from shapefix.interpreter.rows import ragged
 from shapefix.interpreter.values import Constant
 
 _TEXTS = (

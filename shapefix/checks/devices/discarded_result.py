@@ -11,7 +11,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.syntax import enclosing, nodes
 from shapefix.checks.support.unused_results import assigned, is_unused, may_be_rebound, scope, unused_result
 from shapefix.diagnostics import Diagnostic, Fix
-from shapefix.interpreter.events import Discarded
+from shapefix.domains.operations import Discarded
 from shapefix.interpreter.modules import dotted_name, target_names
 from shapefix.interpreter.tensor_values import TensorValue
 

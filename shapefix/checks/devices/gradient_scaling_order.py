@@ -21,13 +21,13 @@ from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.rewrites import after_statement, argument, before_statement, line_of
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, Fix
-from shapefix.interpreter.training_events import (
+from shapefix.domains.training import (
     ENABLED,
     SCALES,
-    Gradients,
     GradientsClipped,
     GradientsUnscaled,
     OptimizerStepped,
+    PendingGradients,
     ScalerUpdated,
 )
 from shapefix.interpreter.truth import truth
@@ -62,7 +62,7 @@ def _scales(scaler: Value | None) -> bool:
 
 
 def _clipped_too_early(
-    event: GradientsClipped, gradients: Gradients, context: CheckContext, rule: Rule
+    event: GradientsClipped, gradients: PendingGradients, context: CheckContext, rule: Rule
 ) -> Iterator[Diagnostic]:
     scaler = gradients.scaled
     steps = [step for step in after(event, context, OptimizerStepped) if step.scaler is scaler]
@@ -90,7 +90,7 @@ def _clipped_too_early(
     )
 
 
-def _is_divided_by_hand(event: GradientsClipped, gradients: Gradients) -> bool:
+def _is_divided_by_hand(event: GradientsClipped, gradients: PendingGradients) -> bool:
     """Whether the code may have divided the gradients itself, or multiplied the limit as well."""
     node = event.place.node
     limit = argument(node, 1, "max_norm") if isinstance(node, cst.Call) else None
@@ -112,7 +112,7 @@ def _unscale_first(event: GradientsClipped, steps: Sequence[OptimizerStepped], n
         yield Fix(Applicability.SAFE, f"divide first: `{call}`", (edit,))
 
 
-def _never_scaled(event: OptimizerStepped, gradients: Gradients, rule: Rule) -> Diagnostic:
+def _never_scaled(event: OptimizerStepped, gradients: PendingGradients, rule: Rule) -> Diagnostic:
     named = receiver_code(event.place)
     return rule.diagnostic(
         event.place.span,
@@ -127,7 +127,7 @@ def _never_scaled(event: OptimizerStepped, gradients: Gradients, rule: Rule) -> 
     )
 
 
-def _scale_loss(event: OptimizerStepped, gradients: Gradients, named: str) -> Iterator[Fix]:
+def _scale_loss(event: OptimizerStepped, gradients: PendingGradients, named: str) -> Iterator[Fix]:
     module, node = event.place.module, gradients.place.node
     if gradients.calls != event.calls or gradients.place.module is not module:
         return

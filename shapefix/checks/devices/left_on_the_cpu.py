@@ -15,8 +15,7 @@ from shapefix.checks.support.operands import code_of, named
 from shapefix.checks.support.syntax import enclosing, enclosing_function, holds, nodes
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, Fix, Span
-from shapefix.interpreter.devices import FORWARD
-from shapefix.interpreter.events import DeviceMismatch
+from shapefix.domains.devices import FORWARD, DeviceMismatch
 from shapefix.interpreter.modules import Place, children, dotted_name, target_names
 from shapefix.interpreter.values import LibraryObject
 

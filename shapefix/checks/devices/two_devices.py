@@ -20,10 +20,12 @@ from shapefix.checks.support.operands import code_of, named
 from shapefix.checks.support.syntax import enclosing_function
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Condition, Diagnostic, Evidence, Fix
-from shapefix.interpreter.devices import Device, DeviceKind
-from shapefix.interpreter.events import DeviceMismatch, Discarded
+from shapefix.domains.devices import DeviceMismatch
+from shapefix.domains.operations import Discarded
 from shapefix.interpreter.modules import Place, dotted_name
-from shapefix.interpreter.tensor_values import as_tensor
+from shapefix.interpreter.tensor_values import Device, DeviceKind
+from shapefix.interpreter.values import as_tensor
+from shapefix.tensors.ops import Op
 
 
 @rule("SF602", on=DeviceMismatch)
@@ -132,7 +134,7 @@ def _fixes(event: DeviceMismatch, seen: Place) -> Iterator[Fix]:
         yield with_device(made, code)
         return
     origin = event.operands[event.here].tensor.origin
-    if origin is not None and origin.verb == "tokenized" and isinstance(made.node, cst.Call):
+    if origin is not None and origin.op is Op.TOKENIZE and isinstance(made.node, cst.Call):
         if _is_known(where, event.other.place, made):
             edit = rewrites.method_called(made.module, made.node, f"to({code})")
             yield Fix(Applicability.SAFE, f"send the batch there: `.to({code})`", (edit,))

@@ -13,18 +13,12 @@ from shapefix.checks.support.event_order import is_certain, is_followed, of_kind
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Diagnostic, Evidence
+from shapefix.domains.gradients import lineage
+from shapefix.domains.modes import ForwardCalled
+from shapefix.domains.training import OWNERS, Backward, OptimizerCreated, OptimizerStepped
 from shapefix.interpreter.evaluator import Loop
-from shapefix.interpreter.gradients import lineage
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.tensor_values import as_tensor
-from shapefix.interpreter.training_events import (
-    OWNERS,
-    Backward,
-    ForwardCalled,
-    OptimizerCreated,
-    OptimizerStepped,
-)
-from shapefix.interpreter.values import LibraryObject, Value
+from shapefix.interpreter.values import LibraryObject, Value, as_tensor
 
 _WEIGHTED = frozenset(
     f"torch.nn.{name}"

@@ -14,7 +14,7 @@ from shapefix.checks.support.operands import is_unlikely, named
 from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, Fix
-from shapefix.interpreter.batch_events import TokensWithoutRow
+from shapefix.domains.tokens import TokensWithoutRow
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.values import LibraryObject, Value

@@ -17,7 +17,9 @@ from shapefix.checks.support.operands import code_of, is_unlikely, made_inside, 
 from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, Fix
-from shapefix.interpreter.events import OpRejected, OpRejectedForLastBatch, Viewed
+from shapefix.domains.batches import OpRejectedForLastBatch
+from shapefix.domains.operations import Viewed
+from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.targets import PARTS
 from shapefix.interpreter.tensor_values import TensorValue

@@ -22,7 +22,7 @@ from shapefix.checks.support.operand_pairs import (
 from shapefix.checks.support.operands import is_unlikely
 from shapefix.diagnostics import Applicability, Diagnostic, Fix
 from shapefix.interpreter.events import OpRejected
-from shapefix.tensors import results
+from shapefix.tensors import products
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import ShapeError, SizeMismatch, WrongDtype, WrongRank
 from shapefix.tensors.layout import Layout
@@ -167,7 +167,7 @@ def _matmul_instead(event: OpRejected, left: Layout, right: Layout) -> Fix | Non
 def _multiplies(left: Layout, right: Layout) -> bool:
     """Whether two layouts provably can be multiplied."""
     try:
-        results.matmul(left, right)
+        products.matmul(left, right)
     except ShapeError:
         return False
     return same(left.sizes[-1], right.sizes[-2] if right.rank > 1 else right.sizes[0]) is True

@@ -11,12 +11,12 @@ from shapefix.checks.support.bound_names import name_of
 from shapefix.checks.support.event_order import already_reported
 from shapefix.checks.support.evidence import call_trace
 from shapefix.diagnostics import Diagnostic, Evidence
-from shapefix.interpreter.batch_events import Collated
+from shapefix.domains.batches import Collated
+from shapefix.domains.tokens import Tokens, added_to, row_of, sources_of
 from shapefix.interpreter.containers import DictValue, ListValue
 from shapefix.interpreter.events import AttributeSet, Event
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.texts import contains
-from shapefix.interpreter.token_rows import Tokens, added_to, row_of, sources_of
 from shapefix.interpreter.values import Constant, Integer, LibraryObject, Value
 from shapefix.tensors.symbols import SpecialId
 

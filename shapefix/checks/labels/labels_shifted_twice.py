@@ -14,11 +14,11 @@ from shapefix.checks.support.event_order import already_reported
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Diagnostic, Evidence
-from shapefix.interpreter.batch_events import SHIFTED, Collated, ModelCalled
+from shapefix.domains.batches import SHIFTED, Collated, ModelCalled
+from shapefix.domains.tokens import is_same, row_of
 from shapefix.interpreter.containers import DictValue
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.token_rows import is_same, row_of
 from shapefix.interpreter.values import Value
 
 

@@ -12,11 +12,11 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites, seq2seq_collator
 from shapefix.checks.support.evidence import call_trace
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Import
-from shapefix.interpreter.batch_events import Collated
+from shapefix.domains.batches import Collated
+from shapefix.domains.raggedness import differs
+from shapefix.domains.tokens import Tokens, row_of, tokens_of
 from shapefix.interpreter.containers import DictValue, ListValue
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.rows import differs
-from shapefix.interpreter.token_rows import Tokens, row_of, tokens_of
 from shapefix.interpreter.values import TEXT, Constant, LibraryObject, Text, Unknown, Value
 
 _COLLATOR = "DataCollatorForLanguageModeling"

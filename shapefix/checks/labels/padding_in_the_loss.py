@@ -15,13 +15,14 @@ from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
-from shapefix.interpreter.batch_events import Collated, ModelCalled, Tokenized, TokensCompared
+from shapefix.domains.batches import Collated, ModelCalled
+from shapefix.domains.tokens import Tokenized, Tokens, TokensCompared, is_same, row_of, tokens_of
 from shapefix.interpreter.containers import DictValue, ListValue
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Module, Place
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.token_rows import Tokens, is_same, row_of, tokens_of
 from shapefix.interpreter.values import Constant, Value
+from shapefix.tensors.ops import Op
 
 Counted = ModelCalled | Collated | TokensCompared
 _PADDED = ("longest", "max_length")
@@ -87,7 +88,7 @@ def _set_at(event: Counted) -> Place | None:
         if isinstance(batch, DictValue) and "labels" in batch.written and "labels" in batch.fields:
             return batch.written["labels"]
     labels = _labels(event)
-    if isinstance(labels, TensorValue) and labels.origin is not None and labels.origin.verb == "cloned":
+    if isinstance(labels, TensorValue) and labels.origin is not None and labels.origin.op is Op.CLONE:
         return labels.origin.place
     node = event.place.node
     for given in node.args if isinstance(node, cst.Call) else ():
@@ -102,7 +103,7 @@ def _targets_set_at(event: TokensCompared) -> Place | None:
     if row is not None and row.cut is not None:
         return row.cut
     for step in lineage(event.targets):
-        if step.verb == "cloned":
+        if step.op is Op.CLONE:
             return step.place
     node = event.place.node
     given = rewrites.argument(node, 1, "target") if isinstance(node, cst.Call) else None

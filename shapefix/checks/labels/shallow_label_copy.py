@@ -16,10 +16,10 @@ from shapefix.checks.support.liveness import INPUTS, is_read_as_input
 from shapefix.checks.support.ragged_columns import labels_fail
 from shapefix.checks.support.shared_labels import SharedLabels, shared_labels
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import
-from shapefix.interpreter.batch_events import Collated, Mapped
+from shapefix.domains.batches import Collated, Mapped
+from shapefix.domains.masks import MaskWritten
 from shapefix.interpreter.containers import DictValue, ListValue
 from shapefix.interpreter.events import Event
-from shapefix.interpreter.holders import MaskWritten
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.values import Value
 

@@ -8,7 +8,7 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.unused_results import assigned, is_unused, may_be_rebound, unused_result
 from shapefix.diagnostics import Diagnostic
-from shapefix.interpreter.events import Discarded
+from shapefix.domains.operations import Discarded
 
 _SHAPE_OPERATIONS = frozenset(
     {

@@ -10,8 +10,8 @@ from shapefix.checks.support.evidence import call_trace, layout_trace
 from shapefix.checks.support.view_calls import RESHAPES, reshape_instead, viewed_code
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Diagnostic, Evidence
-from shapefix.interpreter.events import Viewed
-from shapefix.tensors.views import Illegal
+from shapefix.domains.operations import Viewed
+from shapefix.tensors.verdicts import Illegal
 
 
 @rule("SF101", on=Viewed)

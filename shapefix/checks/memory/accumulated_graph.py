@@ -15,11 +15,11 @@ from shapefix.checks.support.scalar_uses import is_only_a_number, may_be_differe
 from shapefix.checks.support.syntax import enclosing, holds, nodes
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
+from shapefix.domains.gradients import carries_graph, lineage
+from shapefix.domains.training import Backward, LossAccumulated
 from shapefix.interpreter.evaluator import Loop
-from shapefix.interpreter.gradients import carries_graph, lineage
 from shapefix.interpreter.modules import Module, Place, children, dotted_name
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.training_events import Backward, LossAccumulated
 from shapefix.interpreter.values import Unknown
 
 FEW = 20
@@ -51,7 +51,7 @@ def accumulated_graph(event: LossAccumulated, context: CheckContext, rule: Rule)
             Evidence(
                 event.place.span,
                 f"`{kept}` refers to the graph all the same, in each pass of the loop in "
-                f"{rewrites.line_of(Place(module, loop.around.node), module)}",
+                f"{rewrites.line_of(Place(module, loop.node), module)}",
             ),
         ],
         fixes=()
@@ -74,7 +74,7 @@ def _differentiated(
     for position, loop in reversed(list(enumerate(own))):
         if _binds(event, loop, holder):
             return None
-        if _is_short(loop.around.node) or _is_one_step(event, own[: position + 1], holder):
+        if _is_short(loop.node) or _is_one_step(event, own[: position + 1], holder):
             continue
         for backward in within(loop, context, Backward):
             if _runs_with(backward, event) and _uses_up(backward, value, event):
@@ -94,7 +94,7 @@ def _runs_with(backward: Backward, event: LossAccumulated) -> bool:
     if all(entered.loop is not innermost for entered in backward.loops):
         return False
     module, added = event.place.module, event.place
-    body = innermost.around.node.body
+    body = innermost.node.body
     if backward.place.module is not module or not holds(body, backward.place.node):
         return False
     if not any(node is _block(module, backward.place.node) for node in enclosing(module, added.node)):
@@ -118,7 +118,7 @@ def _block(module: Module, node: cst.CSTNode) -> cst.CSTNode | None:
 
 def _binds(event: LossAccumulated, loop: Loop, holder: str) -> bool:
     """Whether each pass of a loop binds what grows anew."""
-    return holder in event.place.module.once(loop.around.node.body, _bound_each_pass)
+    return holder in event.place.module.once(loop.node.body, _bound_each_pass)
 
 
 def _is_short(node: cst.For | cst.While) -> bool:
@@ -134,7 +134,7 @@ def _is_one_step(event: LossAccumulated, loops: list[Loop], holder: str) -> bool
     """Whether the innermost of these loops goes through the parts of one batch, for one step behind it."""
     if len(loops) < 2 or not _binds(event, loops[-2], holder):
         return False
-    steps = [event.place.module.once(loop.around.node.body, _has_step) for loop in loops[-2:]]
+    steps = [event.place.module.once(loop.node.body, _has_step) for loop in loops[-2:]]
     return steps == [True, False]
 
 

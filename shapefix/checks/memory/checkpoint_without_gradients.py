@@ -12,7 +12,7 @@ from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
-from shapefix.interpreter.training_events import CheckpointDetached
+from shapefix.domains.training import CheckpointDetached
 from shapefix.interpreter.values import LibraryObject
 
 

@@ -24,7 +24,7 @@ from shapefix.checks.support.handlers import (
 from shapefix.checks.support.syntax import nodes
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Span
-from shapefix.interpreter.attempts import ExceptClause, StepKind, TryBlock
+from shapefix.domains.try_blocks import ExceptClause, StepKind, TryBlock
 from shapefix.interpreter.modules import Module, Place, dotted_name
 
 _OWN = frozenset(

@@ -14,11 +14,13 @@ from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Span
+from shapefix.domains.gradients import carries_graph, lineage
+from shapefix.domains.modes import EvaluationRecorded, ModeSwitched
+from shapefix.domains.training import Backward, LossAccumulated
+from shapefix.domains.try_blocks import EnclosingLoop
 from shapefix.interpreter.evaluator import Loop
-from shapefix.interpreter.gradients import carries_graph, lineage
 from shapefix.interpreter.modules import Module, dotted_name
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.training_events import Backward, EvaluationRecorded, LossAccumulated, ModeSwitched
 from shapefix.interpreter.values import Unknown
 
 _DIFFERENTIATES = re.compile(
@@ -33,13 +35,13 @@ def recorded_evaluation(event: EvaluationRecorded, context: CheckContext, rule: 
     module = event.place.module
     loop = event.loops[-1].loop
     around = enclosing(module, event.place.node)
-    if loop.around.node not in around or not _goes_over_data(loop) or within(loop, context, Backward):
+    if loop.node not in around or not _goes_over_data(loop) or within(loop, context, Backward):
         return
     switched = _switched(event, context)
     if switched is None or switched.training is not False or _is_differentiated(event, context):
         return
     function = next((node for node in reversed(around) if isinstance(node, cst.FunctionDef)), None)
-    if _DIFFERENTIATES.search(_text(module, function or loop.around.node)):
+    if _DIFFERENTIATES.search(_text(module, function or loop.node)):
         return
     called = (
         abbreviate(module.code(event.place.node.func))
@@ -67,11 +69,11 @@ def recorded_evaluation(event: EvaluationRecorded, context: CheckContext, rule: 
 
 def _goes_over_data(loop: Loop) -> bool:
     """Whether a loop goes over a data set, and does not just count."""
-    node = loop.around.node
-    if not isinstance(node, cst.For) or loop.around.of_settings:
+    node = loop.node
+    if not isinstance(node, cst.For) or loop.state[EnclosingLoop].of_settings:
         return False
     counts = isinstance(node.iter, cst.Call) and dotted_name(node.iter.func) in _COUNTERS
-    return loop.around.over_batches or not counts
+    return loop.state[EnclosingLoop].over_batches or not counts
 
 
 def _switched(event: EvaluationRecorded, context: CheckContext) -> ModeSwitched | None:

@@ -10,7 +10,7 @@ from shapefix.checks.support import key_repairs
 from shapefix.checks.support.rewrites import line_of
 from shapefix.checks.support.wording import listed
 from shapefix.diagnostics import Evidence
-from shapefix.interpreter.batch_events import ModelCalled
+from shapefix.domains.batches import ModelCalled
 from shapefix.interpreter.modules import Module
 
 

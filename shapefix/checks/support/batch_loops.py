@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from shapefix.checks.support.wording import abbreviate
-from shapefix.interpreter.attempts import StepKind, TryBlock
+from shapefix.domains.try_blocks import StepKind, TryBlock
 from shapefix.interpreter.modules import Place
 
 _LONGEST = 60

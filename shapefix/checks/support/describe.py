@@ -23,7 +23,7 @@ from shapefix.interpreter.values import (
     Value,
 )
 from shapefix.tensors.layout import has_unknown_strides, is_contiguous
-from shapefix.tensors.sizes import Size
+from shapefix.tensors.polynomials import Size
 
 SHORT = {
     "float16": "f16",

@@ -8,7 +8,7 @@ import libcst as cst
 
 from shapefix.checks.support import rewrites
 from shapefix.diagnostics import Applicability, Fix
-from shapefix.interpreter.events import DeviceMismatch
+from shapefix.domains.devices import DeviceMismatch
 from shapefix.interpreter.modules import Module, Place, children, dotted_name
 
 CREATIONS = frozenset(

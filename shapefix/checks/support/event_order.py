@@ -9,10 +9,10 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.support.syntax import enclosing
+from shapefix.domains.training import TrainingEvent
 from shapefix.interpreter.evaluator import Loop
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Module, Place
-from shapefix.interpreter.training_events import TrainingEvent
 
 Kind = TypeVar("Kind", bound=TrainingEvent)
 
@@ -66,7 +66,7 @@ def is_followed(loop: Loop) -> bool:
 
 def ends_early(loop: Loop) -> bool:
     """Whether the body of a loop ends in a break or a return, so that there is no second pass."""
-    last = loop.around.node.body.body[-1]
+    last = loop.node.body.body[-1]
     ends = last.body if isinstance(last, cst.SimpleStatementLine) else ()
     return any(isinstance(node, (cst.Break, cst.Return, cst.Raise)) for node in ends)
 

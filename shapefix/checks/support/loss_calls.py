@@ -5,7 +5,8 @@ from __future__ import annotations
 import libcst as cst
 
 from shapefix.checks.support.wording import abbreviate
-from shapefix.interpreter.events import Broadcast, OpRejected
+from shapefix.domains.operations import Broadcast
+from shapefix.interpreter.events import OpRejected
 
 _FUNCTIONS = ("_loss", "cross_entropy", "cross_entropy_with_logits", "kl_div")
 

@@ -8,7 +8,9 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.support.describe import SHORT
 from shapefix.checks.support.rewrites import argument
 from shapefix.checks.support.wording import abbreviate
-from shapefix.interpreter.events import Broadcast, DeviceMismatch, Operand, OpRejected
+from shapefix.domains.devices import DeviceMismatch
+from shapefix.domains.operations import Broadcast
+from shapefix.interpreter.events import Operand, OpRejected
 from shapefix.tensors.errors import ShapeError, WrongNumberOfElements
 from shapefix.tensors.polynomials import Size
 

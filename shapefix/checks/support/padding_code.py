@@ -8,10 +8,10 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.support.syntax import enclosing
-from shapefix.interpreter.batch_events import Tokenized
+from shapefix.domains.raggedness import Origin
+from shapefix.domains.tokens import Tokenized
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Module, Place, dotted_name
-from shapefix.interpreter.rows import Origin
 from shapefix.interpreter.values import Constant
 
 VALUES = {

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from shapefix.diagnostics import Condition
-from shapefix.interpreter.batch_events import Collated
+from shapefix.domains.batches import Collated
+from shapefix.domains.raggedness import PADDED_IN_MAP, Origin, differs
 from shapefix.interpreter.containers import DictValue
-from shapefix.interpreter.rows import PADDED_IN_MAP, Origin, differs
 from shapefix.interpreter.values import Constant, LibraryObject, Reference, Value
 
 _PADS_INPUTS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shapefix.checks.support.liveness import Bound, last_bound
-from shapefix.interpreter.holders import Holder
+from shapefix.domains.masks import Holder
 
 
 @dataclass(frozen=True)

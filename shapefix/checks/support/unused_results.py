@@ -11,12 +11,12 @@ from shapefix.checks.registry import Rule
 from shapefix.checks.support.syntax import enclosing, nodes
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Fix
+from shapefix.domains.gradients import lineage
+from shapefix.domains.operations import Discarded
+from shapefix.domains.training import Backward, OptimizerCreated
 from shapefix.interpreter.containers import DictValue, elements
-from shapefix.interpreter.events import Discarded
-from shapefix.interpreter.gradients import lineage, requires_grad
 from shapefix.interpreter.modules import dotted_name
-from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.training_events import Backward, OptimizerCreated
+from shapefix.interpreter.tensor_values import TensorValue, requires_grad
 from shapefix.interpreter.values import Unknown, Value
 
 

@@ -7,7 +7,7 @@ import libcst as cst
 from shapefix.checks.context import CheckContext
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Edit, Fix
-from shapefix.interpreter.events import Viewed
+from shapefix.domains.operations import Viewed
 
 RESHAPES = {"view": "reshape", "view_as": "reshape_as"}
 

@@ -20,7 +20,7 @@ from shapefix.checks.support.handlers import (
     memory_errors_only,
 )
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity
-from shapefix.interpreter.attempts import ExceptClause, StepKind, TrainStep, TryBlock
+from shapefix.domains.try_blocks import ExceptClause, StepKind, TrainStep, TryBlock
 from shapefix.interpreter.modules import Module
 
 _FAMILIES = ("SF1", "SF3", "SF4", "SF5")

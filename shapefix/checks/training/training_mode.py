@@ -12,9 +12,11 @@ from shapefix.checks.support.event_order import between, ends_early, is_followed
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
+from shapefix.domains.modes import ForwardCalled, ModeSwitched
+from shapefix.domains.training import Backward, OptimizerStepped
+from shapefix.domains.try_blocks import EnclosingLoop
 from shapefix.interpreter.evaluator import Loop
 from shapefix.interpreter.modules import Module, Place, dotted_name
-from shapefix.interpreter.training_events import Backward, ForwardCalled, ModeSwitched, OptimizerStepped
 from shapefix.interpreter.values import LibraryObject
 
 
@@ -36,7 +38,7 @@ def _evaluated_in_training(event: ForwardCalled, context: CheckContext, rule: Ru
     if any(each.module is event.module and each.recording for each in within(loop, context, ForwardCalled)):
         return
     named = _called(event.place)
-    fixes = _in_front(event.place.module, loop.around.node, f"{named}.eval()", "evaluate as it will be used")
+    fixes = _in_front(event.place.module, loop.node, f"{named}.eval()", "evaluate as it will be used")
     switched = _switched_on(event, context)
     layer = event.mode_dependent[0]
     yield rule.diagnostic(
@@ -54,11 +56,11 @@ def _evaluated_in_training(event: ForwardCalled, context: CheckContext, rule: Ru
 
 def _is_over_batches(loop: Loop) -> bool:
     """Whether a loop goes over a data set, and does not just count."""
-    node = loop.around.node
-    if not isinstance(node, cst.For) or loop.around.of_settings:
+    node = loop.node
+    if not isinstance(node, cst.For) or loop.state[EnclosingLoop].of_settings:
         return False
     counts = isinstance(node.iter, cst.Call) and dotted_name(node.iter.func) in ("range", "trange", "count")
-    return loop.around.over_batches or not counts
+    return loop.state[EnclosingLoop].over_batches or not counts
 
 
 def _is_meant(event: ForwardCalled, context: CheckContext) -> bool:
@@ -119,7 +121,7 @@ def _never_back(event: ModeSwitched, context: CheckContext, rule: Rule) -> Itera
             return
         named, layer = _called(trained.place), trained.mode_dependent[0]
         inner = trained.loops[-1].loop
-        fixes = _in_front(trained.place.module, inner.around.node, f"{named}.train()", "train as meant")
+        fixes = _in_front(trained.place.module, inner.node, f"{named}.train()", "train as meant")
         yield rule.diagnostic(
             event.place.span,
             f"`{abbreviate(event.place.code)}` is never undone: from the second pass on, `{named}` is "
