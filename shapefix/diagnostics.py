@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
 
 REVEAL = "reveal"
 """The code of what answers `reveal(x)`; no rule has it, and no selection leaves it out."""
@@ -38,6 +39,18 @@ class Span:
     column: int
     end_row: int
     end_column: int
+
+    def start(self) -> Span:
+        """Return the empty span at the start of this one."""
+        return Span(self.path, self.row, self.column, self.row, self.column)
+
+    def end(self) -> Span:
+        """Return the empty span at the end of this one."""
+        return Span(self.path, self.end_row, self.end_column, self.end_row, self.end_column)
+
+    def to(self, last: Span) -> Span:
+        """Return the span from the start of this one to the end of a later one."""
+        return Span(self.path, self.row, self.column, last.end_row, last.end_column)
 
 
 @dataclass(frozen=True)
@@ -78,8 +91,56 @@ class Fix:
     unneeded: tuple[Import, ...] = ()
 
 
-class Verdict(StrEnum):
-    """What a run of the probe says of a finding: it happened, it did not, or nobody knows."""
+@dataclass(frozen=True)
+class Variable:
+    """A variable of the checked code: its number, or the size of dimension dim of its tensor."""
+
+    name: str
+    dim: int | None = None
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """Two numbers combined by an operator of Python: `T - 1`, `n // 2`."""
+
+    operator: Literal["+", "-", "*", "//", "%"]
+    left: Expression
+    right: Expression
+
+
+Expression = int | Variable | Arithmetic
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A relation of two numbers: `T > 1`. The third relation says that left is not a multiple of right."""
+
+    left: Expression
+    relation: Literal[">", "!=", "is not a multiple of"]
+    right: Expression
+
+
+@dataclass(frozen=True)
+class Combination:
+    """Predicates of which all (and) or at least one (or) hold."""
+
+    operator: Literal["and", "or"]
+    parts: tuple[Predicate, ...]
+
+
+Predicate = Comparison | Combination
+
+
+@dataclass(frozen=True)
+class Condition:
+    """When a finding fails: a text, and a predicate if variables of the checked code decide it."""
+
+    text: str
+    predicate: Predicate | None = None
+
+
+class RunVerdict(StrEnum):
+    """Result of comparing a finding with a run of the probe: it happened, it did not, or unknown."""
 
     CONFIRMED = "confirmed"
     REFUTED = "refuted"
@@ -87,10 +148,10 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A verdict, and what it rests on."""
+class Confirmation:
+    """A verdict and the reason for it."""
 
-    verdict: Verdict
+    verdict: RunVerdict
     reason: str
 
 
@@ -98,8 +159,8 @@ class Seen:
 class Diagnostic:
     """A finding: a rule, a place, the evidence chain that proves it, and how to repair it.
 
-    condition says when it fails ("whenever B > 1"), None when it always does. The first of fixes is
-    the one that `shapefix fix` considers. seen is what a run says of it, None where none was asked.
+    condition says when it fails, None if it always does. The first of fixes is the one that `shapefix fix`
+    considers. confirmation is the comparison with a run, None if there was no run.
     """
 
     code: str
@@ -108,9 +169,9 @@ class Diagnostic:
     message: str
     span: Span
     evidence: tuple[Evidence, ...] = ()
-    condition: str | None = None
+    condition: Condition | None = None
     fixes: tuple[Fix, ...] = ()
-    seen: Seen | None = None
+    confirmation: Confirmation | None = None
 
     @property
     def fix(self) -> Fix | None:
@@ -119,7 +180,7 @@ class Diagnostic:
     @property
     def is_refuted(self) -> bool:
         """Whether a run has shown that it does not happen."""
-        return self.seen is not None and self.seen.verdict is Verdict.REFUTED
+        return self.confirmation is not None and self.confirmation.verdict is RunVerdict.REFUTED
 
     @property
     def is_answer(self) -> bool:

@@ -8,6 +8,8 @@ from functools import cached_property
 
 import libcst as cst
 
+from shapefix.checks.support.conditions import combined, comparison, of_size
+from shapefix.diagnostics import Condition, Expression
 from shapefix.domains.operations import InPlaceWrite, Viewed
 from shapefix.domains.training import TrainingEvent
 from shapefix.interpreter.evaluator import Loop
@@ -94,18 +96,22 @@ class CheckContext:
             return f"sizes {self.shape(layout.sizes)}, with the strides of the whole {self.shape(whole)}"
         return f"sizes {self.shape(layout.sizes)}, strides {self.shape(layout.strides)}"
 
-    def condition(self, sizes: Sequence[Size]) -> str | None:
-        """`B > 1 and T > 2` for sizes that must each exceed 1; None where all of them always do."""
-        parts: dict[str, None] = {}
+    def expression(self, size: Size) -> Expression | None:
+        """Return a size as an expression of the variables of the code; None if they do not state it."""
+        return of_size(substitute(size, self.symbol_names))
+
+    def condition(self, sizes: Sequence[Size]) -> Condition | None:
+        """Return `B > 1 and T > 2` for sizes that must each exceed 1; None if all of them always do."""
+        parts: dict[str, Condition] = {}
         for size in sizes:
             if at_least(size, 2):
                 continue
             base, rest = _without_constant(substitute(size, self.symbol_names))
-            if base.only_symbol is not None:
-                parts[f"{self.text(base)} > {1 - rest}"] = None
-            else:
-                parts[f"{self.text(size)} > 1"] = None
-        return " and ".join(parts) or None
+            if base.only_symbol is None:
+                base, rest = size, 0
+            text = f"{self.text(base)} > {1 - rest}"
+            parts[text] = Condition(text, comparison(self.expression(base), ">", 1 - rest))
+        return combined("and", list(parts.values()))
 
 
 def lineage(tensor: TensorValue) -> Iterator[LayoutStep]:

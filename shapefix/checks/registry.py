@@ -9,7 +9,7 @@ from typing import Any
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.support.default_options import under_defaults
-from shapefix.diagnostics import Diagnostic, Evidence, Fix, Severity, Span
+from shapefix.diagnostics import Condition, Diagnostic, Evidence, Fix, Severity, Span
 from shapefix.interpreter.events import Event
 from shapefix.rulebook.pages import Page, UnmatchedRule, pages, pages_by_code
 
@@ -40,7 +40,7 @@ class Rule:
         message: str,
         *,
         evidence: Iterable[Evidence] = (),
-        condition: str | None = None,
+        condition: Condition | None = None,
         fixes: Iterable[Fix] = (),
     ) -> Diagnostic:
         """Return a finding of this rule."""

@@ -33,19 +33,19 @@ def check(request: CheckRequest) -> int:
         return _show(request, settings)
     output_format = format_of(request, settings)
     if request.with_probe is not None:
-        from shapefix.runtime.confirmation.run_record import Unusable, read
+        from shapefix.runtime.confirmation.run_record import UnusableRecord, read
 
         try:
             record = read(request.with_probe)
-        except Unusable as error:
+        except UnusableRecord as error:
             echo_err(f"error: {one_line(request.with_probe)}: {error}")
             return FAILED
     session = run_session(request, settings)
     reported, failures = session.findings(), session.failures()
     if request.with_probe is not None:
-        from shapefix.runtime.confirmation.confirm import Judge
+        from shapefix.runtime.confirmation.confirm import Confirmer
 
-        reported = Judge(record, session.data).judged(reported)
+        reported = Confirmer(record, session.data).judged(reported)
     findings = tuple(finding for finding in without_answers(reported) if not finding.is_refuted)
     view = view_of(request, settings, session)
     if request.statistics:

@@ -11,14 +11,21 @@ from typing import Any
 
 from shapefix.diagnostics import (
     Applicability,
+    Arithmetic,
+    Combination,
+    Comparison,
+    Condition,
     Diagnostic,
     Edit,
     Evidence,
+    Expression,
     Failure,
     Fix,
     Import,
+    Predicate,
     Severity,
     Span,
+    Variable,
 )
 
 _DIGEST_SIZE = 16
@@ -108,9 +115,35 @@ def _from_diagnostic(diagnostic: Diagnostic) -> list[Any]:
         diagnostic.message,
         _from_span(diagnostic.span),
         [[_from_span(each.span), each.message] for each in diagnostic.evidence],
-        diagnostic.condition,
+        diagnostic.condition and [diagnostic.condition.text, _from_predicate(diagnostic.condition.predicate)],
         [_from_fix(each) for each in diagnostic.fixes],
     ]
+
+
+def _from_predicate(part: Predicate | Expression | None) -> Any:
+    match part:
+        case Combination(operator, parts):
+            return [operator, *map(_from_predicate, parts)]
+        case Comparison(left, operator, right) | Arithmetic(operator, left, right):
+            return [operator, _from_predicate(left), _from_predicate(right)]
+        case Variable(name, dim):
+            return ["variable", name, dim]
+        case _:
+            return part
+
+
+def _to_predicate(content: Any) -> Any:
+    match content:
+        case ["and" | "or" as operator, *parts]:
+            return Combination(operator, tuple(map(_to_predicate, parts)))
+        case [">" | "!=" | "is not a multiple of" as relation, left, right]:
+            return Comparison(_to_predicate(left), relation, _to_predicate(right))
+        case ["variable", name, dim]:
+            return Variable(name, dim)
+        case [operator, left, right]:
+            return Arithmetic(operator, _to_predicate(left), _to_predicate(right))
+        case _:
+            return content
 
 
 def _from_fix(fix: Fix) -> list[Any]:
@@ -131,7 +164,7 @@ def _to_diagnostic(content: list[Any]) -> Diagnostic:
         message,
         Span(*span),
         tuple(Evidence(Span(*at), step) for at, step in evidence),
-        condition,
+        None if condition is None else Condition(condition[0], _to_predicate(condition[1])),
         tuple(_to_fix(each) for each in fixes),
     )
 

@@ -92,7 +92,13 @@ def unique(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
 def _weight(finding: Diagnostic) -> tuple[object, ...]:
     # The message decides last, so that the order of the files never does.
     steps = tuple((step.span, step.message) for step in finding.evidence)
-    return finding.condition is None, len(steps), finding.message, finding.condition or "", steps
+    return (
+        finding.condition is None,
+        len(steps),
+        finding.message,
+        finding.condition.text if finding.condition else "",
+        steps,
+    )
 
 
 def _place(finding: Diagnostic) -> tuple[int, int, str, int, int]:

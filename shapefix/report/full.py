@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
-from shapefix.diagnostics import Applicability, Diagnostic, Failure, Fix, Verdict
+from shapefix.diagnostics import Applicability, Diagnostic, Failure, Fix, RunVerdict
 from shapefix.report.cells import wrapped
 from shapefix.report.frame import Label, Line, frame
 from shapefix.report.paint import painter
@@ -53,12 +53,12 @@ def _finding(finding: Diagnostic, view: View, sources: Callable[[str], str | Non
         yield from frame(sources(path), here, gutter, view.width)
     yield edge
     if finding.condition is not None:
-        yield from _note("fails when", "note", one_line(finding.condition), gutter, view.width)
-    if finding.seen is not None:
-        left = "left " if finding.seen.verdict is Verdict.OPEN else ""
-        kind = f"{left}{finding.seen.verdict.value} by the run"
-        style = severity if finding.seen.verdict is Verdict.CONFIRMED else "note"
-        yield from _note(kind, style, one_line(finding.seen.reason), gutter, view.width)
+        yield from _note("fails when", "note", one_line(finding.condition.text), gutter, view.width)
+    if finding.confirmation is not None:
+        left = "left " if finding.confirmation.verdict is RunVerdict.OPEN else ""
+        kind = f"{left}{finding.confirmation.verdict.value} by the run"
+        style = severity if finding.confirmation.verdict is RunVerdict.CONFIRMED else "note"
+        yield from _note(kind, style, one_line(finding.confirmation.reason), gutter, view.width)
     if not finding.fixes and not finding.is_answer:
         yield from _note("no automatic fix", "gutter", "", gutter, view.width)
     for number, fix in enumerate(finding.fixes):

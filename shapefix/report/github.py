@@ -31,9 +31,9 @@ def render(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: Vi
             properties = {"title": properties["title"], "file": view.absolute(cell[0])}
             message = f"cell {cell[1]}, row {span.row}: {message}"
         if finding.condition is not None:
-            message += f"\nfails when: {finding.condition}"
-        if finding.seen is not None:
-            message += f"\n{finding.seen.verdict.value}: {finding.seen.reason}"
+            message += f"\nfails when: {finding.condition.text}"
+        if finding.confirmation is not None:
+            message += f"\n{finding.confirmation.verdict.value}: {finding.confirmation.reason}"
         command = "notice" if finding.is_refuted else _COMMANDS[finding.severity]
         yield _command(command, properties, message)
     for failure in failures:

@@ -36,7 +36,7 @@ def encodable(text: str) -> bool:
 
 def finding_entry(finding: Diagnostic, view: View) -> dict[str, object]:
     """Return the object of a finding; it has `seen` if a probe run was used."""
-    seen = finding.seen
+    seen = finding.confirmation
     judged = {} if seen is None else {"seen": {"verdict": seen.verdict.value, "reason": seen.reason}}
     return {
         "code": finding.code,
@@ -45,7 +45,7 @@ def finding_entry(finding: Diagnostic, view: View) -> dict[str, object]:
         "severity": finding.severity.value,
         **place(finding.span, view),
         "evidence": [{**place(step.span, view), "message": step.message} for step in finding.evidence],
-        "condition": finding.condition,
+        "condition": None if finding.condition is None else finding.condition.text,
         "fix": _fix(finding.fix),
         **judged,
     }

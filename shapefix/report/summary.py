@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from shapefix.diagnostics import Applicability, Diagnostic, Failure, Severity, Verdict
+from shapefix.diagnostics import Applicability, Diagnostic, Failure, RunVerdict, Severity
 from shapefix.report.view import View
 
 
@@ -78,10 +78,12 @@ def _skipped(notebooks: int) -> str:
 
 def _confirmed(findings: Sequence[Diagnostic]) -> str:
     """Count confirmed and open findings, if a probe run was used."""
-    verdicts = Counter(finding.seen.verdict for finding in findings if finding.seen is not None)
+    verdicts = Counter(
+        finding.confirmation.verdict for finding in findings if finding.confirmation is not None
+    )
     if not verdicts:
         return ""
-    return f", {verdicts[Verdict.CONFIRMED]} confirmed by the run and {verdicts[Verdict.OPEN]} open"
+    return f", {verdicts[RunVerdict.CONFIRMED]} confirmed by the run and {verdicts[RunVerdict.OPEN]} open"
 
 
 def _count(number: int, what: str) -> str:

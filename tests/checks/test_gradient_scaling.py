@@ -9,7 +9,7 @@ import torch
 from checking import Check
 from torch import nn
 
-from shapefix.diagnostics import Diagnostic
+from shapefix.diagnostics import Condition, Diagnostic
 
 HEAD = """\
 import torch
@@ -137,7 +137,7 @@ def train(model: nn.Module, optimizer: torch.optim.Optimizer, scaler: GradScaler
 """
     (finding,) = found(check, "", head)
     assert finding.span.row == 10
-    assert finding.condition == "the scaler is enabled"
+    assert finding.condition == Condition("the scaler is enabled")
 
 
 def test_update_in_another_method_is_enough(check: Check) -> None:

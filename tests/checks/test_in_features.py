@@ -6,7 +6,7 @@ import pytest
 import torch
 from checking import Check
 
-from shapefix.diagnostics import Applicability
+from shapefix.diagnostics import Applicability, Condition
 from shapefix.repair.fixpoint import repair
 
 HEAD = """
@@ -176,4 +176,4 @@ nn.Linear(args.vocab_size, 8)(rows)
     (fix,) = found.fixes
     assert fix.applicability is Applicability.DISPLAY
     assert "`--vocab-size 400`" in fix.message
-    assert found.condition == "with the default --vocab-size 271"
+    assert found.condition == Condition("with the default --vocab-size 271")

@@ -10,6 +10,7 @@ import pytest
 
 from shapefix.diagnostics import (
     Applicability,
+    Condition,
     Diagnostic,
     Edit,
     Evidence,
@@ -165,7 +166,8 @@ SPAN = Span("/a.py", 3, 1, 3, 9)
 
 def finding(condition: str | None, steps: int, message: str = "merges") -> Diagnostic:
     step = Evidence(SPAN, "sliced here")
-    return Diagnostic("SF101", "name", Severity.ERROR, message, SPAN, (step,) * steps, condition)
+    when = None if condition is None else Condition(condition)
+    return Diagnostic("SF101", "name", Severity.ERROR, message, SPAN, (step,) * steps, when)
 
 
 def test_the_finding_that_always_holds_is_kept_and_then_the_one_with_the_longest_way() -> None:

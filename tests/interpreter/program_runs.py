@@ -247,7 +247,7 @@ def disagreements(
     strict = True
     for event, stack, counts in ev.moments:
         found = findings(CheckContext([event], ev.symbol_names), frozenset(RULES))
-        codes = {d.code: d.condition for d in found}
+        codes = {d.code: d.condition.text if d.condition else None for d in found}
         if "SF101" in codes:
             reported.add(stack[-1])
         # The first iteration is the one that the interpreter runs where it does not know the number.

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from probing import probed, row
 
+from shapefix.diagnostics import Condition
 from shapefix.runtime.findings.collect import collect_findings
 
 LOADER = """
@@ -135,7 +136,7 @@ for x, y in loader:
     (found,) = ran.found
     assert (found.code, found.span.row) == ("SF307", 8)
     assert "part 0 of a row has 4 in the last of 100 rows, and 16 in the others" in found.message
-    assert found.condition == "a batch holds rows 0 and 99, or others that differ as they do"
+    assert found.condition == Condition("a batch holds rows 0 and 99, or others that differ as they do")
     assert ran.run.observed.steps == 1
 
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 from probing import probed, row
 
+from shapefix.diagnostics import Condition
 from shapefix.runtime.agent.watchers.views import grown_sizes, legal_only_at_one
 
 pytestmark = pytest.mark.slow
@@ -111,7 +112,7 @@ def test_a_view_that_only_one_row_makes_legal(tmp_path: Path) -> None:
     (found,) = ran.found
     assert (found.code, found.severity, found.span.row) == ("SF101", "warning", row(script, "fault"))
     assert found.message == "`.view(-1, 9)` of f32[1, 5, 9] is legal only because the batch has one row"
-    assert found.condition == "the batch has more than one row"
+    assert found.condition == Condition("the batch has more than one row")
     notes = [(each.name, each.span.row) for each in ran.notes]
     assert notes == [
         ("unread-argument", row(script, "called")),

@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import pytest
 
-import shapefix.checks.rules  # noqa: F401
+import shapefix.checks.rules
 from shapefix.checks.registry import CHECKS
 from shapefix.rulebook.pages import Page, pages
+
+PACKAGE = Path(shapefix.__file__).parent
+STILL_SHARED = frozenset(
+    {
+        "Answer",
+        "Failure",
+        "Flow",
+        "Held",
+        "Kept",
+        "Module",
+        "Observations",
+        "Row",
+        "Run",
+        "Text",
+        "Unanswered",
+    }
+)
+"""Names that classes of several modules have today; the list only gets shorter."""
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.code)
@@ -20,3 +41,19 @@ def test_a_module_has_the_checks_of_one_rule() -> None:
     for code, _, check in CHECKS:
         rules.setdefault(check.__module__, set()).add(code)
     assert {module: codes for module, codes in rules.items() if len(codes) > 1} == {}
+
+
+def class_names() -> dict[str, list[str]]:
+    """Return the modules that define each public class of the package."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found.setdefault(node.name, []).append(path.relative_to(PACKAGE).as_posix())
+    return found
+
+
+def test_a_class_has_a_name_of_its_own() -> None:
+    shared = {name: modules for name, modules in class_names().items() if len(modules) > 1}
+    assert {name: modules for name, modules in shared.items() if name not in STILL_SHARED} == {}
+    assert set(STILL_SHARED) <= shared.keys(), "remove from STILL_SHARED what has a name of its own now"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity, Span
+from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, Fix, Severity, Span
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ STRIDED = Diagnostic(
         Evidence(TRAIN.at("logits[:, :-1, :]"), "sliced here: strides become (T*V, V, 1)"),
         Evidence(TRAIN.at("shift.view(-1, V)"), "merged here: needs stride (T - 1)*V, has T*V"),
     ),
-    "the batch holds more than one sequence",
+    Condition("the batch holds more than one sequence"),
     (
         Fix(
             Applicability.SAFE,

@@ -14,6 +14,10 @@ from hypothesis import strategies as st
 
 from shapefix.diagnostics import (
     Applicability,
+    Arithmetic,
+    Combination,
+    Comparison,
+    Condition,
     Diagnostic,
     Edit,
     Evidence,
@@ -22,6 +26,7 @@ from shapefix.diagnostics import (
     Import,
     Severity,
     Span,
+    Variable,
 )
 from shapefix.engine.cache import Cache, fingerprint
 from shapefix.engine.cache_entries import CachedResult, content_hash, from_bytes, to_bytes
@@ -49,6 +54,19 @@ FIX = st.builds(
     some(st.builds(Edit, SPAN, TEXT)),
     some(st.builds(Import, TEXT, MAYBE)),
 )
+VARIABLE = st.builds(Variable, TEXT, st.none() | st.integers(-4, 4))
+EXPRESSION = st.recursive(
+    VARIABLE | st.integers(-9, 9),
+    lambda part: st.builds(Arithmetic, st.sampled_from(["+", "-", "*", "//", "%"]), part, part),
+    max_leaves=3,
+)
+RELATION = st.sampled_from([">", "!=", "is not a multiple of"])
+PREDICATE = st.recursive(
+    st.builds(Comparison, EXPRESSION, RELATION, EXPRESSION),
+    lambda part: st.builds(Combination, st.sampled_from(["and", "or"]), some(part)),
+    max_leaves=3,
+)
+CONDITION = st.builds(Condition, TEXT, st.none() | PREDICATE)
 DIAGNOSTIC = st.builds(
     Diagnostic,
     TEXT,
@@ -57,7 +75,7 @@ DIAGNOSTIC = st.builds(
     TEXT,
     SPAN,
     some(st.builds(Evidence, SPAN, TEXT)),
-    MAYBE,
+    st.none() | CONDITION,
     some(FIX),
 )
 FAILURE = st.builds(Failure, TEXT, TEXT, st.none() | NUMBER, st.none() | NUMBER)

@@ -9,7 +9,7 @@ import libcst as cst
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import call_trace
-from shapefix.checks.support.rewrites import enclosing
+from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import
 from shapefix.domains.devices import MoveOfNonTensor

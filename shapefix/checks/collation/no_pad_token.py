@@ -10,6 +10,7 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.syntax import enclosing, enclosing_function
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
 from shapefix.domains.tokens import PadTokenMissing
@@ -51,17 +52,11 @@ def _name(tokenizer: LibraryObject, made: Place) -> str:
 
 def _may_be_set_elsewhere(made: Place, asked: Place) -> bool:
     """Whether some other function sets pad tokens, of which nobody knows when it is called."""
-    producer, asker = _function(made), _function(asked)
+    producer, asker = enclosing_function(made), enclosing_function(asked)
     if producer is asker:
         return False
     setters = {id(setter): setter for module in (made.module, asked.module) for setter in _setters(module)}
     return any(setter is not producer and setter is not asker for setter in setters.values())
-
-
-def _function(place: Place) -> cst.CSTNode | None:
-    """The innermost function that place stands in."""
-    around = rewrites.enclosing(place.module, place.node)
-    return next((node for node in reversed(around) if isinstance(node, cst.FunctionDef)), None)
 
 
 def _setters(module: Module) -> list[cst.CSTNode]:
@@ -91,7 +86,7 @@ def _sets(node: cst.CSTNode) -> bool:
 
 def _set_pad_token(tokenizer: LibraryObject, made: Place) -> list[Fix]:
     """The line behind the one that makes the tokenizer, where that gives it a plain name."""
-    around = rewrites.enclosing(made.module, made.node)
+    around = enclosing(made.module, made.node)
     statement = around[-2] if len(around) > 1 else None
     ends = tokenizer.fields.get("eos_token")
     if not isinstance(statement, cst.Assign) or len(statement.targets) != 1:

@@ -10,7 +10,7 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace
-from shapefix.diagnostics import Diagnostic, Evidence
+from shapefix.diagnostics import Condition, Diagnostic, Evidence
 from shapefix.domains.batches import Collated, Stacked
 from shapefix.domains.raggedness import PADDED_IN_MAP, origins, ragged, row_sizes
 from shapefix.domains.tokens import Tokenized
@@ -52,7 +52,7 @@ def padding_inside_map(event: Tokenized, context: CheckContext, rule: Rule) -> I
                 Evidence(place.span, "padded to the longest of these rows"),
                 Evidence(meeting.place.span, "rows of several map batches meet here"),
             ],
-            condition=f"the dataset has more than {size} rows",
+            condition=Condition(f"the dataset has more than {size} rows"),
         )
         return
 

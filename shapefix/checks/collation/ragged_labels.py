@@ -11,6 +11,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites, seq2seq_collator
 from shapefix.checks.support.evidence import call_trace, own_lengths
 from shapefix.checks.support.ragged_columns import LABELS, PAD, RAGGED, padding_kind, ragged_origin
+from shapefix.checks.support.syntax import enclosing_function
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import
 from shapefix.domains.batches import Collated
 from shapefix.interpreter.containers import DictValue, ListValue
@@ -52,8 +53,7 @@ def ragged_labels(event: Collated, context: CheckContext, rule: Rule) -> Iterato
 def _collator_text(event: Collated, kind: str, module: Module) -> str:
     name = kind.rpartition(".")[2]
     if kind == PAD:
-        around = rewrites.enclosing(event.place.module, event.place.node)
-        function = next((node for node in reversed(around) if isinstance(node, cst.FunctionDef)), None)
+        function = enclosing_function(event.place)
         if function is None:
             return f"`tokenizer.pad` ({rewrites.line_of(event.place, module)})"
         where = rewrites.line_of(Place(event.place.module, function.name), module)

@@ -10,9 +10,11 @@ import libcst as cst
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
+from shapefix.checks.support.conditions import comparison, of_code
 from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.syntax import enclosing, nodes
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
+from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.batches import Collated, Stacked
 from shapefix.domains.raggedness import ragged, row_sizes
 from shapefix.interpreter.containers import DictValue, TupleValue
@@ -49,7 +51,10 @@ def short_last_chunk(event: Collated | Stacked, context: CheckContext, rule: Rul
             Evidence(cut.place.span, "cut here"),
             Evidence(event.place.span, "put together here"),
         ],
-        condition=f"{module.code(stop)} is not a multiple of {code}",
+        condition=Condition(
+            f"{module.code(stop)} is not a multiple of {code}",
+            comparison(of_code(module.code(stop)), "is not a multiple of", of_code(code)),
+        ),
         fixes=_round_down(chunks, computed, module),
     )
 
@@ -113,7 +118,7 @@ def _may_fit(cut: Cut) -> bool:
 def _is_looked_at(chunks: _Chunks, module: Module) -> bool:
     """Whether the code asks for the length of a chunk somewhere: `if len(chunk) == block_size`."""
     size = module.code(chunks.step)
-    for node in _below(module.tree):
+    for node in nodes(module.tree):
         if isinstance(node, cst.Comparison):
             sides = [node.left, *(target.comparator for target in node.comparisons)]
             if any(map(_is_length, sides)) and any(module.code(side) == size for side in sides):
@@ -123,12 +128,6 @@ def _is_looked_at(chunks: _Chunks, module: Module) -> bool:
 
 def _is_length(node: cst.BaseExpression) -> bool:
     return isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "len"
-
-
-def _below(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    yield node
-    for child in children(node):
-        yield from _below(child)
 
 
 @dataclass(frozen=True)
@@ -143,7 +142,7 @@ class _Chunks:
 
 def _chunks(cut: Cut) -> _Chunks | None:
     """The loop whose counter the chunk starts at; None where the code that cuts has no such form."""
-    around = rewrites.enclosing(cut.place.module, cut.place.node)
+    around = enclosing(cut.place.module, cut.place.node)
     functions = [node for node in around if isinstance(node, (cst.Module, cst.FunctionDef))]
     for node in reversed(around):
         for loop in _loops(node):

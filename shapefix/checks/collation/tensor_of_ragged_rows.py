@@ -10,6 +10,7 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import padding_code
 from shapefix.checks.support.evidence import call_trace, own_lengths
+from shapefix.checks.support.ragged_columns import RAGGED
 from shapefix.checks.support.rewrites import line_of
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import
@@ -61,7 +62,7 @@ def tensor_of_ragged_rows(event: Stacked, context: CheckContext, rule: Rule) -> 
             own_lengths(made),
             Evidence(event.place.span, "put into one tensor here"),
         ],
-        condition="two rows of a batch differ in length",
+        condition=RAGGED,
         fixes=_pad(event, call, key, made, context),
     )
 

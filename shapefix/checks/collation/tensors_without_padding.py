@@ -9,9 +9,10 @@ import libcst as cst
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
+from shapefix.checks.support.conditions import combined
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Span
+from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.raggedness import ragged
 from shapefix.domains.tokens import Tokenized
 from shapefix.interpreter.containers import ListValue
@@ -47,17 +48,18 @@ def tensors_without_padding(event: Tokenized, context: CheckContext, rule: Rule)
                 event.place.span, "each text has as many ids as tokens, and nothing fills the shorter ones"
             ),
         ],
-        condition=" and ".join(
-            filter(None, (_several(event, context), "two texts differ in their number of tokens"))
+        condition=combined(
+            "and", [*_several(event, context), Condition("two texts differ in their number of tokens")]
         ),
         fixes=_pad(event, call, module),
     )
 
 
-def _several(event: Tokenized, context: CheckContext) -> str | None:
-    """`batch_size > 1`, where that is not certain."""
+def _several(event: Tokenized, context: CheckContext) -> list[Condition]:
+    """Return the condition `batch_size > 1`, unless that is certain."""
     count = event.rows.length if isinstance(event.rows, ListValue) else None
-    return context.condition([count]) if count is not None else None
+    found = context.condition([count]) if count is not None else None
+    return [found] if found is not None else []
 
 
 def _pad(event: Tokenized, call: cst.Call, module: Module) -> list[Fix]:
@@ -92,4 +94,4 @@ def _before(module: Module, call: cst.Call, argument: cst.Arg, text: str) -> Edi
     margin = module.text.split("\n")[start.row - 1][: start.column - 1]
     own_line = not margin.strip() and start.row != module.span(call).row
     content = f"{text},\n{margin}" if own_line else f"{text}, "
-    return Edit(Span(start.path, start.row, start.column, start.row, start.column), content)
+    return Edit(start.start(), content)

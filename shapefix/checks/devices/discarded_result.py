@@ -8,7 +8,7 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
-from shapefix.checks.support.rewrites import enclosing, nodes
+from shapefix.checks.support.syntax import enclosing, nodes
 from shapefix.checks.support.unused_results import assigned, is_unused, may_be_rebound, scope, unused_result
 from shapefix.diagnostics import Diagnostic, Fix
 from shapefix.domains.operations import Discarded

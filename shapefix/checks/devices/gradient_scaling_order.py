@@ -20,7 +20,7 @@ from shapefix.checks.support.event_order import (
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.rewrites import after_statement, argument, before_statement, line_of
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
+from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.training import (
     ENABLED,
     SCALES,
@@ -165,16 +165,16 @@ def _without_update(event: OptimizerStepped, rule: Rule) -> Diagnostic:
     )
 
 
-def _condition(scaler: Value | None) -> str | None:
+def _condition(scaler: Value | None) -> Condition | None:
     """What switches the scaler on, where that is not certain."""
     if not isinstance(scaler, LibraryObject) or truth(scaler.fields[ENABLED]) is True:
         return None
     if scaler.place is None:
-        return "the scaler is enabled"
+        return Condition("the scaler is enabled")
     node = scaler.place.node
     given = (
         [arg for arg in node.args if arg.keyword and arg.keyword.value == "enabled"]
         if isinstance(node, cst.Call)
         else []
     )
-    return f"`{scaler.place.module.code(given[0].value)}`" if given else "the scaler is enabled"
+    return Condition(f"`{scaler.place.module.code(given[0].value)}`" if given else "the scaler is enabled")

@@ -12,9 +12,9 @@ from shapefix.checks.support.device_placement import is_creation, made_in_module
 from shapefix.checks.support.event_order import is_passed
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.operands import code_of, named
-from shapefix.checks.support.rewrites import enclosing, holds, nodes
+from shapefix.checks.support.syntax import enclosing, enclosing_function, holds, nodes
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Span
+from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, Fix, Span
 from shapefix.domains.devices import FORWARD, DeviceMismatch
 from shapefix.interpreter.modules import Place, children, dotted_name, target_names
 from shapefix.interpreter.values import LibraryObject
@@ -33,7 +33,7 @@ def left_on_the_cpu(event: DeviceMismatch, context: CheckContext, rule: Rule) ->
         yield rule.diagnostic(
             made.span,
             f"`{abbreviate(made.code)}` is made on the CPU, wherever the module and its input are",
-            condition="the module is on a GPU",
+            condition=Condition("the module is on a GPU"),
             evidence=[*call_trace(event), Evidence(event.place.span, f"it meets {_met(event)} here")],
             fixes=_with_device(event, made),
         )
@@ -45,7 +45,7 @@ def left_on_the_cpu(event: DeviceMismatch, context: CheckContext, rule: Rule) ->
     yield rule.diagnostic(
         made.module.span(assign),
         f"`{name}` is no buffer: it stays on the CPU when the module goes to a GPU",
-        condition="the module is on a GPU",
+        condition=Condition("the module is on a GPU"),
         evidence=[*call_trace(event), Evidence(event.place.span, f"it meets {_met(event)} here")],
         fixes=_as_buffer(made, assign, name),
     )
@@ -74,8 +74,7 @@ def _met(event: DeviceMismatch) -> str:
 def _with_device(event: DeviceMismatch, made: Place) -> Iterator[Fix]:
     if not is_creation(made.node):
         return
-    around = enclosing(made.module, made.node)
-    function = next((node for node in reversed(around) if isinstance(node, cst.FunctionDef)), None)
+    function = enclosing_function(made)
     if function is None:
         return
     code = next(_sources(event, made, function), None)
@@ -280,7 +279,7 @@ def _as_buffer(made: Place, assign: cst.Assign, name: str) -> Iterator[Fix]:
     if not any((span.row, span.column) < (whole.row, whole.column) for span in started):
         return
     start = Span(whole.path, whole.row, whole.column, value.row, value.column)
-    end = Span(whole.path, whole.end_row, whole.end_column, whole.end_row, whole.end_column)
+    end = whole.end()
     edits = (
         Edit(start, f'self.register_buffer("{name.removeprefix("self.")}", '),
         Edit(end, ", persistent=False)"),

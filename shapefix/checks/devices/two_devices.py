@@ -11,15 +11,15 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.device_placement import (
     first_bound,
-    function_around,
     is_creation,
     made_in_module,
     with_device,
 )
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.operands import code_of, named
+from shapefix.checks.support.syntax import enclosing_function
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
+from shapefix.diagnostics import Applicability, Condition, Diagnostic, Evidence, Fix
 from shapefix.domains.devices import DeviceMismatch
 from shapefix.domains.operations import Discarded
 from shapefix.interpreter.modules import Place, dotted_name
@@ -40,7 +40,7 @@ def two_devices(event: DeviceMismatch, context: CheckContext, rule: Rule) -> Ite
     yield rule.diagnostic(
         seen.span,
         f"`{abbreviate(seen.code)}`: {reason}",
-        condition=f"{where} is a GPU" if event.other.kind is DeviceKind.CHOSEN else None,
+        condition=Condition(f"{where} is a GPU") if event.other.kind is DeviceKind.CHOSEN else None,
         evidence=[
             *call_trace(event),
             *_came(event.cpu, "on the CPU since here"),
@@ -114,9 +114,9 @@ def place_seen(event: DeviceMismatch) -> Place:
     """Where the tensor on the CPU was handed over: the call in the function in which it came to be."""
     if event.here is None or event.cpu.place is None:
         return event.place
-    home = function_around(event.cpu.place)
+    home = enclosing_function(event.cpu.place)
     for place in (event.place, *reversed(event.calls)):
-        if place.module is event.cpu.place.module and function_around(place) is home:
+        if place.module is event.cpu.place.module and enclosing_function(place) is home:
             return place
     return event.place
 
@@ -164,12 +164,12 @@ def _is_known(where: cst.BaseExpression, there: Place, here: Place) -> bool:
     root = dotted_name(where).partition(".")[0]
     if not root or there.module is not here.module:
         return False
-    row = first_bound(here.module, function_around(here), root)
-    if row is None and function_around(here) is not None:
+    row = first_bound(here.module, enclosing_function(here), root)
+    if row is None and enclosing_function(here) is not None:
         return first_bound(here.module, None, root) is not None and not _is_local(there, root)
-    return row is not None and row < here.span.row and (function_around(there) is function_around(here))
+    return row is not None and row < here.span.row and (enclosing_function(there) is enclosing_function(here))
 
 
 def _is_local(place: Place, name: str) -> bool:
-    function = function_around(place)
+    function = enclosing_function(place)
     return function is not None and first_bound(place.module, function, name) is not None

@@ -11,8 +11,9 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace, layer_code, made_at, shape_trace
 from shapefix.checks.support.operands import is_unlikely, named
+from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
+from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.tokens import TokensWithoutRow
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.modules import Place
@@ -60,7 +61,7 @@ def _stated(
             *shape_trace(tensor, context)[-3:],
             Evidence(event.place.span, f"row {index} of {rows} is looked up"),
         ],
-        condition=f"a number drawn is {rows} or more" if is_drawn and not negative else None,
+        condition=Condition(f"a number drawn is {rows} or more") if is_drawn and not negative else None,
         fixes=[] if negative else _larger(event, error, context),
     )
 
@@ -108,7 +109,7 @@ def _added(event: TokensWithoutRow, rule: Rule) -> Iterator[Diagnostic]:
             Evidence(model.place.span, "as many rows as the tokenizer had tokens"),
             Evidence(event.place.span, "the ids are looked up"),
         ],
-        condition="a row is padded" if event.pads else "an added token is in a text",
+        condition=Condition("a row is padded" if event.pads else "an added token is in a text"),
         fixes=_resized(event),
     )
 
@@ -138,7 +139,7 @@ def _resized(event: TokensWithoutRow) -> Iterator[Fix]:
 
 def _block(place: Place) -> cst.CSTNode | None:
     """The block of statements that a place stands in."""
-    around = rewrites.enclosing(place.module, place.node)
+    around = enclosing(place.module, place.node)
     return next(
         (node for node in reversed(around) if isinstance(node, (cst.IndentedBlock, cst.Module))), None
     )
@@ -146,7 +147,7 @@ def _block(place: Place) -> cst.CSTNode | None:
 
 def _assigned(place: Place) -> str | None:
     """What the value of the expression at a place is assigned to: `model`, `self.bert`."""
-    for node in reversed(rewrites.enclosing(place.module, place.node)):
+    for node in reversed(enclosing(place.module, place.node)):
         if isinstance(node, cst.Assign):
             target = node.targets[0].target
             plain = len(node.targets) == 1 and isinstance(target, (cst.Name, cst.Attribute))

@@ -10,11 +10,13 @@ import libcst as cst
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
+from shapefix.checks.support.conditions import comparison
 from shapefix.checks.support.evidence import call_trace, layer_code, shape_trace
 from shapefix.checks.support.hidden_states import RECURRENT, hidden_state
 from shapefix.checks.support.operands import code_of, is_unlikely, made_inside, named, shown
+from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
+from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.batches import OpRejectedForLastBatch
 from shapefix.domains.operations import Viewed
 from shapefix.interpreter.events import OpRejected
@@ -90,7 +92,7 @@ def _assignment(place: Place) -> cst.Assign | None:
     """The assignment that something is unpacked in at a place."""
     if not isinstance(place.node, (cst.Tuple, cst.List)):
         return None
-    around = rewrites.enclosing(place.module, place.node)
+    around = enclosing(place.module, place.node)
     return next((node for node in reversed(around) if isinstance(node, cst.Assign)), None)
 
 
@@ -229,7 +231,7 @@ def _last_batch(event: OpRejectedForLastBatch, context: CheckContext, rule: Rule
     )
     length = batch.length.value if batch.length is not None else None
     left = "fewer"
-    condition: str | None = f"the number of samples is no multiple of {full}"
+    condition: Condition | None = Condition(f"the number of samples is no multiple of {full}")
     if length is not None and batch.full.value is not None:
         left, condition = str(length % batch.full.value), None
     yield rule.diagnostic(
@@ -310,7 +312,10 @@ def _regrouped(event: Viewed, context: CheckContext, rule: Rule) -> Iterator[Dia
         return
     each = " * ".join(context.text(size) for size in layout.sizes[1:])
     multiple = wanted // gcd(samples, wanted)
-    condition = f"{context.text(layout.sizes[0])} is no multiple of {multiple}"
+    condition = Condition(
+        f"{context.text(layout.sizes[0])} is no multiple of {multiple}",
+        comparison(context.expression(layout.sizes[0]), "is not a multiple of", multiple),
+    )
     code, node = abbreviate(event.place.code), event.call
     if not isinstance(node, cst.Call) or not node.args:
         return

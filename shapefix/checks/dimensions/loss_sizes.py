@@ -9,10 +9,11 @@ import libcst as cst
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
+from shapefix.checks.support.conditions import combined, comparison
 from shapefix.checks.support.evidence import call_trace, made_at, shape_trace
 from shapefix.checks.support.loss_calls import is_by_class, is_loss, loss_code
 from shapefix.checks.support.operands import code_of, is_unlikely, named, shown
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
+from shapefix.diagnostics import Applicability, Condition, Diagnostic, Evidence, Fix
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.tensors.bounds import same
@@ -32,7 +33,14 @@ def loss_sizes(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator
     handed = " and ".join(shown(operand, context) for operand in event.operands[: _involved(error)])
     reason = _reason(event, context)
     unless = error.unless if isinstance(error, ClassesLast) else ()
-    condition = " or ".join(f"{context.text(one)} != {context.text(two)}" for one, two in unless) or None
+    pairs = [(context.text(one), context.text(two), one, two) for one, two in unless]
+    condition = combined(
+        "or",
+        [
+            Condition(f"{a} != {b}", comparison(context.expression(one), "!=", context.expression(two)))
+            for a, b, one, two in pairs
+        ],
+    )
     yield rule.diagnostic(
         event.place.span,
         f"`{loss_code(event)}` is handed {handed}: {reason}",

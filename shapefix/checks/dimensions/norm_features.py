@@ -14,7 +14,7 @@ from shapefix.checks.support.layer_number_edits import number_fixes
 from shapefix.checks.support.layer_settings import NORMS, called, counted, renamed_class, taken_by
 from shapefix.checks.support.operands import code_of, is_unlikely, named, shown
 from shapefix.checks.support.sequential_layers import neighbour
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Span
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.interpreter.containers import elements
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.values import as_size
@@ -122,7 +122,7 @@ def _wrapped(
         return None
     module = event.place.module
     span = module.span(call)
-    end = Span(span.path, span.end_row, span.end_column, span.end_row, span.end_column)
+    end = span.end()
     return there, back, (rewrites.method_called(module, node, there), Edit(end, f".{back}"))
 
 

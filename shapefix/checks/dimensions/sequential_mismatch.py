@@ -8,7 +8,6 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
-from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace, layer_code, made_at, shape_trace
 from shapefix.checks.support.layer_number_edits import fitting
 from shapefix.checks.support.layer_settings import (
@@ -25,7 +24,8 @@ from shapefix.checks.support.layer_settings import (
 )
 from shapefix.checks.support.operands import is_unlikely, product_text, shown
 from shapefix.checks.support.sequential_layers import neighbour
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Span
+from shapefix.checks.support.syntax import enclosing
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.values import LibraryObject, as_size
 from shapefix.tensors.bounds import same
@@ -152,13 +152,13 @@ def _flattened(event: OpRejected, error: SizeMismatch, layout: Layout | None) ->
             break
     else:
         return None
-    around = rewrites.enclosing(place.module, call)
+    around = enclosing(place.module, call)
     if len(around) < 3 or not isinstance(around[-2], (cst.Arg, cst.Element)):
         return None
     span = place.module.span(call)
     namespace = place.module.code(call.func.value)
     made = f"{namespace}.Flatten({start if start > 1 else ''})"
-    at = Span(span.path, span.row, span.column, span.row, span.column)
+    at = span.start()
     row = place.module.text.split("\n")[span.row - 1]
     margin = row[: span.column - 1]
     # One layer to a line, where that is how they stand.

@@ -12,7 +12,7 @@ from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.liveness import is_argument, is_read_as_input
 from shapefix.checks.support.shared_labels import SharedLabels, shared_labels
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Span
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.masks import MaskWritten
 from shapefix.domains.tokens import is_same
 from shapefix.interpreter.modules import Place
@@ -107,5 +107,5 @@ def _is_one_before(inputs: TensorValue, labels: TensorValue) -> bool:
 
 def _clone(place: Place, value: cst.BaseExpression) -> list[Fix]:
     span = place.module.span(value)
-    end = Span(span.path, span.end_row, span.end_column, span.end_row, span.end_column)
+    end = span.end()
     return [Fix(Applicability.SAFE, "give the labels memory of their own", (Edit(end, ".clone()"),))]

@@ -8,12 +8,13 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.bound_names import name_of
+from shapefix.checks.support.event_order import already_reported
 from shapefix.checks.support.evidence import call_trace
 from shapefix.diagnostics import Diagnostic, Evidence
 from shapefix.domains.batches import Collated
 from shapefix.domains.tokens import Tokens, added_to, row_of, sources_of
 from shapefix.interpreter.containers import DictValue, ListValue
-from shapefix.interpreter.events import AttributeSet
+from shapefix.interpreter.events import AttributeSet, Event
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.texts import contains
 from shapefix.interpreter.values import Constant, Integer, LibraryObject, Value
@@ -34,7 +35,7 @@ def eos_masked_in_labels(event: Collated, context: CheckContext, rule: Rule) -> 
     if eos is None or not isinstance(sample, DictValue):
         return
     ended = _ended(sample.fields.get("input_ids"), eos)
-    if ended is None or _is_told(event, context):
+    if ended is None or already_reported(event, context, _collator):
         return
     place = collator.place or event.place
     set_at = _set_at(tokenizer, context)
@@ -113,7 +114,5 @@ def _set_at(tokenizer: LibraryObject, context: CheckContext) -> Place | None:
     return places[-1] if places else tokenizer.place
 
 
-def _is_told(event: Collated, context: CheckContext) -> bool:
-    """Whether something else went through the same collator before."""
-    earlier = context.events[: context.events.index(event)]
-    return any(isinstance(one, Collated) and one.collator is event.collator for one in earlier)
+def _collator(event: Event) -> Value | None:
+    return event.collator if isinstance(event, Collated) else None

@@ -10,12 +10,14 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.bound_names import name_of
+from shapefix.checks.support.event_order import already_reported
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Diagnostic, Evidence
 from shapefix.domains.batches import SHIFTED, Collated, ModelCalled
 from shapefix.domains.tokens import is_same, row_of
 from shapefix.interpreter.containers import DictValue
+from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.values import Value
 
@@ -25,7 +27,7 @@ def labels_shifted_twice(
     event: ModelCalled | Collated, context: CheckContext, rule: Rule
 ) -> Iterator[Diagnostic]:
     cut = _cut(event)
-    if cut is None or _is_told(event, cut, context):
+    if cut is None or already_reported(event, context, _cut_node):
         return
     yield rule.diagnostic(
         cut.span,
@@ -62,13 +64,7 @@ def _inputs_and_labels(event: ModelCalled | Collated) -> tuple[Value | None, Val
     return fields.get("input_ids"), fields.get("labels")
 
 
-def _is_told(event: ModelCalled | Collated, cut: Place, context: CheckContext) -> bool:
-    """Whether an earlier event tells of labels that were shifted at the same place."""
-    for earlier in context.events:
-        if earlier is event:
-            return False
-        if isinstance(earlier, (ModelCalled, Collated)):
-            place = _cut(earlier)
-            if place is not None and place.node is cut.node:
-                return True
-    return False
+def _cut_node(event: Event) -> cst.CSTNode | None:
+    """Return the code that shifts the labels."""
+    cut = _cut(event) if isinstance(event, (ModelCalled, Collated)) else None
+    return None if cut is None else cut.node

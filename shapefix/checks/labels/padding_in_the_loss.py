@@ -10,12 +10,15 @@ from shapefix.checks.context import CheckContext, lineage
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import padding_code, rewrites
 from shapefix.checks.support.bound_names import name_of, named, value_at
+from shapefix.checks.support.event_order import already_reported
 from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.batches import Collated, ModelCalled
 from shapefix.domains.tokens import Tokenized, Tokens, TokensCompared, is_same, row_of, tokens_of
 from shapefix.interpreter.containers import DictValue, ListValue
+from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Module, Place
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Value
@@ -28,7 +31,7 @@ _PADDED = ("longest", "max_length")
 @rule("SF203", on=(ModelCalled, Collated, TokensCompared))
 def padding_in_the_loss(event: Counted, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     tokens, place = _padded(event), _set_at(event)
-    if tokens is None or place is None or _is_told(event, place, context):
+    if tokens is None or place is None or already_reported(event, context, _set_node):
         return
     made = _tokenized(tokens, context)
     line = rewrites.line_of(tokens.place, place.module)
@@ -107,16 +110,12 @@ def _targets_set_at(event: TokensCompared) -> Place | None:
     return Place(event.place.module, given) if given is not None else None
 
 
-def _is_told(event: Counted, place: Place, context: CheckContext) -> bool:
-    """Whether an earlier event tells of labels that were set at the same place."""
-    for earlier in context.events:
-        if earlier is event:
-            return False
-        if isinstance(earlier, (ModelCalled, Collated, TokensCompared)) and _padded(earlier) is not None:
-            before = _set_at(earlier)
-            if before is not None and before.node is place.node:
-                return True
-    return False
+def _set_node(event: Event) -> cst.CSTNode | None:
+    """Return the code that sets labels from padded ids."""
+    if not isinstance(event, (ModelCalled, Collated, TokensCompared)) or _padded(event) is None:
+        return None
+    place = _set_at(event)
+    return None if place is None else place.node
 
 
 def _tokenized(tokens: Tokens, context: CheckContext) -> Tokenized | None:
@@ -138,7 +137,7 @@ def _name(place: Place) -> str:
         return "labels" if is_named else abbreviate(place.module.code(place.node.value))
     if isinstance(place.node, cst.SimpleString):
         return str(place.node.evaluated_value)
-    around = rewrites.enclosing(place.module, place.node)
+    around = enclosing(place.module, place.node)
     is_target = any(isinstance(node, cst.AssignTarget) for node in around)
     return (named(place.node) if is_target else "") or name_of(place)
 

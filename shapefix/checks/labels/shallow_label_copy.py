@@ -10,6 +10,7 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.bound_names import value_at
+from shapefix.checks.support.event_order import already_reported
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.liveness import INPUTS, is_read_as_input
 from shapefix.checks.support.ragged_columns import labels_fail
@@ -18,6 +19,7 @@ from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix,
 from shapefix.domains.batches import Collated, Mapped
 from shapefix.domains.masks import MaskWritten
 from shapefix.interpreter.containers import DictValue, ListValue
+from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.values import Value
 
@@ -30,7 +32,7 @@ def shallow_label_copy(
         yield from _beside_ragged_labels(event, context, rule)
         return
     pair = _shared_rows(event)
-    if pair is None or _is_told(event, pair, context):
+    if pair is None or already_reported(event, context, _copied_node):
         return
     (labels, inputs), place = pair.names, pair.bound.place
     yield rule.diagnostic(
@@ -84,15 +86,10 @@ def _shared_rows(event: MaskWritten) -> SharedLabels | None:
     return shared_labels([h for h in event.holders if (h.value is not written) == is_row], inputs)
 
 
-def _is_told(event: MaskWritten, pair: SharedLabels, context: CheckContext) -> bool:
-    """Whether an earlier write tells of the same copy."""
-    for earlier in context.events:
-        if earlier is event:
-            return False
-        other = _shared_rows(earlier) if isinstance(earlier, MaskWritten) else None
-        if other is not None and other.bound.place.node is pair.bound.place.node:
-            return True
-    return False
+def _copied_node(event: Event) -> cst.CSTNode | None:
+    """Return the code that copies rows into which -100 is written."""
+    pair = _shared_rows(event) if isinstance(event, MaskWritten) else None
+    return None if pair is None else pair.bound.place.node
 
 
 def _how(value: cst.BaseExpression) -> str:

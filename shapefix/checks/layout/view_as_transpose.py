@@ -11,7 +11,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import call_trace, layout_trace
 from shapefix.checks.support.view_calls import method_name, viewed_code
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Span
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.operations import Viewed
 from shapefix.interpreter.tensor_values import LayoutStep
 from shapefix.tensors.ops import JOINED, PADDED
@@ -71,7 +71,7 @@ def _permute_instead(event: Viewed, instead: str) -> list[Fix]:
     end = event.place.span
     if name is not None and not event.free:
         start = event.place.module.span(name)
-        whole = Span(start.path, start.row, start.column, end.end_row, end.end_column)
+        whole = start.to(end)
         return [Fix(Applicability.UNSAFE, message, (Edit(whole, instead),))]
     subject = event.call.args[0].value
     if not isinstance(subject, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)):

@@ -9,7 +9,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.view_calls import RESHAPES, reshape_instead, viewed_code
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Diagnostic, Evidence
+from shapefix.diagnostics import Condition, Diagnostic, Evidence
 from shapefix.domains.operations import Viewed
 from shapefix.tensors.layout import has_unknown_strides
 from shapefix.tensors.ops import NORMALIZATIONS, SOFTMAXES, Op
@@ -40,7 +40,7 @@ def view_of_runtime_layout(event: Viewed, context: CheckContext, rule: Rule) -> 
             Evidence(origin.place.span, f"{origin.text} here: the strides depend on {reason}"),
             Evidence(event.place.span, "merged here"),
         ],
-        condition="the layout at run time has a gap between the merged dimensions",
+        condition=Condition("the layout at run time has a gap between the merged dimensions"),
         fixes=reshape_instead(event, context),
     )
 

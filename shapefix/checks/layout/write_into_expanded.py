@@ -8,7 +8,7 @@ from shapefix.checks.context import CheckContext, lineage
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import call_trace, layout_trace
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Span
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.operations import InPlaceWrite
 from shapefix.tensors.ops import Op
 
@@ -44,7 +44,7 @@ def _clone(event: InPlaceWrite) -> list[Fix]:
     for step in lineage(event.tensor):
         if step.op is Op.EXPAND and step.place.module is event.place.module:
             span = step.place.span
-            end = Span(span.path, span.end_row, span.end_column, span.end_row, span.end_column)
+            end = span.end()
             message = "clone the expanded tensor, so that each element has memory of its own"
             safety = Applicability.SAFE if event.refused else Applicability.UNSAFE
             return [Fix(safety, message, (Edit(end, ".clone()"),))]

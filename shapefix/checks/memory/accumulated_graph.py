@@ -12,6 +12,7 @@ from shapefix.checks.support import rewrites
 from shapefix.checks.support.event_order import is_certain, within
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.scalar_uses import is_only_a_number, may_be_differentiated
+from shapefix.checks.support.syntax import enclosing, holds, nodes
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
 from shapefix.domains.gradients import carries_graph, lineage
@@ -94,23 +95,21 @@ def _runs_with(backward: Backward, event: LossAccumulated) -> bool:
         return False
     module, added = event.place.module, event.place
     body = innermost.node.body
-    if backward.place.module is not module or not rewrites.holds(body, backward.place.node):
+    if backward.place.module is not module or not holds(body, backward.place.node):
         return False
-    if not any(
-        node is _block(module, backward.place.node) for node in rewrites.enclosing(module, added.node)
-    ):
+    if not any(node is _block(module, backward.place.node) for node in enclosing(module, added.node)):
         return False
     start, end = added.span, backward.place.span
     return not any(
         isinstance(node, (cst.Continue, cst.Break, cst.Return, cst.Raise))
         and start.row <= module.span(node).row < end.row
-        for node in rewrites.nodes(body)
+        for node in nodes(body)
     )
 
 
 def _block(module: Module, node: cst.CSTNode) -> cst.CSTNode | None:
     """The block of statements around a node; that of a `with` is part of the block around it."""
-    around = rewrites.enclosing(module, node)
+    around = enclosing(module, node)
     for parent, block in zip(reversed(around[:-1]), reversed(around), strict=False):
         if isinstance(block, cst.BaseSuite) and not isinstance(parent, cst.With):
             return block

@@ -12,7 +12,6 @@ from shapefix.checks.support.batch_loops import call_text, is_in_batches
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.handlers import (
     ExceptHandler,
-    all_below,
     asks_what,
     bound_name,
     header_span,
@@ -22,6 +21,7 @@ from shapefix.checks.support.handlers import (
     shrinks_batches,
     speaks_of_memory,
 )
+from shapefix.checks.support.syntax import nodes
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Span
 from shapefix.domains.try_blocks import ExceptClause, StepKind, TryBlock
@@ -58,7 +58,7 @@ def _is_of_memory(event: TryBlock, handler: ExceptClause) -> bool:
 
 
 def _names(handler: ExceptHandler) -> set[str]:
-    return {node.value for node in all_below(handler.body) if isinstance(node, cst.Name)}
+    return {node.value for node in nodes(handler.body) if isinstance(node, cst.Name)}
 
 
 def _tried_again(event: TryBlock, handler: ExceptClause, rule: Rule) -> Iterator[Diagnostic]:
@@ -91,7 +91,7 @@ def _outside(event: TryBlock, handler: ExceptClause) -> Iterator[Fix]:
     if not isinstance(tried, cst.Try) or tried.orelse or tried.finalbody or tried.handlers[-1] is not node:
         return
     names = _names(node)
-    raises = any(isinstance(each, cst.Raise) and each.exc is None for each in all_below(node.body))
+    raises = any(isinstance(each, cst.Raise) and each.exc is None for each in nodes(node.body))
     if raises or names & _LOOKS_AT or bound_name(node) in names or "out_of_memory" in module.text:
         return
     if not isinstance(node.body, cst.IndentedBlock):
@@ -112,7 +112,7 @@ def _outside(event: TryBlock, handler: ExceptClause) -> Iterator[Fix]:
 
 
 def _inserted(before: Span, text: str) -> Edit:
-    return Edit(Span(before.path, before.row, before.column, before.row, before.column), text)
+    return Edit(before.start(), text)
 
 
 def _kept(event: TryBlock, handler: ExceptClause, rule: Rule) -> Iterator[Diagnostic]:
@@ -120,7 +120,7 @@ def _kept(event: TryBlock, handler: ExceptClause, rule: Rule) -> Iterator[Diagno
     name = bound_name(handler.node)
     if not name or not (event.loops or event.repeated) or _names(handler.node) & _FREES:
         return
-    for node in all_below(handler.node.body):
+    for node in nodes(handler.node.body):
         value, holder = _stored(node, name)
         if value is None:
             continue
@@ -198,7 +198,7 @@ def _header_text(module: Module, node: ExceptHandler) -> str:
 
 def _looks(handler: ExceptHandler) -> bool:
     """Whether a handler looks at what was raised, raises it, or ends the run."""
-    for node in all_below(handler.body):
+    for node in nodes(handler.body):
         if isinstance(node, cst.Raise):
             return True
         if isinstance(node, cst.Comparison) and any(

@@ -9,9 +9,9 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
-from shapefix.checks.support import rewrites
 from shapefix.checks.support.event_order import of_kind, within
 from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Span
 from shapefix.domains.gradients import carries_graph, lineage
@@ -34,7 +34,7 @@ _COUNTERS = ("range", "trange", "count", "itertools.count")
 def recorded_evaluation(event: EvaluationRecorded, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     module = event.place.module
     loop = event.loops[-1].loop
-    around = rewrites.enclosing(module, event.place.node)
+    around = enclosing(module, event.place.node)
     if loop.node not in around or not _goes_over_data(loop) or within(loop, context, Backward):
         return
     switched = _switched(event, context)

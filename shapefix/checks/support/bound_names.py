@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import libcst as cst
 
-from shapefix.checks.support import rewrites
+from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
 from shapefix.interpreter.modules import Place
 
 
 def name_of(place: Place) -> str:
     """The variable, or the key, that the expression at place is assigned to, else its own code."""
-    around = rewrites.enclosing(place.module, place.node)
+    around = enclosing(place.module, place.node)
     kinds = (cst.Assign, cst.Dict, cst.Arg)
     assigned = next((node for node in reversed(around) if isinstance(node, kinds)), None)
     if isinstance(assigned, cst.Dict):
@@ -62,7 +62,7 @@ def value_at(place: Place) -> cst.BaseExpression | None:
     """What is assigned where a key is set, or an expression stands; None where several are at once."""
     if isinstance(place.node, cst.Arg):
         return place.node.value
-    around = rewrites.enclosing(place.module, place.node)
+    around = enclosing(place.module, place.node)
     kinds = (cst.Assign, cst.DictElement)
     holder = next((node for node in reversed(around) if isinstance(node, kinds)), None)
     if isinstance(holder, cst.Assign) and isinstance(holder.targets[0].target, (cst.Tuple, cst.List)):

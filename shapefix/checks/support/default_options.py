@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from shapefix.diagnostics import Diagnostic, Evidence
+from shapefix.diagnostics import Condition, Diagnostic, Evidence
 from shapefix.interpreter.events import Event, OpRejected
 from shapefix.interpreter.modules import Place
 from shapefix.tensors.errors import SizeMismatch
@@ -26,5 +26,5 @@ def under_defaults(event: Event, found: Diagnostic) -> Diagnostic:
         if isinstance(option.place, Place)
     )
     if found.condition is not None:
-        condition = f"{condition}, {found.condition}"
-    return replace(found, condition=condition, evidence=(*declared, *found.evidence))
+        condition = f"{condition}, {found.condition.text}"
+    return replace(found, condition=Condition(condition), evidence=(*declared, *found.evidence))

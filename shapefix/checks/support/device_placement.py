@@ -37,11 +37,6 @@ def made_in_module(event: DeviceMismatch) -> bool:
     return event.here is not None and event.cpu.by_default and event.cpu.within is not None
 
 
-def function_around(place: Place) -> cst.CSTNode | None:
-    around = rewrites.enclosing(place.module, place.node)
-    return next((node for node in reversed(around) if isinstance(node, cst.FunctionDef)), None)
-
-
 def is_creation(node: cst.CSTNode) -> bool:
     """Whether a node calls a function of torch that takes `device=`."""
     return (

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.support.rewrites import enclosing
+from shapefix.checks.support.syntax import enclosing
 from shapefix.domains.training import TrainingEvent
 from shapefix.interpreter.evaluator import Loop
+from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Module, Place
 
 Kind = TypeVar("Kind", bound=TrainingEvent)
+
+
+def already_reported(event: Event, context: CheckContext, key: Callable[[Event], object]) -> bool:
+    """Return whether an earlier event has the same key, and so the same finding.
+
+    The key of an event that is not reported is None.
+    """
+    own = key(event)
+    for earlier in context.events:
+        if earlier is event:
+            break
+        if own is not None and key(earlier) is own:
+            return True
+    return False
 
 
 def of_kind(context: CheckContext, kind: type[Kind]) -> Iterator[Kind]:

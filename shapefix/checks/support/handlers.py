@@ -8,6 +8,7 @@ from enum import Flag, auto
 
 import libcst as cst
 
+from shapefix.checks.support.syntax import nodes
 from shapefix.diagnostics import Edit, Span
 from shapefix.interpreter.modules import Module, children, dotted_name, target_names
 
@@ -204,8 +205,7 @@ def _tidies(module: Module, handler: ExceptHandler, own: cst.CSTNode, depth: int
 def means_memory(module: Module, handler: ExceptHandler) -> bool:
     """Whether a handler frees memory, or speaks of it."""
     return speaks_of_memory(handler) or any(
-        isinstance(node, cst.Attribute) and node.attr.value == "empty_cache"
-        for node in all_below(handler.body)
+        isinstance(node, cst.Attribute) and node.attr.value == "empty_cache" for node in nodes(handler.body)
     )
 
 
@@ -213,13 +213,13 @@ def speaks_of_memory(handler: ExceptHandler) -> bool:
     """Whether a text in a handler is about memory that is lacking."""
     return any(
         isinstance(node, (cst.SimpleString, cst.FormattedStringText)) and bool(_MEMORY.search(node.value))
-        for node in all_below(handler.body)
+        for node in nodes(handler.body)
     )
 
 
 def shrinks_batches(handler: ExceptHandler) -> str:
     """The name of the batch size that a handler makes smaller; empty where it does not."""
-    for node in all_below(handler.body):
+    for node in nodes(handler.body):
         target: cst.BaseExpression | None = None
         if isinstance(node, cst.AugAssign) and isinstance(
             node.operator, (cst.FloorDivideAssign, cst.DivideAssign)
@@ -227,7 +227,7 @@ def shrinks_batches(handler: ExceptHandler) -> str:
             target = node.target
         elif isinstance(node, cst.Assign) and any(
             isinstance(each, cst.BinaryOperation) and isinstance(each.operator, (cst.FloorDivide, cst.Divide))
-            for each in all_below(node.value)
+            for each in nodes(node.value)
         ):
             target = node.targets[0].target
         name = dotted_name(target) if target is not None else ""
@@ -238,9 +238,9 @@ def shrinks_batches(handler: ExceptHandler) -> str:
 
 def _names_outside(module: Module, handler: ExceptHandler) -> frozenset[str]:
     """The names that are read anywhere in the file but in the handler."""
-    inside = set(all_below(handler))
+    inside = set(nodes(handler))
     return frozenset(
-        node.value for node in all_below(module.tree) if isinstance(node, cst.Name) and node not in inside
+        node.value for node in nodes(module.tree) if isinstance(node, cst.Name) and node not in inside
     )
 
 
@@ -248,25 +248,16 @@ def _read_names(tree: cst.CSTNode) -> frozenset[str]:
     """The names that stand anywhere but as the target of an assignment."""
     targets = {
         target
-        for node in all_below(tree)
+        for node in nodes(tree)
         if isinstance(node, (cst.AugAssign, cst.AssignTarget))
         for target in (node.target,)
         if isinstance(target, cst.Name)
     }
-    return frozenset(
-        node.value for node in all_below(tree) if isinstance(node, cst.Name) and node not in targets
-    )
+    return frozenset(node.value for node in nodes(tree) if isinstance(node, cst.Name) and node not in targets)
 
 
 def _names(node: cst.CSTNode) -> Iterator[str]:
-    return (each.value for each in all_below(node) if isinstance(each, cst.Name))
-
-
-def all_below(root: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """The node itself and all that stand below it, in their order."""
-    yield root
-    for child in children(root):
-        yield from all_below(child)
+    return (each.value for each in nodes(node) if isinstance(each, cst.Name))
 
 
 def header_span(module: Module, handler: ExceptHandler) -> Span:
@@ -276,7 +267,7 @@ def header_span(module: Module, handler: ExceptHandler) -> Span:
     if last is None:
         return Span(span.path, span.row, span.column, span.row, span.column + len("except"))
     end = module.span(last)
-    return Span(span.path, span.row, span.column, end.end_row, end.end_column)
+    return span.to(end)
 
 
 def memory_errors_only(module: Module, handler: ExceptHandler) -> Edit | None:

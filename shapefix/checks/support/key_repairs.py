@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import libcst as cst
 
 from shapefix.checks.support import rewrites
-from shapefix.diagnostics import Applicability, Edit, Fix, Span
+from shapefix.checks.support.syntax import nodes
+from shapefix.diagnostics import Applicability, Edit, Fix
 from shapefix.domains.batches import ModelCalled
 from shapefix.domains.raggedness import Column
-from shapefix.interpreter.modules import Module, Place, children
+from shapefix.interpreter.modules import Module, Place
 
 _PLAIN = (cst.Name, cst.Attribute, cst.Subscript, cst.Call)
 
@@ -60,7 +61,7 @@ def _removed_too(module: Module, removal: cst.BaseExpression, keys: Sequence[str
     if last is None or not isinstance(last.value, cst.SimpleString):
         return None
     names = "".join(f", {_quoted(key, last.value)}" for key in keys)
-    return Edit(_behind(module.span(last.value)), names)
+    return Edit(module.span(last.value).end(), names)
 
 
 def _filtered(event: ModelCalled, keys: Sequence[str]) -> Edit | None:
@@ -88,7 +89,7 @@ def _filtered_comprehension(module: Module, given: cst.DictComp, condition: str)
     )
     if not same or loop.inner_for_in is not None or loop.ifs:
         return None
-    return Edit(_behind(module.span(loop.iter)), f" if {module.code(given.key)} {condition}")
+    return Edit(module.span(loop.iter).end(), f" if {module.code(given.key)} {condition}")
 
 
 def renamed(event: ModelCalled, key: str, name: str) -> list[Fix]:
@@ -121,7 +122,7 @@ def _renamed_column(place: Place, key: str, name: str) -> Edit | None:
     if not isinstance(place, Column) or not isinstance(here[-1].node, cst.Call):
         return None
     span = here[-1].span
-    return Edit(_behind(span), f'.rename_column("{key}", "{name}")')
+    return Edit(span.end(), f'.rename_column("{key}", "{name}")')
 
 
 def _literal(node: cst.CSTNode, key: str) -> cst.SimpleString | None:
@@ -142,7 +143,7 @@ def _literal(node: cst.CSTNode, key: str) -> cst.SimpleString | None:
 def _mentions(module: Module, key: str, place: Place | None) -> bool:
     """Whether the file has the key anywhere but where it is written."""
     own = _literal(place.node, key) if place is not None else None
-    return any(node is not own and _is_text(node, key) for node in _below(module.tree))
+    return any(node is not own and _is_text(node, key) for node in nodes(module.tree))
 
 
 def _is_text(node: cst.CSTNode, key: str) -> bool:
@@ -151,13 +152,3 @@ def _is_text(node: cst.CSTNode, key: str) -> bool:
 
 def _quoted(name: str, like: cst.SimpleString) -> str:
     return f"{like.quote}{name}{like.quote}"
-
-
-def _behind(span: Span) -> Span:
-    return Span(span.path, span.end_row, span.end_column, span.end_row, span.end_column)
-
-
-def _below(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    yield node
-    for child in children(node):
-        yield from _below(child)

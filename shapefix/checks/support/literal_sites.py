@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from shapefix.checks.support import rewrites
+from shapefix.checks.support.syntax import enclosing
 from shapefix.diagnostics import Edit
 from shapefix.interpreter.modules import Module, Place, children
 from shapefix.interpreter.values import IntegerLiteral, LibraryObject
@@ -38,7 +39,7 @@ def stated(layer: LibraryObject, setting: str, given: cst.BaseExpression) -> Sta
     if not isinstance(value, IntegerLiteral) or layer.place is None or value.place.node is given:
         return None
     home = value.place.module
-    around = rewrites.enclosing(home, value.place.node)
+    around = enclosing(home, value.place.node)
     named = next(_names(around), None)
     if named is None:
         return None
@@ -94,7 +95,7 @@ def _last_name(node: cst.CSTNode) -> str:
 
 
 def _class_around(place: Place) -> cst.ClassDef | None:
-    around = rewrites.enclosing(place.module, place.node)
+    around = enclosing(place.module, place.node)
     return next((node for node in reversed(around) if isinstance(node, cst.ClassDef)), None)
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.checks.support.rewrites import argument, enclosing, without_statement
+from shapefix.checks.support.rewrites import argument, without_statement
+from shapefix.checks.support.syntax import enclosing
 from shapefix.diagnostics import Applicability, Edit, Fix
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import LayoutStep

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import libcst as cst
 
-from shapefix.checks.support.rewrites import enclosing
-from shapefix.interpreter.modules import Place, children
+from shapefix.checks.support.syntax import enclosing, nodes
+from shapefix.interpreter.modules import Place
 
 
 def reads_loss(call: Place) -> bool:
@@ -26,7 +24,7 @@ def reads_loss(call: Place) -> bool:
     if not isinstance(target, cst.Name):
         return False
     body = next((node for node in reversed(around) if isinstance(node, (cst.FunctionDef, cst.Module))), None)
-    return body is not None and any(_reads_loss_of(node, target.value) for node in _below(body))
+    return body is not None and any(_reads_loss_of(node, target.value) for node in nodes(body))
 
 
 def _reads_loss_of(node: cst.CSTNode, name: str) -> bool:
@@ -46,9 +44,3 @@ def _is_loss(node: cst.CSTNode, output: cst.CSTNode) -> bool:
     if isinstance(index.value, cst.SimpleString):
         return index.value.evaluated_value == "loss"
     return isinstance(index.value, cst.Integer) and index.value.value == "0"
-
-
-def _below(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    yield node
-    for child in children(node):
-        yield from _below(child)

@@ -7,7 +7,7 @@ from typing import TypeGuard
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.support import rewrites
+from shapefix.checks.support.syntax import enclosing
 from shapefix.domains.raggedness import Origin
 from shapefix.domains.tokens import Tokenized
 from shapefix.interpreter.events import Event
@@ -77,7 +77,7 @@ def _own_tokenizer(place: Place, made: Origin, context: CheckContext) -> str | N
     )
     if not last or not any(_is_at(event, made) for event in context.events):
         return None
-    around = rewrites.enclosing(place.module, place.node)
+    around = enclosing(place.module, place.node)
     owner = next((node for node in reversed(around) if isinstance(node, cst.ClassDef)), None)
     method = next((node for node in reversed(around) if isinstance(node, cst.FunctionDef)), None)
     if owner is None or method is None or not method.params.params:
@@ -107,7 +107,7 @@ def is_bound(module: Module, node: cst.CSTNode, name: str) -> bool:
     """Whether name is bound at the top level of the file, or in a function that node stands in."""
     if name in module.bindings:
         return True
-    for around in rewrites.enclosing(module, node):
+    for around in enclosing(module, node):
         if isinstance(around, cst.FunctionDef) and _binds(around, name):
             return True
     return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shapefix.diagnostics import Condition
 from shapefix.domains.batches import Collated
 from shapefix.domains.raggedness import PADDED_IN_MAP, Origin, differs
 from shapefix.interpreter.containers import DictValue
@@ -19,7 +20,7 @@ PAD = "transformers.PreTrainedTokenizerBase.pad"
 LABELS = ("labels", "label", "label_ids")
 
 
-RAGGED = "two rows of a batch differ in length"
+RAGGED = Condition("two rows of a batch differ in length")
 
 
 def labels_fail(event: Collated) -> bool:

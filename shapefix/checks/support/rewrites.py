@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import libcst as cst
 
+from shapefix.checks.support.syntax import enclosing, enclosing_line
 from shapefix.diagnostics import Edit, Span
-from shapefix.interpreter.modules import Module, Place, children
+from shapefix.interpreter.modules import Module, Place
 
 
 def line_of(place: Place, seen_from: Module) -> str:
@@ -18,40 +17,12 @@ def line_of(place: Place, seen_from: Module) -> str:
     return f"{span.path.replace(chr(92), '/').rpartition('/')[2]}:{span.row}"
 
 
-def enclosing(module: Module, node: cst.CSTNode) -> list[cst.CSTNode]:
-    """The nodes around node, outermost first, node itself last; empty where it is not of this module."""
-    return _path(module.tree, node) or []
-
-
-def _path(root: cst.CSTNode, node: cst.CSTNode) -> list[cst.CSTNode] | None:
-    if root is node:
-        return [root]
-    for child in children(root):
-        found = _path(child, node)
-        if found is not None:
-            return [root, *found]
-    return None
-
-
-def nodes(root: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """A node and all nodes below it, outermost first."""
-    yield root
-    for child in children(root):
-        yield from nodes(child)
-
-
-def holds(root: cst.CSTNode, node: cst.CSTNode) -> bool:
-    """Whether a node is below another one, or is that node."""
-    return any(each is node for each in nodes(root))
-
-
 def without_statement(place: Place) -> Edit | None:
     """The edit that removes the line of a simple statement; None where a block would be left empty."""
-    around = enclosing(place.module, place.node)
-    line = next((node for node in reversed(around) if isinstance(node, cst.SimpleStatementLine)), None)
+    line = enclosing_line(place)
     if line is None or len(line.body) != 1:
         return None
-    block = around[around.index(line) - 1]
+    block = enclosing(place.module, line)[-2]
     if isinstance(block, (cst.IndentedBlock, cst.Module)) and len(block.body) < 2:
         return None
     span = place.module.span(line)
@@ -60,27 +31,28 @@ def without_statement(place: Place) -> Edit | None:
 
 def after_statement(place: Place, code: str) -> Edit | None:
     """The edit that puts a line of code behind the simple statement that place stands in."""
-    around = enclosing(place.module, place.node)
-    line = next((node for node in reversed(around) if isinstance(node, cst.SimpleStatementLine)), None)
+    line = enclosing_line(place)
     if line is None:
         return None
     span = place.module.span(line)
     rows = place.module.text.split("\n")
     first = rows[span.row - 1]
     indent = first[: len(first) - len(first.lstrip())]
-    end = Span(span.path, span.end_row, span.end_column, span.end_row, span.end_column)
-    behind = rows[span.end_row - 1][span.end_column - 1 :]
-    if behind.strip():
-        # Behind a comment, or another statement, nothing can be put on the same line.
-        column = len(rows[span.end_row - 1].rstrip("\r")) + 1
-        end = Span(span.path, span.end_row, column, span.end_row, column)
+    rest = rows[span.end_row - 1][span.end_column - 1 :]
+    # Nothing can follow a comment or another statement on the same line.
+    end = end_of_line(rows, span) if rest.strip() else span.end()
     return Edit(end, f"\n{indent}{code}")
+
+
+def end_of_line(rows: list[str], span: Span) -> Span:
+    """Return the end of the last line of a statement, after its comment."""
+    column = len(rows[span.end_row - 1].rstrip("\r")) + 1
+    return Span(span.path, span.end_row, column, span.end_row, column)
 
 
 def before_statement(place: Place, code: str) -> Edit | None:
     """The edit that puts a line of code in front of the simple statement that place stands in."""
-    around = enclosing(place.module, place.node)
-    line = next((node for node in reversed(around) if isinstance(node, cst.SimpleStatementLine)), None)
+    line = enclosing_line(place)
     if line is None:
         return None
     span = place.module.span(line)
@@ -89,8 +61,7 @@ def before_statement(place: Place, code: str) -> Edit | None:
     if len(indent) != span.column - 1:
         # It shares its line with what opens its block: `if norm: clip(...)`.
         return None
-    start = Span(span.path, span.row, span.column, span.row, span.column)
-    return Edit(start, f"{code}\n{indent}")
+    return Edit(span.start(), f"{code}\n{indent}")
 
 
 def renamed(module: Module, function: cst.BaseExpression, name: str) -> Edit:
@@ -108,18 +79,15 @@ def appended(module: Module, call: cst.Call, argument: str) -> Edit:
         )
     last = call.args[-1]
     span = module.span(last)
-    end = Span(span.path, span.end_row, span.end_column, span.end_row, span.end_column)
-    start = module.span(last)
-    row = module.text.split("\n")[start.row - 1]
-    margin = row[: start.column - 1]
-    on_own_line = not margin.strip() and start.row != module.span(call).row
-    return Edit(end, f",\n{margin}{argument}" if on_own_line else f", {argument}")
+    margin = module.text.split("\n")[span.row - 1][: span.column - 1]
+    on_own_line = not margin.strip() and span.row != module.span(call).row
+    return Edit(span.end(), f",\n{margin}{argument}" if on_own_line else f", {argument}")
 
 
 def behind(module: Module, argument: cst.Arg, text: str) -> Edit:
     """The edit that adds an argument behind another one."""
     span = module.span(argument)
-    return Edit(Span(span.path, span.end_row, span.end_column, span.end_row, span.end_column), f", {text}")
+    return Edit(span.end(), f", {text}")
 
 
 def replaced(module: Module, argument: cst.Arg, text: str) -> Edit:
@@ -131,7 +99,7 @@ def dropped(module: Module, call: cst.Call, argument: cst.Arg) -> Edit:
     """The edit that takes an argument, which is not the first one, out of a call."""
     before = call.args[call.args.index(argument) - 1]
     start, end = module.span(before), module.span(argument)
-    return Edit(Span(start.path, start.end_row, start.end_column, end.end_row, end.end_column), "")
+    return Edit(start.end().to(end), "")
 
 
 def argument(call: cst.Call, position: int, name: str) -> cst.Arg | None:
@@ -156,7 +124,7 @@ def method_called(module: Module, node: cst.BaseExpression, method: str) -> Edit
     span = module.span(node)
     code = module.code(node)
     if isinstance(node, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)):
-        end = Span(span.path, span.end_row, span.end_column, span.end_row, span.end_column)
+        end = span.end()
         return Edit(end, f".{method}")
     # The span lies inside of the parentheses that are there.
     return Edit(span, f"{code}.{method}" if node.lpar else f"({code}).{method}")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.checks.support import rewrites
+from shapefix.checks.support.syntax import enclosing
 from shapefix.interpreter.modules import Module, Place, children, dotted_name, target_names
 
 _SHOWS = frozenset({"print", "str", "float", "round", "len", "format", "isinstance"})
@@ -39,7 +39,7 @@ def is_only_a_number(place: Place, holder: cst.BaseExpression) -> bool:
     """
     if not isinstance(holder, cst.Name):
         return False
-    around = rewrites.enclosing(place.module, place.node)
+    around = enclosing(place.module, place.node)
     functions = [node for node in around if isinstance(node, cst.FunctionDef)]
     if not functions and _is_shared(place.module, holder.value):
         return False
@@ -54,7 +54,7 @@ def may_be_differentiated(place: Place, holder: cst.BaseExpression) -> bool:
     """
     if not isinstance(holder, cst.Name):
         return False
-    around = rewrites.enclosing(place.module, place.node)
+    around = enclosing(place.module, place.node)
     functions = [node for node in around if isinstance(node, cst.FunctionDef)]
     body = functions[-1] if functions else place.module.tree
     return any(

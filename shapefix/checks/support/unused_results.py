@@ -8,9 +8,9 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule
-from shapefix.checks.support.rewrites import enclosing, nodes
+from shapefix.checks.support.syntax import enclosing, nodes
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Fix, Span
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Fix
 from shapefix.domains.gradients import lineage
 from shapefix.domains.operations import Discarded
 from shapefix.domains.training import Backward, OptimizerCreated
@@ -150,7 +150,7 @@ def _is_display(event: Discarded) -> bool:
 
 def assigned(event: Discarded, target: str) -> list[Fix]:
     span = event.place.span
-    start = Span(span.path, span.row, span.column, span.row, span.column)
+    start = span.start()
     return [Fix(Applicability.SAFE, f"assign it: `{target} = …`", (Edit(start, f"{target} = "),))]
 
 

@@ -12,9 +12,9 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.batch_loops import is_in_batches
 from shapefix.checks.support.evidence import call_trace
-from shapefix.checks.support.handlers import all_below, asks_what, header_span, is_swallowing, tells_only
+from shapefix.checks.support.handlers import asks_what, header_span, is_swallowing, tells_only
 from shapefix.checks.support.loss_clamps import clamping_step, has_upper_bound, without_clamp
-from shapefix.checks.support.rewrites import enclosing
+from shapefix.checks.support.syntax import enclosing, nodes
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.exponentials import ClampedExp
@@ -51,8 +51,8 @@ def clamped_perplexity(event: ClampedExp, context: CheckContext, rule: Rule) -> 
 def _is_of_loss(event: ClampedExp) -> bool:
     """Whether what is cut off is the exponential of a loss, or is called a perplexity."""
     node = event.exponential.node
-    named = [each.value for each in all_below(node) if isinstance(each, cst.Name)]
-    named += [str(each.evaluated_value) for each in all_below(node) if isinstance(each, cst.SimpleString)]
+    named = [each.value for each in nodes(node) if isinstance(each, cst.Name)]
+    named += [str(each.evaluated_value) for each in nodes(node) if isinstance(each, cst.SimpleString)]
     if any(_LOSS.search(name) for name in named):
         return True
     results: list[str] = []
@@ -80,7 +80,7 @@ def _uncapped(event: ClampedExp) -> Iterator[Fix]:
         if len(kept) == 1:
             edit = Edit(module.span(least), module.code(kept[0]))
             yield Fix(Applicability.UNSAFE, message, (edit,))
-    elif inner in list(all_below(outer)) and isinstance(outer.func, cst.Name):
+    elif inner in list(nodes(outer)) and isinstance(outer.func, cst.Name):
         yield Fix(Applicability.UNSAFE, message, (Edit(event.place.span, module.code(inner)),))
 
 
@@ -141,7 +141,7 @@ def _averages_over_nothing(event: TryBlock, handler: ExceptClause, rule: Rule) -
     tried = event.place.node
     counted = {
         each.target.value
-        for each in all_below(tried.body)  # type: ignore[attr-defined]
+        for each in nodes(tried.body)  # type: ignore[attr-defined]
         if isinstance(each, cst.AugAssign) and isinstance(each.target, cst.Name)
     }
     around = event.function if event.function is not None else module.tree
@@ -161,7 +161,7 @@ def _averages_over_nothing(event: TryBlock, handler: ExceptClause, rule: Rule) -
 
 def _stand_ins(around: cst.CSTNode, counted: set[str]) -> Iterator[tuple[cst.CSTNode, cst.BaseExpression]]:
     """The numbers that stand for a result where nothing was counted, with their statement or expression."""
-    for node in all_below(around):
+    for node in nodes(around):
         if isinstance(node, cst.IfExp) and _mentions(node.test, counted):
             for value in (node.body, node.orelse):
                 if number_of(value) is not None:
@@ -175,7 +175,7 @@ def _stand_ins(around: cst.CSTNode, counted: set[str]) -> Iterator[tuple[cst.CST
 
 
 def _mentions(test: cst.BaseExpression, names: set[str]) -> bool:
-    return any(isinstance(each, cst.Name) and each.value in names for each in all_below(test))
+    return any(isinstance(each, cst.Name) and each.value in names for each in nodes(test))
 
 
 def _last_statement(block: cst.BaseSuite) -> cst.CSTNode | None:

@@ -8,6 +8,7 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import RULES, Rule, findings, rule
+from shapefix.checks.support import rewrites
 from shapefix.checks.support.batch_loops import call_text, is_in_batches
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.handlers import (
@@ -18,7 +19,7 @@ from shapefix.checks.support.handlers import (
     means_memory,
     memory_errors_only,
 )
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity, Span
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity
 from shapefix.domains.try_blocks import ExceptClause, StepKind, TrainStep, TryBlock
 from shapefix.interpreter.modules import Module
 
@@ -126,10 +127,10 @@ def _raising(module: Module, handler: ExceptHandler, block: cst.BaseSuite) -> Ed
             return Edit(module.span(small), "raise")
         if len(last.body) > 1:
             return None
-        return Edit(_behind(rows, span), f"\n{indent}raise")
+        return Edit(rewrites.end_of_line(rows, span), f"\n{indent}raise")
     if isinstance(last, cst.If) and asks_what(handler, last.test):
         return _raising_otherwise(module, handler, last, rows, indent)
-    return Edit(_behind(rows, span), f"\n{indent}raise")
+    return Edit(rewrites.end_of_line(rows, span), f"\n{indent}raise")
 
 
 def _raising_otherwise(
@@ -141,10 +142,4 @@ def _raising_otherwise(
         return _raising(module, handler, asked.orelse.body)
     inner = module.span(asked.body.body[-1])
     step = rows[inner.row - 1][: inner.column - 1]
-    return Edit(_behind(rows, inner), f"\n{indent}else:\n{step}raise")
-
-
-def _behind(rows: list[str], span: Span) -> Span:
-    """The end of the last line of a statement, behind its comment."""
-    column = len(rows[span.end_row - 1].rstrip("\r")) + 1
-    return Span(span.path, span.end_row, column, span.end_row, column)
+    return Edit(rewrites.end_of_line(rows, inner), f"\n{indent}else:\n{step}raise")

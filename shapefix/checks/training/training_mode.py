@@ -11,7 +11,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.event_order import between, ends_early, is_followed, within
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Span
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.modes import ForwardCalled, ModeSwitched
 from shapefix.domains.training import Backward, OptimizerStepped
 from shapefix.domains.try_blocks import EnclosingLoop
@@ -106,7 +106,7 @@ def _in_front(module: Module, loop: cst.CSTNode, code: str, what: str) -> Iterat
     line = module.text.split("\n")[span.row - 1]
     indent = line[: span.column - 1]
     if not indent.strip() and code.rpartition(".")[0].replace(".", "").isidentifier():
-        start = Span(span.path, span.row, span.column, span.row, span.column)
+        start = span.start()
         yield Fix(Applicability.UNSAFE, f"{what}: `{code}`", (Edit(start, f"{code}\n{indent}"),))
 
 

@@ -18,7 +18,8 @@ from shapefix.checks.support.event_order import (
     within,
 )
 from shapefix.checks.support.evidence import call_trace
-from shapefix.checks.support.rewrites import before_statement, enclosing
+from shapefix.checks.support.rewrites import before_statement
+from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
 from shapefix.domains.training import (

@@ -1,91 +1,70 @@
-"""Whether the condition of a finding held, for the values that the names in it had in a run."""
+"""Evaluate the condition of a finding with the values of a run."""
 
 from __future__ import annotations
 
-import ast
 import operator
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 
-from shapefix.runtime.confirmation.run_record import Held
+from shapefix.diagnostics import Arithmetic, Combination, Comparison, Expression, Predicate, Variable
+from shapefix.runtime.confirmation.run_record import RecordedValue
 
-_MULTIPLE = re.compile(r"(.+) is (?:no|not a) multiple of (.+)")
 _OPERATIONS = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "//": operator.floordiv,
+    "%": operator.mod,
 }
-_COMPARISONS = {
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
+_RELATIONS: dict[str, Callable[[int, int], int]] = {
+    ">": operator.gt,
+    "!=": operator.ne,
+    "is not a multiple of": operator.mod,
 }
 
 
-def names(condition: str) -> frozenset[str] | None:
-    """The names that a condition speaks of; None where it is said in words."""
-    tree = _parsed(condition)
-    if tree is None:
-        return None
-    return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
+def names(predicate: Predicate) -> frozenset[str]:
+    """Return the variables that decide a predicate."""
+    return frozenset(_names(predicate))
 
 
-def holds(condition: str, values: Mapping[str, Held]) -> bool | None:
-    """Whether a condition holds for these values; None where that is not known."""
-    tree = _parsed(condition)
-    if tree is None:
-        return None
+def _names(part: Predicate | Expression) -> Iterator[str]:
+    match part:
+        case Combination(_, parts):
+            for each in parts:
+                yield from _names(each)
+        case Comparison(left, _, right) | Arithmetic(_, left, right):
+            yield from _names(left)
+            yield from _names(right)
+        case Variable(name):
+            yield name
+
+
+def holds(predicate: Predicate, values: Mapping[str, RecordedValue]) -> bool | None:
+    """Evaluate a predicate; None if the values do not decide it."""
     try:
-        return bool(_value(tree.body, values))
+        return _holds(predicate, values)
     except (LookupError, TypeError, ArithmeticError):
         return None
 
 
-def _parsed(condition: str) -> ast.Expression | None:
-    said = _MULTIPLE.fullmatch(condition)
-    text = f"({said[1]}) % ({said[2]}) != 0" if said else condition
-    try:
-        return ast.parse(text.strip(), mode="eval")
-    except (SyntaxError, ValueError, RecursionError):
-        return None
+def _holds(predicate: Predicate, values: Mapping[str, RecordedValue]) -> bool:
+    """Evaluate a predicate. Raises LookupError, TypeError or ArithmeticError if a number is unknown."""
+    if isinstance(predicate, Combination):
+        known = [_holds(part, values) for part in predicate.parts]
+        return all(known) if predicate.operator == "and" else any(known)
+    left, right = _number(predicate.left, values), _number(predicate.right, values)
+    return bool(_RELATIONS[predicate.relation](left, right))
 
 
-def _value(node: ast.expr, values: Mapping[str, Held]) -> int:
-    """The number that an expression stands for. Raises LookupError and TypeError for what is not known."""
-    match node:
-        case ast.BoolOp(op, parts):
-            known = [_value(part, values) for part in parts]
-            return int(all(known) if isinstance(op, ast.And) else any(known))
-        case ast.Compare(left, operations, others):
-            numbers = [_value(left, values), *(_value(each, values) for each in others)]
-            pairs = zip(operations, numbers, numbers[1:], strict=False)
-            return int(all(_COMPARISONS[type(each)](one, two) for each, one, two in pairs))
-        case ast.BinOp(left, operation, right):
-            number: int = _OPERATIONS[type(operation)](_value(left, values), _value(right, values))
-            return number
-        case ast.UnaryOp(ast.USub(), operand):
-            return -_value(operand, values)
-        case ast.Constant(int(number)):
-            return number
-        case ast.Name(name):
+def _number(expression: Expression, values: Mapping[str, RecordedValue]) -> int:
+    match expression:
+        case Variable(name, dim):
             held = values[name]
-            if isinstance(held, int):
-                return held
-        case ast.Call(ast.Attribute(ast.Name(name), "size"), [place], []):
-            return _size(values[name], _value(place, values))
-        case ast.Subscript(ast.Attribute(ast.Name(name), "shape"), place):
-            return _size(values[name], _value(place, values))
-        case ast.Call(ast.Name("len"), [ast.Name(name)], []):
-            return _size(values[name], 0)
-    raise TypeError(ast.dump(node))
-
-
-def _size(held: Held, place: int) -> int:
-    if isinstance(held, int):
-        raise TypeError(held)
-    return held[place]
+            if isinstance(held, int) is not (dim is None):
+                raise TypeError(f"{name} is {held}")
+            return held if isinstance(held, int) else held[dim or 0]
+        case Arithmetic(operation, left, right):
+            number: int = _OPERATIONS[operation](_number(left, values), _number(right, values))
+            return number
+        case _:
+            return expression

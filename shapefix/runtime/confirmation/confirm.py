@@ -7,17 +7,17 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from shapefix.diagnostics import Diagnostic, Seen, Severity, Span, Verdict
+from shapefix.diagnostics import Confirmation, Diagnostic, RunVerdict, Severity, Span
 from shapefix.rulebook.pages import Raises, pages_by_code
 from shapefix.runtime.confirmation import conditions
 from shapefix.runtime.confirmation.evaluation_order import Order
-from shapefix.runtime.confirmation.run_record import Found, Held, Reached, Record
+from shapefix.runtime.confirmation.run_record import Record, RecordedCall, RecordedFinding, RecordedValue
 
 Bytes = Callable[[str], bytes | None]
 """From the path of a file to what is in it, None where there is none."""
 
 
-class Judge:
+class Confirmer:
     """Says of each finding what a run has seen of it; data gives the files as they were checked."""
 
     def __init__(self, record: Record, data: Bytes) -> None:
@@ -27,24 +27,26 @@ class Judge:
     def judged(self, findings: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
         """The findings with their verdicts; what answers `reveal(x)` gets none."""
         known = [
-            finding if finding.is_answer else replace(finding, seen=self._seen(finding))
+            finding if finding.is_answer else replace(finding, confirmation=self._confirmation(finding))
             for finding in findings
         ]
         for found in self._record.found:
-            alike = [each for each in known if each.code == found.code and each.seen is not None]
+            alike = [each for each in known if each.code == found.code and each.confirmation is not None]
             # The run has found it elsewhere on the same way: a Trainer is made here, and trains there.
             if len(alike) == 1 and self._is_left(alike[0]) and self._share_a_function(alike[0], found):
-                seen = Seen(Verdict.CONFIRMED, found.message)
-                known[known.index(alike[0])] = replace(alike[0], seen=seen)
+                confirmation = Confirmation(RunVerdict.CONFIRMED, found.message)
+                known[known.index(alike[0])] = replace(alike[0], confirmation=confirmation)
         return tuple(known)
 
     def _is_left(self, finding: Diagnostic) -> bool:
         """Whether a finding is open, in files that are still those of the run."""
         places = (finding.span, *(step.span for step in finding.evidence))
         unchanged = all(self._changed(_real(place).path) is None for place in places)
-        return unchanged and finding.seen is not None and finding.seen.verdict is Verdict.OPEN
+        return (
+            unchanged and finding.confirmation is not None and finding.confirmation.verdict is RunVerdict.OPEN
+        )
 
-    def _share_a_function(self, finding: Diagnostic, found: Found) -> bool:
+    def _share_a_function(self, finding: Diagnostic, found: RecordedFinding) -> bool:
         def functions(places: Iterable[Span]) -> set[tuple[str, int]]:
             known = set()
             for place in map(_real, places):
@@ -57,24 +59,24 @@ class Judge:
         steps = (step.span for step in finding.evidence)
         return bool(functions((finding.span, *steps)) & functions(found.places))
 
-    def _seen(self, finding: Diagnostic) -> Seen:
+    def _confirmation(self, finding: Diagnostic) -> Confirmation:
         own, *others = [_real(finding.span), *(_real(step.span) for step in finding.evidence)]
         for path in dict.fromkeys(place.path for place in (own, *others)):
             problem = self._changed(path)
             if problem is not None:
-                return Seen(Verdict.OPEN, problem)
+                return Confirmation(RunVerdict.OPEN, problem)
         happened = self._happened(finding, own, others)
         if happened is not None:
-            return Seen(Verdict.CONFIRMED, happened)
+            return Confirmation(RunVerdict.CONFIRMED, happened)
         order = self._order(own.path)
         if order is None:
-            return Seen(Verdict.OPEN, "the file cannot be read as Python")
+            return Confirmation(RunVerdict.OPEN, "the file cannot be read as Python")
         passed = list(self._passed(own, order))
         if not passed and not self._returned(own, order):
-            return Seen(Verdict.OPEN, "the run is not known to have come past this place")
+            return Confirmation(RunVerdict.OPEN, "the run is not known to have come past this place")
         if _raises(finding) is not Raises.HERE or finding.severity is not Severity.ERROR:
-            return Seen(
-                Verdict.OPEN, "the run came past this place, and that it raised nothing tells nothing"
+            return Confirmation(
+                RunVerdict.OPEN, "the run came past this place, and that it raised nothing tells nothing"
             )
         return self._refuted(finding, own, others, order, passed)
 
@@ -104,35 +106,42 @@ class Judge:
         return None
 
     def _refuted(
-        self, finding: Diagnostic, own: Span, others: list[Span], order: Order, passed: list[Reached]
-    ) -> Seen:
+        self, finding: Diagnostic, own: Span, others: list[Span], order: Order, passed: list[RecordedCall]
+    ) -> Confirmation:
         """The verdict on a finding whose own place was evaluated, and nothing was raised there."""
         if not self._loops_were_seen(own, order):
-            return Seen(Verdict.OPEN, "the run is not known to have made every pass of the loop around it")
+            return Confirmation(
+                RunVerdict.OPEN, "the run is not known to have made every pass of the loop around it"
+            )
         witnesses = [each for each in self._witnesses(own, order, passed) if self._led_by(others, own, each)]
         if not witnesses:
-            return Seen(Verdict.OPEN, "the run came past this place, but is not known to have come this way")
+            return Confirmation(
+                RunVerdict.OPEN, "the run came past this place, but is not known to have come this way"
+            )
         if finding.condition is None:
-            return Seen(Verdict.REFUTED, "the run came past it, on this way, and nothing was raised")
-        needed = conditions.names(finding.condition)
-        if not needed:
-            return Seen(Verdict.OPEN, "whether the condition held in the run is not known")
+            return Confirmation(
+                RunVerdict.REFUTED, "the run came past it, on this way, and nothing was raised"
+            )
+        predicate = finding.condition.predicate
+        needed = frozenset() if predicate is None else conditions.names(predicate)
+        if predicate is None or not needed:
+            return Confirmation(RunVerdict.OPEN, "whether the condition held in the run is not known")
         failed: list[str] = []
         for each in witnesses:
             bound = order.bound_between(own, each.at)
             if bound is None or bound & needed:
                 continue
             told = _told(needed, each.values)
-            held = conditions.holds(finding.condition, each.values)
+            held = conditions.holds(predicate, each.values)
             if held:
-                return Seen(Verdict.REFUTED, f"it ran with {told}, and nothing was raised")
+                return Confirmation(RunVerdict.REFUTED, f"it ran with {told}, and nothing was raised")
             if held is False:
                 failed.append(told)
         if failed:
-            return Seen(Verdict.OPEN, f"in this run the condition did not hold: {failed[0]}")
-        return Seen(Verdict.OPEN, "whether the condition held in the run is not known")
+            return Confirmation(RunVerdict.OPEN, f"in this run the condition did not hold: {failed[0]}")
+        return Confirmation(RunVerdict.OPEN, "whether the condition held in the run is not known")
 
-    def _passed(self, place: Span, order: Order) -> Iterator[Reached]:
+    def _passed(self, place: Span, order: Order) -> Iterator[RecordedCall]:
         """The calls that the run cannot have come to, or back from, without coming past a place."""
         for each in self._record.reached:
             if each.at.path == place.path and (
@@ -145,14 +154,14 @@ class Judge:
             path == place.path and order.when_returned(place, row) for path, row in self._record.returned
         )
 
-    def _witnesses(self, own: Span, order: Order, passed: list[Reached]) -> list[Reached]:
+    def _witnesses(self, own: Span, order: Order, passed: list[RecordedCall]) -> list[RecordedCall]:
         """The calls whose values tell of a place: those behind it, and where all has returned, before it."""
         if not self._returned(own, order):
             return passed
         near = [each for each in self._record.reached if each.at.path == own.path]
         return [each for each in near if each in passed or order.bound_between(own, each.at) is not None]
 
-    def _led_by(self, others: list[Span], own: Span, witness: Reached) -> bool:
+    def _led_by(self, others: list[Span], own: Span, witness: RecordedCall) -> bool:
         """Whether the run has come past all places of the evidence, or was called from there."""
         for place in others:
             if place == own or any(_within(place, outer) or _within(outer, place) for outer in witness.outer):
@@ -201,7 +210,7 @@ def _meet(one: Span, *others: Span) -> bool:
     return any(_within(one, each) or _within(each, one) for each in others)
 
 
-def _told(names: frozenset[str], values: Mapping[str, Held]) -> str:
+def _told(names: frozenset[str], values: Mapping[str, RecordedValue]) -> str:
     """What names held, in words."""
     return ", ".join(
         f"{name} of sizes {list(held)}" if isinstance(held, tuple) else f"{name} = {held}"

@@ -13,16 +13,16 @@ from shapefix.diagnostics import Span
 
 _VERSION = 1
 
-Held = int | tuple[int, ...]
+RecordedValue = int | tuple[int, ...]
 """A whole number, or the sizes of a tensor."""
 
 
-class Unusable(Exception):
+class UnusableRecord(Exception):
     """A file that is no such document; the message says why, and what to do."""
 
 
 @dataclass(frozen=True)
-class Reached:
+class RecordedCall:
     """A call that the run has come to; values are what names held there, outer where it was called from.
 
     returned says that it has returned at least once.
@@ -31,11 +31,11 @@ class Reached:
     at: Span
     returned: bool
     outer: tuple[Span, ...]
-    values: Mapping[str, Held]
+    values: Mapping[str, RecordedValue]
 
 
 @dataclass(frozen=True)
-class Raised:
+class RecordedException:
     """An exception of the run, with the user's places that it has passed, innermost first.
 
     swallowed is the `except` that made nothing of it.
@@ -52,7 +52,7 @@ class Raised:
 
 
 @dataclass(frozen=True)
-class Found:
+class RecordedFinding:
     """A finding of the run: its own place first, then those of its evidence."""
 
     code: str
@@ -68,10 +68,10 @@ class Record:
     """
 
     digests: Mapping[str, str]
-    reached: tuple[Reached, ...]
+    reached: tuple[RecordedCall, ...]
     returned: frozenset[tuple[str, int]]
-    raised: tuple[Raised, ...]
-    found: tuple[Found, ...]
+    raised: tuple[RecordedException, ...]
+    found: tuple[RecordedFinding, ...]
     asked: tuple[Span, ...]
 
 
@@ -80,20 +80,20 @@ def read(name: str) -> Record:
     try:
         document = json.loads(Path(name).read_bytes())
     except OSError as error:
-        raise Unusable(error.strerror or str(error)) from error
+        raise UnusableRecord(error.strerror or str(error)) from error
     except (ValueError, RecursionError) as error:
-        raise Unusable("is no JSON; `shapefix probe --output-format json` writes it") from error
+        raise UnusableRecord("is no JSON; `shapefix probe --output-format json` writes it") from error
     version = document.get("schema_version") if isinstance(document, dict) else None
     if version is None:
-        raise Unusable("is not of the probe; `shapefix probe --output-format json` writes such a file")
+        raise UnusableRecord("is not of the probe; `shapefix probe --output-format json` writes such a file")
     if version != _VERSION:
-        raise Unusable(
+        raise UnusableRecord(
             f"has schema_version {version}, and this shapefix reads {_VERSION}; run the probe anew"
         )
     try:
         return _record(document)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise Unusable("is damaged; run the probe anew") from error
+        raise UnusableRecord("is damaged; run the probe anew") from error
 
 
 def _record(document: Mapping[str, Any]) -> Record:
@@ -102,7 +102,7 @@ def _record(document: Mapping[str, Any]) -> Record:
     return Record(
         {os.path.realpath(each["filename"]): str(each["sha256"]) for each in executed["files"]},
         tuple(
-            Reached(
+            RecordedCall(
                 places[each["id"]],
                 each["returned"] is True,
                 tuple(places[number] for number in each["outer"] if number in places),
@@ -112,7 +112,7 @@ def _record(document: Mapping[str, Any]) -> Record:
         ),
         frozenset((os.path.realpath(each["filename"]), int(each["row"])) for each in executed["returned"]),
         tuple(
-            Raised(
+            RecordedException(
                 each["type"],
                 each["message"],
                 tuple(map(_span, each["stack"])),
@@ -121,7 +121,7 @@ def _record(document: Mapping[str, Any]) -> Record:
             for each in document["exceptions"]
         ),
         tuple(
-            Found(each["code"], each["message"], (_span(each), *map(_span, each["evidence"])))
+            RecordedFinding(each["code"], each["message"], (_span(each), *map(_span, each["evidence"])))
             for each in document["findings"]
         ),
         tuple(_asked(document)),
@@ -140,7 +140,7 @@ def _span(place: Mapping[str, Any]) -> Span:
     return Span(path, int(start["row"]), int(start["column"]), int(end["row"]), int(end["column"]))
 
 
-def _held(value: object) -> Held:
+def _held(value: object) -> RecordedValue:
     if isinstance(value, list):
         return tuple(int(size) for size in value)
     if not isinstance(value, int):

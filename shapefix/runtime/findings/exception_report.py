@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from shapefix.diagnostics import Evidence, Span
+from shapefix.diagnostics import Condition, Evidence, Span
 from shapefix.runtime.observations import RaisedException, span
 from shapefix.runtime.protocol import CallArguments, ModuleDetails, ModuleName, NonFiniteSource, Value
 from shapefix.runtime.report.formatting import value_text
@@ -18,7 +18,7 @@ class Explanation:
     message: str
     span: Span
     evidence: tuple[Evidence, ...]
-    condition: str | None = None
+    condition: Condition | None = None
 
 
 def exception_text(failure: RaisedException) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shapefix.diagnostics import Evidence, Span
+from shapefix.diagnostics import Condition, Evidence, Span
 from shapefix.runtime.findings.exception_report import Explanation
 from shapefix.runtime.observations import Observations, RaisedException, span
 from shapefix.runtime.protocol import SampledRowsLine
@@ -87,8 +87,8 @@ def _lengths_text(key: str, lengths: list[int], rows: SampledRowsLine | None) ->
     )
 
 
-def _condition(failure: RaisedException, rows: SampledRowsLine | None) -> str:
+def _condition(failure: RaisedException, rows: SampledRowsLine | None) -> Condition:
     if failure.origin == "rows" and rows and rows["pair"]:
         first, second = rows["pair"]
-        return f"a batch combines rows {first} and {second}, or other rows of different lengths"
-    return "two rows of a batch differ in length"
+        return Condition(f"a batch combines rows {first} and {second}, or other rows of different lengths")
+    return Condition("two rows of a batch differ in length")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from shapefix.diagnostics import Diagnostic, Evidence, Severity, Span
+from shapefix.diagnostics import Condition, Diagnostic, Evidence, Severity, Span
 from shapefix.rulebook.pages import names_and_severities
 from shapefix.runtime.observations import Observations
 
@@ -47,7 +47,7 @@ class RuntimeFinding:
     message: str
     span: Span
     evidence: tuple[Evidence, ...]
-    condition: str | None = None
+    condition: Condition | None = None
 
 
 SilentFaultCheck = Callable[[Observations], Iterator[RuntimeFinding]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from shapefix.diagnostics import Evidence
+from shapefix.diagnostics import Condition, Evidence
 from shapefix.runtime.findings.silent.registry import RuntimeFinding, silent_fault
 from shapefix.runtime.observations import Observations, ObservedModule, span
 from shapefix.runtime.protocol import Batch1ViewLine, Value
@@ -28,7 +28,9 @@ def _legal_at_one(observed: Observations) -> Iterator[RuntimeFinding]:
             f"is legal only because {why}",
             at,
             (Evidence(at, f"viewed here: {dtype_and_size(value)} strides {strides}"),),
-            "the batch has more than one row" if is_batch else f"dimension {number} is larger than 1",
+            Condition(
+                "the batch has more than one row" if is_batch else f"dimension {number} is larger than 1"
+            ),
         )
 
 
