@@ -8,12 +8,14 @@ from functools import cached_property
 
 import libcst as cst
 
+from shapefix.domains.operations import InPlaceWrite, Viewed
+from shapefix.domains.training import TrainingEvent
 from shapefix.interpreter.evaluator import Loop
-from shapefix.interpreter.events import Event, InPlaceWrite, Viewed
+from shapefix.interpreter.events import Event
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
-from shapefix.interpreter.training_events import TrainingEvent
 from shapefix.tensors.bounds import at_least
 from shapefix.tensors.layout import Layout, has_unknown_strides, is_contiguous
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import ONE, Size
 from shapefix.tensors.quotients import substitute
 from shapefix.tensors.symbols import OpaqueStride, Symbol
@@ -65,8 +67,8 @@ class CheckContext:
             if isinstance(event, Viewed):
                 sliced = False
                 for step in lineage(event.tensor):
-                    sliced = sliced or step.verb == "sliced"
-                    if sliced and step.verb in ("viewed", "reshaped"):
+                    sliced = sliced or step.op is Op.SLICE
+                    if sliced and step.op in (Op.VIEW, Op.RESHAPE):
                         found.add(step.place.node)
         return frozenset(found)
 

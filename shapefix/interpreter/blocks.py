@@ -1,4 +1,4 @@
-"""Statements with a body: branches, try, with and match; loops stand in loops.py."""
+"""Statements with a body: branches, `try`, `with` and `match`; loops are in loops.py."""
 
 from __future__ import annotations
 
@@ -6,23 +6,22 @@ from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
-from shapefix.interpreter.attempts import ExceptClause, TrainStep, TryBlock
+from shapefix.interpreter import hooks
 from shapefix.interpreter.containers import elements
-from shapefix.interpreter.devices import DeviceValue
 from shapefix.interpreter.evaluator import Evaluator, Flow, statement
-from shapefix.interpreter.events import Event
+from shapefix.interpreter.functions import enter
+from shapefix.interpreter.journal import UNCHANGED, Changes
 from shapefix.interpreter.modules import children
-from shapefix.interpreter.scopes import UNCHANGED, Changes
 from shapefix.interpreter.targets import bind
 from shapefix.interpreter.truth import truth
 from shapefix.interpreter.values import LibraryObject, Reference, Unknown
 
 _REFUSALS = frozenset({"builtins.RuntimeError", "builtins.ValueError", "builtins.IndexError"})
-"""What comes where sizes do not fit."""
+"""The exceptions that torch raises for sizes that do not fit."""
 
 
 @statement(cst.If)
-def branch(ev: Evaluator, node: cst.If) -> int:
+def branch(ev: Evaluator, node: cst.If) -> Flow:
     known = truth(ev.evaluate(node.test))
     if known is True:
         return ev.run(node.body)
@@ -36,32 +35,32 @@ def branch(ev: Evaluator, node: cst.If) -> int:
         ev.frame.tests.pop()
 
 
-def _both(ev: Evaluator, node: cst.If, orelse: cst.If | cst.Else | None) -> int:
+def _both(ev: Evaluator, node: cst.If, orelse: cst.If | cst.Else | None) -> Flow:
     """Run both branches, and go on with what they agree on."""
     ev.journal.begin()
     first = ev.run(node.body)
     one = ev.journal.undo()
     if orelse is None:
-        ev.journal.apply([one, UNCHANGED] if first == Flow.FALLS_THROUGH else [UNCHANGED])
+        ev.journal.apply([one, UNCHANGED] if first is Flow.FALLS_THROUGH else [UNCHANGED])
         return Flow.FALLS_THROUGH
     ev.journal.begin()
     second = _otherwise(ev, orelse)
     other = ev.journal.undo()
-    paths = [path for path, end in ((one, first), (other, second)) if end == Flow.FALLS_THROUGH]
+    paths = [path for path, end in ((one, first), (other, second)) if end is Flow.FALLS_THROUGH]
     if not paths:
         return Flow.LEAVES
     ev.journal.apply(paths)
     return Flow.FALLS_THROUGH
 
 
-def _otherwise(ev: Evaluator, orelse: cst.If | cst.Else | None) -> int:
+def _otherwise(ev: Evaluator, orelse: cst.If | cst.Else | None) -> Flow:
     if orelse is None:
         return Flow.FALLS_THROUGH
     return ev.execute(orelse) if isinstance(orelse, cst.If) else ev.run(orelse.body)
 
 
 @statement(cst.Try, cst.TryStar)
-def try_(ev: Evaluator, node: cst.Try | cst.TryStar) -> int:
+def try_(ev: Evaluator, node: cst.Try | cst.TryStar) -> Flow:
     tried: Sequence[cst.ExceptHandler | cst.ExceptStarHandler] = node.handlers
     caught = [_caught(ev, handler) for handler in tried]
     named = frozenset(name for names in caught for name in names or ())
@@ -71,31 +70,35 @@ def try_(ev: Evaluator, node: cst.Try | cst.TryStar) -> int:
     if expected:
         ev.events = []
     start = len(ev.events)
-    ev.handled.append(named)
-    ev.attempts.append([])
+    ev.caught.append(named)
+    listeners = [hook(ev, node) for hook in hooks.begin_try]
     ev.journal.begin()
     body, stages = _attempt(ev, node.body)
-    ev.handled.pop()
-    acts, hidden = ev.attempts.pop(), tuple(ev.events[start:])
+    ev.caught.pop()
+    hidden = tuple(ev.events[start:])
+    for listener in listeners:
+        listener.end_body(hidden)
     ev.events = reported
-    if body == Flow.FALLS_THROUGH and node.orelse is not None:
+    if body is Flow.FALLS_THROUGH and node.orelse is not None:
         body = ev.run(node.orelse.body)
     after = ev.journal.undo()
-    paths = [after] if body == Flow.FALLS_THROUGH else []
-    handlers: list[ExceptClause] = []
+    paths = [after] if body is Flow.FALLS_THROUGH else []
     for handler, catches in zip(tried, caught, strict=True):
         ev.journal.begin()
-        ev.attempts.append([])
+        for listener in listeners:
+            listener.begin_handler()
         # The exception may have come at any point of the body.
         ev.journal.apply([UNCHANGED, *stages])
         if handler.name is not None:
             bind(ev, handler.name.name, Unknown("exception"))
         end = ev.run(handler.body)
-        handlers.append(ExceptClause(handler, catches, tuple(ev.attempts.pop())))
+        for listener in listeners:
+            listener.end_handler(handler, catches)
         state = ev.journal.undo()
-        if end == Flow.FALLS_THROUGH:
+        if end is Flow.FALLS_THROUGH:
             paths.append(state)
-    _note_tried(ev, node, acts, handlers, hidden)
+    for listener in listeners:
+        listener.end()
     if paths:
         ev.journal.apply(paths)
         return ev.run(node.finalbody.body) if node.finalbody is not None else Flow.FALLS_THROUGH
@@ -107,29 +110,8 @@ def try_(ev: Evaluator, node: cst.Try | cst.TryStar) -> int:
     return Flow.LEAVES
 
 
-def _note_tried(
-    ev: Evaluator,
-    node: cst.Try | cst.TryStar,
-    acts: list[TrainStep],
-    handlers: list[ExceptClause],
-    hidden: tuple[Event, ...],
-) -> None:
-    """Tell the checks of a try statement that holds steps of a training, and the one around it, too."""
-    if not acts:
-        return
-    loops = tuple(loop.around for loop in ev.frame.loops)
-    repeated = any(frame.loops for frame in ev.frames[:-1])
-    ev.emit(
-        TryBlock(
-            ev.place(node), ev.calls, ev.frame.function, tuple(acts), tuple(handlers), loops, repeated, hidden
-        )
-    )
-    if ev.attempts and not any(handler.catches_all for handler in handlers):
-        ev.attempts[-1] += acts
-
-
-def _attempt(ev: Evaluator, block: cst.BaseSuite) -> tuple[int, list[Changes]]:
-    """Run a block, and tell how it ended and what had been written after each of its statements."""
+def _attempt(ev: Evaluator, block: cst.BaseSuite) -> tuple[Flow, list[Changes]]:
+    """Run a block; return how it ended, and the changes after each of its statements."""
     depth = ev.journal.depth - 1
     stages: list[Changes] = []
     for node in block.body:
@@ -137,7 +119,7 @@ def _attempt(ev: Evaluator, block: cst.BaseSuite) -> tuple[int, list[Changes]]:
         for part in parts:
             end = ev.execute(part)
             stages.append(ev.journal.since(depth))
-            if end == Flow.LEAVES:
+            if end is Flow.LEAVES:
                 return end, stages
     return Flow.FALLS_THROUGH, stages
 
@@ -151,35 +133,28 @@ def _caught(ev: Evaluator, handler: cst.ExceptHandler | cst.ExceptStarHandler) -
 
 
 def _is_one_line(block: cst.BaseSuite) -> bool:
-    """Whether one single line is tried: whoever does so for what torch raises knows that it may come."""
+    """Whether the block is a single line: a `try` around one line expects that line to raise."""
     return len(block.body) == 1 and isinstance(block.body[0], cst.SimpleStatementLine)
 
 
 @statement(cst.With)
-def with_(ev: Evaluator, node: cst.With) -> int:
-    failing = False
-    casting = 0
-    gradients = ev.gradients
-    placing = len(ev.placing)
+def with_(ev: Evaluator, node: cst.With) -> Flow:
+    suppressing = False
+    exits: list[hooks.Exit] = []
     for entry in node.items:
         value = ev.evaluate(entry.item)
-        if isinstance(value, DeviceValue):
-            ev.placing.append(value.device)
-        failing = failing or ev.library.expects_failure(value) or _asserts_raises(entry.item)
-        ev.gradients = ev.library.records_gradients(value, ev.gradients)
-        casting += ev.library.may_cast(value)
+        exits += enter(ev, value)
+        suppressing = suppressing or ev.library.suppresses(value) or _asserts_raises(entry.item)
         if entry.asname is not None:
             entered = value if isinstance(value, LibraryObject) else Unknown()
             bind(ev, entry.asname.name, entered)
-    ev.muted += failing
-    ev.casting += casting
+    ev.silenced += suppressing
     end = ev.run(node.body)
-    ev.muted -= failing
-    ev.gradients = gradients
-    ev.casting -= casting
-    del ev.placing[placing:]
-    # What raises as expected does not leave the block.
-    return Flow.FALLS_THROUGH if failing else end
+    ev.silenced -= suppressing
+    for leave in reversed(exits):
+        leave()
+    # An exception that is suppressed does not leave the block.
+    return Flow.FALLS_THROUGH if suppressing else end
 
 
 def _asserts_raises(item: cst.BaseExpression) -> bool:
@@ -192,7 +167,7 @@ def _asserts_raises(item: cst.BaseExpression) -> bool:
 
 
 @statement(cst.Match)
-def match(ev: Evaluator, node: cst.Match) -> int:
+def match(ev: Evaluator, node: cst.Match) -> Flow:
     ev.evaluate(node.subject)
     paths = [UNCHANGED]
     ev.frame.tests.append(node.subject)
@@ -202,7 +177,7 @@ def match(ev: Evaluator, node: cst.Match) -> int:
             bind(ev, captured, Unknown())
         end = ev.run(case.body)
         state = ev.journal.undo()
-        if end == Flow.FALLS_THROUGH:
+        if end is Flow.FALLS_THROUGH:
             paths.append(state)
         if _matches_all(case):
             paths.remove(UNCHANGED)

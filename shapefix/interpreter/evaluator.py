@@ -1,37 +1,39 @@
-"""The evaluator: walks a tree, keeps the state, and lets the library and the tables say what things mean."""
+"""The evaluator: walks a tree, keeps the state of the run, and calls the handlers of nodes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import libcst as cst
 
-from shapefix.interpreter.attempts import EnclosingLoop, StepKind, TrainStep
-from shapefix.interpreter.devices import Device
-from shapefix.interpreter.events import Event
+from shapefix.interpreter.events import Event, OperationCalled
+from shapefix.interpreter.journal import Changes, Journal
 from shapefix.interpreter.modules import Module, Place
-from shapefix.interpreter.scopes import Changes, Journal, Scope
-from shapefix.interpreter.values import ClassValue, Unknown, Value
+from shapefix.interpreter.state import DomainState
+from shapefix.interpreter.values import ClassValue, Scope, Unknown, Value
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.symbols import Symbol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from shapefix.interpreter.calls import Call
+
+Handler = Callable[[Any], Value]
+"""A library function: takes a `calls.Call` and returns the result."""
 
 
 class Library(Protocol):
-    """What the interpreter asks about everything that the project did not write."""
+    """The questions of the interpreter about code outside of the project."""
 
-    def function(self, name: str) -> Callable[[Call], Value] | None:
-        """What calling the function or class of this qualified name does."""
+    def function(self, name: str) -> Handler | None:
+        """The handler of a function or class of this qualified name."""
 
-    def method(self, kind: str, name: str) -> Callable[[Call], Value] | None:
-        """What a method or a property (`@shape`) of a class does, its bases included."""
+    def method(self, kind: str, name: str) -> Handler | None:
+        """The handler of a method or a property (`@shape`) of a class, bases included."""
 
     def is_class(self, name: str) -> bool:
         """Whether this qualified name is known to be a class."""
@@ -46,31 +48,13 @@ class Library(Protocol):
         """Whether an unknown value with a method of this name is best taken for a tensor."""
 
     def annotated(self, name: str) -> Value | None:
-        """What a parameter annotated with this qualified name holds."""
-
-    def changeable(self, kind: str) -> tuple[str, ...]:
-        """The fields of an object of this class that code which is handed it is known to change."""
+        """The value of a parameter annotated with this qualified name."""
 
     def is_transparent(self, decorator: str) -> bool:
         """Whether a function decorated with this still takes and returns the same."""
 
-    def records_gradients(self, value: Value, before: bool | None) -> bool | None:
-        """Whether torch records gradients in the body of `with value:`, or in a function decorated with it.
-
-        before tells whether it did until then; None stands for what is not known.
-        """
-
-    def moved_by_others(self, ev: Evaluator, value: Value) -> None:
-        """Forget where a module or a batch is that was handed to code which may have sent it anywhere."""
-
-    def note_result(self, call: Call, made: Value) -> None:
-        """Take note in what a function made of whether it carries a graph, and where it lies."""
-
-    def may_cast(self, value: Value) -> bool:
-        """Whether torch may cast by itself in the body of `with value:` or a function decorated with it."""
-
-    def expects_failure(self, value: Value) -> bool:
-        """Whether the body of `with value:` is expected to raise."""
+    def suppresses(self, value: Value) -> bool:
+        """Whether `with value:` swallows exceptions of its body, as `contextlib.suppress` does."""
 
 
 class Files(Protocol):
@@ -86,29 +70,34 @@ class Files(Protocol):
         """Read files of at most so many bytes in all from here on."""
 
 
-class Flow:
+class Flow(Enum):
     """How a block ended."""
 
-    FALLS_THROUGH = 0
-    LEAVES = 1
-    """By return or raise, or by a break or continue that its loop has taken note of."""
+    FALLS_THROUGH = auto()
+    LEAVES = auto()
+    """By return or raise, or by a break or continue that its loop knows of."""
 
 
 @dataclass(eq=False, slots=True)
 class Loop:
     """A loop being run: the journal's depth at its start, and the state at each break and continue.
 
-    tests and exits count the open conditions and the returns of its function at its start; unfollowed are the
-    calls that nobody could follow, before its start and up to its end.
+    iterable is what a `for` loop goes through; its expression was evaluated after the step header. tests and
+    exits count the open conditions and the returns of its function at its start; unfollowed counts the calls
+    that could not be followed, before its start and up to its end.
     """
 
+    node: cst.For | cst.While
+    iterable: Value | None
+    header: int
     depth: int
-    around: EnclosingLoop
     tests: int
     exits: int
     unfollowed: tuple[int, int]
     breaks: list[Changes] = field(default_factory=list)
     continues: list[Changes] = field(default_factory=list)
+    state: DomainState = field(default_factory=DomainState)
+    """State of this loop that domains attach, by its type."""
 
 
 @dataclass(eq=False, slots=True)
@@ -123,20 +112,20 @@ class Frame:
     depth: int = 0
     """The journal's depth when the body of the function began."""
     exits: list[Changes] = field(default_factory=list)
-    """What had been written at each return, from the first one on that stands in a branch or a loop."""
+    """The changes at each return, from the first one on inside of a branch or a loop."""
     yields: list[Value] = field(default_factory=list)
     loops: list[Loop] = field(default_factory=list)
     generator: bool = False
     function: cst.CSTNode | None = None
     """The function that is run, None for a class body or a module."""
     tests: list[cst.CSTNode] = field(default_factory=list)
-    """The conditions of the open branches of which nobody knows whether they are taken."""
+    """The conditions of the open branches that may or may not be taken."""
     dimensions: dict[str, Size] = field(default_factory=dict)
     """Symbols that the annotations of this function name: `Float[Tensor, "B T"]`."""
 
     @property
     def undecided(self) -> bool:
-        """Whether what is being run stands in a branch of the function that may not be taken."""
+        """Whether the running statement is in a branch of the function that may not be taken."""
         return bool(self.tests)
 
 
@@ -145,7 +134,7 @@ Expression = Callable[["Evaluator", "cst.BaseExpression"], Value]
 Statement = Callable[["Evaluator", "cst.CSTNode"], int]
 
 EXPRESSIONS: dict[type, Callable[..., Value]] = {}
-STATEMENTS: dict[type, Callable[..., int]] = {}
+STATEMENTS: dict[type, Callable[..., Flow]] = {}
 
 
 def expression(*kinds: type) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
@@ -159,10 +148,10 @@ def expression(*kinds: type) -> Callable[[Callable[..., Value]], Callable[..., V
     return register
 
 
-def statement(*kinds: type) -> Callable[[Callable[..., int]], Callable[..., int]]:
+def statement(*kinds: type) -> Callable[[Callable[..., Flow]], Callable[..., Flow]]:
     """Register what executing nodes of these types does."""
 
-    def register(function: Callable[..., int]) -> Callable[..., int]:
+    def register(function: Callable[..., Flow]) -> Callable[..., Flow]:
         for kind in kinds:
             STATEMENTS[kind] = function
         return function
@@ -179,17 +168,23 @@ class Evaluator:
         files: Files,
         allowance: int,
         versions: Mapping[str, str] | None = None,
+        listening: frozenset[type[Event]] = frozenset(),
     ) -> None:
         self.library = library
         self.files = files
         self.versions = versions or {}
         """The versions of libraries, by name, where they are known: `{"transformers": "4.57"}`."""
+        self.listening = listening
+        """The types of events that rules check; the frequent ones are only emitted where they are listed."""
+        self.notes_operations = OperationCalled in listening
         self.journal = Journal()
         self.events: list[Event] = []
         self.frames: list[Frame] = []
         self.calls: tuple[Place, ...] = ()
         self.running: list[cst.CSTNode] = []
         """The functions being run, innermost last: recursion is not followed."""
+        self.state = DomainState()
+        """State of this run that domains attach, by its type."""
         self.visited: set[int] = set()
         """The ids of all function nodes that have been run."""
         self.module_scopes: dict[str, Scope] = {}
@@ -199,59 +194,30 @@ class Evaluator:
         self.allowance = allowance
         """Steps after which calls are no longer followed."""
         self.bounded = 0
-        """How many calls were not followed because a bound was hit."""
+        """The number of calls that were not followed because a bound was hit."""
         self.unfollowed = 0
-        """How many calls may have done anything to objects that somebody else knows."""
-        self.training: dict[Any, Any] = {}
-        """What the library remembers of gradients and modes, by what it is about; written to the journal."""
-        self.forwarding = 0
-        """How many calls of modules are open, one inside of the other."""
-        self.muted = 0
-        self.batch_sizes = False
-        """Whether the size of a loader's batches, of which the last one is smaller, is one of the symbols."""
-        self.asked: dict[int, Value] = {}
-        """The values, by their ids, of which the code asks what they are, without a known answer."""
-        self.handled: list[frozenset[str]] = []
+        """The number of calls so far that may have changed any object that other code holds."""
+        self.silenced = 0
+        self.type_checked: dict[int, Value] = {}
+        """Values tested by `isinstance`-like checks that could not be decided, by id."""
+        self.caught: list[frozenset[str]] = []
         """The exceptions that the handlers of the open try statements name, outermost first."""
-        self.attempts: list[list[TrainStep]] = []
-        """What the bodies and handlers of the open try statements have done so far, outermost first."""
-        self.loaders = 0
-        """How often a loader was asked for its batches."""
-        self.gradients: bool | None = True
-        """Whether torch records gradients, None where that is not known."""
-        self.frozen = False
-        """Whether the code may have taken parameters out of training, nobody knows which."""
-        self.exponentials: dict[int, tuple[Value, Place]] = {}
-        """The numbers, by their ids, that are exponentials, and where they were computed."""
-        self.default_dtype: str | None = "float32"
-        """What torch makes of floats; None where somebody changed that."""
-        self.casting = 0
-        """How many contexts are open in which torch may cast by itself, as autocast does."""
-        self.placing: list[Device] = []
-        """The devices of the open contexts that say where new tensors go."""
-        self.root = 0
-        """Which function that nobody called is being run, counted from 1; 0 for the script itself."""
-        self.roots = 0
-        """How many functions that nobody called have been run so far."""
+        self.entry_point = 0
+        """The number of the running function without known callers, from 1; 0 for the script itself."""
+        self.entry_points = 0
+        """The number of functions without known callers that have been run so far."""
         self.replaced: set[str] = set()
         """Qualified names of library functions and classes that the code put something of its own for."""
         self.cycles: list[dict[Any, Any]] = []
         """The contents of what refers to itself: classes, objects, scopes that functions close over."""
-        self.called: tuple[cst.Call, str, Value] | None = None
+        self.last_call: tuple[cst.Call, str, Value] | None = None
         """The last library function that was called: its node, qualified name and receiver."""
         self.symbol_names: dict[Symbol, Size] = {}
-        """What the user's own code calls a size that the library named."""
-        self.mapping: tuple[Place, bool | None] | None = None
-        """The call of `Dataset.map` whose function is being run; whether that is handed lists of samples."""
+        """The names that the user's code gives to sizes of library results."""
 
     @property
     def frame(self) -> Frame:
         return self.frames[-1]
-
-    @property
-    def without_gradients(self) -> bool:
-        """Whether it is certain that torch records no gradients here."""
-        return self.gradients is False
 
     @property
     def function(self) -> cst.CSTNode | None:
@@ -262,10 +228,10 @@ class Evaluator:
         return Place(self.frames[-1].module, node)
 
     def may_not_reach(self, made_in: object) -> bool:
-        """Whether a value that one function made reached this place through a branch that may not be taken.
+        """Whether a value created in a function reached this place through a branch that may not be taken.
 
-        What the branches of the functions that it was handed to ask for, it may not be. A value that was made
-        elsewhere, and handed back, is doubtful where the function being run, or its caller, asks.
+        Conditions in the functions that the value was passed to may exclude it. A value that was created
+        elsewhere, and returned, is in doubt if the running function, or its caller, is in such a branch.
         """
         for handed_on, frame in enumerate(reversed(self.frames)):
             if frame.function is made_in:
@@ -274,66 +240,59 @@ class Evaluator:
                 return handed_on < 2 or any(outer.function is made_in for outer in self.frames)
         return False
 
-    def open_loop(self, around: EnclosingLoop, depth: int) -> Loop:
-        """Take note that a loop begins, the journal's depth being depth."""
+    def open_loop(self, node: cst.For | cst.While, iterable: Value | None, header: int, depth: int) -> Loop:
+        """Begin a loop, the journal's depth being depth."""
         frame = self.frames[-1]
-        loop = Loop(depth, around, len(frame.tests), len(frame.exits), (self.unfollowed, self.unfollowed))
+        unfollowed = (self.unfollowed, self.unfollowed)
+        loop = Loop(node, iterable, header, depth, len(frame.tests), len(frame.exits), unfollowed)
         frame.loops.append(loop)
         return loop
 
     def close_loop(self) -> None:
-        """Take note that the body of the innermost loop has been run."""
+        """End the body of the innermost loop."""
         loop = self.frames[-1].loops.pop()
         loop.unfollowed = (loop.unfollowed[0], self.unfollowed)
 
-    def asked_about(self, value: Value) -> None:
-        """Take note that the code asks what a value is, and that it is not known what the answer is."""
-        self.asked[id(value)] = value
+    def note_type_check(self, value: Value) -> None:
+        """Remember a value that the code tests for its type without a known result."""
+        self.type_checked[id(value)] = value
 
     def expects(self, exception: str) -> bool:
         """Whether a handler of an open try statement names this built-in exception."""
-        return any(f"builtins.{exception}" in names for names in self.handled)
+        return any(f"builtins.{exception}" in names for names in self.caught)
 
     def emit(self, event: Event) -> None:
-        if not self.muted:
+        if not self.silenced:
             self.events.append(event)
 
-    def note(self, kind: StepKind, node: cst.CSTNode) -> None:
-        """Take note of a step of a training or an evaluation that stands at node."""
-        self.loaders += kind is StepKind.LOADER
-        if self.attempts:
-            recorded = not self.without_gradients
-            self.attempts[-1].append(TrainStep(kind, self.place(node), self.calls, recorded))
-
     def evaluate(self, node: cst.BaseExpression) -> Value:
-        """The value of an expression; Unknown for what nobody can tell."""
+        """The value of an expression; Unknown where it cannot be known."""
         self.steps += 1
         handler = EXPRESSIONS.get(type(node))
         return handler(self, node) if handler is not None else Unknown()
 
-    def execute(self, node: cst.CSTNode) -> int:
-        """Run one statement, and tell how it ended (see Flow)."""
+    def execute(self, node: cst.CSTNode) -> Flow:
+        """Run one statement, and return how it ended."""
         self.steps += 1
         handler = STATEMENTS.get(type(node))
         return handler(self, node) if handler is not None else Flow.FALLS_THROUGH
 
-    def run(self, block: cst.BaseSuite | cst.Module) -> int:
-        """Run a block; what stands after a return, raise, break or continue in it is dead, and is not run."""
+    def run(self, block: cst.BaseSuite | cst.Module) -> Flow:
+        """Run a block; statements after a return, raise, break or continue in it are dead and not run."""
         for node in block.body:
             if type(node) is cst.SimpleStatementLine:
                 for small in node.body:
-                    if self.execute(small):
+                    if self.execute(small) is Flow.LEAVES:
                         return Flow.LEAVES
-            elif self.execute(node):
+            elif self.execute(node) is Flow.LEAVES:
                 return Flow.LEAVES
         return Flow.FALLS_THROUGH
 
     def close(self) -> None:
-        """Let go of everything, so that memory is free at once, without the garbage collector."""
+        """Release everything, so that memory is free at once, without the garbage collector."""
         self.events.clear()
-        self.asked.clear()
-        self.training.clear()
-        self.exponentials.clear()
+        self.type_checked.clear()
+        self.state.clear()
         self.journal.maybe_unbound.clear()
         for contents in self.cycles:
             contents.clear()

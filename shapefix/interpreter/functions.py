@@ -6,15 +6,12 @@ from collections.abc import Iterable
 
 import libcst as cst
 
+from shapefix.interpreter import hooks
 from shapefix.interpreter.annotations import annotated_value
-from shapefix.interpreter.attempts import StepKind
 from shapefix.interpreter.containers import CONTENTS, DictValue, ListValue, TupleValue
-from shapefix.interpreter.devices import OF_MODULE, is_forward
 from shapefix.interpreter.evaluator import Evaluator, Flow, Frame
 from shapefix.interpreter.joins import join, without_length
 from shapefix.interpreter.names import peek, resolved
-from shapefix.interpreter.scopes import Scope
-from shapefix.interpreter.tensor_values import as_tensor
 from shapefix.interpreter.values import (
     NONE,
     NUMBER,
@@ -22,6 +19,7 @@ from shapefix.interpreter.values import (
     FunctionValue,
     InstanceValue,
     LibraryObject,
+    Scope,
     Unknown,
     Value,
 )
@@ -29,7 +27,7 @@ from shapefix.interpreter.values import (
 DEEPEST = 12
 """Calls inside calls are followed this far."""
 _WITH_METHODS = (InstanceValue, LibraryObject, BoundMethod, FunctionValue)
-"""What unknown code can make do something of its own."""
+"""Values whose methods unknown code can call."""
 
 
 def run_function(
@@ -41,13 +39,14 @@ def run_function(
     node: cst.CSTNode,
     receiver: Value | None = None,
 ) -> Value:
-    """What the function returns for these arguments, the call standing at node.
+    """Run a function for these arguments, called at node, and return its result.
 
     Recursion is not followed, nor are calls beyond the bounds: their result is Unknown.
     """
     if function.node in ev.running:
         ev.unfollowed += 1
-        ev.note(StepKind.AGAIN, node)
+        for hook in hooks.recursion:
+            hook(ev, node)
         invalidate(ev, (*positional, *keywords.values()))
         return Unknown()
     if len(ev.calls) >= DEEPEST or ev.steps > ev.allowance:
@@ -73,28 +72,35 @@ def run_function(
 
 
 def run_uncalled(ev: Evaluator, function: FunctionValue, receiver: Value | None) -> Value:
-    """Run a function that nobody called, with unknown arguments."""
+    """Run a function without known callers, with unknown arguments."""
     frame = Frame(function.module, Scope(function.closure), function.owner, receiver, function=function.node)
     ev.frames.append(frame)
     ev.running.append(function.node)
     calls, ev.calls = ev.calls, ()
-    root, gradients = ev.root, ev.gradients
-    ev.root = ev.roots = ev.roots + 1
-    # Whoever calls it may do so under no_grad.
-    ev.gradients = None
+    around = ev.entry_point
+    ev.entry_point = ev.entry_points = ev.entry_points + 1
+    exits = _exits(hook(ev) for hook in hooks.begin_entry_point)
     try:
         bind_unknown(ev, function.node.params, receiver)
-        if is_forward(ev, function.node, receiver):
-            for value in frame.scope.names.values():
-                tensor = as_tensor(value)
-                if tensor is not None:
-                    tensor.device = OF_MODULE
+        for hook in hooks.bind_entry_point:
+            hook(ev, frame)
         return run_body(ev, function, frame)
     finally:
-        ev.root, ev.gradients = root, gradients
+        ev.entry_point = around
+        for leave in exits:
+            leave()
         ev.calls = calls
         ev.running.pop()
         ev.frames.pop()
+
+
+def _exits(found: Iterable[hooks.Exit | None]) -> list[hooks.Exit]:
+    return [leave for leave in found if leave is not None]
+
+
+def enter(ev: Evaluator, context: Value) -> list[hooks.Exit]:
+    """Enter a context, of a `with` statement or of a decorator; returns what to call at its end."""
+    return _exits(hook(ev, context) for hook in hooks.enter_context)
 
 
 def run_body(ev: Evaluator, function: FunctionValue, frame: Frame) -> Value:
@@ -103,26 +109,22 @@ def run_body(ev: Evaluator, function: FunctionValue, frame: Frame) -> Value:
     ev.visited.add(id(function.node))
     if isinstance(function.node, cst.Lambda):
         return ev.evaluate(function.node.body)
-    gradients = ev.gradients
-    if function.gradients is not None:
-        ev.gradients = ev.library.records_gradients(function.gradients, gradients)
-    ev.casting += function.casting
+    exits = [leave for context in function.contexts for leave in enter(ev, context)]
     frame.depth = ev.journal.depth
     ev.journal.begin()
     end = ev.run(function.node.body)
-    if function.gradients is not None:
-        ev.gradients = gradients
-    ev.casting -= function.casting
+    for leave in reversed(exits):
+        leave()
     if not frame.exits:
         ev.journal.keep(frame.scope.names)
     else:
-        # It may have returned before what stands behind the return was done.
-        if end == Flow.FALLS_THROUGH:
+        # It may have returned before the statements after the return ran.
+        if end is Flow.FALLS_THROUGH:
             frame.exits.append(ev.journal.since(frame.depth))
         ev.journal.undo()
         ev.journal.apply(frame.exits)
     if first:
-        # Inner functions are mostly handed to somebody else's code: map, Trainer, a hook. What they close
+        # Inner functions are mostly passed to other code: map, Trainer, a hook. What they close
         # over is only there now.
         for inner in list(frame.scope.names.values()):
             if isinstance(inner, FunctionValue) and inner.closure is frame.scope:
@@ -138,7 +140,7 @@ def run_body(ev: Evaluator, function: FunctionValue, frame: Frame) -> Value:
     if function.node.asynchronous is not None:
         return Unknown()
     results = list(frame.returns)
-    if end == Flow.FALLS_THROUGH:
+    if end is Flow.FALLS_THROUGH:
         results.append(NONE)
     if not results:
         return Unknown()
@@ -157,7 +159,7 @@ def bind_parameters(
 ) -> None:
     """Bind arguments to parameters in the current frame; what is not given gets its default."""
     params = function.node.params
-    # Nobody else sees the new scope yet: there is nothing to undo.
+    # No other code sees the new scope yet: there is nothing to undo.
     names = ev.frame.scope.names
     ordered = (*params.posonly_params, *params.params)
     taken: set[str] = set()
@@ -212,26 +214,20 @@ def _is_literal(node: cst.BaseExpression) -> bool:
 
 
 def invalidate(ev: Evaluator, arguments: Iterable[Value]) -> None:
-    """What unknown code was handed, it may have changed: lists lose what was known of their length,
-    objects the fields that are meant to be changed.
-    """
+    """Invalidate arguments of unknown code: it may change the length of lists, and fields of objects."""
     for value in arguments:
         if isinstance(value, _WITH_METHODS):
             ev.unfollowed += 1
-            if isinstance(value, (InstanceValue, LibraryObject)):
-                # It may have been switched to training, or to evaluation.
-                ev.journal.write(ev.training, value, Unknown())
-        if isinstance(value, (InstanceValue, LibraryObject, DictValue)):
-            ev.library.moved_by_others(ev, value)
-        if isinstance(value, ListValue) and value.length is not None:
-            ev.journal.write(value.fields, CONTENTS, without_length(value.contents))
-        elif isinstance(value, LibraryObject):
-            for name in ev.library.changeable(value.kind):
-                ev.journal.write(value.fields, name, Unknown(name))
+        if isinstance(value, ListValue):
+            if value.length is not None:
+                ev.journal.write(value.fields, CONTENTS, without_length(value.contents))
+        elif isinstance(value, (InstanceValue, LibraryObject, DictValue)):
+            for hook in hooks.escape:
+                hook(ev, value)
 
 
 def _refined(ev: Evaluator, param: cst.Param, value: Value) -> Value:
-    """What the annotation adds to an argument about which nothing is known."""
+    """Add the facts of the annotation to an unknown argument."""
     if isinstance(value, Unknown) and value.tensor is None and param.annotation is not None:
         return annotated_value(ev, param.annotation, param.name.value) or value
     return value

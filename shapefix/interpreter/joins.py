@@ -1,15 +1,14 @@
-"""What a variable holds where two paths meet: only what both agree on."""
+"""The join of two values where two paths end: only the facts that both agree on."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from shapefix.interpreter.axes import provably_ragged
 from shapefix.interpreter.containers import Contents, DictValue, ListValue, TupleValue
-from shapefix.interpreter.devices import join_names
-from shapefix.interpreter.devices import joined as joined_devices
-from shapefix.interpreter.gradients import requires_grad
-from shapefix.interpreter.tensor_values import TensorValue, join_rows, tensor_row
+from shapefix.interpreter.per_item_sizes import provably_ragged
+from shapefix.interpreter.state import Hooks
+from shapefix.interpreter.tensor_values import TensorValue, join_devices, join_rows, requires_grad, tensor_row
 from shapefix.interpreter.values import (
     NUMBER,
     TEXT,
@@ -24,15 +23,18 @@ from shapefix.interpreter.values import (
     as_size,
     is_text,
 )
-from shapefix.tensors.bounds import lowest
+from shapefix.tensors.bounds import lower_bound
 from shapefix.tensors.layout import Layout, unknown_strides
 from shapefix.tensors.polynomials import Size
-from shapefix.tensors.symbols import UNBOUNDED, Id, Masked, PerItemSize, SpecialId
+from shapefix.tensors.symbols import UNBOUNDED, PerItemSize
 
-MASK = -100
-"""What the losses of torch ignore."""
-DATASETS = frozenset({"datasets.Dataset", "datasets.IterableDataset"})
-"""The objects of which a program uses one or the other, made alike."""
+join_values: Hooks[Callable[[Value, Value, int], Value | None]] = Hooks()
+"""The join of two values that are neither the same nor containers nor tensors; None where it is not known.
+
+The number is the depth in containers, to be passed on.
+"""
+join_integers: Hooks[Callable[[Value, Value], Value | None]] = Hooks()
+"""The join of two whole numbers that are items of a list; None where it is not known."""
 DEEPEST = 8
 """Containers inside containers are joined this far; a list may hold itself."""
 
@@ -55,7 +57,7 @@ def join(left: Any, right: Any) -> Any:
 
 
 def join_contents(left: Contents, right: Contents, depth: int = 0) -> Contents:
-    """What is in a list that holds one or the other: item by item where there are as many."""
+    """The contents of a list that is one of two: item by item where both have as many."""
     items, others = left.items, right.items
     axes = left.axes | right.axes
     if items is not None and others is not None and len(items) == len(others):
@@ -81,39 +83,18 @@ def join_lengths(left: Size | None, right: Size | None) -> Size | None:
 
 
 def _join_items(left: Value, right: Value, depth: int) -> Value:
-    """What any one of two items is; a whole number stays one."""
+    """Any one of two items; a whole number remains one."""
     if left is not right and _is_whole(left) and _is_whole(right):
         sizes = [size for size in (as_size(left), as_size(right)) if size is not None]
         if sizes[0] == sizes[1]:
             return left
-        symbols = [size.only_symbol for size in sizes]
-        for item, symbol in zip((left, right), symbols, strict=True):
-            if isinstance(symbol, Masked):
-                return item
-        if any(size.value == MASK for size in sizes):
-            return Integer(Size.from_symbol(Masked("label")))
-        known = _join_ids(left, right)
-        if known is not None:
-            return known
-        least = min(max(lowest(size), UNBOUNDED) for size in sizes)
+        for hook in join_integers:
+            known = hook(left, right)
+            if known is not None:
+                return known
+        least = min(max(lower_bound(size), UNBOUNDED) for size in sizes)
         return Integer(Size.symbol("n", least=min(least, 1)))
     return _join_values(left, right, depth)
-
-
-def _join_ids(left: Value, right: Value) -> Value | None:
-    """An id that is one of two, of texts or of special tokens; None where something else is among them."""
-    items = [item for item in (left, right) if isinstance(item, Integer)]
-    symbols = [item.size.only_symbol for item in items]
-    ids = [(item, one) for item, one in zip(items, symbols, strict=True) if isinstance(one, Id)]
-    special = frozenset((one, None) for one in symbols if isinstance(one, SpecialId))
-    if not ids or len(ids) + len(special) < 2:
-        return None
-    item, first = ids[0]
-    sources = first.sources.union(*(one.sources for _, one in ids))
-    added = special.union(*(one.added for _, one in ids))
-    if sources == first.sources and added == first.added:
-        return item
-    return Integer(Size.from_symbol(Id(first.name, sources, added)))
 
 
 def _is_whole(value: Value) -> bool:
@@ -137,9 +118,9 @@ def _join_values(left: Value, right: Value, depth: int = 0) -> Value:
         a, b = left.value, right.value
         if type(a) is type(b) and a == b:
             return left
-        device = join_names(left, right)
-        if device is not None:
-            return device
+        known = _join_by_hooks(left, right, depth)
+        if known is not None:
+            return known
         if is_text(left) and is_text(right):
             return TEXT
         return NUMBER if _is_number(left) and _is_number(right) else Unknown()
@@ -160,13 +141,11 @@ def _join_values(left: Value, right: Value, depth: int = 0) -> Value:
         return ListValue.of(join_contents(left.contents, right.contents, depth + 1))
     if isinstance(left, DictValue) and isinstance(right, DictValue) and depth <= DEEPEST:
         return _join_dictionaries(left, right, depth + 1)
-    device = join_names(left, right)
-    if device is not None:
-        return device
+    known = _join_by_hooks(left, right, depth)
+    if known is not None:
+        return known
     if is_text(left) and is_text(right):
         return TEXT
-    if isinstance(left, LibraryObject) and isinstance(right, LibraryObject) and left.kind == right.kind:
-        return _join_objects(left, right, depth + 1) if left.kind in DATASETS else Unknown()
     if isinstance(left, Reference) and isinstance(right, Reference) and left.name == right.name:
         return left
     if isinstance(left, Parameter) and isinstance(right, Parameter):
@@ -174,8 +153,16 @@ def _join_values(left: Value, right: Value, depth: int = 0) -> Value:
     return Unknown()
 
 
+def _join_by_hooks(left: Value, right: Value, depth: int) -> Value | None:
+    for hook in join_values:
+        known = hook(left, right, depth)
+        if known is not None:
+            return known
+    return None
+
+
 def _join_dictionaries(left: DictValue, right: DictValue, depth: int) -> Value:
-    """A dictionary that is one of two with the same keys; of other two nobody knows which keys it has."""
+    """A dictionary that is one of two with the same keys; Unknown for different keys."""
     if left.fields.keys() != right.fields.keys() or left.kind != right.kind:
         return Unknown()
     fields = {key: _join_values(value, right.fields[key], depth) for key, value in left.fields.items()}
@@ -183,7 +170,7 @@ def _join_dictionaries(left: DictValue, right: DictValue, depth: int) -> Value:
     return DictValue(fields, left.closed and right.closed, left.kind, absent, left.written)
 
 
-def _join_objects(left: LibraryObject, right: LibraryObject, depth: int) -> Value:
+def join_objects(left: LibraryObject, right: LibraryObject, depth: int) -> Value:
     """An object that is one of two of a class: of its fields those that are alike."""
     if depth > DEEPEST:
         return Unknown()
@@ -198,7 +185,7 @@ def _join_objects(left: LibraryObject, right: LibraryObject, depth: int) -> Valu
 
 
 def _is_number(value: Value) -> bool:
-    # An int may yet be asked for as a size, and then it must be its own symbol.
+    # An int may still be used as a size, and then it must be its own symbol.
     return isinstance(value, Number) or (isinstance(value, Constant) and isinstance(value.value, float))
 
 
@@ -207,7 +194,7 @@ def _join_tensors(left: TensorValue, right: TensorValue) -> TensorValue:
     joined = TensorValue(
         left.layout if same else join_layouts(left.layout, right.layout),
         dtype=left.dtype if left.dtype == right.dtype else None,
-        device=joined_devices(left.device, right.device),
+        device=join_devices(left.device, right.device),
         storage=left.storage if left.storage is right.storage else None,
         origin=left.origin if same else None,
         views=left.views if left.views == right.views else (),

@@ -1,4 +1,4 @@
-"""What statements do: small statements, definitions and imports. Those with a body stand in blocks.py."""
+"""Handlers of small statements, definitions and imports. Statements with a body are in blocks.py."""
 
 from __future__ import annotations
 
@@ -7,44 +7,42 @@ from functools import partial
 
 import libcst as cst
 
-from shapefix.interpreter import arithmetic
+from shapefix.interpreter import arithmetic, hooks
 from shapefix.interpreter.annotations import annotated_value
 from shapefix.interpreter.calls import Arguments, call_library
 from shapefix.interpreter.containers import CONTENTS, Contents, ListValue
 from shapefix.interpreter.evaluator import Evaluator, Flow, Frame, statement
-from shapefix.interpreter.events import Discarded
 from shapefix.interpreter.functions import default_values
-from shapefix.interpreter.gradients import is_leaf
 from shapefix.interpreter.modules import dotted_name
 from shapefix.interpreter.names import peek, resolve
 from shapefix.interpreter.records import FIELDS, stated_fields
-from shapefix.interpreter.scopes import Scope
 from shapefix.interpreter.targets import bind, delete
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.training_events import note_accumulated
 from shapefix.interpreter.truth import truth
 from shapefix.interpreter.values import (
     NONE,
+    Binding,
     ClassValue,
     FunctionValue,
     Imported,
     Reference,
+    Scope,
     Unknown,
     Value,
 )
 
 
 @statement(cst.Expr)
-def expression_statement(ev: Evaluator, node: cst.Expr) -> int:
+def expression_statement(ev: Evaluator, node: cst.Expr) -> Flow:
     if type(node.value) is cst.SimpleString:
         return Flow.FALLS_THROUGH
-    ev.called = None
+    ev.last_call = None
     ev.evaluate(node.value)
-    if ev.called is not None and ev.called[0] is node.value:
-        call, function, receiver = ev.called
+    if ev.last_call is not None and ev.last_call[0] is node.value:
+        call, function, receiver = ev.last_call
         name, held = _variable(ev, call)
-        leaf = held is not None and is_leaf(ev, held)
-        ev.emit(Discarded(ev.place(node), ev.calls, call, function, receiver, name, held, leaf))
+        for hook in hooks.discard:
+            hook(ev, node, call, function, receiver, name, held)
     return Flow.FALLS_THROUGH
 
 
@@ -65,7 +63,7 @@ def _variable(ev: Evaluator, call: cst.Call) -> tuple[str | None, TensorValue | 
 
 
 @statement(cst.Assign)
-def assign(ev: Evaluator, node: cst.Assign) -> int:
+def assign(ev: Evaluator, node: cst.Assign) -> Flow:
     value = ev.evaluate(node.value)
     if type(node.value) is cst.BinaryOperation and ev.frame.loops:
         _note_sum(ev, node, node.value, value)
@@ -75,7 +73,7 @@ def assign(ev: Evaluator, node: cst.Assign) -> int:
 
 
 def _scaled(ev: Evaluator, node: cst.BaseExpression, value: Value) -> Value:
-    """What is multiplied or divided in node, whose value is not known: of `loss * n` what `loss` holds."""
+    """The unknown value that node multiplies or divides: `loss` of `loss * n`."""
     while isinstance(value, Unknown) and value.tensor is None and type(node) is cst.BinaryOperation:
         if type(node.operator) not in (cst.Multiply, cst.Divide):
             break
@@ -85,8 +83,20 @@ def _scaled(ev: Evaluator, node: cst.BaseExpression, value: Value) -> Value:
     return value
 
 
+def _add_up(
+    ev: Evaluator,
+    node: cst.CSTNode,
+    holder: cst.BaseExpression,
+    added: cst.BaseExpression,
+    value: Value,
+    total: Value,
+) -> None:
+    for hook in hooks.add_up:
+        hook(ev, node, holder, added, value, total)
+
+
 def _note_sum(ev: Evaluator, node: cst.Assign, made: cst.BinaryOperation, total: Value) -> None:
-    """Tell the checks of `total = total + x`."""
+    """Report `total = total + x`."""
     name = dotted_name(node.targets[0].target)
     if not name or type(made.operator) is not cst.Add:
         return
@@ -100,12 +110,12 @@ def _note_sum(ev: Evaluator, node: cst.Assign, made: cst.BinaryOperation, total:
             held = peek(ev, before)
             sources = total.sources if isinstance(total, TensorValue) else ()
             value = next((source for source in sources if source is not held), NONE)
-        note_accumulated(ev, node, before, added, value, total)
+        _add_up(ev, node, before, added, value, total)
         return
 
 
 @statement(cst.AnnAssign)
-def annotated_assign(ev: Evaluator, node: cst.AnnAssign) -> int:
+def annotated_assign(ev: Evaluator, node: cst.AnnAssign) -> Flow:
     if node.value is not None:
         value = ev.evaluate(node.value)
         if isinstance(value, Unknown) and value.tensor is None:
@@ -132,7 +142,7 @@ _IN_PLACE = {
 
 
 @statement(cst.AugAssign)
-def augmented_assign(ev: Evaluator, node: cst.AugAssign) -> int:
+def augmented_assign(ev: Evaluator, node: cst.AugAssign) -> Flow:
     before = ev.evaluate(node.target)
     operand = ev.evaluate(node.value)
     kind = _IN_PLACE.get(type(node.operator))
@@ -147,7 +157,7 @@ def augmented_assign(ev: Evaluator, node: cst.AugAssign) -> int:
         else:
             call_library(ev, "operator.iadd", Arguments([before, operand]), node)
         if kind is cst.Add:
-            note_accumulated(ev, node, node.target, node.value, operand, before)
+            _add_up(ev, node, node.target, node.value, operand, before)
         return Flow.FALLS_THROUGH
     if isinstance(before, ListValue) and kind is cst.Add:
         joined = arithmetic.operate(ev, cst.Add, before, operand, node)
@@ -156,13 +166,13 @@ def augmented_assign(ev: Evaluator, node: cst.AugAssign) -> int:
         return Flow.FALLS_THROUGH
     value = arithmetic.operate(ev, kind, before, operand, node) if kind is not None else Unknown()
     if kind is cst.Add and ev.frame.loops:
-        note_accumulated(ev, node, node.target, node.value, _scaled(ev, node.value, operand), value)
+        _add_up(ev, node, node.target, node.value, _scaled(ev, node.value, operand), value)
     bind(ev, node.target, value)
     return Flow.FALLS_THROUGH
 
 
 @statement(cst.Return)
-def return_(ev: Evaluator, node: cst.Return) -> int:
+def return_(ev: Evaluator, node: cst.Return) -> Flow:
     frame = ev.frame
     frame.returns.append(ev.evaluate(node.value) if node.value is not None else NONE)
     if frame.exits or ev.journal.depth > frame.depth + 1:
@@ -171,14 +181,14 @@ def return_(ev: Evaluator, node: cst.Return) -> int:
 
 
 @statement(cst.Raise)
-def raise_(ev: Evaluator, node: cst.Raise) -> int:
+def raise_(ev: Evaluator, node: cst.Raise) -> Flow:
     if node.exc is not None:
         ev.evaluate(node.exc)
     return Flow.LEAVES
 
 
 @statement(cst.Break)
-def break_(ev: Evaluator, node: cst.Break) -> int:
+def break_(ev: Evaluator, node: cst.Break) -> Flow:
     if ev.frame.loops:
         loop = ev.frame.loops[-1]
         loop.breaks.append(ev.journal.since(loop.depth))
@@ -186,7 +196,7 @@ def break_(ev: Evaluator, node: cst.Break) -> int:
 
 
 @statement(cst.Continue)
-def continue_(ev: Evaluator, node: cst.Continue) -> int:
+def continue_(ev: Evaluator, node: cst.Continue) -> Flow:
     if ev.frame.loops:
         loop = ev.frame.loops[-1]
         loop.continues.append(ev.journal.since(loop.depth))
@@ -194,19 +204,19 @@ def continue_(ev: Evaluator, node: cst.Continue) -> int:
 
 
 @statement(cst.Assert)
-def assert_(ev: Evaluator, node: cst.Assert) -> int:
-    # What is known not to hold ends the function: nothing behind it is ever reached.
+def assert_(ev: Evaluator, node: cst.Assert) -> Flow:
+    # A condition that is known not to hold ends the function: the next statement is never reached.
     return Flow.LEAVES if truth(ev.evaluate(node.test)) is False else Flow.FALLS_THROUGH
 
 
 @statement(cst.Del)
-def del_(ev: Evaluator, node: cst.Del) -> int:
+def del_(ev: Evaluator, node: cst.Del) -> Flow:
     delete(ev, node.target)
     return Flow.FALLS_THROUGH
 
 
 @statement(cst.Global)
-def global_(ev: Evaluator, node: cst.Global) -> int:
+def global_(ev: Evaluator, node: cst.Global) -> Flow:
     scope = ev.frame.scope
     top = scope
     while top.outer is not None:
@@ -216,7 +226,7 @@ def global_(ev: Evaluator, node: cst.Global) -> int:
 
 
 @statement(cst.Nonlocal)
-def nonlocal_(ev: Evaluator, node: cst.Nonlocal) -> int:
+def nonlocal_(ev: Evaluator, node: cst.Nonlocal) -> Flow:
     scope = ev.frame.scope
     homes = dict(scope.elsewhere or {})
     for item in node.names:
@@ -230,7 +240,7 @@ def nonlocal_(ev: Evaluator, node: cst.Nonlocal) -> int:
 
 
 @statement(cst.Import)
-def import_(ev: Evaluator, node: cst.Import) -> int:
+def import_(ev: Evaluator, node: cst.Import) -> Flow:
     for alias in node.names:
         dotted = dotted_name(alias.name)
         if alias.asname is not None:
@@ -247,7 +257,7 @@ def _imported_module(ev: Evaluator, dotted: str) -> Value:
 
 
 @statement(cst.ImportFrom)
-def import_from(ev: Evaluator, node: cst.ImportFrom) -> int:
+def import_from(ev: Evaluator, node: cst.ImportFrom) -> Flow:
     dotted = dotted_name(node.module) if node.module is not None else ""
     level = len(node.relative)
     if isinstance(node.names, cst.ImportStar):
@@ -268,7 +278,7 @@ def import_from(ev: Evaluator, node: cst.ImportFrom) -> int:
 
 
 @statement(cst.FunctionDef)
-def define_function(ev: Evaluator, node: cst.FunctionDef) -> int:
+def define_function(ev: Evaluator, node: cst.FunctionDef) -> Flow:
     defaults = default_values(ev, node.params)
     function = FunctionValue(node.name.value, node, ev.frame.module, ev.frame.scope, defaults=defaults)
     getter = _getter(ev, node)
@@ -286,35 +296,34 @@ def _getter(ev: Evaluator, node: cst.FunctionDef) -> FunctionValue | None:
     found = ev.frame.scope.names.get(node.name.value)
     decorators = [dotted_name(decorator.decorator) for decorator in node.decorators]
     is_setter = decorators == [f"{node.name.value}.setter"]
-    return found if is_setter and isinstance(found, FunctionValue) and found.binding == "property" else None
+    return (
+        found
+        if is_setter and isinstance(found, FunctionValue) and found.binding is Binding.PROPERTY
+        else None
+    )
 
 
 def decorate(ev: Evaluator, function: FunctionValue, decorators: Sequence[cst.Decorator]) -> None:
-    """Take note of what the decorators make of a function."""
+    """Apply the decorators of a function to its value."""
     for decorator in decorators:
         target = decorator.decorator
         value = peek(ev, target.func if isinstance(target, cst.Call) else target)
         name = value.name if isinstance(value, Reference) else ""
         if name in ("builtins.property", "functools.cached_property"):
-            function.binding = "property"
-        elif name in ("builtins.staticmethod", "builtins.classmethod"):
-            function.binding = name.rpartition(".")[2]
-        elif name and _sets_gradients(ev, value):
-            function.gradients = value
+            function.binding = Binding.PROPERTY
+        elif name == "builtins.staticmethod":
+            function.binding = Binding.STATIC_METHOD
+        elif name == "builtins.classmethod":
+            function.binding = Binding.CLASS_METHOD
         elif name and ev.library.is_transparent(name):
-            function.casting = function.casting or ev.library.may_cast(value)
+            function.contexts = (*function.contexts, value)
         else:
-            function.binding = "unknown"
+            function.binding = Binding.UNKNOWN
             return
 
 
-def _sets_gradients(ev: Evaluator, value: Value) -> bool:
-    """Whether a decorator decides whether torch records gradients in the body."""
-    return any(ev.library.records_gradients(value, before) is not before for before in (True, False))
-
-
 @statement(cst.ClassDef)
-def define_class(ev: Evaluator, node: cst.ClassDef) -> int:
+def define_class(ev: Evaluator, node: cst.ClassDef) -> Flow:
     bases = tuple(peek(ev, arg.value) for arg in node.bases if not arg.star)
     fields: dict[str, Value] = {}
     cls = ClassValue(node.name.value, node, ev.frame.module, bases, fields, partial(resolve, ev))

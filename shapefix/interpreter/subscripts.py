@@ -5,15 +5,15 @@ from __future__ import annotations
 import libcst as cst
 
 from shapefix.interpreter.calls import Arguments, Call, call_library, call_method
-from shapefix.interpreter.containers import Contents, DictValue, ListValue, TupleValue
+from shapefix.interpreter.containers import Contents, DictValue, ListValue, Shape, Sizes, TupleValue
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import TensorUsedAsIndex
 from shapefix.interpreter.joins import without_length
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.names import resolved
-from shapefix.interpreter.refused_sizes import refuse_sizes
-from shapefix.interpreter.rows import Cut
-from shapefix.interpreter.tensor_values import Shape, Sizes, TensorValue, as_tensor
+from shapefix.interpreter.per_item_sizes import Cut
+from shapefix.interpreter.refinement import reject_sizes
+from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     NONE,
     TEXT,
@@ -25,6 +25,7 @@ from shapefix.interpreter.values import (
     Unknown,
     Value,
     as_size,
+    as_tensor,
     integer,
 )
 from shapefix.tensors.bounds import at_least
@@ -44,7 +45,7 @@ def evaluate_subscript(ev: Evaluator, node: cst.Subscript) -> Value:
 
 
 def _note_integers(ev: Evaluator, owner: Value, index: Value, node: cst.Subscript) -> None:
-    """Tell the checks of tensors that are the index of a list, or the bound of a slice."""
+    """Report tensors used as the index of a list, or the bound of a slice."""
     is_list = isinstance(owner, TupleValue)
     if isinstance(owner, ListValue):
         # Of other iterables hardly anything is known.
@@ -65,13 +66,13 @@ def _note_integers(ev: Evaluator, owner: Value, index: Value, node: cst.Subscrip
 def note_integer(
     ev: Evaluator, value: Value, subject: cst.CSTNode | None, node: cst.CSTNode, role: str
 ) -> None:
-    """Tell the checks of a tensor of known sizes that stands where an int is needed."""
+    """Report a tensor of known sizes that is used where an int is needed."""
     if isinstance(value, TensorValue) and value.certain and value.layout is not None and subject is not None:
         ev.emit(TensorUsedAsIndex(ev.place(node), ev.calls, value, value.layout, subject, role))
 
 
 def evaluate_index(ev: Evaluator, node: cst.Subscript) -> Value:
-    """What stands between the brackets: a tuple for several entries, a Slice for `a:b`."""
+    """The index between the brackets: a tuple for several entries, a Slice for `a:b`."""
     entries = [_entry(ev, element.slice) for element in node.slice]
     last = node.slice[-1] if node.slice else None
     if len(entries) == 1 and last is not None and not isinstance(last.comma, cst.Comma):
@@ -150,11 +151,11 @@ def _refuse_size(ev: Evaluator, sizes: Sizes, dim: int, node: cst.CSTNode) -> No
     """`x.shape[3]` of a tensor of three dimensions."""
     tensor, rank = sizes.tensor, len(sizes.items)
     error = NoSuchDimension(f"dimension {dim} of a tensor that has {rank}", dim, rank)
-    refuse_sizes(ev, node, "torch.Tensor.size", "self", tensor, error)
+    reject_sizes(ev, node, "torch.Tensor.size", "self", tensor, error)
 
 
 def _certain_one(owner: TupleValue | ListValue, index: int) -> Value:
-    """One item of a list, of which any one is known: what it has in common with another one nobody knows."""
+    """One item of a list with unknown items: the same each time, another one for each index."""
     element = _element(owner)
     if isinstance(element, Unknown):
         # The same each time, and another one for each index.
@@ -193,7 +194,7 @@ def _another(element: TensorValue) -> TensorValue:
 
 
 def _element(owner: TupleValue | ListValue) -> Value:
-    """What any item of the sequence may be."""
+    """Any item of the sequence."""
     element = without_length(_contents(owner)).element
     return element if element is not None else Unknown()
 
@@ -203,7 +204,7 @@ def _contents(owner: TupleValue | ListValue) -> Contents:
 
 
 def _part_length(length: Size, part: Slice, place: Place) -> Size | None:
-    """How many of length items `[start:stop:step]`, at place, takes; None where it is not known."""
+    """The length of `[start:stop:step]` of length items; None where it is not known."""
     stop, step = part.stop, part.step
     first, last = _bound(part.start, 0), _bound(stop, None)
     if not (isinstance(step, Constant) and step.value in (None, 1)) or first is None:
@@ -212,7 +213,7 @@ def _part_length(length: Size, part: Slice, place: Place) -> Size | None:
         number = first.value
         if number is not None and number < 0:
             return minimum(length, -number)
-        # Whoever writes `ids[n:]` has rows that are longer.
+        # `ids[n:]` is written for rows longer than n.
         return length - first
     if last is None:
         return None
@@ -236,7 +237,7 @@ def _fills_up(rest: Size) -> bool:
 
 
 def _chunk_length(length: Size, chunk: RangeItem, place: Place) -> Size | None:
-    """How long `x[i:i + step]` is for i in range(start, stop, step): all are where step divides the range."""
+    """The length of `x[i:i + step]` for i in range(start, stop, step), None where it is not known."""
     if divide(chunk.stop - chunk.start, chunk.step) is not None:
         return chunk.step if at_least(length, chunk.stop) or length == chunk.stop else None
     if length != chunk.stop:

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import libcst as cst
 
+from shapefix.interpreter import hooks
 from shapefix.interpreter.calls import Arguments, Call, call_library, call_method, call_value
 from shapefix.interpreter.classes import member
-from shapefix.interpreter.containers import CONTENTS, Contents, DictValue, ListValue, elements
+from shapefix.interpreter.containers import CONTENTS, Contents, DictValue, ListValue, Shape, Sizes, elements
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import AttributeSet
-from shapefix.interpreter.gradients import require_grad
-from shapefix.interpreter.holders import note_mask
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.joins import join, join_contents, without_length
 from shapefix.interpreter.names import resolved, scope_of
-from shapefix.interpreter.refinement import name_size, refine_rank, target_name
-from shapefix.interpreter.refused_sizes import refuse_sizes
+from shapefix.interpreter.refinement import name_size, refine_rank, reject_sizes, target_name
 from shapefix.interpreter.subscripts import evaluate_index
-from shapefix.interpreter.tensor_values import Shape, Sizes, TensorValue
-from shapefix.interpreter.token_rows import from_the_start, put_together
+from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
+    Binding,
     ClassValue,
     Constant,
     FunctionValue,
@@ -33,10 +31,11 @@ from shapefix.interpreter.values import (
     integer,
 )
 from shapefix.tensors.errors import WrongRank
+from shapefix.tensors.ops import Op
 
 PARTS = "parts"
-"""What the operand of an unpacking is called where it is one of the tensors that another one was cut into."""
-_CUT = frozenset({"split", "unbound"})
+"""The operand name of an unpacking of the tensors that another one was cut into."""
+_CUT = frozenset({Op.SPLIT, Op.UNBIND})
 
 
 def bind(ev: Evaluator, target: cst.CSTNode, value: Value) -> None:
@@ -102,9 +101,9 @@ def _part(items: tuple[Value, ...]) -> TensorValue | None:
     nodes = {tensor.origin.place.node for tensor in tensors if tensor.origin is not None}
     if len(tensors) < len(items) or len(nodes) != 1 or not isinstance(nodes.pop(), cst.Call):
         return None
-    verbs = {tensor.origin.verb for tensor in tensors if tensor.origin is not None}
-    # Of a tensor of unknown sizes there may be fewer parts than were asked for.
-    return tensors[0] if verbs <= _CUT and tensors[0].layout is not None else None
+    ops = {tensor.origin.op for tensor in tensors if tensor.origin is not None}
+    # A tensor of unknown sizes may have fewer parts than requested.
+    return tensors[0] if ops <= _CUT and tensors[0].layout is not None else None
 
 
 def _refuse_unpacking(
@@ -112,26 +111,19 @@ def _refuse_unpacking(
 ) -> None:
     """`B, T = x.shape` of a tensor of three dimensions, `q, k, v = x.chunk(2)`."""
     error = WrongRank(f"{count} into {len(target.elements)} names", count, (len(target.elements),))
-    refuse_sizes(ev, target, "unpacking", name, tensor, error)
+    reject_sizes(ev, target, "unpacking", name, tensor, error)
 
 
 def _set_attribute(ev: Evaluator, owner: Value, name: str, value: Value, node: cst.CSTNode) -> None:
     if isinstance(owner, InstanceValue):
         declared = member(owner.cls, name)
-        if isinstance(declared, FunctionValue) and declared.binding in ("property", "unknown"):
+        if isinstance(declared, FunctionValue) and declared.binding in (Binding.PROPERTY, Binding.UNKNOWN):
             if declared.setter is not None:
                 call_value(ev, declared.setter, Arguments([owner, value]), node)
             return
-    if name == "requires_grad":
-        ev.frozen = True
-    if isinstance(owner, TensorValue):
-        if name == "requires_grad":
-            known = value.value if isinstance(value, Constant) else None
-            require_grad(ev, owner, known if isinstance(known, bool) else None)
-        if name == "data":
-            ev.journal.write(owner, "layout", value.layout if isinstance(value, TensorValue) else None)
-            owner.clear_sizes()
-    elif isinstance(owner, (InstanceValue, ClassValue)):
+    for hook in hooks.set_attribute:
+        hook(ev, owner, name, value)
+    if isinstance(owner, (InstanceValue, ClassValue)):
         if isinstance(value, Unknown) and not value.hint:
             value.hint = f"self.{name}"
         ev.journal.write(owner.fields, name, value)
@@ -162,9 +154,9 @@ def _set_item(ev: Evaluator, target: cst.Subscript, value: Value) -> None:
             owner.closed = False
             owner.absent = None
     elif isinstance(owner, ListValue):
-        note_mask(ev, owner, value, target, target.value)
         after = _with_item(owner.contents, index, value)
-        after = put_together(after, ev.place(target), leading=from_the_start(index))
+        for hook in hooks.set_item:
+            after = hook(ev, target, owner, index, value, after)
         ev.journal.write(owner.fields, CONTENTS, after)
     elif isinstance(owner, InstanceValue):
         call_method(ev, owner, "__setitem__", Arguments([index, value]), target)
@@ -180,7 +172,7 @@ def _set_item(ev: Evaluator, target: cst.Subscript, value: Value) -> None:
 
 
 def _with_item(before: Contents, index: Value, value: Value) -> Contents:
-    """What is in a list after `x[index] = value`."""
+    """The contents of a list after `x[index] = value`."""
     items = before.items
     at = index.value if isinstance(index, Constant) and isinstance(index.value, int) else None
     if isinstance(index, Slice):
@@ -196,7 +188,7 @@ def _with_item(before: Contents, index: Value, value: Value) -> Contents:
 
 
 def delete(ev: Evaluator, target: cst.CSTNode) -> None:
-    """What `del target` takes away."""
+    """Run `del target`."""
     if isinstance(target, cst.Subscript):
         owner = ev.evaluate(target.value)
         index = evaluate_index(ev, target)

@@ -1,4 +1,4 @@
-"""What a variable may hold, besides containers: symbolic integers, texts, functions, classes, objects.
+"""Values of variables, besides containers: symbolic integers, texts, functions, classes, objects.
 
 Values compare by identity. Those that Python can change in place keep their contents in a `fields`
 dictionary, which is only written through the Journal, so that a branch can be undone.
@@ -6,24 +6,19 @@ dictionary, which is only written through the Journal, so that a branch can be u
 
 from __future__ import annotations
 
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
+# Tensors are values that an Unknown refers to: the base is in a module of its own.
+from shapefix.interpreter.base import Value as Value
+from shapefix.interpreter.modules import Module, Place
+from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.tensors.polynomials import Size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     import libcst as cst
-
-    from shapefix.interpreter.modules import Module, Place
-    from shapefix.interpreter.scopes import Scope
-    from shapefix.interpreter.tensor_values import TensorValue
-
-
-class Value:
-    """Anything that an expression can evaluate to."""
-
-    __slots__ = ()
 
 
 class Unknown(Value):
@@ -54,7 +49,7 @@ class Unknown(Value):
         return found
 
     def item(self, key: object) -> Value:
-        """What `value[key]` is: the same each time."""
+        """The value of `value[key]`: the same each time."""
         subscript = f"[{key!r}]"
         found = self.attributes.get(subscript)
         if found is None:
@@ -62,7 +57,7 @@ class Unknown(Value):
         return found
 
     def size(self) -> Size:
-        """The symbol that stands for this value where it is used as a number of elements (at least 1)."""
+        """The symbol of this value, used as a number of elements (at least 1)."""
         if self._size is None:
             self._size = Size.symbol(self.hint or "n")
         return self._size
@@ -85,6 +80,16 @@ class Constant(Value):
 
     def __init__(self, value: Any) -> None:
         self.value = value
+
+
+class IntegerLiteral(Constant):
+    """An int, or a product of ints, and the place where it is written: `271`, `16 * 5 * 5`."""
+
+    __slots__ = ("place",)
+
+    def __init__(self, value: int, place: Place) -> None:
+        super().__init__(value)
+        self.place = place
 
 
 class Integer(Value):
@@ -162,21 +167,55 @@ class ModuleValue(Value):
         self.module = module
 
 
+class Names(dict[str, Value]):
+    """The names of a scope: reading an unbound name raises, so membership is never tested."""
+
+    __slots__ = ()
+
+
+class Scope:
+    """The names of a function, a module or a comprehension, and the scope around it."""
+
+    __slots__ = ("comprehension", "elsewhere", "names", "outer")
+
+    def __init__(self, outer: Scope | None = None, comprehension: bool = False) -> None:
+        self.outer = outer
+        self.comprehension = comprehension
+        self.names: dict[str, Value] = Names()
+        self.elsewhere: dict[str, Scope] | None = None
+        """Names that a `global` or `nonlocal` statement sends to another scope."""
+
+    def home(self, name: str) -> Scope:
+        """The scope that an assignment to name writes to."""
+        if self.elsewhere is not None:
+            return self.elsewhere.get(name, self)
+        return self
+
+
+class Binding(Enum):
+    """The binding of a function of a class, from its decorators."""
+
+    PLAIN = auto()
+    PROPERTY = auto()
+    STATIC_METHOD = auto()
+    CLASS_METHOD = auto()
+    UNKNOWN = auto()
+    """A decorator may replace it by something else."""
+
+
 class FunctionValue(Value):
     """A function, lambda or method of the project, with the scope that it closes over.
 
-    binding is "property", "staticmethod" or "classmethod" where a decorator makes it one, "unknown" where a
-    decorator may replace it by something else. defaults are those that had to be evaluated where the function
-    is defined; setter is what a property is assigned through. gradients is the decorator that tells whether
-    torch records gradients in the body, None where there is none.
+    defaults are those that had to be evaluated at the definition; setter is what a property is assigned
+    through. contexts are the decorators that enter a context around each call as `with` does, the outermost
+    first.
     """
 
     __slots__ = (
         "binding",
-        "casting",
         "closure",
+        "contexts",
         "defaults",
-        "gradients",
         "module",
         "name",
         "node",
@@ -191,15 +230,14 @@ class FunctionValue(Value):
         module: Module,
         closure: Scope,
         owner: ClassValue | None = None,
-        binding: str = "",
+        binding: Binding = Binding.PLAIN,
         defaults: Mapping[str, Value] | None = None,
     ) -> None:
         self.name = name
         self.binding = binding
         self.defaults = defaults or {}
         self.setter: FunctionValue | None = None
-        self.gradients: Value | None = None
-        self.casting = False
+        self.contexts: tuple[Value, ...] = ()
         self.node = node
         self.module = module
         self.closure = closure
@@ -227,11 +265,11 @@ class ClassValue(Value):
         self._bases = bases
         self._resolve = resolve
         self.ancestors: tuple[Value, ...] | None = None
-        """All its bases, nearest first, once they have been asked for."""
+        """All its bases, nearest first; None until computed."""
 
     @property
     def bases(self) -> tuple[Value, ...]:
-        """The bases; those of other files are only looked up when somebody asks."""
+        """The bases; those of other files are looked up on first use."""
         if any(isinstance(base, Imported) for base in self._bases):
             self._bases = tuple(
                 self._resolve(base) if isinstance(base, Imported) else base for base in self._bases
@@ -285,7 +323,7 @@ def integer(size: Size) -> Value:
 
 
 def as_size(value: Value | None) -> Size | None:
-    """The size that a value stands for where a number of elements is asked for; None for what is no int."""
+    """The value as a number of elements; None if it is not an int."""
     if isinstance(value, Integer):
         return value.size
     if isinstance(value, Constant):
@@ -293,4 +331,15 @@ def as_size(value: Value | None) -> Size | None:
         return Size.of(number) if isinstance(number, int) and not isinstance(number, bool) else None
     if isinstance(value, Unknown):
         return value.size()
+    return None
+
+
+def as_tensor(value: Value | None) -> TensorValue | None:
+    """The tensor that a value is, or would be if it is one at all; None for what cannot be a tensor."""
+    if isinstance(value, TensorValue):
+        return value
+    if isinstance(value, Unknown):
+        if value.tensor is None:
+            value.tensor = TensorValue(certain=False)
+        return value.tensor
     return None

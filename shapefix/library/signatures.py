@@ -9,8 +9,8 @@ from typing import Any
 
 from shapefix.interpreter.calls import Arguments
 from shapefix.interpreter.containers import TupleValue, elements
-from shapefix.interpreter.tensor_values import TensorValue, as_tensor
-from shapefix.interpreter.values import Constant, Integer, Unknown, Value, as_size
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import Constant, Integer, Unknown, Value, as_size, as_tensor
 from shapefix.tensors.polynomials import Size
 
 
@@ -28,6 +28,13 @@ def parameters(signature: str) -> tuple[tuple[str, Value | None], ...]:
     )
 
 
+@cache
+def _positional(signature: str) -> int:
+    """How many parameters come before the `*` of a signature."""
+    before, star, _ = signature.partition("*")
+    return len(parameters(before.rstrip(", ") if star else signature))
+
+
 def _constant(value: Any) -> Value:
     return TupleValue(tuple(map(_constant, value))) if isinstance(value, tuple) else Constant(value)
 
@@ -35,9 +42,10 @@ def _constant(value: Any) -> Value:
 def bound(signature: str, arguments: Arguments) -> dict[str, Value]:
     """Each parameter of signature with its argument or its default; Unknown where neither is known."""
     values: dict[str, Value] = {}
+    positional = arguments.positional[: _positional(signature)]
     for position, (name, default) in enumerate(parameters(signature)):
-        if position < len(arguments.positional):
-            values[name] = arguments.positional[position]
+        if position < len(positional):
+            values[name] = positional[position]
         elif name in arguments.keywords:
             values[name] = arguments.keywords[name]
         else:

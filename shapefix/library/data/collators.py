@@ -10,14 +10,13 @@ from collections.abc import Callable
 
 import libcst as cst
 
-from shapefix.interpreter.axes import varying
-from shapefix.interpreter.batch_events import Collated
+from shapefix.domains.batches import Collated
+from shapefix.domains.raggedness import row_sizes, varying
+from shapefix.domains.tokens import row_of
 from shapefix.interpreter.calls import Arguments, Call, call_value
 from shapefix.interpreter.containers import DictValue, ListValue
 from shapefix.interpreter.iteration import iterate
-from shapefix.interpreter.rows import row_sizes
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.token_rows import row_of
 from shapefix.interpreter.values import (
     NONE,
     BoundMethod,
@@ -37,6 +36,7 @@ from shapefix.library.signatures import Given, bound
 from shapefix.library.tensors import contiguous_result
 from shapefix.library.transformers.pad_tokens import asks_for_pad_token, note_padding
 from shapefix.library.transformers.padding import IDS, Padding, padded
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 
 _TRANSFORMERS = "transformers"
@@ -262,7 +262,7 @@ def _labels(call: Call, features: ListValue, cell: Value, size: Size | None) -> 
         return Unknown()
     if varying(size, features.axes) is not None:
         return None
-    made = contiguous_result(call, [count(features), size], "padded", dtype="int64")
+    made = contiguous_result(call, [count(features), size], Op.PAD_SEQUENCE, dtype="int64")
     made.row = row_of(cell)
     return made
 

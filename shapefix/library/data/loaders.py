@@ -8,19 +8,18 @@ from typing import TypeGuard
 
 import libcst as cst
 
-from shapefix.interpreter.attempts import StepKind
-from shapefix.interpreter.axes import now
-from shapefix.interpreter.batch_events import Collated
+from shapefix.domains.batches import Batches, Collated
+from shapefix.domains.devices import CPU, placed
+from shapefix.domains.raggedness import may_differ
+from shapefix.domains.try_blocks import StepKind, note_step
 from shapefix.interpreter.calls import Arguments, Call, call_method
 from shapefix.interpreter.classes import member
 from shapefix.interpreter.containers import DictValue, ListValue, RaggedDim, TextTuple, TupleValue, elements
-from shapefix.interpreter.devices import CPU, Device, DeviceKind, placed
-from shapefix.interpreter.gradients import requires_grad
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.joins import join
-from shapefix.interpreter.rows import may_differ
+from shapefix.interpreter.per_item_sizes import now
 from shapefix.interpreter.subscripts import item
-from shapefix.interpreter.tensor_values import TensorValue, tensor_row
+from shapefix.interpreter.tensor_values import Device, DeviceKind, TensorValue, requires_grad, tensor_row
 from shapefix.interpreter.values import (
     NONE,
     TEXT,
@@ -45,6 +44,7 @@ from shapefix.library.signatures import bound
 from shapefix.library.tensors import as_result, contiguous_result
 from shapefix.tensors.layout import contiguous, unknown_strides
 from shapefix.tensors.memory_format import suggests_channels_last
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 
 _DATA = "torch.utils.data"
@@ -194,7 +194,7 @@ def initialize_loader(call: Call) -> Value:
 @method(LOADER, "__iter__")
 def batches(call: Call) -> Value:
     loader = call.receiver
-    call.ev.note(StepKind.LOADER, call.place.node)
+    note_step(call.ev, StepKind.LOADER, call.place.node)
     made = _batch(call, loader) if isinstance(loader, (LibraryObject, InstanceValue)) else None
     if made is not None and isinstance(loader, LibraryObject) and SENT in loader.fields:
         return ListValue(None, sent(made.batch, None), axes=frozenset({RaggedDim()}))
@@ -251,7 +251,7 @@ def _batch_size(call: Call, loader: LibraryObject | InstanceValue) -> Size | Non
     place = loader.place if isinstance(loader, LibraryObject) else None
     drawn = isinstance(fields["sampler"], Constant)
     length = length_of(call, fields["dataset"]) if drawn else None
-    call.ev.batch_sizes = True
+    call.ev.state[Batches].vary = True
     return batch_size(name, size if known else None, length, place)
 
 
@@ -288,12 +288,12 @@ def _collated(call: Call, one: Value, size: Size) -> Value | None:
     if isinstance(one, Constant):
         dtype = {bool: "bool", int: "int64", float: "float64"}.get(type(one.value))
         if dtype is not None:
-            return contiguous_result(call, [size], "collated", dtype=dtype, device=_on_cpu(call))
+            return contiguous_result(call, [size], Op.COLLATE, dtype=dtype, device=_on_cpu(call))
         return ListValue(None, TEXT, size) if isinstance(one.value, str) else None
     if isinstance(one, Number):
-        return contiguous_result(call, [size], "collated", device=_on_cpu(call))
+        return contiguous_result(call, [size], Op.COLLATE, device=_on_cpu(call))
     if isinstance(one, Integer):
-        return contiguous_result(call, [size], "collated", dtype="int64", device=_on_cpu(call))
+        return contiguous_result(call, [size], Op.COLLATE, dtype="int64", device=_on_cpu(call))
     if isinstance(one, Text):
         return ListValue(None, TEXT, size)
     if isinstance(one, (TupleValue, ListValue)):
@@ -335,16 +335,16 @@ def _stacked(call: Call, one: TensorValue, size: Size) -> TensorValue | None:
     if may_differ(one) and size.value != 1:
         return None
     if one.layout is None:
-        made = as_result(call, None, "collated", dtype=one.dtype, device=device, is_contiguous=True)
+        made = as_result(call, None, Op.COLLATE, dtype=one.dtype, device=device, is_contiguous=True)
         made.row = tensor_row(one)
-        made = as_result(call, None, "collated", dtype=one.dtype, is_contiguous=True)
+        made = as_result(call, None, Op.COLLATE, dtype=one.dtype, is_contiguous=True)
         made.row, made.graph = tensor_row(one), requires_grad(one)
         return made
     sizes = (size, *one.layout.sizes)
     # Samples that are images in channels_last are joined in that order.
     ordered = suggests_channels_last(one.layout) is not False
     layout = unknown_strides(sizes) if ordered else contiguous(sizes)
-    made = as_result(call, layout, "collated", dtype=one.dtype, device=device)
+    made = as_result(call, layout, Op.COLLATE, dtype=one.dtype, device=device)
     if made.origin is not None:
         made.origin.source = one.origin
     made.row, made.graph = tensor_row(one), requires_grad(one)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.devices import DeviceKind
-from shapefix.interpreter.tensor_values import Shape, Sizes, TensorValue
+from shapefix.interpreter.containers import Shape, Sizes
+from shapefix.interpreter.tensor_values import DeviceKind, TensorValue
 from shapefix.interpreter.values import FALSE, NONE, TRUE, Constant, Reference, Unknown, Value, integer
 from shapefix.library.ops.clamped_exponentials import note_item
 from shapefix.library.registry import operation, tensor_method
 from shapefix.library.rejections import by_position, reject
 from shapefix.library.tensors import alias_of, number, size_name
 from shapefix.tensors.errors import ShapeError
-from shapefix.tensors.layout import dimension, is_contiguous
+from shapefix.tensors.layout import is_contiguous, wrap_dim
 
 
 @tensor_method("@shape")
@@ -30,7 +30,7 @@ def size(call: Call, tensor: TensorValue) -> Value:
         return Unknown()
     if tensor.layout is not None:
         try:
-            dim = dimension(dim, tensor.layout.rank)
+            dim = wrap_dim(dim, tensor.layout.rank)
         except ShapeError as error:
             reject(call, error, by_position(call))
             return Unknown()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import libcst as cst
 
-from shapefix.interpreter.attempts import StepKind
-from shapefix.interpreter.batch_events import CallSignature, ModelCalled
+from shapefix.domains.batches import CallSignature, ModelCalled
+from shapefix.domains.try_blocks import StepKind, note_step
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.classes import assigned_late, is_closed, member, outside_bases
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.modules import Place, children
-from shapefix.interpreter.values import Constant, FunctionValue, InstanceValue, LibraryObject, Value
+from shapefix.interpreter.values import Binding, Constant, FunctionValue, InstanceValue, LibraryObject, Value
 from shapefix.library.transformers import forward_signatures
 from shapefix.library.transformers.added_tokens import note_rows_missing
 from shapefix.library.transformers.architectures import CLASS
@@ -35,7 +35,7 @@ def note_call(call: Call, model: Value | None) -> None:
     """
     ev, given = call.ev, call.arguments
     if model is not None:
-        ev.note(StepKind.MODEL, call.place.node)
+        note_step(ev, StepKind.MODEL, call.place.node)
     note_rows_missing(call, model, call.value(0, "input_ids"))
     if model is None or not isinstance(call.place.node, cst.Call) or ev.expects("TypeError"):
         return
@@ -106,7 +106,11 @@ def _of_project(ev: Evaluator, model: InstanceValue) -> CallSignature | None:
     if forward is None:
         inherited = [base for base in others if base.startswith("transformers.")]
         return _of_transformers(ev, inherited[0]) if inherited else None
-    if not isinstance(forward, FunctionValue) or forward.binding or forward.owner is None:
+    if (
+        not isinstance(forward, FunctionValue)
+        or forward.binding is not Binding.PLAIN
+        or forward.owner is None
+    ):
         return None
     if not isinstance(forward.node, cst.FunctionDef) or len(forward.node.params.posonly_params) > 1:
         return None

@@ -1,21 +1,18 @@
-"""What a training loop does in its order: forward, backward, clipping, steps, and what it all stands in."""
+"""The order of a training loop: forward, backward, clipping, steps, and the loops around them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
 
 import libcst as cst
 
+from shapefix.domains.gradients import Gradients
+from shapefix.interpreter import hooks
+from shapefix.interpreter.evaluator import Evaluator, Loop
 from shapefix.interpreter.events import Event
-from shapefix.interpreter.gradients import requires_grad
-from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.modules import Place
+from shapefix.interpreter.tensor_values import TensorValue, requires_grad
 from shapefix.interpreter.values import LibraryObject, Unknown, Value
-
-if TYPE_CHECKING:
-    from shapefix.interpreter.evaluator import Evaluator, Loop
-    from shapefix.interpreter.modules import Place
-
 
 ENABLED, SCALES = "enabled", "has scaled"
 """The fields of a GradScaler: whether it does anything at all, and whether any call of `scale` was seen."""
@@ -25,7 +22,7 @@ OWNERS = "owners of the parameters"
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Within:
-    """A loop that an event stands in; certain tells whether each pass of the loop gets there."""
+    """A loop around an event; certain is whether each pass of the loop gets there."""
 
     loop: Loop
     certain: bool
@@ -35,82 +32,86 @@ class Within:
 class TrainingEvent(Event):
     """An event in the order of a training; loops are all that are open, outermost first.
 
-    unfollowed counts the calls before it of which nobody knows what they do.
+    unfollowed counts the calls before it that could not be followed.
     """
 
     loops: tuple[Within, ...]
     unfollowed: int
 
 
-class Gradients(Value):
-    """What is known of the gradients since the last backward, on all paths that lead here.
+class PendingGradients(Value):
+    """State of the gradients since the last backward, the same on all paths to this place.
 
-    scaled is the GradScaler that had scaled the loss, None where nobody had, and Unknown where that is not
-    known. place is where backward was called, calls lead there, root is the function that nobody called in
-    which these began. The others are what was done since: unscaled and zeroed by whom, and stepped which
-    optimizers.
+    place is the call of backward, reached through calls; entry_point is the number of the function without
+    known callers in which these began. scaled is the GradScaler of the loss, None for none, Unknown where it
+    is not known. The other fields are what happened since then: unscaled, zeroed, and the optimizers stepped.
     """
 
-    __slots__ = ("calls", "place", "root", "scaled", "stepped", "unscaled", "zeroed")
+    __slots__ = ("calls", "entry_point", "place", "scaled", "stepped", "unscaled", "zeroed")
 
-    def __init__(self, place: Place, calls: tuple[Place, ...], scaled: Value | None, root: int) -> None:
+    def __init__(
+        self, place: Place, calls: tuple[Place, ...], scaled: Value | None, entry_point: int
+    ) -> None:
         self.place = place
         self.calls = calls
         self.scaled = scaled
-        self.root = root
+        self.entry_point = entry_point
         self.unscaled = False
         self.zeroed: GradientsZeroed | None = None
         self.stepped: tuple[Value, ...] = ()
 
     def after(
         self, *, unscaled: bool = False, zeroed: GradientsZeroed | None = None, stepped: Value | None = None
-    ) -> Gradients:
+    ) -> PendingGradients:
         """The same after one more thing was done."""
-        later = Gradients(self.place, self.calls, self.scaled, self.root)
+        later = PendingGradients(self.place, self.calls, self.scaled, self.entry_point)
         later.unscaled = self.unscaled or unscaled
         later.zeroed = self.zeroed or zeroed
         later.stepped = self.stepped if stepped is None else (*self.stepped, stepped)
         return later
 
 
+@dataclass(eq=False, slots=True)
+class TrainingOrder:
+    """State of the order of training steps at this moment of a run."""
+
+    pending: dict[str, Value] = field(default_factory=dict)
+    """Under the key PENDING, the gradients since the last backward. Written to the journal."""
+
+
+PENDING = "gradients"
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Backward(TrainingEvent):
-    """`loss.backward()`; loss is None where something else than a tensor is asked.
+    """`loss.backward()`; loss is None for anything but a tensor.
 
-    requires tells whether the loss requires a gradient, None where that is not known; leaf that its gradient
-    flows to the loss itself, and no further.
+    requires is whether the loss requires a gradient, None where that is not known; leaf is whether the loss
+    is a leaf itself, so that its gradient flows no further.
     """
 
     loss: Value | None
     requires: bool | None
     leaf: bool
-    gradients: Gradients
+    gradients: PendingGradients
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class CheckpointDetached(TrainingEvent):
-    """`torch.utils.checkpoint.checkpoint` runs something that is trained, and hands back no graph.
+    """`torch.utils.checkpoint.checkpoint` runs trained parameters, and returns no graph.
 
-    It is reentrant, and none of the tensors that it was given requires a gradient.
+    It is reentrant, and none of its tensor arguments requires a gradient.
     """
 
     function: Value
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class EvaluationRecorded(TrainingEvent):
-    """A loop calls a module while gradients are recorded; results are its tensors that carry a graph."""
-
-    module: Value
-    results: tuple[TensorValue, ...]
-
-
-@dataclass(frozen=True, eq=False, slots=True)
 class LossAccumulated(TrainingEvent):
-    """A loop adds a value to what it had before: `total += loss`, `total = total + loss`, `all.append(loss)`.
+    """A loop adds to a variable or a list: `total += loss`, `total = total + loss`, `all.append(loss)`.
 
-    holder is the code of what grows, added that of the value; own counts the loops of the function that the
-    statement stands in. total is what comes out of the sum, None for a list.
+    holder is the code of the variable, added that of the value; own counts the loops of the function around
+    the statement. total is the sum, None for a list.
     """
 
     holder: cst.BaseExpression
@@ -122,10 +123,10 @@ class LossAccumulated(TrainingEvent):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class GradientsClipped(TrainingEvent):
-    """Gradients are clipped: those of parameters, of which gradients tells what is known."""
+    """Gradients of parameters are clipped; gradients is the state of them before."""
 
     parameters: Value | None
-    gradients: Gradients | None
+    gradients: PendingGradients | None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -157,14 +158,14 @@ class OptimizerCreated(TrainingEvent):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class OptimizerStepped(TrainingEvent):
-    """`optimizer.step()`, or `scaler.step(optimizer)`; gradients are what is known of them before.
+    """`optimizer.step()`, or `scaler.step(optimizer)`; gradients is the state of them before.
 
-    closure tells whether a function was handed over that computes the gradients.
+    closure is whether the step gets a function that computes the gradients.
     """
 
     optimizer: Value | None
     scaler: Value | None
-    gradients: Gradients | None
+    gradients: PendingGradients | None
     closure: bool
 
 
@@ -183,32 +184,6 @@ class SchedulerStepped(TrainingEvent):
     optimizer: Value | None
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class ModeSwitched(TrainingEvent):
-    """`module.train()` or `module.eval()`; training is None where the mode is not known."""
-
-    module: Value
-    training: bool | None
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class ForwardCalled(TrainingEvent):
-    """A module is called from outside of any forward.
-
-    training is its mode, None where that is not known; recording tells whether gradients are recorded.
-    modules are all that are known to stand below it, itself among them; moody are those of them that do
-    something else in training than in evaluation, with dropout or batch statistics, and are in training mode.
-    result is what the call returned.
-    """
-
-    module: Value
-    training: bool | None
-    recording: bool
-    modules: frozenset[Value]
-    mode_dependent: tuple[LibraryObject, ...]
-    result: Value
-
-
 def surroundings(ev: Evaluator) -> tuple[Within, ...]:
     """The loops that are open in all functions being run, outermost first."""
     found: list[Within] = []
@@ -224,6 +199,7 @@ def surroundings(ev: Evaluator) -> tuple[Within, ...]:
     return tuple(reversed(found))
 
 
+@hooks.add_up
 def note_accumulated(
     ev: Evaluator,
     node: cst.CSTNode,
@@ -232,12 +208,12 @@ def note_accumulated(
     value: Value,
     total: Value | None,
 ) -> None:
-    """Tell the checks that the statement at node adds value to what holder holds, in each pass of a loop."""
+    """Report a statement at node that adds value to holder in each pass of a loop."""
     loops = ev.frame.loops
     if not loops or not isinstance(value, (TensorValue, Unknown)):
         return
     tensor = value.tensor if isinstance(value, Unknown) else value
-    if ev.gradients is False or (tensor is not None and requires_grad(tensor) is False):
+    if ev.state[Gradients].recording is False or (tensor is not None and requires_grad(tensor) is False):
         return
     where = (ev.place(node), ev.calls, surroundings(ev), ev.unfollowed)
     ev.emit(LossAccumulated(*where, holder, added, value, total, len(loops)))

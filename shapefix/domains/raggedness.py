@@ -1,28 +1,28 @@
-"""Rows that are put together into one tensor: their lengths, and whether these are all the same."""
+"""Rows combined into one tensor: their lengths, and whether they are all the same."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from shapefix.interpreter.axes import provably_ragged
-from shapefix.interpreter.containers import ListValue, TupleValue, elements
+from shapefix.interpreter.containers import ListValue, RaggedDim, TupleValue, elements
 from shapefix.interpreter.modules import Place
+from shapefix.interpreter.per_item_sizes import provably_ragged, rebound
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value
 from shapefix.tensors.bounds import same
 from shapefix.tensors.polynomials import Size, every_symbol
-from shapefix.tensors.symbols import PerItemSize, RangeItem
+from shapefix.tensors.symbols import PerItemSize
 
 DEEPEST = 4
 
 PADDED_IN_MAP = "padded to the longest of a map batch"
-"""What an Origin says of rows that have one length in each map batch, and another one in the next."""
+"""The text of an Origin for rows that have one length in each map batch, and another one in the next."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Origin:
-    """Where sizes come from that differ from row to row, and how: the `source` of a Varying symbol.
+    """The origin of sizes that differ per row: the `source` of a PerItemSize.
 
     what completes "…: the rows keep their own lengths", as "tokenizer called without padding".
     """
@@ -32,19 +32,8 @@ class Origin:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Cut:
-    """Where a list is cut into chunks, the last of which may be shorter: the `source` of a Varying symbol.
-
-    chunk is the loop's counter: any one number of `range(start, stop, step)`.
-    """
-
-    place: Place
-    chunk: RangeItem
-
-
-@dataclass(frozen=True, eq=False, slots=True)
 class Column(Place):
-    """Where a column of a dataset comes from, and what has changed the dataset's columns since, in order."""
+    """The origin of a dataset's column, and all later changes of the dataset's columns, in order."""
 
     steps: tuple[Place, ...] = ()
 
@@ -94,7 +83,7 @@ def row_sizes(row: Value | None) -> tuple[Size, ...]:
 
 
 def differs(row: Value | None) -> PerItemSize | None:
-    """What surely makes the length of this row, or a size of this tensor, differ from sample to sample."""
+    """A symbol that certainly makes the length of this row, or a size of this tensor, differ per sample."""
     found = (provably_ragged(size) for size in row_sizes(row))
     return next((symbol for symbol in found if symbol is not None), None)
 
@@ -105,7 +94,44 @@ def may_differ(row: Value | None) -> bool:
 
 
 def origins(size: Size) -> Iterator[Origin]:
-    """Where the differences in a size come from."""
+    """The origins of the differences in a size."""
     for symbol in sorted(every_symbol(size), key=lambda symbol: symbol.serial):
         if isinstance(symbol, PerItemSize) and isinstance(symbol.source, Origin):
             yield symbol.source
+
+
+def varying(size: Size, axes: Collection[object]) -> PerItemSize | None:
+    """A symbol of size that differs along one of the axes; None where the size is the same for all items."""
+    for symbol in every_symbol(size):
+        if isinstance(symbol, PerItemSize) and symbol.axis in axes:
+            return symbol
+    return None
+
+
+def over_samples(value: Value, axis: RaggedDim, since: int) -> Value:
+    """The same, where value is one sample of many: what varies along any other axis varies along this one."""
+    return rebound(value, axis, since, samples=True)
+
+
+def longest(size: Size, axes: Collection[RaggedDim], source: object = None) -> Size:
+    """The largest of a size over all items; where none differs it is the size itself."""
+    return _over_all(size, axes, "longest", source)
+
+
+def total(size: Size, axes: Collection[RaggedDim], source: object = None) -> Size:
+    """The sum of a size over all items, of an unknown number of them."""
+    return _over_all(size, axes, "total", source)
+
+
+def _over_all(size: Size, axes: Collection[RaggedDim], what: str, source: object) -> Size:
+    symbol = varying(size, axes)
+    if symbol is None and what == "longest":
+        return size
+    axis = symbol.axis if symbol is not None else next(iter(axes), None)
+    known = {}
+    if isinstance(axis, RaggedDim):
+        known = axis.longest if what == "longest" else axis.totals
+    if size not in known:
+        origin = source if symbol is None else symbol.source
+        known[size] = Size.from_symbol(PerItemSize(what, None, origin))
+    return known[size]

@@ -1,0 +1,149 @@
+"""Batches: events of mapping, collating and calling a model, and the batch sizes of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
+from shapefix.interpreter.events import Event, OpRejected
+from shapefix.interpreter.joins import join_objects, join_values
+from shapefix.interpreter.modules import Place
+from shapefix.interpreter.values import LibraryObject, Value
+from shapefix.tensors.symbols import BatchSize
+
+SHIFTED, ALIGNED = "shifted", "aligned"
+"""A label is compared with the logits of the position before it, or with those of its own."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Mapped(Event):
+    """`dataset.map(function)`: what the function returned, and one sample of the new dataset."""
+
+    returned: Value
+    sample: DictValue
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Stacked(Event):
+    """A tensor was made of a list of rows or tensors, by `torch.tensor`, `torch.stack`, `numpy.array`."""
+
+    function: str
+    rows: Value
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ListGiven(Event):
+    """A layer for tensors gets a list of tensors."""
+
+    given: ListValue | TupleValue
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Collated(Event):
+    """A batch was created from samples; the place is the creation of the loader or the trainer.
+
+    consumer is its class. sample is any one of the samples. collator is the object or function that puts them
+    together, None for the default of the consumer; tokenizer is the one passed to a trainer, None for none.
+    batch is the result, Unknown where a library's collator raises. loss is how a trainer's model uses it, as
+    in ModelCalled; single is True for batches of one sample.
+    """
+
+    consumer: str
+    sample: Value
+    collator: Value | None
+    tokenizer: Value | None
+    batch: Value
+    loss: str = ""
+    single: bool = False
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ColumnsChosen(Event):
+    """A trainer gets a dataset: the columns that it removes, and the collator of the others.
+
+    consumer is its class, settings are its TrainingArguments, None for none. removes is whether it removes
+    the columns that forward does not name; sample is a row with all of them. collator is the object that puts
+    samples together, or the name of a function, be it the trainer's default or passed to it. is_table is
+    whether the dataset is one of Hugging Face's, whose columns are removed at once.
+    """
+
+    consumer: str
+    settings: LibraryObject | None
+    removes: bool
+    sample: DictValue
+    signature: CallSignature | None
+    collator: Value
+    is_table: bool
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class CallSignature:
+    """The signature of a forward: named parameters, those without a default, and whether it takes others.
+
+    name is its name in the user's code, `EnhancedModel.forward`; place is its definition, None in a library.
+    raises is whether an unnamed key ends in a TypeError, None where that is not known: transformers' heads
+    with `**kwargs` swallow them. used are unnamed keys that have an effect; unused is whether all others have
+    none.
+    """
+
+    name: str
+    named: tuple[str, ...]
+    required: frozenset[str]
+    raises: bool | None
+    place: Place | None = None
+    used: frozenset[str] = frozenset()
+    unused: bool = False
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ModelCalled(Event):
+    """A model's forward was called.
+
+    keywords are all known keyword arguments, positional counts the others. unpacked are the dictionaries
+    after `**`. certain are the keys that every batch has; complete is False where there may be others.
+    trainer is the class whose loop calls it, empty for the user's own. undecided is whether the call is in a
+    branch that may never be taken. first is the first positional argument; loss is how a language model uses
+    labels: SHIFTED, ALIGNED, or empty where that is not known.
+    """
+
+    model: Value
+    signature: CallSignature
+    positional: int
+    keywords: Mapping[str, Value]
+    unpacked: tuple[DictValue, ...]
+    certain: frozenset[str]
+    complete: bool
+    trainer: str = ""
+    undecided: bool = False
+    first: Value | None = None
+    loss: str = ""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class OpRejectedForLastBatch(Event):
+    """torch raises at this place for the last batch of a loader only, which is smaller than the others."""
+
+    refused: OpRejected
+    batch: BatchSize
+
+
+@dataclass(eq=False, slots=True)
+class Batches:
+    """State of batches at this moment of a run."""
+
+    vary: bool = False
+    """Whether the size of a loader's batches, of which the last one is smaller, is one of the symbols."""
+    mapping: tuple[Place, bool | None] | None = None
+    """The call of `Dataset.map` whose function is running, and whether the function gets lists of samples."""
+
+
+_DATASETS = frozenset({"datasets.Dataset", "datasets.IterableDataset"})
+"""Objects of which a program uses one or the other, created alike."""
+
+
+@join_values
+def _join_datasets(left: Value, right: Value, depth: int) -> Value | None:
+    if isinstance(left, LibraryObject) and isinstance(right, LibraryObject) and left.kind == right.kind:
+        return join_objects(left, right, depth + 1) if left.kind in _DATASETS else None
+    return None
