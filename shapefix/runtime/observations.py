@@ -16,6 +16,7 @@ from shapefix.runtime.protocol import (
     CallArguments,
     CollectiveDoneLine,
     CollectiveLine,
+    DescribedValue,
     EndLine,
     ExceptionDetails,
     ExceptionLine,
@@ -27,8 +28,7 @@ from shapefix.runtime.protocol import (
     ModuleExitLine,
     OptimizerStepLine,
     Origin,
-    Place,
-    Value,
+    UserPlace,
     WriteRefusedLine,
     kind_of,
 )
@@ -42,7 +42,7 @@ class ObservedModule:
     type: str
     grad_enabled: bool
     input: CallArguments
-    out: Value | None
+    out: DescribedValue | None
     seconds: float | None
     constructed_at: Span | None
     called_at: Span | None
@@ -63,7 +63,7 @@ class RaisedException:
     message: str
     causes: tuple[tuple[str, str], ...]
     stack: tuple[Span, ...]
-    values: Mapping[str, Value]
+    values: Mapping[str, DescribedValue]
     details: ExceptionDetails
     swallowed: bool = False
     handler: Span | None = None
@@ -76,7 +76,7 @@ class ObservedBatch:
 
     loader: int
     number: int
-    value: Value
+    value: DescribedValue
     requested_at: Span | None
 
 
@@ -190,13 +190,13 @@ class Observations:
 def _stack(line: ExceptionLine) -> tuple[Span, ...]:
     """The user's places of an exception; for rows that only the probe combined, that of the loader."""
     loader = line["details"].get("loader")
-    places: list[Place | None] = [*line["stack"]]
+    places: list[UserPlace | None] = [*line["stack"]]
     if not places and line["origin"] == "rows" and loader is not None:
         places = [loader["created_at"]]
     return tuple(each for each in map(span, places) if each is not None)
 
 
-def span(place: Place | None) -> Span | None:
+def span(place: UserPlace | None) -> Span | None:
     """Convert a place of the agent."""
     if place is None:
         return None

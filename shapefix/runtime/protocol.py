@@ -17,7 +17,7 @@ Origin = Literal["module", "loader", "loss", "backward", "rows", "script"]
 """The watched call that an exception left; rows is a batch that only the probe made."""
 
 
-class Place(TypedDict):
+class UserPlace(TypedDict):
     """An expression in the user's code: rows and columns from 1, the end exclusive, in code points."""
 
     file: str
@@ -28,7 +28,7 @@ class Place(TypedDict):
     function: str
 
 
-class Value(TypedDict, total=False):
+class DescribedValue(TypedDict, total=False):
     """A described value: kind and type always, the rest where it applies to the kind."""
 
     kind: Literal["tensor", "array", "number", "text", "sequence", "mapping", "other"]
@@ -44,14 +44,14 @@ class Value(TypedDict, total=False):
     length: int
     lengths: list[int]
     ragged: bool
-    items: list[Value] | dict[str, Value]
+    items: list[DescribedValue] | dict[str, DescribedValue]
 
 
 class CallArguments(TypedDict):
     """The described arguments of a call."""
 
-    args: list[Value]
-    kwargs: dict[str, Value]
+    args: list[DescribedValue]
+    kwargs: dict[str, DescribedValue]
 
 
 class StartLine(TypedDict):
@@ -119,7 +119,7 @@ class TrainerCreatedLine(TypedDict):
 
     kind: Literal["trainer_created"]
     type: str
-    created_at: Place | None
+    created_at: UserPlace | None
 
 
 class ProcessesRequestedLine(TypedDict):
@@ -127,7 +127,7 @@ class ProcessesRequestedLine(TypedDict):
 
     kind: Literal["processes_requested"]
     requested: Any
-    called_at: Place | None
+    called_at: UserPlace | None
 
 
 class Collator(TypedDict):
@@ -144,7 +144,7 @@ class LoaderLine(TypedDict):
 
     kind: Literal["loader"]
     id: int
-    created_at: Place | None
+    created_at: UserPlace | None
     workers: int
     batch_size: int | None
     dataset: str
@@ -158,8 +158,8 @@ class BatchLine(TypedDict):
     kind: Literal["batch"]
     loader: int
     number: int
-    value: Value
-    requested_at: Place | None
+    value: DescribedValue
+    requested_at: UserPlace | None
 
 
 class SampledRowsLine(TypedDict):
@@ -182,8 +182,8 @@ class ModuleEnterLine(TypedDict):
     name: str
     type: str
     grad_enabled: bool
-    constructed_at: Place | None
-    called_at: Place | None
+    constructed_at: UserPlace | None
+    called_at: UserPlace | None
     input: CallArguments
 
 
@@ -193,10 +193,10 @@ class ModuleExitLine(TypedDict):
     kind: Literal["module_exit"]
     id: int
     seconds: float
-    out: Value
+    out: DescribedValue
 
 
-class ForwardSignature(TypedDict):
+class SignatureUse(TypedDict):
     """The parameters of a forward that can be passed by name, and what one call passes.
 
     extra are the names that went into `**kwargs`; unread are passed, but never read by the user's forward.
@@ -213,7 +213,7 @@ class ForwardSignatureLine(TypedDict):
 
     kind: Literal["forward_signature"]
     id: int
-    signature: ForwardSignature
+    signature: SignatureUse
 
 
 class TargetFacts(TypedDict):
@@ -232,7 +232,7 @@ class LossCallLine(TypedDict):
 
     kind: Literal["loss_call"]
     name: str
-    called_at: Place | None
+    called_at: UserPlace | None
     grad_enabled: bool
     input: CallArguments
     targets: TargetFacts | None
@@ -247,10 +247,10 @@ class BackwardLine(TypedDict):
     kind: Literal["backward"]
     value: float | None
     text: str | None
-    loss: Value
+    loss: DescribedValue
     connected: bool
     producers: list[str]
-    called_at: Place | None
+    called_at: UserPlace | None
 
 
 class NonFiniteSource(TypedDict):
@@ -259,7 +259,7 @@ class NonFiniteSource(TypedDict):
     name: str
     type: str
     what: Literal["input", "out"]
-    constructed_at: Place | None
+    constructed_at: UserPlace | None
 
 
 class LossNotFiniteLine(TypedDict):
@@ -269,7 +269,7 @@ class LossNotFiniteLine(TypedDict):
     value: str
     module: NonFiniteSource | None
     operation: str | None
-    called_at: Place | None
+    called_at: UserPlace | None
 
 
 class GradientsLine(TypedDict):
@@ -280,7 +280,7 @@ class GradientsLine(TypedDict):
 
     kind: Literal["gradients"]
     optimizer: str
-    called_at: Place | None
+    called_at: UserPlace | None
     backward_calls: int
     with_gradient: int
     without_gradient: int
@@ -302,7 +302,7 @@ class UncoveredParameter(TypedDict):
     numel: int
     late: bool
     pretrained: bool
-    constructed_at: Place | None
+    constructed_at: UserPlace | None
 
 
 class UncoveredParameters(TypedDict):
@@ -312,13 +312,13 @@ class UncoveredParameters(TypedDict):
     count: int
     numel: int
     covered_numel: int
-    optimizers: list[Place]
+    optimizers: list[UserPlace]
 
 
 class OrphanedParameters(TypedDict):
     """The parameters of an optimizer that no living module has."""
 
-    parameters: list[Value]
+    parameters: list[DescribedValue]
     count: int
 
 
@@ -328,7 +328,7 @@ class OptimizerCoverageLine(TypedDict):
     kind: Literal["optimizer_coverage"]
     uncovered: UncoveredParameters | None
     orphaned: OrphanedParameters | None
-    created_at: Place | None
+    created_at: UserPlace | None
 
 
 class OptimizerStepLine(TypedDict):
@@ -343,30 +343,30 @@ class OuterBroadcastLine(TypedDict):
     """Arithmetic before a loss broadcast both operands, as (N, 1) with (N,)."""
 
     kind: Literal["outer_broadcast"]
-    left: Value
-    right: Value
+    left: DescribedValue
+    right: DescribedValue
     result: list[int]
-    called_at: Place | None
+    called_at: UserPlace | None
 
 
 class Float64PromotionLine(TypedDict):
     """Arithmetic with one float64 operand gave a float64 result."""
 
     kind: Literal["float64_promotion"]
-    left: Value
-    right: Value
-    called_at: Place | None
+    left: DescribedValue
+    right: DescribedValue
+    called_at: UserPlace | None
 
 
 class Batch1ViewLine(TypedDict):
     """A view that is legal only because a dimension has the size 1."""
 
     kind: Literal["batch1_view"]
-    value: Value
+    value: DescribedValue
     requested: list[int]
     dimension: int
     outermost: bool
-    called_at: Place | None
+    called_at: UserPlace | None
 
 
 class ModuleName(TypedDict):
@@ -380,11 +380,11 @@ class DeviceCopyLine(TypedDict):
     """A running module copied a tensor to another device; attribute is the tensor's name in the module."""
 
     kind: Literal["device_copy"]
-    value: Value
+    value: DescribedValue
     bytes: int
     module: ModuleName
     attribute: str | None
-    called_at: Place | None
+    called_at: UserPlace | None
     device: str
 
 
@@ -392,10 +392,10 @@ class LayoutCopyLine(TypedDict):
     """A running module copied a large tensor into another layout."""
 
     kind: Literal["layout_copy"]
-    value: Value
+    value: DescribedValue
     bytes: int
     module: ModuleName
-    called_at: Place | None
+    called_at: UserPlace | None
     function: str
 
 
@@ -404,9 +404,9 @@ class CollectiveLine(TypedDict):
 
     kind: Literal["collective"]
     number: int
-    called_at: Place | None
+    called_at: UserPlace | None
     name: str
-    tensor: Value | None
+    tensor: DescribedValue | None
     root: int | None
     group: list[int] | None
 
@@ -435,7 +435,7 @@ class PeakMemory(TypedDict):
     phase: str
     module: str | None
     operation: str
-    site: Place | None
+    site: UserPlace | None
 
 
 class StepMemoryLine(TypedDict):
@@ -463,20 +463,20 @@ class ModuleDetails(TypedDict):
     name: str
     type: str
     library: bool
-    constructed_at: Place | None
+    constructed_at: UserPlace | None
     attributes: dict[str, int | str]
-    parameters: dict[str, Value]
+    parameters: dict[str, DescribedValue]
     input: CallArguments
     integer_ranges: list[list[int] | None]
     outermost: bool
-    called_at: Place | None
+    called_at: UserPlace | None
 
 
 class LoaderDetails(TypedDict):
     """A loader that raised."""
 
     id: int
-    created_at: Place | None
+    created_at: UserPlace | None
     collate: Collator
 
 
@@ -505,8 +505,8 @@ class ExceptionLine(TypedDict):
     type: str
     message: str
     causes: list[ExceptionCause]
-    stack: list[Place]
-    values: dict[str, Value]
+    stack: list[UserPlace]
+    values: dict[str, DescribedValue]
     details: ExceptionDetails
 
 
@@ -515,7 +515,7 @@ class ExceptionSwallowedLine(TypedDict):
 
     kind: Literal["exception_swallowed"]
     id: int
-    handler: Place | None
+    handler: UserPlace | None
 
 
 class LoopTruncatedLine(TypedDict):
@@ -523,7 +523,7 @@ class LoopTruncatedLine(TypedDict):
 
     kind: Literal["loop_truncated"]
     reason: str
-    site: Place | None
+    site: UserPlace | None
 
 
 class StopLine(TypedDict):
@@ -539,7 +539,7 @@ class EndLine(TypedDict):
 
     kind: Literal["end"]
     how: EndReason
-    site: Place | None
+    site: UserPlace | None
     message: str | None
     code: int | None
     usage_error: bool
@@ -559,7 +559,7 @@ class CallSiteLine(TypedDict):
 
     kind: Literal["call_site"]
     id: int
-    site: Place
+    site: UserPlace
     outer: list[int]
     values: dict[str, int | list[int]]
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from shapefix.diagnostics import Diagnostic, Evidence, Severity, Span
 from shapefix.runtime.findings.collect import ProbeFindings, collect_findings
 from shapefix.runtime.observations import Observations, ObservedModule, RaisedException, span
-from shapefix.runtime.protocol import BackwardLine, CollectiveLine, Value
+from shapefix.runtime.protocol import BackwardLine, CollectiveLine, DescribedValue
 from shapefix.runtime.report.formatting import (
     Line,
     ShowPath,
@@ -162,7 +162,7 @@ def _by_group(observed: Observations, size: int) -> dict[tuple[int, ...], list[C
 
 def _agreement(call: CollectiveLine) -> tuple[object, ...]:
     """The parts of a collective that ranks must agree on."""
-    tensor = call["tensor"] or Value()
+    tensor = call["tensor"] or DescribedValue()
     return call["name"], tensor.get("size"), tensor.get("dtype"), call["root"]
 
 
@@ -199,7 +199,7 @@ def _unequal(known: Sequence[Mapping[str, str]]) -> Iterator[tuple[str, str]]:
             yield key, ", ".join(f"{value} on rank {rank}" for rank, value in enumerate(values))
 
 
-def _first_batch(observed: Observations) -> dict[str, Value]:
+def _first_batch(observed: Observations) -> dict[str, DescribedValue]:
     first = next(iter(observed.batches), None)
     return {} if first is None else dict(named_parts(first.value))
 

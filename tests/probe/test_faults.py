@@ -135,8 +135,10 @@ for x, y in loader:
     ran = probed(tmp_path, script)
     (found,) = ran.found
     assert (found.code, found.span.row) == ("SF307", 8)
-    assert "part 0 of a row has 4 in the last of 100 rows, and 16 in the others" in found.message
-    assert found.condition == Condition("a batch holds rows 0 and 99, or others that differ as they do")
+    assert "part 0 of a row has length 4 in the last of 100 rows, 16 in the others" in found.message
+    assert found.condition == Condition(
+        "a batch combines rows 0 and 99, or other rows of different lengths"
+    )
     assert ran.run.observed.steps == 1
 
 
@@ -166,7 +168,7 @@ for batch in DataLoader(rows, batch_size=4):  # loader
     ran = probed(tmp_path, script)
     (found,) = ran.found
     assert (found.code, found.span.row) == ("SF302", row(script, "loader"))
-    assert "`ids` is 3 to 7 long in the 40 of 40 rows seen" in found.message
+    assert "`ids` has lengths from 3 to 7 in 40 of 40 rows" in found.message
 
 
 def test_a_view_shows_the_strides_that_it_met(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 from shapefix.diagnostics import Span
 from shapefix.runtime.agent.handler_lookup import find_handler
 from shapefix.runtime.observations import read
-from shapefix.runtime.protocol import Place
+from shapefix.runtime.protocol import UserPlace
 
-PLACE = Place(file="/a.py", row=3, column=5, end_row=3, end_column=9, function="f")
+PLACE = UserPlace(file="/a.py", row=3, column=5, end_row=3, end_column=9, function="f")
 TENSOR = {
     "kind": "tensor",
     "dtype": "float32",

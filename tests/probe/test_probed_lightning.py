@@ -140,5 +140,5 @@ def test_several_devices_are_the_first_of_them(tmp_path: Path, strategy: str) ->
     script = script.replace("\n    trainer.fit", "\n     trainer.fit").replace("\n    print", "\n     print")
     ran = probed(tmp_path, script)
     text = right(ran)
-    assert "1 training step, the first of 2 processes" in text
+    assert "1 training step, as the first of 2 processes" in text
     assert ran.run.process.output.count("fitted loss valid") == 1

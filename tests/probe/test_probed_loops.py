@@ -268,5 +268,5 @@ def test_a_script_of_several_processes_runs_as_the_first_of_them(tmp_path: Path)
     ran = probed(tmp_path, SPAWNED, model=MODEL)
     text = right(ran)
     assert ran.run.process.output.splitlines()[-1] == "rank 0 of 4 1.0"
-    assert "train.py: 1 training step, the first of 4 processes (Python" in text
+    assert "train.py: 1 training step, as the first of 4 processes (Python" in text
     assert "module Model" in text

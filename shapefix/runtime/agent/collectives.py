@@ -19,7 +19,7 @@ import torch.distributed
 import torch.multiprocessing
 from torch.nn.parallel import DistributedDataParallel
 
-from ..protocol import CollectiveDoneLine, CollectiveLine, Value
+from ..protocol import CollectiveDoneLine, CollectiveLine, DescribedValue
 from . import frames
 from .describe import describe
 from .distributed import FinishedProcesses, write_request
@@ -40,7 +40,7 @@ _AT_MOST, _PATIENCE = 2000, 3.0
 class CollectiveArguments(TypedDict):
     """The arguments of a collective that ranks must agree on."""
 
-    tensor: Value | None
+    tensor: DescribedValue | None
     root: int | None
     group: list[int] | None
 
@@ -115,7 +115,7 @@ class Collectives:
 
 def _agreement(call: CollectiveLine) -> str:
     """The parts of a collective that ranks must agree on."""
-    tensor: Value = call["tensor"] or {}
+    tensor: DescribedValue = call["tensor"] or {}
     return repr((call["name"], tensor.get("size"), tensor.get("dtype"), call["root"]))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from ..protocol import Place
+from ..protocol import UserPlace
 from . import frames
 
 
@@ -35,7 +35,7 @@ class ConstructionSites:
 
         nn.Module.__init__ = __init__
 
-    def site_of(self, module: object) -> Place | None:
+    def site_of(self, module: object) -> UserPlace | None:
         """Where a module was constructed; None if that is not known, as for a copy."""
         known = self._sites.get(id(module))
         if known is None or known[0]() is not module:

@@ -7,14 +7,14 @@ from typing import Any
 
 import torch
 
-from ..protocol import CallArguments, Value
+from ..protocol import CallArguments, DescribedValue
 
 _DEPTH, _KEYS, _ITEMS, _LENGTHS = 4, 24, 6, 64
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 _COUNTED = 50_000_000
 
 
-def describe(value: Any, depth: int = 0) -> Value:
+def describe(value: Any, depth: int = 0) -> DescribedValue:
     """Describe a value. Runs no code of the user's except `keys`, `[]` and `len` of a mapping."""
     if isinstance(value, torch.Tensor):
         return _tensor(value)
@@ -66,8 +66,8 @@ def part_sizes(sample: Any) -> dict[str, list[int]]:
     return found
 
 
-def _tensor(value: torch.Tensor) -> Value:
-    known: Value = {
+def _tensor(value: torch.Tensor) -> DescribedValue:
+    known: DescribedValue = {
         "kind": "tensor",
         "type": _name(value),
         "dtype": str(value.dtype).replace("torch.", ""),
@@ -83,8 +83,8 @@ def _tensor(value: torch.Tensor) -> Value:
     return known
 
 
-def _sequence(value: Any, depth: int) -> Value:
-    known: Value = {"kind": "sequence", "type": _name(value), "length": len(value)}
+def _sequence(value: Any, depth: int) -> DescribedValue:
+    known: DescribedValue = {"kind": "sequence", "type": _name(value), "length": len(value)}
     inner = [len(each) for each in value[:_LENGTHS] if isinstance(each, (list, tuple))]
     if inner:
         known["lengths"] = inner
@@ -97,8 +97,8 @@ def _sequence(value: Any, depth: int) -> Value:
     return known
 
 
-def _mapping(value: Any, depth: int) -> Value:
-    known: Value = {"kind": "mapping", "type": _name(value)}
+def _mapping(value: Any, depth: int) -> DescribedValue:
+    known: DescribedValue = {"kind": "mapping", "type": _name(value)}
     try:
         keys = list(value.keys())
         known["length"] = len(keys)

@@ -1,9 +1,9 @@
-"""Where the script's writes go: into a folder of the probe, from which the script reads them back.
+"""Redirect the script's writes to a folder of the probe, from which the script can read them back.
 
-The working tree stays as it is. What a script opens for writing through Python is mapped to the same path
-below the probe's folder; reading looks there first. What it deletes is only hidden from it. Caches (of
-downloads, above all) are used as they are, so that nothing is fetched twice; the folders that the script is
-run in are never taken for a cache.
+The working tree does not change. A file that the script opens for writing is mapped to the same path below
+the probe's folder; reading looks there first. Deleted files are only hidden from the script. Caches, mostly
+of downloads, are used directly, so that nothing is fetched twice; the folders that the script runs in are
+never treated as caches.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _MOST_LINKS = 40
 
 
 class Disk:
-    """The folder that writes go to, and what the script has done to the paths it knows."""
+    """The folder for redirected writes, and the paths that the script deleted or wrote."""
 
     def __init__(self, session: Session, folder: str, roots: Sequence[str] = ()) -> None:
-        """Map writes into folder; those below roots in any case, be roots within a cache or not."""
+        """Redirect writes to folder, including those below roots that are inside a cache."""
         self._session = session
         self._folder = _realpath(folder)
         self._saves = os.path.join(self._folder, "saves")  # noqa: PTH118
@@ -43,7 +43,7 @@ class Disk:
         self._links = False
 
     def writable(self, path: Any, *, keep: bool = False, follow: bool = True) -> Any:
-        """The path to write to instead of path; with keep, what is there now is there, too."""
+        """The path to write to instead of path; with keep, the current content is copied there."""
         full = self._ours(path, follow)
         if full is None:
             return path
@@ -91,9 +91,9 @@ class Disk:
         return full is not None and full in self._gone and not _lexists(self._saved(full))
 
     def hide(self, path: Any) -> str | None:
-        """Let path be gone for the script; returns where a saved version of it stands, to be deleted.
+        """Hide path from the script; returns the saved version of it, which is to be deleted.
 
-        None where path is not looked after. Raises FileNotFoundError where there is nothing.
+        None if path is not redirected. Raises FileNotFoundError if it does not exist.
         """
         full = self._ours(path, follow=False)
         if full is None:

@@ -14,13 +14,13 @@ from typing import Any
 import torch
 
 from ..protocol import (
+    DescribedValue,
     ExceptionCause,
     ExceptionDetails,
     ExceptionLine,
     ExceptionSwallowedLine,
     Origin,
-    Place,
-    Value,
+    UserPlace,
 )
 from . import frames, handler_lookup
 from .describe import describe
@@ -61,7 +61,7 @@ class ExceptionRecorder:
         if self._session.depth == 0 and number is not None:
             self._session.pending.append((number, _names(error), frames.stack(error.__traceback__, caller)))
 
-    def caught(self, error: BaseException, handler: Place, silent: bool) -> None:
+    def caught(self, error: BaseException, handler: UserPlace, silent: bool) -> None:
         """Record that a handler of the user's caught an exception; silent handlers only report it.
 
         Raises StopProbe if that happens many times and nothing is trained.
@@ -135,7 +135,7 @@ class ExceptionRecorder:
         return self._number
 
 
-def _unpredictable(error: BaseException, guessed_at: Place) -> str:
+def _unpredictable(error: BaseException, guessed_at: UserPlace) -> str:
     """The reason to stop at an exception that may come from a guessed value."""
     at = f"{os.path.basename(guessed_at['file'])}:{guessed_at['row']}"  # noqa: PTH119
     rows = _message(error).splitlines() or [""]
@@ -165,13 +165,13 @@ def _is_about_tensors(error: BaseException) -> bool:
     return raised_in.startswith(_TORCH)
 
 
-def _syntax_error_place(error: BaseException) -> list[Place]:
+def _syntax_error_place(error: BaseException) -> list[UserPlace]:
     """Where a file of the user's cannot be parsed, as a stack."""
     if not isinstance(error, SyntaxError) or not error.filename or not frames.is_users(error.filename):
         return []
     row, column = error.lineno or 1, error.offset or 1
     return [
-        Place(
+        UserPlace(
             file=error.filename,
             row=row,
             column=column,
@@ -210,7 +210,7 @@ def _numbers(error: BaseException | None) -> set[int]:
     return found
 
 
-def _values(error: BaseException) -> dict[str, Value]:
+def _values(error: BaseException) -> dict[str, DescribedValue]:
     """The tensors and lists in the failing expression of the user's innermost frame, by name."""
     found = frames.innermost(error.__traceback__)
     if found is None:
@@ -226,7 +226,7 @@ def _values(error: BaseException) -> dict[str, Value]:
         tree = ast.parse(f"({''.join(source)})", mode="eval")
     except (SyntaxError, ValueError):
         return {}
-    named: dict[str, Value] = {}
+    named: dict[str, DescribedValue] = {}
     for node in ast.walk(tree):
         name, value = _name_and_value(node, frame)
         if isinstance(value, (torch.Tensor, list)) and len(named) < 8:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
-from ..protocol import Place
+from ..protocol import UserPlace
 
 # shapefix itself: the agent, and its caller in a notebook.
 _HERE = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", "")) + os.sep  # noqa: PTH100, PTH118, PTH120
@@ -46,7 +46,7 @@ def users(frame: FrameType | None) -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-def site(frame: FrameType | None) -> Place | None:
+def site(frame: FrameType | None) -> UserPlace | None:
     """The innermost place of the user's code, from frame outwards; None if none is running."""
     for each in users(frame):
         return place(each.f_code, each.f_lasti, each.f_lineno)
@@ -78,13 +78,13 @@ def calls_next(frame: FrameType) -> bool:
     return is_users(code.co_filename) and not dis.opname[code.co_code[frame.f_lasti]].startswith(loops)
 
 
-def place(code: CodeType, instruction: int, row: int) -> Place:
+def place(code: CodeType, instruction: int, row: int) -> UserPlace:
     """The expression of an instruction; its whole row if Python has no columns for it."""
     return _place(code.co_filename, code, instruction, row)
 
 
 @lru_cache(maxsize=4096)
-def _place(named: str, code: CodeType, instruction: int, row: int) -> Place:
+def _place(named: str, code: CodeType, instruction: int, row: int) -> UserPlace:
     # By the name of the file, too: equal codes of two files, or cells, are equal.
     file = named if named.startswith("<") else os.path.abspath(named)  # noqa: PTH100
     found: tuple[Any, ...] = (None, None, None, None)
@@ -99,7 +99,7 @@ def _place(named: str, code: CodeType, instruction: int, row: int) -> Place:
         first, last = len(text) - len(text.lstrip()), max(len(text), 1)
     else:
         first, last = _points(file, start, left), _points(file, end, right)
-    return Place(
+    return UserPlace(
         file=file,
         row=start,
         column=first + 1,
@@ -115,7 +115,7 @@ def _points(file: str, row: int, offset: int) -> int:
     return len(text.encode("utf-8")[:offset].decode("utf-8", "ignore")) if text else offset
 
 
-def stack(trace: TracebackType | None, outside: FrameType | None) -> list[Place]:
+def stack(trace: TracebackType | None, outside: FrameType | None) -> list[UserPlace]:
     """The user's places on the way of an exception, innermost first, including those it has not reached yet.
 
     outside is the frame in which the agent caught the exception.
@@ -129,7 +129,7 @@ def stack(trace: TracebackType | None, outside: FrameType | None) -> list[Place]
     return (inner[::-1] + outer)[:40]
 
 
-def innermost(trace: TracebackType | None) -> tuple[FrameType, Place] | None:
+def innermost(trace: TracebackType | None) -> tuple[FrameType, UserPlace] | None:
     """The user's frame nearest to the raise of an exception, and the place in it."""
     found = None
     for frame, row in _walked(trace):

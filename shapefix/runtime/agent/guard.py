@@ -1,6 +1,6 @@
 """Refuses what would change the user's files: the last line, for calls that no mapped function has seen.
 
-Python announces each file that it opens, moves or deletes, whoever asks for it: a function of C, or a
+Python announces each file that it opens, moves or deletes, even for a function of C, or a
 reference to `open` that nothing could replace. What is refused fails as on a disk without write access.
 """
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from types import CodeType, ModuleType
 from typing import Any
 
-from ..protocol import Place
+from ..protocol import UserPlace
 from . import frames
 
 _NAME = "__shapefix_caught__"
@@ -22,7 +22,7 @@ _REPORTING = ("print", "print_exc", "write", "warn", "warning", "error", "except
 
 
 def install(
-    caught: Callable[[BaseException, Place, bool], None], loaded: Callable[[str, bytes], None]
+    caught: Callable[[BaseException, UserPlace, bool], None], loaded: Callable[[str, bytes], None]
 ) -> None:
     """Have each handler in the user's modules call caught.
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from ..protocol import Place
+from ..protocol import UserPlace
 
 
-def find_handler(names: list[str], places: list[Place]) -> Place | None:
+def find_handler(names: list[str], places: list[UserPlace]) -> UserPlace | None:
     """The nearest handler around places, innermost first, that catches an exception and does not reraise it.
 
     names are those of the exception's class and its bases.
@@ -24,7 +24,7 @@ def find_handler(names: list[str], places: list[Place]) -> Place | None:
         for node in around:
             found = _catching(node, names)
             if found is not None:
-                return Place(
+                return UserPlace(
                     file=where["file"],
                     row=found.lineno,
                     column=found.col_offset + 1,

@@ -14,7 +14,7 @@ from typing import Any
 
 from torch.utils.data import DataLoader
 
-from ..protocol import BatchLine, Collator, ExceptionDetails, LoaderDetails, LoaderLine, Place
+from ..protocol import BatchLine, Collator, ExceptionDetails, LoaderDetails, LoaderLine, UserPlace
 from . import frames
 from .call_sites import CallSites
 from .dataset_samples import sample_rows
@@ -33,7 +33,7 @@ class LoaderState:
     """One loader: its id, where it was created, and what its passes led to."""
 
     id: int
-    created_at: Place | None
+    created_at: UserPlace | None
     passes_without_training: int = 0
     empty_passes: int = 0
     empty_since: float | None = None

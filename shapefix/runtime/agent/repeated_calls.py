@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from ..protocol import Place
+from ..protocol import UserPlace
 from . import frames
 from .describe import describe_call
 from .session import Session
@@ -27,7 +27,7 @@ class RepeatedCall:
     """A call of a model that the script repeats with inputs of the same sizes."""
 
     session: Session
-    site: Place
+    site: UserPlace
     calls: int = 0
     seconds: float = 0.0
     last: Any = field(default=None)

@@ -83,7 +83,7 @@ def _torch_itself(disk: Disk) -> None:
 
 
 def _map_shared(owner: Any, disk: Disk) -> None:
-    """Map the file that a tensor or a storage lies in: what is shared is written by whoever fills it."""
+    """Map the file that a tensor or a storage lies in: a shared file is written when the tensor is."""
     original = owner.from_file
 
     @functools.wraps(original)

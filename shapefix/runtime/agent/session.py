@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import IO, Any, NoReturn
 
-from ..protocol import EndLine, EndReason, Line, LineSink, LoopTruncatedLine, Place, StopLine
+from ..protocol import EndLine, EndReason, Line, LineSink, LoopTruncatedLine, StopLine, UserPlace
 
 _encoded = json.JSONEncoder(default=str).encode
 
@@ -70,7 +70,7 @@ class Session:
     ended: bool = False
     pending: list[Any] = field(default_factory=list)
     thread: int = field(default_factory=threading.get_ident)
-    guessed_at: Place | None = None
+    guessed_at: UserPlace | None = None
     process: int = field(default_factory=os.getpid)
     is_deadlocked: Callable[[], bool] = lambda: False
     on_phase: Callable[[str | None], None] = lambda phase: None
@@ -104,7 +104,7 @@ class Session:
         if self.stopped is not None:
             self.stop(self.stopped)
 
-    def truncate_loop(self, reason: str, site: Place | None) -> None:
+    def truncate_loop(self, reason: str, site: UserPlace | None) -> None:
         """Note that a loop of the script ends earlier than it would."""
         if not self.loop_truncated:
             self.loop_truncated = True
@@ -114,7 +114,7 @@ class Session:
         self,
         how: EndReason,
         *,
-        site: Place | None = None,
+        site: UserPlace | None = None,
         message: str | None = None,
         code: int | None = None,
         usage_error: bool = False,

@@ -15,7 +15,7 @@ from ..protocol import (
     LossNotFiniteLine,
     OptimizerCoverageLine,
     OptimizerStepLine,
-    Place,
+    UserPlace,
 )
 from . import frames
 from .call_sites import CallSites
@@ -85,7 +85,7 @@ class TrainingWatcher:
 
         torch.autograd.backward = backward
 
-    def _backward(self, loss: Any, site: Place | None) -> None:
+    def _backward(self, loss: Any, site: UserPlace | None) -> None:
         session = self._session
         session.backward_calls += 1
         if session.backward_calls > _MOST_BACKWARDS and not session.steps:

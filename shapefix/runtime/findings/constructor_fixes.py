@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from shapefix.diagnostics import Applicability, Edit, Fix, Span
 from shapefix.runtime.observations import RaisedException, span
-from shapefix.runtime.protocol import ModuleDetails, Value
+from shapefix.runtime.protocol import DescribedValue, ModuleDetails
 from shapefix.sources.text import Unreadable, read_source
 
 ReadText = Callable[[str], str | None]
@@ -65,7 +65,7 @@ def _current_value(module: ModuleDetails, name: str) -> int | None:
     """The current size of a layer; for a LayerNorm the size of its weight."""
     current = module["attributes"].get(name)
     if current is None and name == "normalized_shape":
-        size = module["parameters"].get("weight", Value()).get("size", [])
+        size = module["parameters"].get("weight", DescribedValue()).get("size", [])
         current = size[0] if len(size) == 1 else None
     return current if isinstance(current, int) else None
 

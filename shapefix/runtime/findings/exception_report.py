@@ -6,7 +6,13 @@ from dataclasses import dataclass
 
 from shapefix.diagnostics import Condition, Evidence, Span
 from shapefix.runtime.observations import RaisedException, span
-from shapefix.runtime.protocol import CallArguments, ModuleDetails, ModuleName, NonFiniteSource, Value
+from shapefix.runtime.protocol import (
+    CallArguments,
+    DescribedValue,
+    ModuleDetails,
+    ModuleName,
+    NonFiniteSource,
+)
 from shapefix.runtime.report.formatting import value_text
 
 
@@ -76,7 +82,7 @@ def call_text(call: CallArguments) -> str:
     return ", ".join(parts) or "nothing"
 
 
-def _with_strides(value: Value) -> str:
+def _with_strides(value: DescribedValue) -> str:
     text = value_text(value)
     if "strides" not in text and len(value["size"]) > 1:
         text += f" strides ({', '.join(map(str, value['stride']))})" if "stride" in value else ""

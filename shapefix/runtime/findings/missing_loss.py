@@ -6,7 +6,7 @@ from shapefix.checks.support.near_keys import near
 from shapefix.diagnostics import Evidence
 from shapefix.runtime.findings.exception_report import Explanation, exception_text
 from shapefix.runtime.observations import Observations, RaisedException, span
-from shapefix.runtime.protocol import ForwardSignatureLine, ModuleEnterLine, ModuleExitLine, Value
+from shapefix.runtime.protocol import DescribedValue, ForwardSignatureLine, ModuleEnterLine, ModuleExitLine
 
 MESSAGE = r"'NoneType' object has no attribute '(backward|item|detach|mean|cpu)'|operand.* /.*'NoneType'"
 _LABELS = "labels"
@@ -39,7 +39,7 @@ def explain(failure: RaisedException, observed: Observations) -> Explanation | N
     return None
 
 
-def _has_loss(out: Value | None) -> bool:
+def _has_loss(out: DescribedValue | None) -> bool:
     """Whether the output of a model may contain a loss."""
     if out is None or out["kind"] != "mapping":
         return True

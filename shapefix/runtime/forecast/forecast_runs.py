@@ -42,9 +42,9 @@ class ForecastScript:
 def forecast_memory(
     script: ForecastScript, vram: int, progress: Callable[[str], None] = lambda text: None
 ) -> tuple[ProbeRun, MemoryForecast | None]:
-    """Run a script as often as it takes; the first run, and what is forecast, None where nothing can be.
+    """Run a script several times; returns the first run and the forecast, None if there is none.
 
-    vram is in bytes. told is called with what is about to be tried. Raises OSError.
+    vram is in bytes. progress is called with a description of each run. Raises OSError.
     """
     progress("unchanged")
     run = script.run(vram)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from shapefix.diagnostics import Span
-from shapefix.runtime.protocol import BackwardLine, CallArguments, GradientsLine, Value
+from shapefix.runtime.protocol import BackwardLine, CallArguments, DescribedValue, GradientsLine
 
 Line = list[tuple[str, str]]
 """One row of a report: parts of its text, each with the name of its style."""
@@ -21,7 +21,7 @@ _SHOWN = 4
 _NAMES = 6
 
 
-def value_text(value: Value | None, depth: int = 0) -> str:
+def value_text(value: DescribedValue | None, depth: int = 0) -> str:
     """A value as text, with strides if it is not contiguous, and with the device if that is not the CPU."""
     if value is None:
         return "?"
@@ -38,7 +38,7 @@ def value_text(value: Value | None, depth: int = 0) -> str:
     return str(value["text"]) if kind == "number" else str(value["type"])
 
 
-def dtype_and_size(value: Value) -> str:
+def dtype_and_size(value: DescribedValue) -> str:
     """The dtype and sizes of a tensor, such as `f32[16, 20]`."""
     dtype = str(value["dtype"])
     return f"{_DTYPES.get(dtype, dtype)}[{', '.join(map(str, value['size']))}]"
@@ -82,7 +82,7 @@ def place_text(place: Span | None, show: ShowPath) -> str:
     return "" if place is None else f"{show(place.path)}:{place.row}"
 
 
-def named_parts(value: Value) -> list[tuple[str, Value]]:
+def named_parts(value: DescribedValue) -> list[tuple[str, DescribedValue]]:
     """The parts of a batch by key or position; the batch itself, with an empty name, if it has none."""
     items = value.get("items") or {}
     if isinstance(items, Mapping):
@@ -102,7 +102,7 @@ def gradient_count(line: GradientsLine) -> str:
     return f"{line['with_gradient']} of {total} parameters{frozen}"
 
 
-def _container(value: Value, depth: int) -> str:
+def _container(value: DescribedValue, depth: int) -> str:
     items = value.get("items")
     lengths = value.get("lengths")
     if lengths and isinstance(items, list) and all(each["kind"] == "sequence" for each in items):
@@ -121,7 +121,7 @@ def _container(value: Value, depth: int) -> str:
     return f"{left}{', '.join(parts)}{', …' if more else ''}{right}"
 
 
-def _is_shown(value: Value) -> bool:
+def _is_shown(value: DescribedValue) -> bool:
     return value["kind"] != "number" or value["type"] not in ("NoneType", "bool")
 
 

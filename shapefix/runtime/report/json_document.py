@@ -23,20 +23,20 @@ from shapefix.runtime.protocol import (
     CallSiteLine,
     CallSiteReturnedLine,
     CollectiveLine,
+    DescribedValue,
     ForwardReturnedLine,
     GradientsLine,
     LoaderLine,
     LoopTruncatedLine,
     LossCallLine,
     MemoryTimelineLine,
-    Place,
     ScriptLine,
     SkippedMagicLine,
     SourceLine,
     StartLine,
     StepMemoryLine,
     UploadSkippedLine,
-    Value,
+    UserPlace,
 )
 from shapefix.runtime.report.text_report import end_reason, ending, last_output
 from shapefix.runtime.run import ProbeRun
@@ -336,14 +336,14 @@ class _Writer:
     def _of(self, line_type: type[AnyLine]) -> Iterator[AnyLine]:
         return self._observed.of(line_type)
 
-    def _at(self, written: Place | None) -> Document | None:
+    def _at(self, written: UserPlace | None) -> Document | None:
         return self._place(span(written))
 
     def _place(self, known: Span | None) -> Document | None:
         return None if known is None else place(known, self._view)
 
 
-def value_entry(described: Value) -> Document:
+def value_entry(described: DescribedValue) -> Document:
     """A value: its kind and its type; for a tensor also sizes, strides, dtype and device."""
     kind = described["kind"]
     entry: Document = {"kind": kind, "type": described["type"]}

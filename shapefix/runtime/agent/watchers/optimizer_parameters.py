@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ...protocol import OrphanedParameters, Place, UncoveredParameter, UncoveredParameters
+from ...protocol import OrphanedParameters, UncoveredParameter, UncoveredParameters, UserPlace
 from .. import frames
 from ..construction_sites import ConstructionSites
 from ..describe import describe
@@ -24,7 +24,9 @@ class OptimizerWatcher:
 
     def __init__(self, constructions: ConstructionSites) -> None:
         self._constructions = constructions
-        self._created: weakref.WeakKeyDictionary[Any, tuple[Place | None, int]] = weakref.WeakKeyDictionary()
+        self._created: weakref.WeakKeyDictionary[Any, tuple[UserPlace | None, int]] = (
+            weakref.WeakKeyDictionary()
+        )
         self._loaded: dict[int, weakref.ref[Any]] = {}  # by identity, since modules may define `__eq__`
 
     def install(self) -> None:
@@ -51,7 +53,7 @@ class OptimizerWatcher:
             for group in getattr(optimizer, "param_groups", ()):
                 yield from group["params"]
 
-    def created_at(self, optimizer: Any) -> Place | None:
+    def created_at(self, optimizer: Any) -> UserPlace | None:
         """Where an optimizer was created."""
         return self._created.get(optimizer, (None, 0))[0]
 

@@ -8,13 +8,13 @@ from functools import lru_cache
 from types import CodeType
 from typing import Any
 
-from ...protocol import ForwardSignature
+from ...protocol import SignatureUse
 from .. import frames
 
 _READS_ALL = ("locals", "vars", "eval", "exec")
 
 
-def forward_signature(module: Any, args: Any, kwargs: Any) -> ForwardSignature | None:
+def forward_signature(module: Any, args: Any, kwargs: Any) -> SignatureUse | None:
     """The signature of a module's forward and what one call passes; None if it has no signature."""
     forward = type(module).forward
     try:
@@ -38,7 +38,7 @@ def forward_signature(module: Any, args: Any, kwargs: Any) -> ForwardSignature |
             if rest is not None and rest not in read:
                 unread += extra
             extra = [name for name in extra if name not in texts]
-    return ForwardSignature(
+    return SignatureUse(
         parameters=named, passed=passed, extra=extra if rest is not None else [], unread=unread
     )
 

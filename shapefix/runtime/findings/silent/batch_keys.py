@@ -8,7 +8,7 @@ from shapefix.checks.support.near_keys import near
 from shapefix.diagnostics import Evidence, Span
 from shapefix.runtime.findings.silent.registry import RuntimeFinding, silent_fault
 from shapefix.runtime.observations import Observations, span
-from shapefix.runtime.protocol import ForwardSignature, ForwardSignatureLine, ModuleEnterLine
+from shapefix.runtime.protocol import ForwardSignatureLine, ModuleEnterLine, SignatureUse
 
 _LOSS_ONLY = "labels"
 
@@ -43,7 +43,7 @@ def _unread(observed: Observations) -> Iterator[RuntimeFinding]:
             )
 
 
-def _calls(observed: Observations) -> Iterator[tuple[str, Span, ForwardSignature]]:
+def _calls(observed: Observations) -> Iterator[tuple[str, Span, SignatureUse]]:
     """The calls with a known signature: the model's class, where it was called, and the signature."""
     entered = {line["id"]: line for line in observed.of(ModuleEnterLine)}
     for line in observed.of(ForwardSignatureLine):

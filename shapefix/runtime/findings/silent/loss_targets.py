@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from shapefix.diagnostics import Evidence, Span
 from shapefix.runtime.findings.silent.registry import RuntimeFinding, silent_fault
 from shapefix.runtime.observations import Observations, span
-from shapefix.runtime.protocol import LossCallLine, Value
+from shapefix.runtime.protocol import DescribedValue, LossCallLine
 from shapefix.runtime.report.formatting import dtype_and_size
 
 _BROADCAST = ("huber_loss", "l1_loss", "mse_loss", "smooth_l1_loss")
@@ -25,7 +25,7 @@ def _losses(observed: Observations) -> Iterator[RuntimeFinding]:
             yield from check(line, *operands, at)
 
 
-def _operands(line: LossCallLine) -> tuple[Value, Value] | None:
+def _operands(line: LossCallLine) -> tuple[DescribedValue, DescribedValue] | None:
     args, kwargs = line["input"]["args"], line["input"]["kwargs"]
     prediction = args[0] if args else kwargs.get("input")
     target = args[1] if len(args) > 1 else kwargs.get("target")
@@ -34,11 +34,13 @@ def _operands(line: LossCallLine) -> tuple[Value, Value] | None:
     return prediction, target
 
 
-def _operands_text(line: LossCallLine, prediction: Value, target: Value) -> str:
+def _operands_text(line: LossCallLine, prediction: DescribedValue, target: DescribedValue) -> str:
     return f"`{line['name']}` gets {dtype_and_size(prediction)} and {dtype_and_size(target)}"
 
 
-def _broadcast(line: LossCallLine, prediction: Value, target: Value, at: Span) -> Iterator[RuntimeFinding]:
+def _broadcast(
+    line: LossCallLine, prediction: DescribedValue, target: DescribedValue, at: Span
+) -> Iterator[RuntimeFinding]:
     if line["name"] not in _BROADCAST:
         return
     result = outer_broadcast(prediction["size"], target["size"])
@@ -71,7 +73,9 @@ def outer_broadcast(left: list[int], right: list[int]) -> list[int] | None:
     return None if result == longer else result
 
 
-def _float64(line: LossCallLine, prediction: Value, target: Value, at: Span) -> Iterator[RuntimeFinding]:
+def _float64(
+    line: LossCallLine, prediction: DescribedValue, target: DescribedValue, at: Span
+) -> Iterator[RuntimeFinding]:
     kinds = {prediction["dtype"], target["dtype"]}
     wide = prediction if prediction["dtype"] == "float64" else target
     if line["grad_enabled"] and kinds in ({"float64", name} for name in ("float32", "float16", "bfloat16")):
@@ -85,7 +89,9 @@ def _float64(line: LossCallLine, prediction: Value, target: Value, at: Span) -> 
             )
 
 
-def _one_class(line: LossCallLine, prediction: Value, target: Value, at: Span) -> Iterator[RuntimeFinding]:
+def _one_class(
+    line: LossCallLine, prediction: DescribedValue, target: DescribedValue, at: Span
+) -> Iterator[RuntimeFinding]:
     size = prediction["size"]
     if line["name"] != "cross_entropy" or not line["grad_enabled"] or not size:
         return
@@ -98,7 +104,9 @@ def _one_class(line: LossCallLine, prediction: Value, target: Value, at: Span) -
         )
 
 
-def _ignored(line: LossCallLine, prediction: Value, target: Value, at: Span) -> Iterator[RuntimeFinding]:
+def _ignored(
+    line: LossCallLine, prediction: DescribedValue, target: DescribedValue, at: Span
+) -> Iterator[RuntimeFinding]:
     known = line["targets"]
     if not known or line["name"] not in _OF_CLASSES:
         return
@@ -112,7 +120,9 @@ def _ignored(line: LossCallLine, prediction: Value, target: Value, at: Span) -> 
         )
 
 
-def _range(line: LossCallLine, prediction: Value, target: Value, at: Span) -> Iterator[RuntimeFinding]:
+def _range(
+    line: LossCallLine, prediction: DescribedValue, target: DescribedValue, at: Span
+) -> Iterator[RuntimeFinding]:
     known = line["targets"]
     if not known or line["name"] not in _OF_PROBABILITIES:
         return

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from shapefix.diagnostics import Condition, Evidence
 from shapefix.runtime.findings.silent.registry import RuntimeFinding, silent_fault
 from shapefix.runtime.observations import Observations, ObservedModule, span
-from shapefix.runtime.protocol import Batch1ViewLine, Value
+from shapefix.runtime.protocol import Batch1ViewLine, DescribedValue
 from shapefix.runtime.report.formatting import dtype_and_size
 
 
@@ -41,7 +41,7 @@ def _has_one_row(observed: Observations) -> bool:
         if sizes:
             return all(size[0] == 1 for size in sizes)
     for module in observed.modules:
-        given: list[Value] = [*module.input["args"], *module.input["kwargs"].values()]
+        given: list[DescribedValue] = [*module.input["args"], *module.input["kwargs"].values()]
         sizes = [each["size"] for value in given for each in _tensors(value) if len(each["size"]) > 1]
         if sizes and _is_model(module):
             return all(size[0] == 1 for size in sizes)
@@ -52,7 +52,7 @@ def _is_model(module: ObservedModule) -> bool:
     return not (module.type.endswith("Loss") and not module.children)
 
 
-def _tensors(value: Value) -> Iterator[Value]:
+def _tensors(value: DescribedValue) -> Iterator[DescribedValue]:
     if value["kind"] == "tensor":
         yield value
     items = value.get("items") or []
