@@ -100,7 +100,7 @@ def _of_schemas(name: str) -> list[Parameter] | None:
         [_converted(each) for each in schema.arguments]
         for schema in torch._C._jit_get_schemas_for_operator(f"aten::{name}")
         if schema.arguments
-        and str(schema.arguments[0].type) == "Tensor"
+        and str(schema.arguments[0].type) in ("Tensor", "List[Tensor]")
         and "name" not in schema.overload_name.lower()
         and not any(each.is_out for each in schema.arguments)
     ]

@@ -28,7 +28,9 @@ Sizing = Callable[[Picture, Given], tuple[Size, Size] | None]
 """The height and width afterwards, None where they are not known."""
 
 
-def _register(names: tuple[str, ...], signature: str, effect: Effect, functions: tuple[str, ...] = ()) -> None:
+def _register(
+    names: tuple[str, ...], signature: str, effect: Effect, functions: tuple[str, ...] = ()
+) -> None:
     """Register classes of transforms, and functions that take the image first, with this signature."""
     for namespace in _NAMESPACES:
         for name in names:
