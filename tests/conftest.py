@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from checking import Check
 
 
 @pytest.fixture
@@ -23,6 +24,12 @@ def tree(tmp_path: Path) -> Callable[..., Path]:
         return tmp_path
 
     return make
+
+
+@pytest.fixture
+def check(tmp_path: Path) -> Check:
+    """Check scripts in a temporary folder."""
+    return Check(tmp_path)
 
 
 @pytest.fixture

@@ -143,10 +143,10 @@ def _show_page(text: str, code: str, examples: bool) -> None:
 
 
 def rules(output_format: str) -> int:
-    """List all rules with their summaries."""
-    from shapefix.checks.rules import RULES
+    """List all rules with their summaries. Raises MissingPages."""
+    from shapefix.rulebook.pages import pages
 
-    table = [RULES[code] for code in sorted(RULES)]
+    table = pages()
     if output_format == "json":
         import json
 

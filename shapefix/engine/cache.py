@@ -14,27 +14,30 @@ from collections.abc import Iterable
 
 import shapefix
 from shapefix.engine.cache_entries import CachedResult, content_hash, from_bytes, to_bytes
+from shapefix.rulebook.pages import pages
 
 _NOT_A_FILE = "not a readable file"
 _IGNORE_ALL = "# The cache of shapefix: safe to delete.\n*\n"
 
 
 def fingerprint(*settings: str) -> str:
-    """Return what stands for the version of shapefix, its own source files, libcst, Python, and settings.
+    """Return what stands for the version of shapefix, its own files, libcst, Python, and settings.
 
     The files count by size and time of change, so that work on shapefix itself never sees old results.
     """
     own = os.path.dirname(shapefix.__file__)
-    sources = [os.path.join(folder, name) for folder, _, names in os.walk(own) for name in names]
+    files = [os.path.join(folder, name) for folder, _, names in os.walk(own) for name in names]
+    sources = [path for path in files if path.endswith(".py")]
+    # Names and severities of findings come from the rule pages.
+    sources += [str(page.path) for page in pages()]
     # Of libcst one file is enough: an upgrade writes it anew.
     spec = importlib.util.find_spec("libcst")
     if spec and spec.origin:
         sources.append(spec.origin)
     parts = [shapefix.__version__, sys.version, *settings]
     for path in sorted(sources):
-        if path.endswith(".py"):
-            state = os.stat(path)
-            parts.append(f"{path} {state.st_size} {state.st_mtime_ns}")
+        state = os.stat(path)
+        parts.append(f"{path} {state.st_size} {state.st_mtime_ns}")
     return content_hash("\0".join(parts).encode("utf-8", "surrogatepass"))
 
 

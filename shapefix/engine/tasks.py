@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from shapefix.diagnostics import Diagnostic, Failure
 from shapefix.engine.parse_limits import refuse_unparsable
 from shapefix.engine.syntax_errors import python_failure, syntax_failure
+from shapefix.rulebook.pages import RulebookError
 from shapefix.sources.relevance import mentions_library
 from shapefix.sources.text import SourceText, Unreadable, decode_source
 
@@ -72,7 +73,11 @@ class Answerer:
             refuse_unparsable(source)
         except Unreadable as error:
             return Answer(path, failures=(Failure(path, error.message, error.row, error.column),))
-        analysis = self._analyst_for(question).analyse(path, source)
+        try:
+            analyst = self._analyst_for(question)
+        except RulebookError as error:
+            return Answer(path, failures=(Failure(path, f"cannot be checked: {error}"),))
+        analysis = analyst.analyse(path, source)
         failures = analysis.failures
         if any(failure.path == path for failure in failures):
             spoken = python_failure(source)

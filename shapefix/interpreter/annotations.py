@@ -12,7 +12,7 @@ from shapefix.interpreter.names import peek
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Reference, Text, Unknown, Value
 from shapefix.tensors.layout import unknown_strides
-from shapefix.tensors.sizes import Size
+from shapefix.tensors.polynomials import Size
 
 _DTYPES = {
     "Float": None,

@@ -18,7 +18,7 @@ from shapefix.interpreter.values import (
     Text,
     Value,
 )
-from shapefix.tensors.sizes import same
+from shapefix.tensors.bounds import same
 
 
 def truth(value: Value) -> bool | None:

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from itertools import chain
 
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.tensor_values import TensorValue, as_tensor
-from shapefix.interpreter.values import Constant, LibraryObject, Value, as_size
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import Constant, LibraryObject, Value, as_size, as_tensor
 from shapefix.library.nn.module import MODULE
 from shapefix.library.registry import declare, function, method
 from shapefix.library.rejections import reject
 from shapefix.library.tensors import as_result, as_view, assume_rank
-from shapefix.tensors import dims, views
+from shapefix.tensors import dims, legality, views
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import Layout, contiguous
 from shapefix.tensors.ops import Op
@@ -103,7 +103,7 @@ class _Shaped:
     is_view: bool = True
 
     def reshaped(self, sizes: Sequence[Size]) -> _Shaped:
-        verdict = views.view(self.layout, tuple(sizes), None)
+        verdict = legality.view(self.layout, tuple(sizes), None)
         if isinstance(verdict, Legal):
             return _Shaped(verdict.layout, self.is_view)
         return _Shaped(views.reshape(self.layout, tuple(sizes)), False)

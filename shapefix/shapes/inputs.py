@@ -12,7 +12,8 @@ from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Unknown, Value, integer
 from shapefix.tensors.layout import contiguous
-from shapefix.tensors.sizes import Size, floor_divide, modulo
+from shapefix.tensors.polynomials import Size
+from shapefix.tensors.quotients import floor_divide, modulo
 
 EXAMPLE = '--input "x: f32[8, 3, H, W]"'
 _DTYPES = {**{short: name for name, short in SHORT.items()}, **{name: name for name in SHORT}, "bool": "bool"}

@@ -43,7 +43,8 @@ from shapefix.shapes.listings import Listing
 from shapefix.shapes.targets import NotShown, Target, check_inputs, constructed, everything, named
 from shapefix.sources.project import Project, project_root
 from shapefix.sources.text import SourceText, Unreadable, read_source
-from shapefix.tensors.sizes import Size, Symbol
+from shapefix.tensors.polynomials import Size
+from shapefix.tensors.symbols import Symbol
 
 STEPS = 200_000
 """How many steps each part of a run may take: somebody waits for this one file only."""

@@ -12,20 +12,6 @@ from shapefix.tensors.polynomials import Size, product
 from shapefix.tensors.symbols import Atom, Symbol
 from shapefix.tensors.verdicts import Illegal, Legal, Undecided, ViewVerdict, WrongNumel
 
-__all__ = [
-    "Illegal",
-    "Legal",
-    "Undecided",
-    "ViewVerdict",
-    "WrongNumel",
-    "flatten",
-    "reshape",
-    "target_of",
-    "unflatten",
-    "view",
-    "view_as",
-]
-
 
 def target_of(arguments: Sequence[int | Size]) -> tuple[tuple[Size, ...], int | None]:
     """The arguments of a view as sizes, with the place of the -1, if there is one.

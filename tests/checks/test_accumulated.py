@@ -5,16 +5,13 @@ from __future__ import annotations
 import gc
 import textwrap
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
+from checking import Check
 from torch import nn
 
 from shapefix.diagnostics import Diagnostic
-from shapefix.engine.analysis import Analyst
-from shapefix.sources.project import Project
-from shapefix.sources.text import SourceText
 
 HEAD = """\
 import torch
@@ -28,13 +25,9 @@ def fit(model, batches, criterion, optimizer, scaler, logger):
 """
 
 
-def found(folder: Path, code: str, head: str = HEAD, later: str = "") -> list[Diagnostic]:
+def found(check: Check, code: str, head: str = HEAD, later: str = "") -> list[Diagnostic]:
     """The findings of SF701 in a function that nobody calls, whose loop goes on with code."""
-    text = f"{head}{textwrap.indent(code, ' ' * 8)}\n{textwrap.indent(later, ' ' * 4)}\n"
-    path = str(folder / "script.py")
-    analysis = Analyst(Project(str(folder)), frozenset({"SF701"})).analyse(path, SourceText(path, text))
-    assert not analysis.failures
-    return list(analysis.diagnostics)
+    return check(f"{head}{textwrap.indent(code, ' ' * 8)}\n{textwrap.indent(later, ' ' * 4)}\n", {"SF701"})
 
 
 FIRING = {
@@ -52,9 +45,9 @@ FIRING = {
 
 
 @pytest.mark.parametrize("name", FIRING)
-def test_fires(name: str, tmp_path: Path) -> None:
+def test_fires(name: str, check: Check) -> None:
     head = HEAD.replace("import torch\n", "import torch\nfrom accelerate import Accelerator\n", 1)
-    assert len(found(tmp_path, FIRING[name], head)) == 1
+    assert len(found(check, FIRING[name], head)) == 1
 
 
 SILENT = {
@@ -92,8 +85,8 @@ SILENT = {
 
 
 @pytest.mark.parametrize("name", SILENT)
-def test_stays_silent(name: str, tmp_path: Path) -> None:
-    assert found(tmp_path, SILENT[name]) == []
+def test_stays_silent(name: str, check: Check) -> None:
+    assert found(check, SILENT[name]) == []
 
 
 REPAIRS = {
@@ -113,10 +106,10 @@ REPAIRS = {
 
 
 @pytest.mark.parametrize("name", REPAIRS)
-def test_repairs(name: str, tmp_path: Path) -> None:
+def test_repairs(name: str, check: Check) -> None:
     line, later, repaired = REPAIRS[name]
     head = HEAD.replace("criterion, ", "").replace("    total,", "    criterion = nn.MSELoss()\n    total,")
-    (finding,) = found(tmp_path, f"loss.backward()\n{line}\n", head, later)
+    (finding,) = found(check, f"loss.backward()\n{line}\n", head, later)
     (edit,) = finding.fixes[0].edits
     start, end = edit.span.column - 1, edit.span.end_column - 1
     written = " " * 8 + line
@@ -134,9 +127,9 @@ GIVEN_AWAY = {
 
 
 @pytest.mark.parametrize("name", GIVEN_AWAY)
-def test_what_may_be_differentiated_later_has_no_fix(name: str, tmp_path: Path) -> None:
+def test_what_may_be_differentiated_later_has_no_fix(name: str, check: Check) -> None:
     line, later = GIVEN_AWAY[name]
-    (finding,) = found(tmp_path, f"loss.backward()\n{line}\n", later=later)
+    (finding,) = found(check, f"loss.backward()\n{line}\n", later=later)
     assert not finding.fixes
 
 
@@ -164,12 +157,9 @@ fit({now})
 """
 
 
-def test_a_branch_without_backward_needs_its_graph(tmp_path: Path) -> None:
+def test_a_branch_without_backward_needs_its_graph(check: Check) -> None:
     text = BRANCHES.format(added="kept.append(loss)", now=False)
-    analysis = Analyst(Project(str(tmp_path)), frozenset({"SF701"})).analyse(
-        "script.py", SourceText("script.py", text)
-    )
-    assert not analysis.diagnostics
+    assert not check(text, {"SF701"})
     exec(text, {})
     with pytest.raises(RuntimeError, match="does not require grad"):
         exec(BRANCHES.format(added="kept.append(loss.detach())", now=False), {})
@@ -205,6 +195,7 @@ VALUES: dict[str, Callable[[torch.Tensor], torch.Tensor | float]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", VALUES)
 def test_torch_keeps_the_nodes_of_every_pass(value: str) -> None:
     layer = nn.Linear(3, 1)

@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import textwrap
-from pathlib import Path
 
 import pytest
-
-from shapefix.checks.rules import RULES
-from shapefix.diagnostics import Diagnostic
-from shapefix.engine.analysis import Analyst
-from shapefix.sources.project import Project
-from shapefix.sources.text import SourceText
+from checking import Check
 
 SCRIPT = """
 import copy
@@ -69,14 +63,6 @@ loader = DataLoader(Points(), batch_size=2)
 """
 
 
-def reported(text: str, folder: Path, version: str | None = None) -> list[Diagnostic]:
-    path = str(folder / "script.py")
-    analyst = Analyst(Project(str(folder)), frozenset(RULES), transformers_version=version)
-    analysis = analyst.analyse(path, SourceText(path, text))
-    assert not analysis.failures, analysis.failures
-    return list(analysis.diagnostics)
-
-
 REFUSED = [
     "net(**batch)",
     "Derived()(**batch)",
@@ -124,19 +110,19 @@ def program(statements: str) -> str:
 
 
 @pytest.mark.parametrize("statements", REFUSED)
-def test_what_python_refuses_is_reported(statements: str, tmp_path: Path) -> None:
+def test_what_python_refuses_is_reported(statements: str, check: Check) -> None:
     text = program(statements)
     with pytest.raises(TypeError, match=r"unexpected keyword|missing 1 required"):
         exec(text, {"__name__": "script"})
-    found = reported(text, tmp_path)
+    found = check(text)
     assert [finding.code for finding in found if finding.code in ("SF401", "SF403")]
 
 
 @pytest.mark.parametrize("statements", ACCEPTED)
-def test_what_runs_is_not_reported(statements: str, tmp_path: Path) -> None:
+def test_what_runs_is_not_reported(statements: str, check: Check) -> None:
     text = program(statements)
     exec(text, {"__name__": "script"})
-    assert reported(text, tmp_path) == []
+    assert check(text) == []
 
 
 UNKNOWN = [
@@ -152,15 +138,15 @@ UNKNOWN = [
 
 
 @pytest.mark.parametrize("statements", UNKNOWN)
-def test_what_is_not_known_is_not_reported(statements: str, tmp_path: Path) -> None:
+def test_what_is_not_known_is_not_reported(statements: str, check: Check) -> None:
     head = "from elsewhere import KEPT, make\n"
     lines = "\n".join(f"    {line.strip()}" for line in statements.split(";"))
     if "try" in statements:
         lines = f"    {statements}"
-    assert reported(f"{head}{SCRIPT}\nfor batch in loader:\n{lines}\n", tmp_path) == []
+    assert check(f"{head}{SCRIPT}\nfor batch in loader:\n{lines}\n") == []
 
 
-def test_a_forward_that_is_replaced_later_is_not_known(tmp_path: Path) -> None:
+def test_a_forward_that_is_replaced_later_is_not_known(check: Check) -> None:
     text = """
         class Swapped(Net):
             def compile_forward(self):
@@ -171,10 +157,10 @@ def test_a_forward_that_is_replaced_later_is_not_known(tmp_path: Path) -> None:
         for batch in loader:
             swapped(**batch)
         """
-    assert reported(SCRIPT + textwrap.dedent(text), tmp_path) == []
+    assert check(SCRIPT + textwrap.dedent(text)) == []
 
 
-def test_a_decorator_that_is_not_known_may_take_anything(tmp_path: Path) -> None:
+def test_a_decorator_that_is_not_known_may_take_anything(check: Check) -> None:
     text = """
         from elsewhere import takes_everything
 
@@ -186,10 +172,10 @@ def test_a_decorator_that_is_not_known_may_take_anything(tmp_path: Path) -> None
         for batch in loader:
             Decorated()(**batch)
         """
-    assert reported(SCRIPT + textwrap.dedent(text), tmp_path) == []
+    assert check(SCRIPT + textwrap.dedent(text)) == []
 
 
-def test_a_method_that_nobody_called_may_belong_to_a_derived_class(tmp_path: Path) -> None:
+def test_a_method_that_nobody_called_may_belong_to_a_derived_class(check: Check) -> None:
     text = """
         class Base(nn.Module):
             def forward(self, x):
@@ -198,7 +184,7 @@ def test_a_method_that_nobody_called_may_belong_to_a_derived_class(tmp_path: Pat
             def step(self, batch):
                 return self(x=batch, mask=None)
         """
-    assert reported(SCRIPT + textwrap.dedent(text), tmp_path) == []
+    assert check(SCRIPT + textwrap.dedent(text)) == []
 
 
 HEADS = """
@@ -213,25 +199,25 @@ gpt2 = GPT2LMHeadModel(GPT2Config(n_layer=1, n_embd=8, n_head=2, vocab_size=50))
 """
 
 
-def test_the_heads_of_transformers_5_swallow_every_key(tmp_path: Path) -> None:
+def test_the_heads_of_transformers_5_swallow_every_key(check: Check) -> None:
     text = HEADS + "bert(**{'input_ids': ids, 'idx': ids})\ngpt2(**{'input_ids': ids, 'idx': ids})\n"
     exec(text, {})
-    assert reported(text, tmp_path) == []
+    assert check(text) == []
 
 
-def test_most_heads_of_transformers_4_are_strict(tmp_path: Path) -> None:
+def test_most_heads_of_transformers_4_are_strict(check: Check) -> None:
     text = HEADS + "bert(**{'input_ids': ids, 'idx': ids})\ngpt2(**{'input_ids': ids, 'idx': ids})\n"
-    (found,) = reported(text, tmp_path, version="4.57")
+    (found,) = check(text, transformers_version="4.57")
     assert found.code == "SF401"
     assert "passes `idx`, which `BertForSequenceClassification.forward` does not accept" in found.message
 
 
-def test_a_near_name_is_a_warning_where_it_is_swallowed(tmp_path: Path) -> None:
+def test_a_near_name_is_a_warning_where_it_is_swallowed(check: Check) -> None:
     text = HEADS + "loss = gpt2(input_ids=ids, label=ids).loss\n"
     names: dict[str, object] = {}
     exec(text, names)
     assert names["loss"] is None
-    (found,) = reported(text, tmp_path)
+    (found,) = check(text)
     assert (found.code, found.severity) == ("SF402", "warning")
     assert found.fix is not None
     assert found.fix.edits[0].content == "labels"

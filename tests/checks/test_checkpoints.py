@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 
 import pytest
 import torch
+from checking import Check
 from torch import nn
 from torch.utils.checkpoint import checkpoint
-from transformers import LlamaConfig, LlamaForCausalLM
 
 from shapefix.diagnostics import Diagnostic
-from shapefix.engine.analysis import Analyst
-from shapefix.sources.project import Project
-from shapefix.sources.text import SourceText
 
 HEAD = """\
 import torch
@@ -26,17 +22,14 @@ x = torch.randn(2, 3)
 """
 
 
-def found(folder: Path, code: str) -> list[Diagnostic]:
+def found(check: Check, code: str) -> list[Diagnostic]:
     """The findings of SF703 in a script that ends in code."""
-    path, text = str(folder / "script.py"), HEAD + code
-    analysis = Analyst(Project(str(folder)), frozenset({"SF703"})).analyse(path, SourceText(path, text))
-    assert not analysis.failures
-    return list(analysis.diagnostics)
+    return check(HEAD + code, {"SF703"})
 
 
 @pytest.mark.parametrize("stated", ["True", "False", ""])
 @pytest.mark.parametrize("requires", [True, False])
-def test_what_is_said_is_what_torch_does(stated: str, requires: bool, tmp_path: Path) -> None:
+def test_what_is_said_is_what_torch_does(stated: str, requires: bool, check: Check) -> None:
     block, x = nn.Linear(3, 3), torch.randn(2, 3, requires_grad=requires)
     given = {"use_reentrant": stated == "True"} if stated else {}
     with warnings.catch_warnings():
@@ -44,16 +37,18 @@ def test_what_is_said_is_what_torch_does(stated: str, requires: bool, tmp_path: 
         lost = not checkpoint(block, x, **given).requires_grad
     written = f", use_reentrant={stated}" if stated else ""
     code = f"x.requires_grad_({requires})\ncheckpoint(block, x{written})\n"
-    assert bool(found(tmp_path, code)) is lost
+    assert bool(found(check, code)) is lost
 
 
 @pytest.mark.parametrize("arguments", ["x, flag", "[x]", "*parts", "torch.load('x.pt')"])
-def test_inputs_of_which_not_all_is_known_are_silent(arguments: str, tmp_path: Path) -> None:
+def test_inputs_of_which_not_all_is_known_are_silent(arguments: str, check: Check) -> None:
     known = "import sys\nflag = sys.argv\nparts = eval('x')\n"
-    assert found(tmp_path, f"{known}checkpoint(block, {arguments}, use_reentrant=True)\n") == []
+    assert found(check, f"{known}checkpoint(block, {arguments}, use_reentrant=True)\n") == []
 
 
-def tiny_llama() -> LlamaForCausalLM:
+def tiny_llama() -> nn.Module:
+    from transformers import LlamaConfig, LlamaForCausalLM
+
     torch.manual_seed(0)
     sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
     return LlamaForCausalLM(LlamaConfig(vocab_size=50, **sizes)).train()

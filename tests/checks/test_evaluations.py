@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import textwrap
-from pathlib import Path
 
 import pytest
 import torch
+from checking import Check
 from torch import nn
 
 from shapefix.diagnostics import Diagnostic
-from shapefix.engine.analysis import Analyst
-from shapefix.sources.project import Project
-from shapefix.sources.text import SourceText
 
 HEAD = """\
 import torch
@@ -38,16 +35,13 @@ def evaluate(model, batches):
 """
 
 
-def found(folder: Path, code: str) -> list[Diagnostic]:
+def found(check: Check, code: str) -> list[Diagnostic]:
     """The findings of SF702 in a script that ends in code."""
-    path, text = str(folder / "script.py"), HEAD + textwrap.dedent(code)
-    analysis = Analyst(Project(str(folder)), frozenset({"SF702"})).analyse(path, SourceText(path, text))
-    assert not analysis.failures
-    return list(analysis.diagnostics)
+    return check(HEAD + textwrap.dedent(code), {"SF702"})
 
 
-def test_fires_for_a_model_that_is_known(tmp_path: Path) -> None:
-    (finding,) = found(tmp_path, FUNCTION + "evaluate(Net(), load())")
+def test_fires_for_a_model_that_is_known(check: Check) -> None:
+    (finding,) = found(check, FUNCTION + "evaluate(Net(), load())")
     assert "`scores` keeps the graph" in finding.message
     assert [fix.edits[0].content for fix in finding.fixes] == ["@torch.no_grad()\n"]
 
@@ -74,8 +68,8 @@ SILENT = {
 
 
 @pytest.mark.parametrize("name", SILENT)
-def test_stays_silent(name: str, tmp_path: Path) -> None:
-    assert found(tmp_path, SILENT[name]) == []
+def test_stays_silent(name: str, check: Check) -> None:
+    assert found(check, SILENT[name]) == []
 
 
 @pytest.mark.parametrize("records", [True, False])

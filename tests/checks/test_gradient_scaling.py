@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import textwrap
-from pathlib import Path
 
 import pytest
 import torch
+from checking import Check
 from torch import nn
 
 from shapefix.diagnostics import Diagnostic
-from shapefix.engine.analysis import Analyst
-from shapefix.sources.project import Project
-from shapefix.sources.text import SourceText
 
 HEAD = """\
 import torch
@@ -25,12 +22,9 @@ criterion = nn.CrossEntropyLoss()
 """
 
 
-def found(folder: Path, code: str, head: str = HEAD) -> list[Diagnostic]:
+def found(check: Check, code: str, head: str = HEAD) -> list[Diagnostic]:
     """The findings of SF604 in code."""
-    path, text = str(folder / "script.py"), head + textwrap.dedent(code)
-    analysis = Analyst(Project(str(folder)), frozenset({"SF604"})).analyse(path, SourceText(path, text))
-    assert not analysis.failures
-    return list(analysis.diagnostics)
+    return check(head + textwrap.dedent(code), {"SF604"})
 
 
 def weights_after(order: str) -> torch.Tensor:
@@ -85,16 +79,16 @@ def test_torch_clips_multiplied_gradients_to_almost_nothing() -> None:
     ],
     ids=["handed on", "by hand", "one or the other", "somebody else's loss"],
 )
-def test_silent_where_it_is_not_certain(body: str, tmp_path: Path) -> None:
+def test_silent_where_it_is_not_certain(body: str, check: Check) -> None:
     code = (
         "from elsewhere import divide, plain, scale, loss\nfor step in range(9):\n"
         + textwrap.indent(textwrap.dedent(body), "    ")
         + "    scaler.step(optimizer)\n    scaler.update()\n"
     )
-    assert not found(tmp_path, code)
+    assert not found(check, code)
 
 
-def test_followed_through_methods_of_a_class(tmp_path: Path) -> None:
+def test_followed_through_methods_of_a_class(check: Check) -> None:
     head = """\
 import torch
 from torch import nn
@@ -120,13 +114,13 @@ class Trainer:
 
 
 """
-    (finding,) = found(tmp_path, "from data import loader\nTrainer().run(loader)\n", head)
+    (finding,) = found(check, "from data import loader\nTrainer().run(loader)\n", head)
     assert finding.span.row == 13
     assert "`self.scaler` has multiplied" in finding.message
     assert not finding.fixes, "the step stands in another function"
 
 
-def test_a_scaler_that_is_only_annotated_may_be_switched_off(tmp_path: Path) -> None:
+def test_a_scaler_that_is_only_annotated_may_be_switched_off(check: Check) -> None:
     head = """\
 import torch
 from torch import nn
@@ -141,12 +135,12 @@ def train(model: nn.Module, optimizer: torch.optim.Optimizer, scaler: GradScaler
         scaler.step(optimizer)
         scaler.update()
 """
-    (finding,) = found(tmp_path, "", head)
+    (finding,) = found(check, "", head)
     assert finding.span.row == 10
     assert finding.condition == "the scaler is enabled"
 
 
-def test_update_in_another_method_is_enough(tmp_path: Path) -> None:
+def test_update_in_another_method_is_enough(check: Check) -> None:
     code = """
     def later():
         scaler.update()
@@ -156,4 +150,4 @@ def test_update_in_another_method_is_enough(tmp_path: Path) -> None:
         scaler.step(optimizer)
         later()
     """
-    assert not found(tmp_path, code)
+    assert not found(check, code)

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import torch
+from checking import Check
 
-from shapefix.checks.rules import RULES
-from shapefix.diagnostics import Applicability, Diagnostic
-from shapefix.engine.analysis import Analyst
+from shapefix.diagnostics import Applicability
 from shapefix.repair.fixpoint import repair
-from shapefix.sources.project import Project
-from shapefix.sources.text import SourceText
 
 HEAD = """
 import argparse
@@ -122,20 +117,13 @@ LEFT = {
 """Scripts whose repair is somebody's choice, and part of what is said of it."""
 
 
-def findings(text: str, folder: Path) -> list[Diagnostic]:
-    path = str(folder / "script.py")
-    analysis = Analyst(Project(str(folder)), frozenset(RULES)).analyse(path, SourceText(path, text))
-    assert not analysis.failures
-    return list(analysis.diagnostics)
-
-
 def run(text: str) -> None:
     torch.manual_seed(0)
     exec(compile(text, "script.py", "exec", dont_inherit=True), {"__name__": "script"})
 
 
 @pytest.mark.parametrize(("code", "expected"), CHANGED.values(), ids=CHANGED.keys())
-def test_the_number_is_changed_where_it_is_written(code: str, expected: str | None, tmp_path: Path) -> None:
+def test_the_number_is_changed_where_it_is_written(code: str, expected: str | None, check: Check) -> None:
     if expected is None:
         products = code.replace("16 * 5 * 5", "16 * 6 * 6").replace("16 * 25", "16 * 6 * 6")
         expected = products.replace("271", "400")
@@ -143,7 +131,7 @@ def test_the_number_is_changed_where_it_is_written(code: str, expected: str | No
         run(HEAD + code)
     repaired = repair(
         HEAD + code,
-        lambda text: findings(text, tmp_path),
+        check,
         lambda fix, _: fix.applicability is not Applicability.DISPLAY,
     )
     assert repaired.text == HEAD + expected
@@ -151,10 +139,10 @@ def test_the_number_is_changed_where_it_is_written(code: str, expected: str | No
 
 
 @pytest.mark.parametrize(("code", "told"), LEFT.values(), ids=LEFT.keys())
-def test_a_number_that_others_need_is_only_named(code: str, told: str, tmp_path: Path) -> None:
+def test_a_number_that_others_need_is_only_named(code: str, told: str, check: Check) -> None:
     with pytest.raises(RuntimeError, match="cannot be multiplied"):
         run(HEAD + code)
-    (found,) = findings(HEAD + code, tmp_path)
+    (found,) = check(HEAD + code)
     assert found.code == "SF501"
     (fix,) = found.fixes
     assert fix.applicability is Applicability.DISPLAY
@@ -162,19 +150,19 @@ def test_a_number_that_others_need_is_only_named(code: str, told: str, tmp_path:
     assert told in fix.message
 
 
-def test_a_number_in_another_file_is_named_with_its_file(tmp_path: Path) -> None:
-    (tmp_path / "config.py").write_text("VOCAB = 271\n")
+def test_a_number_in_another_file_is_named_with_its_file(check: Check) -> None:
+    (check.folder / "config.py").write_text("VOCAB = 271\n")
     script = (
         "import torch\nfrom torch import nn\nimport config\nnn.Linear(config.VOCAB, 8)(torch.rand(4, 400))\n"
     )
-    (tmp_path / "script.py").write_text(script)
-    (found,) = findings(script, tmp_path)
+    (check.folder / "script.py").write_text(script)
+    (found,) = check(script)
     (fix,) = found.fixes
     assert fix.applicability is Applicability.DISPLAY
     assert fix.message == "set `VOCAB` (config.py:1) to 400"
 
 
-def test_an_option_of_the_command_line_is_named(tmp_path: Path) -> None:
+def test_an_option_of_the_command_line_is_named(check: Check) -> None:
     script = f"""{HEAD}
 parser = argparse.ArgumentParser()
 parser.add_argument("--vocab-size", type=int, default=271)
@@ -184,7 +172,7 @@ nn.Linear(args.vocab_size, 8)(rows)
     with pytest.raises(RuntimeError, match="cannot be multiplied"):
         run(script)
     parsed = script.replace("args, _ = parser.parse_known_args([])", "args = parser.parse_args()")
-    (found,) = findings(parsed, tmp_path)
+    (found,) = check(parsed)
     (fix,) = found.fixes
     assert fix.applicability is Applicability.DISPLAY
     assert "`--vocab-size 400`" in fix.message

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import textwrap
-from pathlib import Path
 
 import pytest
-
-from shapefix.checks.rules import RULES
-from shapefix.engine.analysis import Analyst
-from shapefix.sources.project import Project
-from shapefix.sources.text import SourceText
+from checking import Check
 
 HEAD = """
 import copy, torch
@@ -41,15 +36,12 @@ def trained(f, **how):
 """
 
 
-def codes(script: str, folder: Path) -> list[str]:
+def codes(script: str, check: Check) -> list[str]:
     """The findings about labels that are there by default, with their lines in the script."""
-    path = str(folder / "main.py")
     head = textwrap.dedent(HEAD)
-    source = SourceText(path, head + textwrap.dedent(script))
-    analysis = Analyst(Project(str(folder)), frozenset(RULES)).analyse(path, source)
-    assert not analysis.failures
+    diagnostics = check(head + textwrap.dedent(script))
     before = head.count("\n")
-    found = [d for d in analysis.diagnostics if d.code.startswith("SF2") and d.code != "SF206"]
+    found = [d for d in diagnostics if d.code.startswith("SF2") and d.code != "SF206"]
     return [f"{d.code} {d.span.row - before if d.span.row > before else 'head'}" for d in found]
 
 
@@ -301,11 +293,11 @@ KEPT = {
 
 
 @pytest.mark.parametrize("name", LOST)
-def test_labels_that_lose_something(name: str, tmp_path: Path) -> None:
+def test_labels_that_lose_something(name: str, check: Check) -> None:
     script, expected = LOST[name]
-    assert codes(script, tmp_path) == expected
+    assert codes(script, check) == expected
 
 
 @pytest.mark.parametrize("name", KEPT)
-def test_labels_that_are_right(name: str, tmp_path: Path) -> None:
-    assert codes(KEPT[name], tmp_path) == []
+def test_labels_that_are_right(name: str, check: Check) -> None:
+    assert codes(KEPT[name], check) == []

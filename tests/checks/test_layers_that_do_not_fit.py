@@ -5,17 +5,13 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
+from checking import Check
 
-from shapefix.checks.rules import RULES
 from shapefix.diagnostics import Applicability, Diagnostic
-from shapefix.engine.analysis import Analyst
 from shapefix.repair.fixpoint import repair
-from shapefix.sources.project import Project
-from shapefix.sources.text import SourceText
 
 HEAD = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\n\n"
 CODES = ("SF501", "SF502", "SF506", "SF511")
@@ -24,12 +20,9 @@ ALLOWED = (Applicability.SAFE, Applicability.UNSAFE)
 Draw = Callable[[random.Random], str]
 
 
-def findings(text: str, folder: Path) -> list[Diagnostic]:
+def findings(text: str, check: Check) -> list[Diagnostic]:
     """What the rules about layers find in a script."""
-    path = str(folder / "script.py")
-    analysis = Analyst(Project(str(folder)), frozenset(RULES)).analyse(path, SourceText(path, text))
-    assert not analysis.failures, analysis.failures
-    return [each for each in analysis.diagnostics if each.code in CODES]
+    return [each for each in check(text) if each.code in CODES]
 
 
 def raised(text: str) -> Exception | None:
@@ -150,22 +143,23 @@ def last_size(rng: random.Random) -> str:
 MODELS: list[Draw] = [dense, convolutional, placed_channels, gray, norm, last_size]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("draw", MODELS, ids=lambda draw: draw.__name__)
 def test_what_crashes_is_reported_and_what_is_repaired_runs(
-    draw: Draw, tmp_path: Path, record_property: Callable[[str, object], None]
+    draw: Draw, check: Check, record_property: Callable[[str, object], None]
 ) -> None:
     rng = random.Random(draw.__name__)
     seen: Counter[str] = Counter()
     for _ in range(60):
         text = HEAD + draw(rng)
-        error, found = raised(text), findings(text, tmp_path)
+        error, found = raised(text), findings(text, check)
         assert bool(found) == bool(error), f"{text}torch: {error!r}\n{[each.message for each in found]}"
         seen["crash" if error else "run"] += 1
         if not found:
             continue
         repaired = repair(
-            text, lambda text: findings(text, tmp_path), lambda fix, _: fix.applicability in ALLOWED
+            text, lambda text: findings(text, check), lambda fix, _: fix.applicability in ALLOWED
         )
         if repaired.applied and not repaired.remaining:
             seen["repaired"] += 1

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import torch
+from checking import Check
 from torch import nn
 
 from shapefix.checks.devices.left_on_the_cpu import WEIGHTS
-from shapefix.diagnostics import Diagnostic
-from shapefix.engine.analysis import Analyst
 from shapefix.repair.fixpoint import repair
-from shapefix.sources.project import Project
-from shapefix.sources.text import SourceText
 
 MODULE = """\
 import torch
@@ -36,13 +31,6 @@ def module(stated: str, used: str = "self.gate", before: str = "", other: str = 
     return MODULE.format(stated=stated, used=used, before=before, other=other)
 
 
-def found(folder: Path, text: str) -> list[Diagnostic]:
-    path = str(folder / "gate.py")
-    analysis = Analyst(Project(str(folder)), frozenset({"SF603"})).analyse(path, SourceText(path, text))
-    assert not analysis.failures
-    return list(analysis.diagnostics)
-
-
 PLAIN = module("self.gate = torch.ones(4)")
 
 
@@ -53,8 +41,8 @@ def made(text: str) -> nn.Module:
     return names["Gate"]()
 
 
-def test_a_buffer_moves_and_checkpoints_stay_what_they_were(tmp_path: Path) -> None:
-    repaired = repair(PLAIN, lambda text: found(tmp_path, text), lambda fix, _: True).text
+def test_a_buffer_moves_and_checkpoints_stay_what_they_were(check: Check) -> None:
+    repaired = repair(PLAIN, lambda text: check(text, {"SF603"}), lambda fix, _: True).text
     before, after = made(PLAIN), made(repaired)
     after.load_state_dict(before.state_dict(), strict=True)
     assert after.state_dict().keys() == before.state_dict().keys()
@@ -74,8 +62,8 @@ def test_a_buffer_moves_and_checkpoints_stay_what_they_were(tmp_path: Path) -> N
     ],
     ids=["tuple", "list", "assigned twice", "in a tuple before", "in the class", "before the module is one"],
 )
-def test_what_no_buffer_can_be_made_of_has_no_fix(text: str, tmp_path: Path) -> None:
-    (only,) = found(tmp_path, text)
+def test_what_no_buffer_can_be_made_of_has_no_fix(text: str, check: Check) -> None:
+    (only,) = check(text, {"SF603"})
     assert not only.fixes
 
 
@@ -101,8 +89,8 @@ def test_what_no_buffer_can_be_made_of_has_no_fix(text: str, tmp_path: Path) -> 
     ],
     ids=str,
 )
-def test_what_goes_along_is_silent(text: str, tmp_path: Path) -> None:
-    assert not found(tmp_path, text)
+def test_what_goes_along_is_silent(text: str, check: Check) -> None:
+    assert not check(text, {"SF603"})
 
 
 FORWARD = """\
@@ -130,11 +118,11 @@ class Gate(nn.Module):
 """
 
 
-def repaired(body: str, folder: Path) -> tuple[str, str]:
+def repaired(body: str, check: Check) -> tuple[str, str]:
     """A module whose forward has this body, and what the safe fixes make of it."""
     text = FORWARD.format(body="\n".join(f"        {line}" for line in body.splitlines()))
     return text, repair(
-        text, lambda now: found(folder, now), lambda fix, _: fix.applicability.value == "safe"
+        text, lambda now: check(now, {"SF603"}), lambda fix, _: fix.applicability.value == "safe"
     ).text
 
 
@@ -196,9 +184,9 @@ RUNNING = {
 
 
 @pytest.mark.parametrize("name", RUNNING)
-def test_what_ran_runs_after_the_safe_fix(name: str, tmp_path: Path) -> None:
+def test_what_ran_runs_after_the_safe_fix(name: str, check: Check) -> None:
     body, arguments, device = RUNNING[name]
-    before, after = repaired(body, tmp_path)
+    before, after = repaired(body, check)
     assert device in after if device else "device" not in after
     results = []
     for text in (before, after):
@@ -221,8 +209,8 @@ def test_layers_have_the_weights_whose_device_is_read(kind: str) -> None:
     assert isinstance(owner, nn.Parameter)
 
 
-def test_states_that_one_layer_takes_are_repaired_together(tmp_path: Path) -> None:
+def test_states_that_one_layer_takes_are_repaired_together(check: Check) -> None:
     body = "first = torch.zeros(1, 2, 4)\nlast = torch.zeros(1, 2, 4)\nreturn self.lstm(x, (first, last))[0]"
-    before, after = repaired(body, tmp_path)
-    assert len(found(tmp_path, before)) == 2
+    before, after = repaired(body, check)
+    assert len(check(before, {"SF603"})) == 2
     assert after.count("device=self.lstm.weight_ih_l0.device") == 2

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import textwrap
-from pathlib import Path
 
 import pytest
+from checking import Check
 
 from shapefix.diagnostics import Applicability, Diagnostic
-from shapefix.engine.analysis import Analyst
-from shapefix.sources.project import Project
-from shapefix.sources.text import SourceText
 
 CODES = frozenset({"SF508", "SF509", "SF512"})
 HEAD = """\
@@ -21,12 +18,9 @@ import torch.nn.functional as F
 """
 
 
-def found(folder: Path, code: str) -> list[Diagnostic]:
+def found(check: Check, code: str) -> list[Diagnostic]:
     """The findings of the three rules in code."""
-    path, text = str(folder / "script.py"), HEAD + textwrap.dedent(code)
-    analysis = Analyst(Project(str(folder)), CODES).analyse(path, SourceText(path, text))
-    assert not analysis.failures
-    return list(analysis.diagnostics)
+    return check(HEAD + textwrap.dedent(code), CODES)
 
 
 def repairs(diagnostic: Diagnostic) -> list[tuple[Applicability, str]]:
@@ -77,9 +71,9 @@ def repairs(diagnostic: Diagnostic) -> list[tuple[Applicability, str]]:
     ],
 )
 def test_the_repair_follows_from_the_evidence(
-    tmp_path: Path, code: str, repair: tuple[Applicability, str]
+    check: Check, code: str, repair: tuple[Applicability, str]
 ) -> None:
-    (diagnostic,) = found(tmp_path, code)
+    (diagnostic,) = found(check, code)
     assert repairs(diagnostic) == [repair]
 
 
@@ -123,13 +117,13 @@ def test_the_repair_follows_from_the_evidence(
         "f(torch.rand(8, 3), torch.zeros(8, 1).long())",
     ],
 )
-def test_what_keeps_silent(tmp_path: Path, code: str) -> None:
-    assert found(tmp_path, code) == []
+def test_what_keeps_silent(check: Check, code: str) -> None:
+    assert found(check, code) == []
 
 
-def test_the_way_of_an_array_is_told(tmp_path: Path) -> None:
+def test_the_way_of_an_array_is_told(check: Check) -> None:
     (diagnostic,) = found(
-        tmp_path,
+        check,
         """
         from torch.utils.data import DataLoader, TensorDataset
         X = np.random.rand(32, 4)
@@ -145,9 +139,9 @@ def test_the_way_of_an_array_is_told(tmp_path: Path) -> None:
     ]
 
 
-def test_a_pair_of_unknown_sizes_states_its_condition(tmp_path: Path) -> None:
+def test_a_pair_of_unknown_sizes_states_its_condition(check: Check) -> None:
     (diagnostic,) = found(
-        tmp_path,
+        check,
         """
         def loss(logits, labels):
             B, T, V = logits.shape

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import torch
-
-from shapefix.checks.rules import RULES
-from shapefix.engine.analysis import Analyst
-from shapefix.sources.project import Project
-from shapefix.sources.text import SourceText
+from checking import Check
 
 HEAD = """
 import torch
@@ -48,33 +42,29 @@ FITS = [
 ]
 
 
-def messages(code: str, folder: Path) -> list[str]:
-    path = str(folder / "script.py")
-    analysis = Analyst(Project(str(folder)), frozenset(RULES)).analyse(path, SourceText(path, HEAD + code))
-    return [found.message for found in analysis.diagnostics if found.code in ("SF507", "SF510")]
+def messages(code: str, check: Check) -> list[str]:
+    return [found.message for found in check(HEAD + code) if found.code in ("SF507", "SF510")]
 
 
 @pytest.mark.parametrize("code", MISFITS)
-def test_what_torch_refuses_is_told(code: str, tmp_path: Path) -> None:
+def test_what_torch_refuses_is_told(code: str, check: Check) -> None:
     with pytest.raises((RuntimeError, IndexError)):
         exec(HEAD + code, {"torch": torch})
-    (message,) = messages(f"y = {code}", tmp_path)
+    (message,) = messages(f"y = {code}", check)
     assert MISFITS[code] in message
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("code", FITS)
-def test_what_torch_takes_is_no_finding(code: str, tmp_path: Path) -> None:
+def test_what_torch_takes_is_no_finding(code: str, check: Check) -> None:
     exec(HEAD + code, {})
-    assert not messages(f"y = {code}", tmp_path)
+    assert not messages(f"y = {code}", check)
 
 
-def test_what_comes_after_a_refused_write_is_not_told_as_well(tmp_path: Path) -> None:
+def test_what_comes_after_a_refused_write_is_not_told_as_well(check: Check) -> None:
     code = """
 h = nn.Linear(16, 8)(x)
 h += x
 y = nn.Linear(16, 4)(h)
 """
-    path = str(tmp_path / "script.py")
-    analysis = Analyst(Project(str(tmp_path)), frozenset(RULES)).analyse(path, SourceText(path, HEAD + code))
-    assert [found.code for found in analysis.diagnostics] == ["SF510"]
+    assert [found.code for found in check(HEAD + code)] == ["SF510"]

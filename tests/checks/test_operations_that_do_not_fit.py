@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import random
-from pathlib import Path
 
 import pytest
+from checking import Check
 
-from shapefix.checks.rules import RULES
-from shapefix.diagnostics import Applicability, Diagnostic
-from shapefix.engine.analysis import Analyst
+from shapefix.diagnostics import Applicability
 from shapefix.repair.edits import apply
-from shapefix.sources.project import Project
-from shapefix.sources.text import SourceText
 
 HEAD = """
 import torch
@@ -80,14 +76,6 @@ REPAIRED = {
 """Code that torch refuses, and its repair; None where several would do."""
 
 
-def found(text: str, folder: Path) -> list[Diagnostic]:
-    """What the rules find in a script."""
-    path = str(folder / "script.py")
-    analysis = Analyst(Project(str(folder)), frozenset(RULES)).analyse(path, SourceText(path, text))
-    assert not analysis.failures
-    return list(analysis.diagnostics)
-
-
 def runs(text: str) -> bool:
     """Whether a script runs."""
     try:
@@ -98,16 +86,16 @@ def runs(text: str) -> bool:
 
 
 @pytest.mark.parametrize("code", MISFITS)
-def test_what_is_refused_is_told_with_the_reason(code: str, tmp_path: Path) -> None:
+def test_what_is_refused_is_told_with_the_reason(code: str, check: Check) -> None:
     assert not runs(HEAD + code)
-    (finding,) = found(HEAD + code, tmp_path)
+    (finding,) = check(HEAD + code)
     assert finding.code in OURS
     assert MISFITS[code] in finding.message
 
 
 @pytest.mark.parametrize("code", REPAIRED)
-def test_the_repair_runs(code: str, tmp_path: Path) -> None:
-    (finding,) = found(HEAD + code, tmp_path)
+def test_the_repair_runs(code: str, check: Check) -> None:
+    (finding,) = check(HEAD + code)
     fixes = [fix for fix in finding.fixes if fix.applicability is not Applicability.DISPLAY]
     text, _, _ = apply(HEAD + code, fixes)
     assert not runs(HEAD + code)
@@ -116,7 +104,7 @@ def test_the_repair_runs(code: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_random_repairs_run(seed: int, tmp_path: Path) -> None:
+def test_random_repairs_run(seed: int, check: Check) -> None:
     """Whatever is repaired runs, and the finding was no false alarm."""
     rng = random.Random(seed)
     sizes = [rng.choice((1, 2, 3, 4)) for _ in range(4)]
@@ -125,7 +113,7 @@ def test_random_repairs_run(seed: int, tmp_path: Path) -> None:
         ("x @ y", "torch.mm(x, y)", "x + y", "torch.cat([x, y], dim=-1)", "torch.bmm(x, y)")
     )
     text = f"import torch\nx, y = torch.randn({one}), torch.randn({two})\nz = {operation}\n"
-    findings = [finding for finding in found(text, tmp_path) if finding.code in OURS]
+    findings = [finding for finding in check(text) if finding.code in OURS]
     assert bool(findings) is not runs(text)
     for finding in findings:
         fixes = [fix for fix in finding.fixes if fix.applicability is not Applicability.DISPLAY]

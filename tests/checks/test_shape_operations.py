@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from pathlib import Path
 
 import pytest
 import torch
+from checking import Check
 
-from shapefix.checks.rules import RULES
 from shapefix.diagnostics import Applicability, Diagnostic
-from shapefix.engine.analysis import Analyst
 from shapefix.repair.fixpoint import repair
-from shapefix.sources.project import Project
-from shapefix.sources.text import SourceText
 
 HEAD = "import torch\nfrom torch import nn\nfrom torch.utils.data import DataLoader, TensorDataset\n\n"
 
 
-def findings(text: str, folder: Path) -> list[Diagnostic]:
-    path = str(folder / "script.py")
-    analysis = Analyst(Project(str(folder)), frozenset(RULES)).analyse(path, SourceText(path, text))
-    assert not analysis.failures
-    return [each for each in analysis.diagnostics if each.code.startswith("SF5")]
+def findings(text: str, check: Check) -> list[Diagnostic]:
+    return [each for each in check(text) if each.code.startswith("SF5")]
 
 
 def raised(text: str) -> Exception | None:
@@ -74,7 +67,7 @@ def operation(rng: random.Random, sizes: list[int]) -> str:
     )
 
 
-def test_operations_on_known_sizes_are_reported_where_torch_raises(tmp_path: Path) -> None:
+def test_operations_on_known_sizes_are_reported_where_torch_raises(check: Check) -> None:
     rng = random.Random(507)
     seen: Counter[str] = Counter()
     for _ in range(500):
@@ -82,7 +75,7 @@ def test_operations_on_known_sizes_are_reported_where_torch_raises(tmp_path: Pat
         line = operation(rng, sizes)
         text = f"{HEAD}x = torch.rand({', '.join(map(str, sizes))})\n{line}\n"
         error = raised(text)
-        found = findings(text, tmp_path)
+        found = findings(text, check)
         if error is None:
             assert not found, f"{text}\n{found[0].message}"
             seen["runs"] += 1
@@ -120,7 +113,7 @@ LOOPS = (
 @pytest.mark.parametrize("named", [False, True], ids=["number", "constant"])
 @pytest.mark.parametrize("loop", LOOPS)
 def test_a_full_batch_is_taken_for_granted_where_torch_raises_for_the_last_one(
-    loop: str, named: bool, tmp_path: Path
+    loop: str, named: bool, check: Check
 ) -> None:
     rng = random.Random(loop)
     for samples in (8, 10, 11, 7):
@@ -132,14 +125,14 @@ def test_a_full_batch_is_taken_for_granted_where_torch_raises_for_the_last_one(
             f"for (x,) in DataLoader(data, batch_size={'BATCH' if named else 4}{last}):\n    {line}\n"
         )
         error = raised(text)
-        found = findings(text, tmp_path)
+        found = findings(text, check)
         assert bool(found) == (error is not None), f"{text}\n{error!r}\n{[each.message for each in found]}"
         for each in found:
             assert each.code == "SF507"
             assert each.condition is None
         fixed = repair(
             text,
-            lambda text: findings(text, tmp_path),
+            lambda text: findings(text, check),
             lambda fix, _: fix.applicability is not Applicability.DISPLAY,
         )
         assert not fixed.remaining, fixed.text
@@ -164,10 +157,10 @@ def train(files):
 """
 
 
-def test_of_a_dataset_of_unknown_length_the_condition_is_told(tmp_path: Path) -> None:
-    (found,) = findings(CLIPS, tmp_path)
+def test_of_a_dataset_of_unknown_length_the_condition_is_told(check: Check) -> None:
+    (found,) = findings(CLIPS, check)
     assert found.condition == "the number of samples is no multiple of 4"
-    assert not findings(CLIPS.replace("batch_size=4", "batch_size=4, drop_last=True"), tmp_path)
+    assert not findings(CLIPS.replace("batch_size=4", "batch_size=4, drop_last=True"), check)
 
 
 OLD = {
@@ -179,14 +172,14 @@ OLD = {
 
 
 @pytest.mark.parametrize(("old", "new"), OLD.items(), ids=OLD.keys())
-def test_the_number_in_a_loss_is_asked_for_as_torch_has_it_now(old: str, new: str, tmp_path: Path) -> None:
+def test_the_number_in_a_loss_is_asked_for_as_torch_has_it_now(old: str, new: str, check: Check) -> None:
     text = (
         f"{HEAD}x, total = torch.rand(6, 4), 0.0\nmodel = nn.Linear(4, 2)\n"
         f"loss = nn.functional.cross_entropy(model(x), torch.zeros(6, dtype=torch.long))\ntotal += {old}\n"
     )
     assert isinstance(raised(text), IndexError)
     fixed = repair(
-        text, lambda text: findings(text, tmp_path), lambda fix, _: fix.applicability is Applicability.SAFE
+        text, lambda text: findings(text, check), lambda fix, _: fix.applicability is Applicability.SAFE
     )
     assert fixed.text == text.replace(old, new)
     assert raised(fixed.text) is None

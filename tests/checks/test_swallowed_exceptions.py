@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import textwrap
-from pathlib import Path
 
 import pytest
+from checking import Check
 
-from shapefix.checks.rules import RULES
 from shapefix.diagnostics import Applicability, Diagnostic, Fix
-from shapefix.engine.analysis import Analyst
 from shapefix.repair.fixpoint import repair
-from shapefix.sources.project import Project
-from shapefix.sources.text import SourceText
 
 LOOP = """
 import gc
@@ -86,40 +82,33 @@ def in_loop(handler: str) -> str:
     return LOOP.format(handler=textwrap.indent(handler, "    "))
 
 
-def found(folder: Path, text: str, *codes: str) -> list[Diagnostic]:
-    path = str(folder / "train.py")
-    analysis = Analyst(Project(str(folder)), frozenset(codes)).analyse(path, SourceText(path, text))
-    assert not analysis.failures
-    return list(analysis.diagnostics)
-
-
 @pytest.mark.parametrize("handler", SWALLOWING)
-def test_a_handler_that_only_tells_of_the_exception_swallows_it(handler: str, tmp_path: Path) -> None:
-    assert len(found(tmp_path, in_loop(handler), "SF801")) == 1
+def test_a_handler_that_only_tells_of_the_exception_swallows_it(handler: str, check: Check) -> None:
+    assert len(check(in_loop(handler), {"SF801"})) == 1
 
 
 @pytest.mark.parametrize("handler", ANSWERING)
-def test_a_handler_that_answers_to_the_exception_is_silent(handler: str, tmp_path: Path) -> None:
-    assert found(tmp_path, in_loop(handler), "SF801") == []
+def test_a_handler_that_answers_to_the_exception_is_silent(handler: str, check: Check) -> None:
+    assert check(in_loop(handler), {"SF801"}) == []
 
 
 @pytest.mark.parametrize("handler", SWALLOWING)
-def test_the_repair_leaves_nothing_that_swallows(handler: str, tmp_path: Path) -> None:
+def test_the_repair_leaves_nothing_that_swallows(handler: str, check: Check) -> None:
     def may(fix: Fix, diagnostic: Diagnostic) -> bool:
         return fix.applicability is Applicability.UNSAFE
 
-    repaired = repair(in_loop(handler), lambda text: found(tmp_path, text, "SF801"), may)
+    repaired = repair(in_loop(handler), lambda text: check(text, {"SF801"}), may)
     assert len(repaired.applied) == 1
-    assert found(tmp_path, repaired.text, "SF801", "SF704") == []
+    assert check(repaired.text, {"SF801", "SF704"}) == []
     compile(repaired.text, "train.py", "exec")
 
 
-def test_tabs_and_comments_stay(tmp_path: Path) -> None:
+def test_tabs_and_comments_stay(check: Check) -> None:
     handler = "except Exception as e:\n    print(e)  # seen once\n"
     text = in_loop(handler).replace("    ", "\t")
-    (diagnostic,) = found(tmp_path, text, "SF801")
+    (diagnostic,) = check(text, {"SF801"})
     assert diagnostic.fix is not None
-    repaired = repair(text, lambda text: found(tmp_path, text, "SF801"), lambda fix, diagnostic: True)
+    repaired = repair(text, lambda text: check(text, {"SF801"}), lambda fix, diagnostic: True)
     assert "\t\tprint(e)  # seen once\n\t\traise\n" in repaired.text
 
 
@@ -132,21 +121,21 @@ def test_tabs_and_comments_stay(tmp_path: Path) -> None:
         "for one in [nn.Linear(4, 1), nn.Linear(4, 2)]:",
     ],
 )
-def test_a_loop_over_configurations_is_no_loop_over_batches(around: str, tmp_path: Path) -> None:
+def test_a_loop_over_configurations_is_no_loop_over_batches(around: str, check: Check) -> None:
     text = in_loop("except Exception as e:\n    print(e)")
-    assert found(tmp_path, text.replace("for step in range(100):", around), "SF801") == []
+    assert check(text.replace("for step in range(100):", around), {"SF801"}) == []
 
 
 @pytest.mark.parametrize("made", ["torch.optim.Adam(model.parameters())", "Net()"])
-def test_who_makes_a_model_or_an_optimizer_tries_a_configuration(made: str, tmp_path: Path) -> None:
+def test_who_makes_a_model_or_an_optimizer_tries_a_configuration(made: str, check: Check) -> None:
     net = "\n\nclass Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n\n\nfor step"
     text = in_loop("except Exception as e:\n    print(e)").replace("\n\nfor step", net)
-    assert len(found(tmp_path, text, "SF801")) == 1
+    assert len(check(text, {"SF801"})) == 1
     text = text.replace("        loss = model", f"        made = {made}\n        loss = model")
-    assert found(tmp_path, text, "SF801") == []
+    assert check(text, {"SF801"}) == []
 
 
-def test_both_phases_of_a_tutorial_are_loops_over_batches(tmp_path: Path) -> None:
+def test_both_phases_of_a_tutorial_are_loops_over_batches(check: Check) -> None:
     text = """
         import torch
         import torch.nn as nn
@@ -163,11 +152,11 @@ def test_both_phases_of_a_tutorial_are_loops_over_batches(tmp_path: Path) -> Non
                 except Exception as e:
                     print(e)
     """
-    assert len(found(tmp_path, textwrap.dedent(text), "SF801")) == 1
+    assert len(check(textwrap.dedent(text), {"SF801"})) == 1
 
 
-def test_what_is_hidden_in_another_file_is_named_with_it(tmp_path: Path) -> None:
-    (tmp_path / "model.py").write_text(
+def test_what_is_hidden_in_another_file_is_named_with_it(check: Check) -> None:
+    (check.folder / "model.py").write_text(
         textwrap.dedent("""
             import torch.nn as nn
 
@@ -183,11 +172,11 @@ def test_what_is_hidden_in_another_file_is_named_with_it(tmp_path: Path) -> None
     )
     text = in_loop("except Exception as e:\n    print(e)").replace("model = nn.Linear(4, 1)", "model = Net()")
     text = text.replace("import torch.nn as nn\n", "import torch.nn as nn\nfrom model import Net\n")
-    (diagnostic,) = found(tmp_path, text, "SF801")
+    (diagnostic,) = check(text, {"SF801"})
     assert diagnostic.message.endswith("this hides SF501 at model.py:10")
 
 
-def test_one_line_that_is_tried_for_a_runtime_error_hides_and_is_not_reported_itself(tmp_path: Path) -> None:
+def test_one_line_that_is_tried_for_a_runtime_error_hides_and_is_not_reported_itself(check: Check) -> None:
     """Who tries one line for what torch raises knows that it may come; who does so in a loop swallows it."""
     text = """
         import torch
@@ -201,6 +190,6 @@ def test_one_line_that_is_tried_for_a_runtime_error_hides_and_is_not_reported_it
             except RuntimeError as e:
                 print(e)
     """
-    (diagnostic,) = found(tmp_path, textwrap.dedent(text), *RULES)
+    (diagnostic,) = check(textwrap.dedent(text))
     assert diagnostic.code == "SF801"
     assert diagnostic.message.endswith("this hides SF501 at line 9")

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import textwrap
-from pathlib import Path
 
 import pytest
 import torch
-import transformers
+from checking import Check
 from torch import nn
 
 from shapefix.diagnostics import Diagnostic
-from shapefix.engine.analysis import Analyst
 from shapefix.library.optim.modes import WITH_DROPOUT
-from shapefix.sources.project import Project
-from shapefix.sources.text import SourceText
 
 HEAD = """\
 import torch
@@ -49,12 +45,9 @@ def loss():
 """
 
 
-def found(folder: Path, code: str) -> list[Diagnostic]:
+def found(check: Check, code: str) -> list[Diagnostic]:
     """The findings of SF804 in code."""
-    path, text = str(folder / "script.py"), HEAD + textwrap.dedent(code)
-    analysis = Analyst(Project(str(folder)), frozenset({"SF804"})).analyse(path, SourceText(path, text))
-    assert not analysis.failures
-    return list(analysis.diagnostics)
+    return check(HEAD + textwrap.dedent(code), {"SF804"})
 
 
 def test_no_grad_changes_nothing_of_dropout_and_batch_norm() -> None:
@@ -76,6 +69,8 @@ def test_no_grad_changes_nothing_of_dropout_and_batch_norm() -> None:
     ["Bert", "DistilBert", "Roberta", "XLMRoberta", "Electra", "DebertaV2", "GPT2", "OPT", "T5", "Bart"],
 )
 def test_these_architectures_have_dropout_by_default(name: str) -> None:
+    import transformers
+
     config = getattr(transformers, f"{name}Config")()
     assert WITH_DROPOUT.match(f"{name}Config")
     assert any(
@@ -83,12 +78,14 @@ def test_these_architectures_have_dropout_by_default(name: str) -> None:
     )
 
 
-def test_a_model_of_transformers_comes_for_training_unless_it_is_loaded(tmp_path: Path) -> None:
+def test_a_model_of_transformers_comes_for_training_unless_it_is_loaded(check: Check) -> None:
+    import transformers
+
     config = transformers.GPT2Config(n_layer=1, n_head=2, n_embd=8, vocab_size=20)
     made = transformers.GPT2LMHeadModel(config)
     assert made.training
-    made.save_pretrained(tmp_path)
-    assert not transformers.GPT2LMHeadModel.from_pretrained(tmp_path).training
+    made.save_pretrained(check.folder)
+    assert not transformers.GPT2LMHeadModel.from_pretrained(check.folder).training
 
 
 @pytest.mark.parametrize(
@@ -104,8 +101,8 @@ def test_a_model_of_transformers_comes_for_training_unless_it_is_loaded(tmp_path
         "def later():\n    return loss()",
     ],
 )
-def test_silent_where_it_is_not_certain(code: str, tmp_path: Path) -> None:
-    assert not found(tmp_path, code)
+def test_silent_where_it_is_not_certain(code: str, check: Check) -> None:
+    assert not found(check, code)
 
 
 @pytest.mark.parametrize(
@@ -123,13 +120,13 @@ def test_silent_where_it_is_not_certain(code: str, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_reported_where_it_is(code: str, message: str, tmp_path: Path) -> None:
-    (finding,) = found(tmp_path, code)
+def test_reported_where_it_is(code: str, message: str, check: Check) -> None:
+    (finding,) = found(check, code)
     assert message in finding.message
     assert any("this Dropout" in step.message for step in finding.evidence)
 
 
-def test_a_class_of_the_project_that_is_loaded_comes_for_evaluation(tmp_path: Path) -> None:
+def test_a_class_of_the_project_that_is_loaded_comes_for_evaluation(check: Check) -> None:
     code = """
     from transformers import BertModel, BertPreTrainedModel
 
@@ -146,4 +143,4 @@ def test_a_class_of_the_project_that_is_loaded_comes_for_evaluation(tmp_path: Pa
             with torch.no_grad():
                 print(tagger(x))
     """
-    assert not found(tmp_path, code)
+    assert not found(check, code)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import textwrap
-from pathlib import Path
 
 import pytest
 import torch
+from checking import Check
 from torch import nn
 
 from shapefix.diagnostics import Diagnostic
-from shapefix.engine.analysis import Analyst
-from shapefix.sources.project import Project
-from shapefix.sources.text import SourceText
 
 HEAD = """\
 import torch
@@ -26,12 +23,9 @@ criterion = nn.CrossEntropyLoss()
 """
 
 
-def found(folder: Path, code: str) -> list[Diagnostic]:
+def found(check: Check, code: str) -> list[Diagnostic]:
     """The findings of SF803 in code."""
-    path, text = str(folder / "script.py"), HEAD + textwrap.dedent(code)
-    analysis = Analyst(Project(str(folder)), frozenset({"SF803"})).analyse(path, SourceText(path, text))
-    assert not analysis.failures
-    return list(analysis.diagnostics)
+    return check(HEAD + textwrap.dedent(code), {"SF803"})
 
 
 def losses(zeroed: bool) -> list[float]:
@@ -67,7 +61,7 @@ def test_without_zero_grad_the_loss_swings_instead_of_falling() -> None:
         "loss.detach().requires_grad_()",
     ],
 )
-def test_the_gradient_ends_in_what_was_made_of_the_number(made: str, tmp_path: Path) -> None:
+def test_the_gradient_ends_in_what_was_made_of_the_number(made: str, check: Check) -> None:
     names: dict[str, object] = {"model": nn.Linear(8, 2)}
     model = nn.Linear(8, 2)
     loss = model(torch.rand(4, 8)).sum()
@@ -84,7 +78,7 @@ def test_the_gradient_ends_in_what_was_made_of_the_number(made: str, tmp_path: P
         loss.backward()
         optimizer.step()
     """
-    (finding,) = found(tmp_path, code)
+    (finding,) = found(check, code)
     assert "no weight gets any" in finding.message
 
 
@@ -143,11 +137,11 @@ ELSEWHERE = "from elsewhere import anything, penalty\nfor x, y in loader:\n"
         """,
     ],
 )
-def test_silent_where_it_is_not_certain(body: str, tmp_path: Path) -> None:
-    assert not found(tmp_path, ELSEWHERE + textwrap.indent(textwrap.dedent(body), "    "))
+def test_silent_where_it_is_not_certain(body: str, check: Check) -> None:
+    assert not found(check, ELSEWHERE + textwrap.indent(textwrap.dedent(body), "    "))
 
 
-def test_loaders_that_are_zipped_give_batches_of_unknown_number(tmp_path: Path) -> None:
+def test_loaders_that_are_zipped_give_batches_of_unknown_number(check: Check) -> None:
     code = """
     for batches in zip(*loader):
         optimizer.zero_grad()
@@ -157,10 +151,10 @@ def test_loaders_that_are_zipped_give_batches_of_unknown_number(tmp_path: Path) 
         total.backward()
         optimizer.step()
     """
-    assert not found(tmp_path, code)
+    assert not found(check, code)
 
 
-def test_what_is_added_to_is_not_new(tmp_path: Path) -> None:
+def test_what_is_added_to_is_not_new(check: Check) -> None:
     code = """
     from elsewhere import parts
     known = []
@@ -173,10 +167,10 @@ def test_what_is_added_to_is_not_new(tmp_path: Path) -> None:
         loss.backward()
         optimizer.step()
     """
-    assert not found(tmp_path, code)
+    assert not found(check, code)
 
 
-def test_what_a_base_class_does_nobody_knows(tmp_path: Path) -> None:
+def test_what_a_base_class_does_nobody_knows(check: Check) -> None:
     code = """
     from elsewhere import Base
 
@@ -189,11 +183,11 @@ def test_what_a_base_class_does_nobody_knows(tmp_path: Path) -> None:
 
     Trainer().run()
     """
-    assert not found(tmp_path, code)
-    assert found(tmp_path, code.replace("self.prepare", "len"))
+    assert not found(check, code)
+    assert found(check, code.replace("self.prepare", "len"))
 
 
-def test_a_second_loss_before_the_step_is_no_accident(tmp_path: Path) -> None:
+def test_a_second_loss_before_the_step_is_no_accident(check: Check) -> None:
     code = """
     for x, y in loader:
         optimizer.zero_grad()
@@ -201,4 +195,4 @@ def test_a_second_loss_before_the_step_is_no_accident(tmp_path: Path) -> None:
         model.weight.square().sum().backward()
         optimizer.step()
     """
-    assert not found(tmp_path, code)
+    assert not found(check, code)

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import textwrap
-from pathlib import Path
 
 import pytest
 import torch
-import transformers
+from checking import Check
 from torch import nn
 
 from shapefix.diagnostics import Diagnostic
-from shapefix.engine.analysis import Analyst
-from shapefix.sources.project import Project
-from shapefix.sources.text import SourceText
 
 HEAD = """\
 import itertools
@@ -32,12 +28,9 @@ for x, y in loader:
 """
 
 
-def found(folder: Path, code: str) -> list[Diagnostic]:
+def found(check: Check, code: str) -> list[Diagnostic]:
     """The findings of SF605 in code."""
-    path, text = str(folder / "script.py"), HEAD + textwrap.dedent(code)
-    analysis = Analyst(Project(str(folder)), frozenset({"SF605"})).analyse(path, SourceText(path, text))
-    assert not analysis.failures
-    return list(analysis.diagnostics)
+    return check(HEAD + textwrap.dedent(code), {"SF605"})
 
 
 def test_a_module_that_is_moved_or_cast_keeps_its_parameters() -> None:
@@ -53,6 +46,8 @@ def test_a_module_that_is_moved_or_cast_keeps_its_parameters() -> None:
 
 
 def test_an_embedding_that_is_resized_keeps_its_parameter() -> None:
+    import transformers
+
     config = transformers.GPT2Config(
         n_layer=1, n_head=2, n_embd=8, vocab_size=20, bos_token_id=0, eos_token_id=0
     )
@@ -71,8 +66,8 @@ def test_an_embedding_that_is_resized_keeps_its_parameter() -> None:
         "torch.optim.Adam([{'params': model.parameters(), 'lr': 0.1}])",
     ],
 )
-def test_reported_where_all_parameters_are_known(made: str, tmp_path: Path) -> None:
-    (finding,) = found(tmp_path, f"optimizer = {made}\n{LOOP}")
+def test_reported_where_all_parameters_are_known(made: str, check: Check) -> None:
+    (finding,) = found(check, f"optimizer = {made}\n{LOOP}")
     assert finding.message.startswith("`projection` takes part in the loss")
     assert [step.span.row for step in finding.evidence] == [6, 8, 13]
 
@@ -89,8 +84,8 @@ def test_reported_where_all_parameters_are_known(made: str, tmp_path: Path) -> N
         "torch.optim.Adam(nn.ModuleDict({'a': model, 'b': projection}).parameters())",
     ],
 )
-def test_silent_where_they_may_be_among_them(made: str, tmp_path: Path) -> None:
-    assert not found(tmp_path, f"from elsewhere import everything, make\noptimizer = {made}\n{LOOP}")
+def test_silent_where_they_may_be_among_them(made: str, check: Check) -> None:
+    assert not found(check, f"from elsewhere import everything, make\noptimizer = {made}\n{LOOP}")
 
 
 @pytest.mark.parametrize(
@@ -102,7 +97,7 @@ def test_silent_where_they_may_be_among_them(made: str, tmp_path: Path) -> None:
         "tune(projection); criterion(model(projection(x)), y).backward()",
     ],
 )
-def test_silent_where_nothing_is_learned_of_it(use: str, tmp_path: Path) -> None:
+def test_silent_where_nothing_is_learned_of_it(use: str, check: Check) -> None:
     code = LOOP.replace("criterion(model(projection(x)), y).backward()", use)
     optimizer = "from elsewhere import tune\noptimizer = torch.optim.Adam(model.parameters())"
-    assert not found(tmp_path, f"{optimizer}\n{code}")
+    assert not found(check, f"{optimizer}\n{code}")

@@ -101,7 +101,7 @@ def test_a_file_that_vanishes_while_we_run(project: Project, monkeypatch: pytest
 def test_a_rule_that_raises(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     project(train=VIEW, model="import torch\n")
     from shapefix.checks import registry
-    from shapefix.interpreter.events import Viewed
+    from shapefix.domains.operations import Viewed
 
     def broken(event: object, run: object) -> list[object]:
         raise ZeroDivisionError("one over nothing")
@@ -223,6 +223,7 @@ def test_output_that_the_terminal_cannot_encode_is_escaped(project: Project) -> 
     assert ran.stdout.startswith(b"gr\\xf6\\xdfe.py:5:8: SF101")
 
 
+@pytest.mark.slow
 def test_code_is_neither_imported_nor_run(project: Project, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = project(
         conftest="open('imported', 'w')\n",

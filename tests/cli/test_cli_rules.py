@@ -121,7 +121,7 @@ def test_explain_says_that_a_code_of_another_linter_is_not_a_shapefix_rule() -> 
     ran = shapefix("explain", "F401")
     assert ran.code == 2
     assert "'F401' is not a shapefix rule" in ran.err
-    assert "no rule is called 'SF999'" in shapefix("explain", "SF999").err
+    assert "unknown rule 'SF999'" in shapefix("explain", "SF999").err
 
 
 def test_rules_lists_every_rule() -> None:

@@ -9,7 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import fork_server
 import pytest
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -50,7 +53,12 @@ def shapefix(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-m", "shapefix", *arguments],
         cwd=folder,
         env=os.environ
-        | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "VIRTUAL_ENV": sys.prefix, "COLUMNS": "100"},
+        | {
+            "COLUMNS": "100",
+            "OMP_NUM_THREADS": "1",
+            "PYTHONPATH": str(ROOT),
+            "VIRTUAL_ENV": fork_server.virtual_environment(),
+        },
         capture_output=True,
         text=True,
         encoding="utf-8",

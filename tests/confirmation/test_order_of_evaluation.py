@@ -125,6 +125,7 @@ def places(text: str) -> dict[int, Span]:
     return found
 
 
+@pytest.mark.slow
 def test_what_is_said_to_come_before_has_come_before_in_every_run() -> None:
     said = returned_says = 0
     for seed in range(150):

@@ -7,11 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from checking import analyzed
 
 from shapefix.checks.rules import RULES
-from shapefix.engine.analysis import Analyst
-from shapefix.sources.project import Project
-from shapefix.sources.text import SourceText
 
 KEYS = frozenset(code for code in RULES if code.startswith("SF4"))
 MODEL = """
@@ -58,9 +56,7 @@ def found(folder: Path, files: Mapping[str, str], asked: str = "trainer.py") -> 
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(textwrap.dedent(text), encoding="utf-8")
-    script = str(folder / asked)
-    analyst = Analyst(Project(str(folder)), KEYS)
-    analysis = analyst.analyse(script, SourceText(script, textwrap.dedent(files[asked])))
+    analysis = analyzed(folder / asked, textwrap.dedent(files[asked]), KEYS)
     assert not analysis.failures
     return sorted({(d.code, Path(d.span.path).name, d.span.row) for d in analysis.diagnostics})
 
@@ -73,9 +69,7 @@ def test_a_key_that_forward_does_not_accept_is_found_from_the_trainer_alone(tmp_
 def test_the_message_names_the_forward_and_its_file(tmp_path: Path) -> None:
     for name, text in {"model.py": MODEL, "data.py": DATA, "trainer.py": TRAINER}.items():
         (tmp_path / name).write_text(textwrap.dedent(text), encoding="utf-8")
-    script = str(tmp_path / "trainer.py")
-    analyst = Analyst(Project(str(tmp_path)), KEYS)
-    (finding,) = analyst.analyse(script, SourceText(script, textwrap.dedent(TRAINER))).diagnostics
+    (finding,) = analyzed(tmp_path / "trainer.py", textwrap.dedent(TRAINER), KEYS).diagnostics
     assert "`model(**batch)` passes `idx`, which `EnhancedModel.forward` (model.py:5)" in finding.message
 
 

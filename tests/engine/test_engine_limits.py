@@ -64,6 +64,7 @@ def test_what_people_write_is_not(kind: str) -> None:
     refuse_unparsable(SourceText("x.py", nested(kind, 150)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_whatever_is_let_through_does_not_end_the_process(kind: str) -> None:
     """The deepest text that passes is parsed, in a process of its own because libcst may take it down."""

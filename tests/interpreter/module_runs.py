@@ -13,13 +13,10 @@ from types import FrameType
 from typing import Any
 
 import torch
+from checking import Check
 from random_modules import Script
 
-from shapefix.checks.rules import RULES
 from shapefix.diagnostics import Severity
-from shapefix.engine.analysis import Analyst
-from shapefix.sources.project import Project
-from shapefix.sources.text import SourceText
 
 
 @dataclass
@@ -95,12 +92,9 @@ def run(script: Script) -> Ran:
 
 def errors(script: Script, folder: Path) -> dict[int, str]:
     """The errors that shapefix finds in sizes and layouts, by their lines."""
-    analyst = Analyst(Project(str(folder)), frozenset(RULES))
-    analysis = analyst.analyse(str(folder / "script.py"), SourceText(str(folder / "script.py"), script.text))
-    assert not analysis.failures, analysis.failures
     return {
         found.span.row: f"{found.code} {found.message}"
-        for found in analysis.diagnostics
+        for found in Check(folder)(script.text)
         if found.severity is Severity.ERROR
     }
 

@@ -22,17 +22,18 @@ import torch
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.rules import RULES, findings
+from shapefix.domains.operations import InPlaceWrite, Viewed
 from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.events import Event, InPlaceWrite, Revealed, Viewed
+from shapefix.interpreter.events import Event, Revealed
 from shapefix.interpreter.modules import Module
 from shapefix.interpreter.program import parsed, run_program
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Integer, Value
 from shapefix.library.tables import Tables
 from shapefix.tensors.layout import has_unknown_strides
+from shapefix.tensors.polynomials import Size, every_symbol
 from shapefix.tensors.quotients import substitute
-from shapefix.tensors.sizes import Size, every_symbol
 from shapefix.tensors.verdicts import Illegal, Legal
 
 PROGRAM = "<program>"
@@ -208,7 +209,7 @@ class _Watching(Evaluator):
         self.moments: list[tuple[Event, Stack, Counts]] = []
 
     def emit(self, event: Event) -> None:
-        if self.muted:
+        if self.silenced:
             return
         super().emit(event)
         stack = tuple(place.span.row for place in (*event.calls, event.place))

@@ -6,10 +6,9 @@ import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
-from shapefix.checks.rules import RULES
-from shapefix.engine.analysis import Analysis, Analyst
-from shapefix.sources.project import Project
-from shapefix.sources.text import SourceText
+from checking import analyzed
+
+from shapefix.engine.analysis import Analysis
 
 NO_FILES: Mapping[str, str] = {}
 
@@ -20,9 +19,7 @@ def analysed(text: str, folder: Path, files: Mapping[str, str] = NO_FILES) -> An
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(textwrap.dedent(content), encoding="utf-8")
-    script = str(folder / "main.py")
-    source = SourceText(script, textwrap.dedent(text))
-    return Analyst(Project(str(folder)), frozenset(RULES)).analyse(script, source)
+    return analyzed(folder / "main.py", textwrap.dedent(text))
 
 
 def holds(text: str, folder: Path, files: Mapping[str, str] = NO_FILES) -> None:

@@ -107,6 +107,7 @@ def test_what_nests_too_deeply_is_said_to(tmp_path: Path) -> None:
     assert not analysis.diagnostics
 
 
+@pytest.mark.slow
 def test_large_literals(tmp_path: Path) -> None:
     rows = "[" + "0.0, " * 2_000 + "],"
     holds(

@@ -1,6 +1,6 @@
-"""Random scripts with modules, right and wrong, run by torch and analysed by shapefix.
+"""Random scripts with modules, right and wrong, run by torch and analyzed by shapefix.
 
-SHAPEFIX_RANDOM_MODULES=20000 asks for so many of them, SHAPEFIX_RANDOM_MODULES=20000-30000 for these.
+SHAPEFIX_RANDOM_MODULES=20000 runs that many, SHAPEFIX_RANDOM_MODULES=20000-30000 those with these seeds.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from day_seeds import seeds_of_the_day
 from module_runs import Tally, compared, run
 from random_modules import Script, write
 
-SCRIPTS = 400
-pytestmark = pytest.mark.filterwarnings("ignore")
+SCRIPTS, SCRIPTS_OF_THE_DAY = 400, 20_000
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.slow]
 WANTED = os.environ.get("SHAPEFIX_RANDOM_MODULES", "")
 
 
@@ -39,13 +40,14 @@ def told(seed: int, script: Script, problem: str) -> str:
     return f"seed {seed}, broken: {script.broken}\n{problem}\n{numbered}"
 
 
-def test_what_torch_refuses_is_found_and_nothing_else(
-    tmp_path: Path, record_property: Callable[[str, object], None]
+def found_and_nothing_else(
+    seeds: range, folder: Path, record_property: Callable[[str, object], None]
 ) -> None:
+    """Assert that shapefix finds what torch refuses in the scripts of some seeds."""
     tally = Tally()
-    for seed in seeds():
+    for seed in seeds:
         script = drawn(seed)
-        problem = compared(script, tmp_path, tally)
+        problem = compared(script, folder, tally)
         assert not problem, told(seed, script, problem)
     counts = "\n".join(tally.lines())
     print(counts)
@@ -54,6 +56,19 @@ def test_what_torch_refuses_is_found_and_nothing_else(
     assert raised >= 0.3 * tally.scripts.total()
     assert found >= 0.97 * raised, counts
     assert placed >= 0.97 * found, counts
+
+
+def test_what_torch_refuses_is_found_and_nothing_else(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    found_and_nothing_else(seeds(), tmp_path, record_property)
+
+
+@pytest.mark.long
+def test_what_torch_refuses_in_the_scripts_of_the_day_is_found_and_nothing_else(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    found_and_nothing_else(seeds_of_the_day(SCRIPTS_OF_THE_DAY), tmp_path, record_property)
 
 
 def test_a_script_that_is_not_broken_on_purpose_runs() -> None:

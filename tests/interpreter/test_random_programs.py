@@ -1,16 +1,21 @@
-"""Hundreds of random programs, run by torch and by the interpreter: what the one says the other does."""
+"""Random programs, run by torch and by the interpreter: what the one says the other does."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import pytest
 import torch
+from day_seeds import seeds_of_the_day
 from program_runs import Tally, disagreements, surroundings
 from random_programs import Program, write
 
-BLOCKS, PROGRAMS = 8, 40
-CERTAIN = 200
+pytestmark = pytest.mark.slow
+
+BLOCKS, PROGRAMS = 4, 40
+BLOCKS_OF_THE_DAY = 40
+CERTAIN, CERTAIN_OF_THE_DAY = 200, 4000
 
 
 def drawn(seed: int, *, symbolic: bool = False, certain: bool = False) -> Program:
@@ -23,10 +28,16 @@ def told(seed: int, program: Program, problems: list[str]) -> str:
     return "\n".join((f"seed {seed}", *problems, numbered))
 
 
-@pytest.mark.parametrize("block", range(BLOCKS))
-def test_what_is_known_of_a_script_is_so(block: int) -> None:
+def block_of(number: int, seeds: range | None = None) -> range:
+    """The seeds of a block of programs: from 0, or from others."""
+    first = number * PROGRAMS + (seeds.start if seeds else 0)
+    return range(first, first + PROGRAMS)
+
+
+def scripts(seeds: range) -> None:
+    """Assert that what the interpreter knows of some scripts is so."""
     tally = Tally()
-    for seed in range(block * PROGRAMS, (block + 1) * PROGRAMS):
+    for seed in seeds:
         program = drawn(seed)
         problems = disagreements(program.text, (), {}, seed, tally)
         assert not problems, told(seed, program, problems)
@@ -34,10 +45,10 @@ def test_what_is_known_of_a_script_is_so(block: int) -> None:
     assert tally.views > PROGRAMS
 
 
-@pytest.mark.parametrize("block", range(BLOCKS))
-def test_what_is_known_of_a_function_that_nobody_calls_holds_for_every_call(block: int) -> None:
+def functions(seeds: range) -> None:
+    """Assert that what the interpreter knows of uncalled functions holds for every call."""
     tally = Tally()
-    for seed in range(block * PROGRAMS, (block + 1) * PROGRAMS):
+    for seed in seeds:
         program = drawn(seed, symbolic=True)
         sizes = {
             name: random.Random(f"{seed} {name}").choice((size, 1)) for name, size in program.sizes.items()
@@ -51,12 +62,41 @@ def test_what_is_known_of_a_function_that_nobody_calls_holds_for_every_call(bloc
     assert tally.views > PROGRAMS
 
 
-def test_views_that_torch_refuses_are_found() -> None:
+def refused_views(seeds: range) -> None:
+    """Assert that views are reported where torch is certain to refuse them."""
     tally = Tally()
-    for seed in range(CERTAIN):
+    for seed in seeds:
         program = drawn(seed, certain=True)
         problems = disagreements(program.text, (), {}, seed, tally, certain=True)
         assert not problems, told(seed, program, problems)
     print(f"{tally.reported} of {tally.refused} refused views are reported")
     assert tally.refused > 20
     assert tally.reported >= 0.9 * tally.refused
+
+
+@pytest.mark.parametrize("block", range(BLOCKS))
+def test_what_is_known_of_a_script_is_so(block: int) -> None:
+    scripts(block_of(block))
+
+
+@pytest.mark.parametrize("block", range(BLOCKS))
+def test_what_is_known_of_a_function_that_nobody_calls_holds_for_every_call(block: int) -> None:
+    functions(block_of(block))
+
+
+def test_views_that_torch_refuses_are_found() -> None:
+    refused_views(range(CERTAIN))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("block", range(BLOCKS_OF_THE_DAY))
+@pytest.mark.parametrize("compared", [scripts, functions], ids=lambda each: each.__name__)
+def test_what_is_known_of_the_programs_of_the_day_is_so(
+    block: int, compared: Callable[[range], None]
+) -> None:
+    compared(block_of(block, seeds_of_the_day(BLOCKS_OF_THE_DAY * PROGRAMS)))
+
+
+@pytest.mark.long
+def test_views_that_torch_refuses_in_the_programs_of_the_day_are_found() -> None:
+    refused_views(seeds_of_the_day(CERTAIN_OF_THE_DAY))

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import textwrap
-from pathlib import Path
 
 import pytest
-
-from shapefix.checks.rules import RULES
-from shapefix.engine.analysis import Analyst
-from shapefix.sources.project import Project
-from shapefix.sources.text import SourceText
+from checking import Check
 
 HEAD = """
 import torch
@@ -174,10 +169,7 @@ RUNS = {
 
 
 @pytest.mark.parametrize("case", RUNS)
-def test_what_runs_in_torch_is_not_reported(case: str, tmp_path: Path) -> None:
+def test_what_runs_in_torch_is_not_reported(case: str, check: Check) -> None:
     script = textwrap.dedent(HEAD) + textwrap.dedent(RUNS[case])
     exec(compile(script, case, "exec"), {"__name__": "__main__"})
-    path = str(tmp_path / "main.py")
-    analysis = Analyst(Project(str(tmp_path)), frozenset(RULES)).analyse(path, SourceText(path, script))
-    assert not analysis.failures
-    assert [f"{d.code} {d.message}" for d in analysis.diagnostics if d.code.startswith("SF5")] == []
+    assert [f"{d.code} {d.message}" for d in check(script) if d.code.startswith("SF5")] == []

@@ -8,18 +8,19 @@ from typing import Any
 
 import torch
 
+from shapefix.domains.gradients import carries_graph
 from shapefix.interpreter.containers import DictValue, elements
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Event, Revealed
-from shapefix.interpreter.gradients import carries_graph
 from shapefix.interpreter.modules import Module
 from shapefix.interpreter.program import parsed, run_program
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Integer, LibraryObject, Value
 from shapefix.library.tables import Tables
 from shapefix.tensors.layout import Layout, has_unknown_strides
+from shapefix.tensors.polynomials import Size, every_symbol
 from shapefix.tensors.quotients import substitute
-from shapefix.tensors.sizes import Size, Symbol, every_symbol
+from shapefix.tensors.symbols import Symbol
 
 IMPORTS = """
 import torch

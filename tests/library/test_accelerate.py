@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from differential import agree
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_prepared_model_returns_what_it_did() -> None:

@@ -11,18 +11,16 @@ from typing import Any
 
 import pytest
 import torch
+from checking import Check
 from differential import interpret
 
-from shapefix.checks.rules import RULES
-from shapefix.engine.analysis import Analyst
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
 from shapefix.interpreter.events import Revealed
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Integer, Number, Text, Unknown, Value
-from shapefix.sources.project import Project
-from shapefix.sources.text import SourceText
+from shapefix.tensors.polynomials import Size, every_symbol
 from shapefix.tensors.quotients import substitute
-from shapefix.tensors.sizes import PerItemSize, Size, Symbol, every_symbol
+from shapefix.tensors.symbols import PerItemSize, Symbol
 
 sys.path.append(str(Path(__file__).parents[1] / "rules"))
 from tiny import tiny_things
@@ -216,15 +214,13 @@ class Bound:
             assert self.holds(size, number), shown
 
 
-def findings(source: str, folder: Path) -> list[str]:
-    path = str(folder / "script.py")
-    analysis = Analyst(Project(str(folder)), frozenset(RULES)).analyse(path, SourceText(path, source))
-    assert not analysis.failures
-    return [f"{found.code} {found.message}" for found in analysis.diagnostics]
+def findings(source: str, check: Check) -> list[str]:
+    return [f"{found.code} {found.message}" for found in check(source)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("collation", COLLATIONS)
-def test_batches_are_those_of_the_libraries(collation: str, tmp_path: Path) -> None:
+def test_batches_are_those_of_the_libraries(collation: str, check: Check) -> None:
     """Where the real one raises nothing is known; what works has no finding, and is mostly known."""
     worked = unknown = 0
     for seed in range(50):
@@ -238,7 +234,7 @@ def test_batches_are_those_of_the_libraries(collation: str, tmp_path: Path) -> N
             bound.compare(batch, made)
         except AssertionError as error:
             raise AssertionError(f"{source}\n{error}") from error
-        assert not findings(source, tmp_path), source
+        assert not findings(source, check), source
         worked += 1
         unknown += bound.unknown > 0
     assert worked

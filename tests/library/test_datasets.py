@@ -6,20 +6,20 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import datasets
 import pytest
 import torch
 from differential import interpret
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shapefix.interpreter.batch_events import Mapped
+from shapefix.domains.batches import Mapped
 from shapefix.interpreter.containers import DictValue, ListValue, elements
 from shapefix.interpreter.events import Revealed
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Integer, LibraryObject, Number, Text, Unknown, Value
 from shapefix.library.data.datasets.objects import NAMES, sample_of
-from shapefix.tensors.sizes import PerItemSize, Size, every_symbol
+from shapefix.tensors.polynomials import Size, every_symbol
+from shapefix.tensors.symbols import PerItemSize
 
 IMPORTS = """
 import torch
@@ -34,11 +34,13 @@ ds = Dataset.from_dict({
     "pair": [[0, 1], [2, 3], [4, 5], [6, 7]],
 })
 """
-datasets.disable_progress_bars()
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _no_cache() -> Iterator[None]:
+def _quiet_without_cache() -> Iterator[None]:
+    import datasets
+
+    datasets.disable_progress_bars()
     datasets.disable_caching()
     yield
     datasets.enable_caching()
@@ -46,6 +48,8 @@ def _no_cache() -> Iterator[None]:
 
 def executed(source: str) -> list[Any]:
     """What `reveal` is handed when the library itself runs source."""
+    import datasets
+
     seen: list[Any] = []
 
     def reveal(value: Any) -> None:
@@ -335,6 +339,7 @@ def test_one_operation_after_the_other(chain: list[str]) -> None:
     check_rows(sample_of(ours), real[0])
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_tables_of_any_rows(data: st.DataObject) -> None:

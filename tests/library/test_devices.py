@@ -9,10 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from shapefix.engine.analysis import Analyst
-from shapefix.sources.project import Project
-from shapefix.sources.text import SourceText
+from checking import Check
 
 PRETENDED = Path(__file__).resolve().parents[1] / "rules" / "pretended_gpu.py"
 HEAD = """\
@@ -76,9 +73,8 @@ def refused() -> list[bool]:
     return [bool(found) for found in messages]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(OPERATIONS)), ids=OPERATIONS)
-def test_what_torch_refuses_is_found_and_nothing_else(number: int, tmp_path: Path) -> None:
-    path, text = str(tmp_path / "script.py"), f"{HEAD}y = {OPERATIONS[number]}\n"
-    analysis = Analyst(Project(str(tmp_path)), frozenset({"SF602"})).analyse(path, SourceText(path, text))
-    assert not analysis.failures
-    assert bool(analysis.diagnostics) == refused()[number]
+def test_what_torch_refuses_is_found_and_nothing_else(number: int, check: Check) -> None:
+    text = f"{HEAD}y = {OPERATIONS[number]}\n"
+    assert bool(check(text, {"SF602"})) == refused()[number]

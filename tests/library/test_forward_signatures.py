@@ -166,6 +166,7 @@ def by_class(lines: dict[str, str]) -> dict[str, str]:
     return {name: line for line, names in lines.items() for name in names.split()}
 
 
+@pytest.mark.slow
 def test_the_tables_say_what_the_library_says() -> None:
     forward, models = tables()
     import generate_forward_signatures
@@ -249,6 +250,7 @@ HEADS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", TINY)
 def test_small_models_take_and_refuse_what_is_said(family: str) -> None:
     torch = pytest.importorskip("torch")

@@ -97,6 +97,7 @@ OTHERS = (
 METHOD_NAMES = [name for name in METHODS[TENSOR] if name[0] != "@" and name not in OTHERS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHOD_NAMES)
 def test_methods(name: str) -> None:
     for given in ARGUMENTS:
@@ -257,6 +258,7 @@ def chain(seed: int) -> str:
     return "\n".join(lines)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(4))
 def test_random_chains(block: int) -> None:
     open_, all_ = 0, 0

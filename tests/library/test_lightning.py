@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
+from checking import Check
 
-from shapefix.checks.rules import RULES
 from shapefix.diagnostics import Diagnostic
-from shapefix.engine.analysis import Analyst
 from shapefix.engine.merge import unique
-from shapefix.sources.project import Project
-from shapefix.sources.text import SourceText
 
 PROJECT = """
 import lightning as L
@@ -182,43 +178,40 @@ UNKNOWN = [
 ]
 
 
-def findings(source: str, folder: Path) -> list[Diagnostic]:
-    path = str(folder / "train.py")
-    analysis = Analyst(Project(str(folder)), frozenset(RULES)).analyse(path, SourceText(path, source))
-    assert not analysis.failures
-    return unique(analysis.diagnostics)
+def findings(source: str, check: Check) -> list[Diagnostic]:
+    return unique(check(source))
 
 
-def codes(source: str, folder: Path) -> list[str]:
-    return [diagnostic.code for diagnostic in findings(source, folder)]
+def codes(source: str, check: Check) -> list[str]:
+    return [diagnostic.code for diagnostic in findings(source, check)]
 
 
 @pytest.mark.parametrize(("run", "expected"), WRONG)
-def test_what_raises_out_of_the_trainer_is_found(run: str, expected: tuple[str, str], tmp_path: Path) -> None:
-    assert codes(PROJECT + run, tmp_path) == [expected[0]]
+def test_what_raises_out_of_the_trainer_is_found(run: str, expected: tuple[str, str], check: Check) -> None:
+    assert codes(PROJECT + run, check) == [expected[0]]
 
 
 @pytest.mark.parametrize("run", RIGHT + UNKNOWN)
-def test_what_runs_or_is_not_known_is_silent(run: str, tmp_path: Path) -> None:
-    assert codes(PROJECT + run, tmp_path) == []
+def test_what_runs_or_is_not_known_is_silent(run: str, check: Check) -> None:
+    assert codes(PROJECT + run, check) == []
 
 
 @pytest.mark.parametrize("imported", ["import lightning.pytorch as L", "import pytorch_lightning as L"])
-def test_every_package_is_the_same_lightning(imported: str, tmp_path: Path) -> None:
+def test_every_package_is_the_same_lightning(imported: str, check: Check) -> None:
     source = PROJECT.replace("import lightning as L", imported)
-    assert codes(source + WRONG[0][0], tmp_path) == ["SF401"]
+    assert codes(source + WRONG[0][0], check) == ["SF401"]
 
 
-def test_the_finding_stands_in_the_step_and_names_the_fit(tmp_path: Path) -> None:
+def test_the_finding_stands_in_the_step_and_names_the_fit(check: Check) -> None:
     source = PROJECT + WRONG[0][0]
-    (found,) = findings(source, tmp_path)
+    (found,) = findings(source, check)
     lines = source.splitlines()
     assert lines[found.span.row - 1].strip() == "loss = self.model(**batch)"
     shown = {lines[evidence.span.row - 1].strip() for evidence in found.evidence}
     assert WRONG[0][0] in shown
 
 
-def test_what_a_step_changes_is_not_known_afterwards(tmp_path: Path) -> None:
+def test_what_a_step_changes_is_not_known_afterwards(check: Check) -> None:
     source = """
 class Switching(Base):
     def training_step(self, batch, batch_idx):
@@ -229,8 +222,8 @@ model = Switching()
 trainer().fit(model, loader(NUMBERED))
 model.model(x=torch.zeros(4), idx=1)
 """
-    assert codes(PROJECT + source, tmp_path) == []
-    assert codes(PROJECT + source.replace("trainer().fit", "print"), tmp_path) == ["SF401"]
+    assert codes(PROJECT + source, check) == []
+    assert codes(PROJECT + source.replace("trainer().fit", "print"), check) == ["SF401"]
 
 
 def real(run: str) -> Any:

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-
-from shapefix.checks.rules import RULES
-from shapefix.engine.analysis import Analyst
-from shapefix.sources.project import Project
-from shapefix.sources.text import SourceText
+from checking import Check
 
 HEAD = """
 import torch
@@ -46,29 +40,26 @@ MOVED = [
 ]
 
 
-def codes(text: str, folder: Path) -> set[str]:
-    path = str(folder / "script.py")
-    analysis = Analyst(Project(str(folder)), frozenset(RULES)).analyse(path, SourceText(path, text))
-    assert not analysis.failures, analysis.failures
-    return {finding.code for finding in analysis.diagnostics}
+def codes(text: str, check: Check) -> set[str]:
+    return {finding.code for finding in check(text)}
 
 
 @pytest.mark.parametrize("expression", REFUSED)
-def test_what_has_no_to_is_reported(expression: str, tmp_path: Path) -> None:
+def test_what_has_no_to_is_reported(expression: str, check: Check) -> None:
     text = f"{HEAD}\nmoved = {expression}\n"
     with pytest.raises(AttributeError, match=r"has no attribute '(to|cuda)'"):
         exec(text, {})
-    assert codes(text, tmp_path) == {"SF405"}
+    assert codes(text, check) == {"SF405"}
 
 
 @pytest.mark.parametrize("expression", MOVED)
-def test_what_can_be_moved_is_not_reported(expression: str, tmp_path: Path) -> None:
+def test_what_can_be_moved_is_not_reported(expression: str, check: Check) -> None:
     text = f"{HEAD}\nmoved = {expression}\n"
     exec(text, {})
-    assert codes(text, tmp_path) == set()
+    assert codes(text, check) == set()
 
 
-def test_the_members_of_an_enumeration_have_methods_of_their_own(tmp_path: Path) -> None:
+def test_the_members_of_an_enumeration_have_methods_of_their_own(check: Check) -> None:
     text = """
 from enum import Enum
 
@@ -87,4 +78,4 @@ Part.ONE.half
 Part.ONE.cuda()
 """
     exec(text, {"__name__": "script"})
-    assert codes(text, tmp_path) == set()
+    assert codes(text, check) == set()

@@ -45,11 +45,13 @@ def agree(head: str, source: str, *, require_sizes: bool) -> None:
         compare(one, other, require_sizes=require_sizes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_network_has_the_sizes_and_strides_of_torch(name: str) -> None:
     agree(KNOWN, textwrap.dedent(NETWORKS[name]), require_sizes=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_network_has_them_for_batches_of_any_size(name: str) -> None:
     agree(NOT_KNOWN, textwrap.dedent(NETWORKS[name]), require_sizes=False)

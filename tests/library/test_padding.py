@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from checking import Check
 from tiny_tokenizer import bert
 
-from shapefix.checks.rules import RULES
 from shapefix.diagnostics import Applicability, Diagnostic
-from shapefix.engine.analysis import Analyst
 from shapefix.engine.merge import unique
 from shapefix.repair.fixpoint import repair
-from shapefix.sources.project import Project
-from shapefix.sources.text import SourceText
 
 MADE = """\
 from transformers import AutoTokenizer
@@ -23,11 +19,8 @@ tokenizer = AutoTokenizer.from_pretrained("bert-base-cased")
 """
 
 
-def found(source: str, folder: Path) -> list[Diagnostic]:
-    path = str(folder / "script.py")
-    analysis = Analyst(Project(str(folder)), frozenset(RULES)).analyse(path, SourceText(path, source))
-    assert not analysis.failures
-    return unique(analysis.diagnostics)
+def found(source: str, check: Check) -> list[Diagnostic]:
+    return unique(check(source))
 
 
 def raised_by(source: str, names: dict[str, object]) -> str | None:
@@ -70,11 +63,11 @@ PAD_TOKENS = [
         "tokenizer(['a', 'b c'], padding=False)",
     ],
 )
-def test_a_pad_token_is_missed_exactly_where_it_raises(prepare: str, use: str, tmp_path: Path) -> None:
+def test_a_pad_token_is_missed_exactly_where_it_raises(prepare: str, use: str, check: Check) -> None:
     source = f"from transformers import GPT2Tokenizer\ntokenizer = GPT2Tokenizer()\n{prepare}\n{use}\n"
     error = raised_by(source, {})
     assert error is None or "does not have a padding token" in error
-    assert [d.code for d in found(source, tmp_path) if d.code == "SF305"] == ["SF305"] * (error is not None)
+    assert [d.code for d in found(source, check) if d.code == "SF305"] == ["SF305"] * (error is not None)
 
 
 @pytest.mark.parametrize(
@@ -88,15 +81,15 @@ def test_a_pad_token_is_missed_exactly_where_it_raises(prepare: str, use: str, t
         "tokenizer.add_special_tokens(tokens())",
     ],
 )
-def test_a_pad_token_that_may_be_there_is_not_missed(prepare: str, tmp_path: Path) -> None:
+def test_a_pad_token_that_may_be_there_is_not_missed(prepare: str, check: Check) -> None:
     source = (
         "from transformers import AutoTokenizer, GPT2Tokenizer\ntokenizer = GPT2Tokenizer()\n"
         f"{prepare}\ntokenizer(['a', 'b c'], padding=True)\n"
     )
-    assert not found(source, tmp_path)
+    assert not found(source, check)
 
 
-def test_a_pad_token_that_another_method_sets_may_be_there(tmp_path: Path) -> None:
+def test_a_pad_token_that_another_method_sets_may_be_there(check: Check) -> None:
     source = textwrap.dedent("""
         from transformers import GPT2Tokenizer
 
@@ -110,9 +103,9 @@ def test_a_pad_token_that_another_method_sets_may_be_there(tmp_path: Path) -> No
             def collate(self, batch):
                 return self.tokenizer(batch, padding=True, return_tensors="pt")
         """)
-    assert not found(source, tmp_path)
+    assert not found(source, check)
     without = source.replace("self.tokenizer.pad_token = self.tokenizer.eos_token", "pass")
-    assert [d.code for d in found(without, tmp_path)] == ["SF305"]
+    assert [d.code for d in found(without, check)] == ["SF305"]
 
 
 @pytest.mark.parametrize(
@@ -133,34 +126,32 @@ def test_a_pad_token_that_another_method_sets_may_be_there(tmp_path: Path) -> No
         ("['Yes.', 'Yes.']", ""),
     ],
 )
-def test_tensors_are_refused_exactly_where_it_is_said(texts: str, arguments: str, tmp_path: Path) -> None:
+def test_tensors_are_refused_exactly_where_it_is_said(texts: str, arguments: str, check: Check) -> None:
     call = f"tokenizer({texts}, {arguments + ', ' if arguments else ''}return_tensors='pt')"
     error = raised_by(call, {"tokenizer": bert()})
     assert error is None or "`input_ids` in this case" in error
-    assert [d.code for d in found(f"{MADE}{call}\n", tmp_path)] == ["SF304"] * (error is not None)
+    assert [d.code for d in found(f"{MADE}{call}\n", check)] == ["SF304"] * (error is not None)
 
 
-def repaired(source: str, folder: Path) -> str:
+def repaired(source: str, check: Check) -> str:
     may = {Applicability.SAFE}
-    return repair(source, lambda text: found(text, folder), lambda fix, _: fix.applicability in may).text
+    return repair(source, lambda text: found(text, check), lambda fix, _: fix.applicability in may).text
 
 
 def lines(source: str) -> Iterator[str]:
     return (line for line in source.splitlines() if "tokenizer(" in line or "pad_token" in line)
 
 
-def test_padding_is_added_without_losing_what_was_cut(tmp_path: Path) -> None:
+def test_padding_is_added_without_losing_what_was_cut(check: Check) -> None:
     """A maximum alone cuts texts only where nothing is padded."""
-    text = repaired(
-        f"{MADE}tokenizer(['Yes.', 'A short one.'], max_length=4, return_tensors='pt')\n", tmp_path
-    )
+    text = repaired(f"{MADE}tokenizer(['Yes.', 'A short one.'], max_length=4, return_tensors='pt')\n", check)
     (call,) = lines(text)
     arguments = "max_length=4, padding=True, truncation=True, return_tensors='pt'"
     assert call == f"tokenizer(['Yes.', 'A short one.'], {arguments})"
     assert eval(call, {"tokenizer": bert()})["input_ids"].shape == (2, 4)
 
 
-def test_padding_is_added_on_a_line_of_its_own(tmp_path: Path) -> None:
+def test_padding_is_added_on_a_line_of_its_own(check: Check) -> None:
     source = textwrap.dedent("""\
         from transformers import AutoTokenizer
 
@@ -171,10 +162,10 @@ def test_padding_is_added_on_a_line_of_its_own(tmp_path: Path) -> None:
         )
         """)
     expected = source.replace('    return_tensors="pt",', '    padding=True,\n    return_tensors="pt",')
-    assert repaired(source, tmp_path) == expected
+    assert repaired(source, check) == expected
 
 
-def test_a_checkpoint_that_is_a_parameter_gets_no_safe_repair(tmp_path: Path) -> None:
+def test_a_checkpoint_that_is_a_parameter_gets_no_safe_repair(check: Check) -> None:
     source = textwrap.dedent("""\
         from transformers import AutoTokenizer
 
@@ -185,7 +176,7 @@ def test_a_checkpoint_that_is_a_parameter_gets_no_safe_repair(tmp_path: Path) ->
         batch("gpt2")
         batch("bert-base-cased")
         """)
-    (finding,) = found(source, tmp_path)
+    (finding,) = found(source, check)
     assert finding.code == "SF305"
     assert finding.fix is not None
     assert finding.fix.applicability is Applicability.UNSAFE

@@ -13,6 +13,8 @@ from differential import IMPORTS, interpret
 from shapefix.interpreter.events import OpRejected
 from shapefix.tensors.errors import NotDivisible
 
+pytestmark = pytest.mark.slow
+
 Draw = Callable[[random.Random], str]
 
 

@@ -10,6 +10,8 @@ from differential import IMPORTS, interpret
 
 from shapefix.interpreter.events import OpRejected
 
+pytestmark = pytest.mark.slow
+
 FLOATS = ("float32", "float64")
 DTYPES = (*FLOATS, "int64", "int32", "uint8", "bool")
 SIZES = (

@@ -13,6 +13,8 @@ from differential import IMPORTS, interpret
 
 from shapefix.interpreter.events import OpRejected
 
+pytestmark = pytest.mark.slow
+
 CASES = 60
 SIZES = (1, 2, 2, 3)
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from shapefix.interpreter.batch_events import ALIGNED, SHIFTED
+from shapefix.domains.batches import ALIGNED, SHIFTED
 from shapefix.interpreter.values import Constant, LibraryObject
 from shapefix.library.transformers.architectures import CLASS
 from shapefix.library.transformers.models import kind_of
 from shapefix.library.transformers.token_losses import token_loss
-
-torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
 
 SIZES = {
     "vocab_size": 60,
@@ -81,6 +78,9 @@ def said(name: str) -> str:
 
 def losses(name: str) -> tuple[float, float, float]:
     """The loss of a small model, what it is for shifted labels, and for labels of the same position."""
+    import torch
+    import transformers
+
     torch.manual_seed(0)
     model = getattr(transformers, name)
     endless = name.startswith("XLNet")

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 import torch
-import transformers
 from differential import revealed
 from tiny_tokenizer import SENTENCES, bert
 
+from shapefix.domains.raggedness import ragged
 from shapefix.interpreter.containers import DictValue, ListValue, elements
-from shapefix.interpreter.rows import ragged
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Integer, Value
 from shapefix.library.signatures import parameters
@@ -137,6 +136,8 @@ def test_rows_padded_beyond_the_maximum_are_not_taken_to_be_cut() -> None:
 
 @pytest.mark.parametrize("method", SIGNATURES)
 def test_signatures(method: str) -> None:
+    import transformers
+
     real = inspect.signature(getattr(transformers.PreTrainedTokenizerBase, method)).parameters
     if method == "encode":
         # The rest goes through `**kwargs` to the call.
@@ -158,6 +159,8 @@ def test_signatures(method: str) -> None:
 
 
 def test_only_classes_that_are_called_alike_are_taken_for_tokenizers() -> None:
+    import transformers
+
     base = transformers.PreTrainedTokenizerBase
     usual = list(inspect.signature(base.__call__).parameters)
     seen = 0
@@ -192,6 +195,8 @@ def test_names(name: str, kind: str | None) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("suffix", ["Tokenizer", "TokenizerFast"])
 def test_what_a_class_has_from_the_start(family: str, suffix: str) -> None:
+    import transformers
+
     cls = getattr(transformers, family + suffix)
     said = of_class(family + suffix)
     real = cls()

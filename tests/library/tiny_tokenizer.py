@@ -5,8 +5,6 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import transformers
-
 SENTENCES = ("The cat sat on the mat.", "Yes.", "A short one.")
 TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
 
@@ -15,6 +13,7 @@ TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
 def bert() -> Any:
     """A tokenizer with a pad token and token types, trained on three sentences."""
     import tokenizers
+    import transformers
     from tokenizers import models, pre_tokenizers, trainers
 
     made = tokenizers.Tokenizer(models.WordPiece(unk_token="[UNK]"))

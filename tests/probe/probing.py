@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from textwrap import dedent
+
+import fork_server
 
 from shapefix.checks.rules import RULES
 from shapefix.diagnostics import Diagnostic
@@ -58,11 +59,18 @@ class Probed:
         return ending(self.run, lambda path: Path(path).name)
 
 
-def probed(folder: Path, script: str, *arguments: str, timeout: float = 120.0, **files: str) -> Probed:
+def probed(
+    folder: Path,
+    script: str,
+    *arguments: str,
+    timeout: float = 120.0,
+    python: str | None = None,
+    **files: str,
+) -> Probed:
     """Write a script, and files beside it, and run it under the probe with folder as the current one."""
     for name, text in {"train": script, **files}.items():
         (folder / f"{name}.py").write_text(dedent(text), "utf-8")
-    return probed_file(folder, "train.py", *arguments, timeout=timeout)
+    return probed_file(folder, "train.py", *arguments, timeout=timeout, python=python)
 
 
 def probed_file(
@@ -72,12 +80,19 @@ def probed_file(
     timeout: float = 120.0,
     options: tuple[str, ...] = (),
     processes: int = 1,
+    python: str | None = None,
 ) -> Probed:
-    """Run a script that is there under the probe; options are the agent's own."""
+    """Run a script that is there under the probe; options are the agent's own.
+
+    python is the interpreter, by default one that has torch imported already.
+    """
     before = Path.cwd()
     os.chdir(folder)
     try:
-        return Probed(probe(sys.executable, script, arguments, 1, timeout, options, processes), folder)
+        return Probed(
+            probe(python or fork_server.interpreter(), script, arguments, 1, timeout, options, processes),
+            folder,
+        )
     finally:
         os.chdir(before)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
+
+import fork_server
 
 from shapefix.checks.rules import RULES
 from shapefix.runtime.repair.search import Outcome, search
@@ -18,7 +19,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 def searched(folder: Path, script: str, most: int = 8) -> Outcome:
     """The outcome for a script of a folder that is the current one, after so many runs at most."""
     rules = {code: (rule.name, rule.severity) for code, rule in RULES.items()}
-    command = Command(sys.executable, script, (), 1, 120.0)
+    command = Command(fork_server.interpreter(), script, (), 1, 120.0)
     before = Path.cwd()
     os.chdir(folder)
     try:

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from probing import runs
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 
 ENVIRONMENT = {

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 
 import pytest
 from probing import Probed, probed, runs
+
+pytestmark = pytest.mark.slow
 
 MODEL = """
 import os, signal, sys, time
@@ -65,19 +68,19 @@ def test_arguments_and_the_ways_to_find_oneself_are_those_of_python(tmp_path: Pa
         assert isinstance(pickle.loads(pickle.dumps(Row())), Row)
         assert not [name for name in sys.modules if name.split(".")[0] in ("shapefix", "libcst", "rich")]
     """
-    ran = probed(tmp_path, script, "--lr", "0.1", helper="")
+    ran = probed(tmp_path, script, "--lr", "0.1", python=sys.executable, helper="")
     assert ran.ending == "the script came to its end, before any batch or model", ran.run.ended.output
 
 
 def test_a_loop_without_end_is_ended_with_the_line_where_it_is(tmp_path: Path) -> None:
-    ran = probed(tmp_path, MODEL + "model(torch.ones(4))\nwhile True:\n    time.sleep(0.01)", timeout=12.0)
-    assert "stopped at the time limit of 12 s at train.py:12, after `Linear` was called" in ran.ending
+    ran = probed(tmp_path, MODEL + "model(torch.ones(4))\nwhile True:\n    time.sleep(0.01)", timeout=5.0)
+    assert "stopped at the time limit of 5 s at train.py:12, after `Linear` was called" in ran.ending
     assert ran.run.ended.seconds < 30
 
 
 def test_a_time_limit_within_native_code_is_kept_too(tmp_path: Path) -> None:
     script = "import re\nre.match('(a+)+$', 'a' * 64 + 'b')"
-    ran = probed(tmp_path, script, timeout=2.0)
+    ran = probed(tmp_path, script, timeout=2.0, python=sys.executable)
     assert ran.run.ended.seconds < 30
     assert "time limit of 2 s" in ran.ending
 
@@ -112,7 +115,7 @@ def test_what_the_script_has_started_does_not_outlive_it(tmp_path: Path) -> None
         print(here.pid, away.pid, flush=True)
         os._exit(0)
     """
-    ran = probed(tmp_path, script)
+    ran = probed(tmp_path, script, python=sys.executable)
     processes = [int(word) for word in ran.run.ended.output.split()]
     assert len(processes) == 2
     deadline = time.monotonic() + 10
@@ -125,6 +128,6 @@ def test_what_the_script_has_started_does_not_outlive_it(tmp_path: Path) -> None
 def test_an_interpreter_without_torch_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "torch.py").write_text("raise ImportError('No module named torch')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    ran: Probed = probed(tmp_path, "print()")
+    ran: Probed = probed(tmp_path, "print()", python=sys.executable)
     assert "has no torch" in ran.ending
     assert "--python" in ran.ending

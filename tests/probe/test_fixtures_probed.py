@@ -13,6 +13,8 @@ from repairing import searched
 from shapefix.runtime.repair.search import Outcome
 from shapefix.runtime.repair.writing import write_all
 
+pytestmark = pytest.mark.slow
+
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 
 FAULTS = {

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 from pathlib import Path
 from textwrap import dedent
 
+import fork_server
 import pytest
 from probing import Probed, probed_file
 
@@ -165,7 +165,7 @@ def test_a_notebook_on_the_command_line(
 ) -> None:
     notebook(tmp_path, "import torch\nmodel = torch.nn.Linear(4, 2)", "\nmodel(torch.ones(3, 5))")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
+    monkeypatch.setenv("VIRTUAL_ENV", fork_server.virtual_environment())
     assert run(["probe", "train.ipynb"]) == 1
     out = capsys.readouterr().out
     assert "--> train.ipynb:cell 2:2:9" in out

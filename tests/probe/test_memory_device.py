@@ -9,10 +9,13 @@ import sys
 from pathlib import Path
 from textwrap import dedent
 
+import fork_server
 import pytest
 
 from shapefix.runtime.report.text_report import Run
 from shapefix.runtime.run import probe
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -46,7 +49,7 @@ def ran(folder: Path, script: str, *options: str) -> Run:
     before = Path.cwd()
     os.chdir(folder)
     try:
-        return probe(sys.executable, "train.py", [], 2, 120.0, options)
+        return probe(fork_server.interpreter(), "train.py", [], 2, 120.0, options)
     finally:
         os.chdir(before)
 
@@ -55,7 +58,13 @@ def shapefix(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "shapefix", "probe", *arguments],
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "100", "OMP_NUM_THREADS": "1"},
+        env=os.environ
+        | {
+            "COLUMNS": "100",
+            "OMP_NUM_THREADS": "1",
+            "PYTHONPATH": str(ROOT),
+            "VIRTUAL_ENV": fork_server.virtual_environment(),
+        },
         capture_output=True,
         text=True,
         timeout=240,

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
+import fork_server
 import pytest
 import torch
 from probing import Probed, row
 
 from shapefix.runtime.agent.fake_gpu import grouped_matmul
 from shapefix.runtime.run import probe
+
+pytestmark = pytest.mark.slow
 
 MIXTRAL = """
 import torch
@@ -60,7 +62,8 @@ def on_no_gpu(folder: Path, script: str) -> Probed:
     before = Path.cwd()
     os.chdir(folder)
     try:
-        return Probed(probe(sys.executable, "train.py", [], 1, 120.0, ("--device", "fake")), folder)
+        python = fork_server.interpreter()
+        return Probed(probe(python, "train.py", [], 1, 120.0, ("--device", "fake")), folder)
     finally:
         os.chdir(before)
 

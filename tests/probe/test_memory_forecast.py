@@ -17,6 +17,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 DEPEND_ON_THE_CPU = {"cnn-32-adamw-amp", "cnn-32-sgd-amp-checkpoints"}
 """Convolutions in bf16: oneDNN's kernels for them, and what these allocate, differ from CPU to CPU."""
 PROGRAM = Path(__file__).with_name("memory_configurations.py")

@@ -9,6 +9,8 @@ from shapefix.runtime.forecast.prediction import Fit, Forecast, Measured, accumu
 from shapefix.runtime.forecast.text_report import lines
 from shapefix.runtime.observations import Observations
 
+pytestmark = pytest.mark.slow
+
 MIB = 1 << 20
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from probing import Probed, probed, row
 
+pytestmark = pytest.mark.slow
+
 SPELLINGS = ["import lightning as L", "import lightning.pytorch as L", "import pytorch_lightning as L"]
 
 MODULE = """

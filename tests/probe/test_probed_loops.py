@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from probing import Probed, probed
+
+pytestmark = pytest.mark.slow
 
 MODEL = """
 import time

@@ -11,6 +11,8 @@ from probing import Probed, probed_file, row, runs
 
 from shapefix.runtime import ranks
 
+pytestmark = pytest.mark.slow
+
 TRAINING = """
     import os
     import sys

@@ -10,10 +10,13 @@ import sys
 import time
 from pathlib import Path
 
+import fork_server
 import pytest
 
 from shapefix.cli import probe_repair
 from shapefix.cli.probe_options import Asked
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -39,7 +42,6 @@ ENVIRONMENT = {
     "NO_COLOR": "1",
     "OMP_NUM_THREADS": "1",
     "PYTHONPATH": str(ROOT),
-    "VIRTUAL_ENV": sys.prefix,
 }
 
 
@@ -47,7 +49,7 @@ def repair(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "shapefix", "probe", *arguments],
         cwd=folder,
-        env=os.environ | ENVIRONMENT,
+        env=os.environ | ENVIRONMENT | {"VIRTUAL_ENV": fork_server.virtual_environment()},
         capture_output=True,
         text=True,
         encoding="utf-8",
@@ -153,7 +155,9 @@ def test_an_interruption_leaves_nothing_behind(tmp_path: Path, sent: signal.Sign
     process = subprocess.Popen(
         [sys.executable, "-m", "shapefix", "probe", "train.py", "--repair", "--apply"],
         cwd=tmp_path,
-        env=os.environ | ENVIRONMENT | {"NOTE": str(note), "TMPDIR": str(tmp_path / "temporary")},
+        env=os.environ
+        | ENVIRONMENT
+        | {"VIRTUAL_ENV": sys.prefix, "NOTE": str(note), "TMPDIR": str(tmp_path / "temporary")},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
@@ -190,7 +194,7 @@ def test_no_more_runs_than_there_may_be(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(probe_repair, "MOST_RUNS", 1)
     asked = Asked("train.py", (), None, 1, 120.0, "auto", None, "never", False, repair=True, apply=True)
-    assert probe_repair.repair(sys.executable, asked) == 1
+    assert probe_repair.repair(fork_server.interpreter(), asked) == 1
     said = capsys.readouterr().err
     assert said.startswith("No repair was found that makes the script train. (1 run, ")
     assert said.endswith(" s; there was more to try, but no more runs are made)\n")

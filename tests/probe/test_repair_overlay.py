@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from textwrap import dedent
 
+import fork_server
 from probing import row
 
 from shapefix.runtime.report.text_report import Run
@@ -23,7 +24,7 @@ def overlaid(folder: Path, script: str, **texts: str) -> Run:
         named[str((folder / f"{name}.py").resolve())] = str(other)
     (folder / "overlay.json").write_text(json.dumps(named), "utf-8")
     options = ("--overlay", str(folder / "overlay.json"))
-    return probe(sys.executable, str(folder / script), (), 1, 120.0, options)
+    return probe(fork_server.interpreter(), str(folder / script), (), 1, 120.0, options)
 
 
 def test_the_script_and_what_it_imports_are_others_and_the_disk_is_as_it_was(tmp_path: Path) -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from textwrap import dedent
 
+import pytest
 from repairing import searched
 
 from shapefix.runtime.repair.search import Outcome
+
+pytestmark = pytest.mark.slow
 
 TRAIN = """
 optimizer = torch.optim.SGD(model.parameters(), 0.1)

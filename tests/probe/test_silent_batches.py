@@ -11,6 +11,8 @@ from probing import probed, row
 
 from shapefix.runtime.agent.watchers.views import growing, lucky
 
+pytestmark = pytest.mark.slow
+
 BERT = """
 import torch
 from transformers import BertConfig, BertForSequenceClassification

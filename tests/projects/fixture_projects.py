@@ -19,11 +19,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import fork_server
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 
@@ -117,10 +118,10 @@ def sources(project: Path) -> dict[str, str]:
 
 
 def train(command: tuple[str, ...], folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run command in folder, with this interpreter in the place of `python`; leaves no byte code behind."""
-    environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
+    """Run command in folder, with torch imported already; leaves no byte code behind."""
+    environment = os.environ | fork_server.STARTUP
     return subprocess.run(
-        [sys.executable if word == "python" else word for word in command],
+        [fork_server.interpreter() if word == "python" else word for word in command],
         cwd=folder,
         env=environment,
         capture_output=True,

@@ -7,13 +7,13 @@ Those with nothing wrong learn as they are, and shapefix has nothing to say abou
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import io
 import json
-import os
 import re
 import shutil
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -21,6 +21,8 @@ from pathlib import Path
 
 import pytest
 from fixture_projects import FIXTURES, Death, Finding, Place, Project, load, sources, train
+
+from shapefix.cli import main
 
 PROJECTS = [load(path.parent) for path in sorted(FIXTURES.glob("*/fixture.toml"))]
 every_project = pytest.mark.parametrize("project", PROJECTS, ids=lambda project: project.folder.name)
@@ -95,17 +97,12 @@ EVERY_REPAIR = [
 
 
 def shapefix(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run the command line as a user would, from this checkout."""
-    root = FIXTURES.parent
-    return subprocess.run(
-        [sys.executable, "-m", "shapefix", *map(str, arguments)],
-        env=os.environ | {"PYTHONPATH": str(root)},
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=300,
-        check=False,
-    )
+    """Run a command line in this process."""
+    command = list(map(str, arguments))
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main.run(command)
+    return subprocess.CompletedProcess(command, code, out.getvalue(), err.getvalue())
 
 
 def reported(folder: Path) -> list[Finding]:
@@ -132,17 +129,13 @@ def test_there_are_projects() -> None:
     assert len(PROJECTS) >= 5
 
 
+@pytest.mark.slow
 @every_broken
-def test_before_dies_with_the_exception_stated(project: Project, death: Death) -> None:
+def test_before_dies_with_the_exception_and_at_the_place_stated(project: Project, death: Death) -> None:
     run = train(project.command, project.before)
     assert run.returncode != 0
     last_line = run.stderr.strip().splitlines()[-1]
     assert last_line.startswith(f"{death.exception}: {death.message}")
-
-
-@every_broken
-def test_before_dies_at_the_place_stated(project: Project, death: Death) -> None:
-    run = train(project.command, project.before)
     frames = re.findall(r'File "(.+?)", line (\d+)', run.stderr)
     own = [
         Place(Path(path).relative_to(project.before).as_posix(), int(line))
@@ -152,6 +145,7 @@ def test_before_dies_at_the_place_stated(project: Project, death: Death) -> None
     assert own[-1] in death.raised
 
 
+@pytest.mark.slow
 @every_project
 def test_after_trains(project: Project) -> None:
     run = train(project.command, project.after)
@@ -161,6 +155,7 @@ def test_after_trains(project: Project) -> None:
     assert float(losses["last"]) < 0.7 * float(losses["first"])
 
 
+@pytest.mark.slow
 @some(project for project in WRONG if project.grows)
 def test_what_grows_in_each_step_does_not_after_the_repair(project: Project) -> None:
     assert project.grows is not None
@@ -178,6 +173,7 @@ def test_what_grows_in_each_step_does_not_after_the_repair(project: Project) -> 
     assert losses[0] == losses[1]
 
 
+@pytest.mark.slow
 @some(project for project in WRONG if project.death is None and not project.grows)
 def test_what_goes_wrong_without_a_crash_learns_less(project: Project) -> None:
     """The last loss of the repaired project, which it computes as it should, is far below what was told."""
@@ -199,6 +195,7 @@ def test_after_differs_from_before_only_at_the_places_stated(project: Project) -
         assert {(repair.was, repair.becomes) for repair in repaired} == {("view", "reshape")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("project", "death", "repair"),
     EVERY_REPAIR,
@@ -240,6 +237,7 @@ def test_fix_gives_after_byte_for_byte(project: Project, tmp_path: Path) -> None
     assert sources(copy) == sources(project.after)
 
 
+@pytest.mark.slow
 @some(project for project in WRONG if project.honest)
 def test_fix_without_unsafe_fixes_trains_and_is_not_honest_yet(project: Project, tmp_path: Path) -> None:
     copy = copied(project.before, tmp_path / "project")
@@ -252,6 +250,7 @@ def test_fix_without_unsafe_fixes_trains_and_is_not_honest_yet(project: Project,
     assert train(project.command, copy).returncode == 0
 
 
+@pytest.mark.slow
 @some(project for project in WRONG if project.honest)
 def test_what_is_hidden_comes_to_light_where_nothing_else_is_repaired(
     project: Project, tmp_path: Path

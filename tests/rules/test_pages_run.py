@@ -173,16 +173,23 @@ def test_front_matter(page: Path) -> None:
     assert page.stem == f"{stated['code']}-{stated['name']}"
     assert stated["severity"] in ("error", "warning", "info")
     assert stated["fix"] in ("safe", "unsafe", "display", "none")
-    assert stated["raises"] in ("true", "false")
+    assert stated["raises"] in ("here", "later", "hidden", "never")
     assert stated["default"] in ("on", "off")
     assert all(re.fullmatch(r"[a-z0-9-]+", name) for name in stated.get("aliases", "none").split(", "))
 
 
 @every_page
 def test_a_rule_that_raises_has_an_example_that_does(page: Path) -> None:
-    if front_matter(page)["raises"] == "true":
+    if front_matter(page)["raises"] in ("here", "later"):
         ran = [outcome(example.text, example.run) for example in examples(page) if example.findings]
         assert any(each.errors for each in ran)
+
+
+def test_rules_with_known_exceptions_are_marked_as_raising() -> None:
+    raising = {
+        front_matter(page)["code"] for page in PAGES if front_matter(page)["raises"] in ("here", "later")
+    }
+    assert REFUSED.keys() <= raising
 
 
 @every_page
@@ -240,6 +247,7 @@ def test_a_preamble_holds_nothing_but_imports_and_plain_assignments(page: Path) 
         assert all(isinstance(node, allowed) for node in ast.parse(block).body)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", FIRING, ids=str)
 def test_findings_carry_the_code_and_severity_of_their_page(example: Example) -> None:
     severities = {front_matter(page)["code"]: front_matter(page)["severity"] for page in PAGES}
@@ -249,6 +257,7 @@ def test_findings_carry_the_code_and_severity_of_their_page(example: Example) ->
     assert found <= set(severities.items())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", LAYOUT, ids=str)
 def test_only_marked_lines_fail_and_as_stated(example: Example) -> None:
     ran = outcome(example.text, example.run)
@@ -269,6 +278,7 @@ def repair_computes_something_else(example: Example) -> bool:
     return any(name in after and not same(before[name], after[name]) for name in before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", DATA, ids=str)
 def test_a_reported_example_raises_or_corrupts(example: Example) -> None:
     """The example raises, corrupts what the run block asserts, or computes something else than its repair."""
@@ -283,6 +293,7 @@ def test_a_reported_example_raises_or_corrupts(example: Example) -> None:
         assert example.corrupts or repair_computes_something_else(example)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", FIRING, ids=str)
 def test_run_blocks_raise_where_marked(example: Example) -> None:
     ran = outcome(example.text, example.run)
@@ -298,6 +309,7 @@ def without_marked_lines(example: Example) -> str:
     return "\n".join(re.sub(r"\S.*", "pass", row) if number in marked else row for number, row in rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", [e for e in FIRING if e.findings[0].code == "SF105"], ids=str)
 def test_a_line_with_an_unused_result_can_be_removed(example: Example) -> None:
     before = execute(example.text, example.run).tensors()
@@ -307,6 +319,7 @@ def test_a_line_with_an_unused_result_can_be_removed(example: Example) -> None:
     assert all(same(before[name], after[name]) for name in before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", [e for e in LAYOUT if e.fixed or e.findings[0].code != "SF105"], ids=str)
 def test_marked_lines_fail_or_their_repair_computes_something_else(example: Example) -> None:
     ran = outcome(example.text, example.run)
@@ -320,6 +333,7 @@ def test_marked_lines_fail_or_their_repair_computes_something_else(example: Exam
         assert any(not same(before[name], after[name]) for name in before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", FIXED, ids=str)
 def test_the_repair_runs_and_ends_the_corruption(example: Example) -> None:
     assert example.fixed is not None
@@ -330,6 +344,7 @@ def test_the_repair_runs_and_ends_the_corruption(example: Example) -> None:
     assert len(raised) == len(ran.run_errors), raised
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", [e for e in LAYOUT if e.fixed], ids=str)
 def test_the_repair_changes_marked_lines_only_or_the_line_of_the_expand(example: Example) -> None:
     assert example.fixed is not None
@@ -342,6 +357,7 @@ def test_the_repair_changes_marked_lines_only_or_the_line_of_the_expand(example:
     assert changed <= (expands if front_matter(example.page)["code"] == "SF104" else marked)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", SILENT, ids=str)
 def test_silent_examples_run_through(example: Example) -> None:
     ran = outcome(example.text, example.run)
@@ -364,6 +380,7 @@ def explains(message: str, sizes: tuple[int, ...], strides: tuple[int, ...]) -> 
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", [e for e in FIRING if e.findings[0].code in ("SF101", "SF102")], ids=str)
 def test_the_dimensions_named_are_those_with_the_gap(example: Example) -> None:
     ran = execute(example.text, example.run)
@@ -380,6 +397,7 @@ def numbers_revealed(example: Example) -> list[str]:
     return [text for text in example.revealed.values() if not re.search(r"[A-Z]", text)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", [e for e in EXAMPLES if numbers_revealed(e)], ids=str)
 def test_revealed_layouts_are_those_of_torch(example: Example) -> None:
     seen: list[str] = []

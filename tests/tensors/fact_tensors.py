@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from shapefix.tensors import dims, indexing, results, views
+from shapefix.tensors import dims, indexing, legality, reductions, tensor_iterator, views
 from shapefix.tensors.layout import Layout, channels_last, contiguous
-from shapefix.tensors.sizes import Size, Symbol, substitute
-from shapefix.tensors.views import Illegal, ViewVerdict
+from shapefix.tensors.polynomials import Size
+from shapefix.tensors.quotients import substitute
+from shapefix.tensors.symbols import Symbol
+from shapefix.tensors.verdicts import Illegal, ViewVerdict
 
 NUMBERS = {"B": 2, "T": 6, "V": 8, "H": 2, "D": 4}
 ALL = slice(None)
@@ -47,7 +49,7 @@ class Layouts:
 
     def view(self, layout: Layout | None, *sizes: int | Size) -> ViewVerdict:
         assert layout is not None
-        return views.view(layout, *views.target_of(sizes))
+        return legality.view(layout, *views.target_of(sizes))
 
 
 def at(layout: Layout, *specs: indexing.Spec) -> Layout:
@@ -74,8 +76,8 @@ def topk_hits(t: Tensors) -> Tensor:
 
 
 def topk_hits_layout(s: Layouts) -> Layout:
-    found = dims.t(results.topk(contiguous([s.B, 10]), 5))
-    return results.elementwise(found, dims.expand(contiguous([1, s.B]), found.sizes))
+    found = dims.t(reductions.topk(contiguous([s.B, 10]), 5))
+    return tensor_iterator.elementwise(found, dims.expand(contiguous([1, s.B]), found.sizes))
 
 
 def applies(verdict: Illegal, layouts: Layouts) -> bool:

@@ -10,10 +10,13 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from shapefix.tensors import views
+from shapefix.tensors import legality, verdicts
+from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import Layout, contiguous, sizes_of, unknown_strides
 from shapefix.tensors.layout import substitute as layout_with
-from shapefix.tensors.sizes import Atom, ShapeError, Size, Symbol, substitute
+from shapefix.tensors.polynomials import Size
+from shapefix.tensors.quotients import substitute
+from shapefix.tensors.symbols import Atom, Symbol
 
 VALUES = (1, 1, 1, 2, 2, 3, 4, 5, 6)
 """Sizes to draw from: 1 hides bugs, so it comes often."""
@@ -188,24 +191,24 @@ def judge(chain: Chain, target: list[Size], minus_one: int | None) -> None:
         accepted = True
     except RuntimeError:
         accepted = False
-    verdict = views.view(chain.concrete, [chain.constant(size) for size in target], minus_one)
-    assert isinstance(verdict, views.Legal) == accepted, f"{where}: torch {accepted}, numbers {verdict}"
-    assert not isinstance(verdict, views.Undecided), where
-    if accepted and isinstance(verdict, views.Legal):
+    verdict = legality.view(chain.concrete, [chain.constant(size) for size in target], minus_one)
+    assert isinstance(verdict, verdicts.Legal) == accepted, f"{where}: torch {accepted}, numbers {verdict}"
+    assert not isinstance(verdict, verdicts.Undecided), where
+    if accepted and isinstance(verdict, verdicts.Legal):
         compare(Chain(viewed, verdict.layout, None, chain.values, [where]), where)
     chain.verdicts["concrete"] += 1
     if chain.symbolic is None or not chain.tensor.numel():
         return
-    symbolic = views.view(chain.symbolic, target, minus_one)
+    symbolic = legality.view(chain.symbolic, target, minus_one)
     chain.verdicts[type(symbolic).__name__] += 1
-    if isinstance(symbolic, views.Undecided) and symbolic.numel:
+    if isinstance(symbolic, verdicts.Undecided) and symbolic.numel:
         chain.verdicts["numel"] += 1
-    if isinstance(symbolic, views.WrongNumel):
+    if isinstance(symbolic, verdicts.WrongNumel):
         assert not accepted, f"{where}: torch accepts, symbols: {symbolic}"
-    if isinstance(symbolic, views.Illegal) and all(chain.number(size) > 1 for size in symbolic.conditions):
+    if isinstance(symbolic, verdicts.Illegal) and all(chain.number(size) > 1 for size in symbolic.conditions):
         assert not accepted, f"{where}: torch accepts, symbols: {symbolic}"
         chain.verdicts["Illegal applies"] += 1
-    if isinstance(symbolic, views.Legal):
+    if isinstance(symbolic, verdicts.Legal):
         assert accepted, f"{where}: torch refuses, symbols: {symbolic}"
         layout = Layout(sizes_of(viewed.shape), sizes_of(viewed.stride()))
         compare(Chain(viewed, layout, symbolic.layout, chain.values, [where]), where)

@@ -10,9 +10,18 @@ from random_chains import Chain, Convert, Step
 from random_steps import some_dim, step
 from torch import Tensor
 
-from shapefix.tensors import dims, results
+from shapefix.tensors import (
+    concat,
+    convolutions,
+    dims,
+    memory_format,
+    networks,
+    products,
+    reductions,
+    tensor_iterator,
+)
 from shapefix.tensors.layout import Layout, contiguous
-from shapefix.tensors.sizes import Size
+from shapefix.tensors.polynomials import Size
 
 
 def a_copy(chain: Chain, rng: random.Random) -> Step | None:
@@ -20,17 +29,21 @@ def a_copy(chain: Chain, rng: random.Random) -> Step | None:
     repeats = [rng.randint(1, 2) for _ in range(rank)]
     return rng.choice(
         (
-            step("clone()", lambda x: x.clone(), results.like),
-            step("double()", lambda x: x.to(torch.int32).float(), lambda a: results.like(results.like(a))),
-            step("relu()", lambda x: x.relu(), results.elementwise),
-            step("+ 1", lambda x: x + 1, results.elementwise),
-            step("contiguous()", lambda x: x.contiguous(), results.as_contiguous),
-            step("float()", lambda x: x.float(), lambda a: results.to(a, changes=False)),
+            step("clone()", lambda x: x.clone(), memory_format.like),
+            step(
+                "double()",
+                lambda x: x.to(torch.int32).float(),
+                lambda a: memory_format.like(memory_format.like(a)),
+            ),
+            step("relu()", lambda x: x.relu(), tensor_iterator.elementwise),
+            step("+ 1", lambda x: x + 1, tensor_iterator.elementwise),
+            step("contiguous()", lambda x: x.contiguous(), memory_format.as_contiguous),
+            step("float()", lambda x: x.float(), lambda a: memory_format.to(a, changes=False)),
             step(f"repeat{repeats}", lambda x: x.repeat(repeats), lambda a: dims.repeat(a, repeats)),
             step("flip", lambda x: x.flip(list(range(rank))), lambda a: dims.flip(a, list(range(rank)))),
             step("roll", lambda x: x.roll(1), dims.roll),
             step("roll last", lambda x: x.roll(1, -1), lambda a: dims.roll(a, [-1])),
-            step("tril", lambda x: x.masked_fill(x > 0, 0.0), lambda a: results.masked_fill(a, a)),
+            step("tril", lambda x: x.masked_fill(x > 0, 0.0), lambda a: concat.masked_fill(a, a)),
         )
     )
 
@@ -59,12 +72,12 @@ def a_pair(chain: Chain, rng: random.Random) -> Step | None:
         return Step(
             f"x + {text}",
             lambda x: x + torch_other(),
-            lambda a, convert: results.elementwise(a, other(convert)),
+            lambda a, convert: tensor_iterator.elementwise(a, other(convert)),
         )
     return Step(
         f"{text} + x",
         lambda x: torch_other() + x,
-        lambda a, convert: results.elementwise(other(convert), a),
+        lambda a, convert: tensor_iterator.elementwise(other(convert), a),
     )
 
 
@@ -80,57 +93,59 @@ def a_result(chain: Chain, rng: random.Random) -> Step | None:
     picks = torch.tensor([0, 0])
     return rng.choice(
         (
-            step(f"sum({dim})", lambda x: x.sum(dim, keepdim=keep), lambda a: results.reduce(a, dim, keep)),
-            step(f"max({dim})", lambda x: x.max(dim)[0], lambda a: results.reduce(a, dim)),
-            step("mean()", lambda x: x.mean(), results.reduce),
-            step(f"softmax({dim})", lambda x: x.softmax(dim), lambda a: results.softmax(a, dim)),
-            step(f"cumsum({dim})", lambda x: x.cumsum(dim), lambda a: results.cumsum(a, dim)),
-            step(f"sort({dim})", lambda x: x.sort(dim)[0], lambda a: results.sort(a, dim)),
-            step(f"topk(1, {dim})", lambda x: x.topk(1, dim)[0], lambda a: results.topk(a, 1, dim)),
+            step(
+                f"sum({dim})", lambda x: x.sum(dim, keepdim=keep), lambda a: reductions.reduce(a, dim, keep)
+            ),
+            step(f"max({dim})", lambda x: x.max(dim)[0], lambda a: reductions.reduce(a, dim)),
+            step("mean()", lambda x: x.mean(), reductions.reduce),
+            step(f"softmax({dim})", lambda x: x.softmax(dim), lambda a: reductions.softmax(a, dim)),
+            step(f"cumsum({dim})", lambda x: x.cumsum(dim), lambda a: reductions.cumsum(a, dim)),
+            step(f"sort({dim})", lambda x: x.sort(dim)[0], lambda a: reductions.sort(a, dim)),
+            step(f"topk(1, {dim})", lambda x: x.topk(1, dim)[0], lambda a: reductions.topk(a, 1, dim)),
             Step(
                 f"linear({last}, 3)",
                 lambda x: F.linear(x, weight, torch.zeros(3)),
-                lambda a, convert: results.linear(a, 3, convert(last)),
+                lambda a, convert: products.linear(a, 3, convert(last)),
             ),
-            step("x @ x.mT", lambda x: x @ x.mT, lambda a: results.matmul(a, dims.mT(a))),
-            step("x.mT @ x", lambda x: x.mT @ x, lambda a: results.matmul(dims.mT(a), a)),
+            step("x @ x.mT", lambda x: x @ x.mT, lambda a: products.matmul(a, dims.mT(a))),
+            step("x.mT @ x", lambda x: x.mT @ x, lambda a: products.matmul(dims.mT(a), a)),
             Step(
                 "x @ w.T",
                 lambda x: x @ weight.T,
-                lambda a, convert: results.matmul(a, dims.t(contiguous([3, convert(last)]))),
+                lambda a, convert: products.matmul(a, dims.t(contiguous([3, convert(last)]))),
             ),
             Step(
                 "layer_norm",
                 lambda x: F.layer_norm(x, (number,)),
-                lambda a, convert: results.layer_norm(a, [convert(last)]),
+                lambda a, convert: networks.layer_norm(a, [convert(last)]),
             ),
             step(
                 "embedding",
                 lambda x: F.embedding(x.clamp(0, 2).long(), weight),
-                lambda a: results.embedding(a, number),
+                lambda a: networks.embedding(a, number),
             ),
-            step(f"cat x2 {dim}", lambda x: torch.cat([x, x], dim), lambda a: results.cat([a, a], dim)),
-            step(f"stack x2 {dim}", lambda x: torch.stack([x, x], dim), lambda a: results.stack([a, a], dim)),
+            step(f"cat x2 {dim}", lambda x: torch.cat([x, x], dim), lambda a: concat.cat([a, a], dim)),
+            step(f"stack x2 {dim}", lambda x: torch.stack([x, x], dim), lambda a: concat.stack([a, a], dim)),
             step(
                 "gather",
                 lambda x: x.gather(0, index),
-                lambda a: results.gather(a, 0, contiguous(index.shape)),
+                lambda a: concat.gather(a, 0, contiguous(index.shape)),
             ),
             step(
                 f"index_select({dim})",
                 lambda x: x.index_select(dim, picks),
-                lambda a: results.index_select(a, dim, contiguous([2])),
+                lambda a: concat.index_select(a, dim, contiguous([2])),
             ),
-            step("pad", lambda x: F.pad(x, (1, 0)), lambda a: results.pad(a, (1, 0))),
+            step("pad", lambda x: F.pad(x, (1, 0)), lambda a: concat.pad(a, (1, 0))),
             step(
                 "one_hot",
                 lambda x: F.one_hot(x.clamp(0, 1).long(), 2).float(),
-                lambda a: results.one_hot(a, 2),
+                lambda a: concat.one_hot(a, 2),
             ),
             step(
                 f"repeat_interleave(2, {dim})",
                 lambda x: x.repeat_interleave(2, dim),
-                lambda a: results.repeat_interleave(a, 2, dim),
+                lambda a: concat.repeat_interleave(a, 2, dim),
             ),
         )
     )
@@ -170,17 +185,17 @@ def a_convolution(chain: Chain, rng: random.Random) -> Step | None:
             step(
                 f"conv {text}",
                 lambda x: conv(x, weight, None, stride, pad),
-                lambda a: results.conv(a, 2, kernel, stride, pad, in_channels=None),
+                lambda a: convolutions.conv(a, 2, kernel, stride, pad, in_channels=None),
             ),
             step(
                 f"conv_transpose kernel {kernel} stride {stride}",
                 lambda x: conv_transpose(x, transposed, None, stride),
-                lambda a: results.conv_transpose(a, 2, kernel, stride),
+                lambda a: convolutions.conv_transpose(a, 2, kernel, stride),
             ),
             step(
                 f"pool {text} ceil {ceil}",
                 lambda x: pool(x, kernel, stride, pad, ceil_mode=ceil),
-                lambda a: results.pool(a, kernel, stride, pad, ceil_mode=ceil),
+                lambda a: convolutions.pool(a, kernel, stride, pad, ceil_mode=ceil),
             ),
         )
     )

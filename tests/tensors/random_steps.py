@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 import torch
 from random_chains import Chain, Convert, Step, Torch, random_target
 
-from shapefix.tensors import dims, indexing, views
+from shapefix.tensors import dims, indexing, legality, verdicts, views
+from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import Layout, contiguous
-from shapefix.tensors.sizes import ShapeError, Size
+from shapefix.tensors.polynomials import Size
 
 
 def step(text: str, torch: Torch, ours: Callable[[Layout], Layout | None]) -> Step:
@@ -281,15 +282,15 @@ def a_view(chain: Chain, rng: random.Random) -> Step | None:
     return Step(
         f"view({', '.join('-1' if p == minus_one else str(s) for p, s in enumerate(target))})",
         lambda x: x.view(numbers),
-        lambda a, convert: accepted(views.view(a, [convert(size) for size in target], minus_one)),
+        lambda a, convert: accepted(legality.view(a, [convert(size) for size in target], minus_one)),
     )
 
 
-def accepted(verdict: views.ViewVerdict) -> Layout | None:
+def accepted(verdict: verdicts.ViewVerdict) -> Layout | None:
     """The layout of a view that torch accepts; None where the conditions of a refusal do not hold."""
-    if isinstance(verdict, views.WrongNumel):
+    if isinstance(verdict, verdicts.WrongNumel):
         raise ShapeError("wrong number of elements")
-    return None if isinstance(verdict, views.Illegal) else verdict.layout
+    return None if isinstance(verdict, verdicts.Illegal) else verdict.layout
 
 
 def an_odd_layout(chain: Chain, rng: random.Random) -> Step | None:

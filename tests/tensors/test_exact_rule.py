@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shapefix.tensors import results, views
+from shapefix.tensors import legality, memory_format, tensor_iterator, verdicts, views
 from shapefix.tensors.layout import Layout, sizes_of
 
 EXAMPLES = 250
@@ -78,16 +78,16 @@ def test_views_of_numbers_are_torchs(seed: int) -> None:
         shape = random_shape(rng, tensor.numel())
         minus_one = rng.randrange(len(shape)) if shape and rng.random() < 0.3 else None
         asked = [-1 if place == minus_one else size for place, size in enumerate(shape)]
-        verdict = views.view(layout_of(tensor), *views.target_of(asked))
+        verdict = legality.view(layout_of(tensor), *views.target_of(asked))
         case = f"{tuple(tensor.shape)} {tensor.stride()} view {asked}: {verdict}"
         viewed, refused = viewed_by_torch(tensor, asked)
         if viewed is None:
             incompatible = "not compatible with input tensor" in refused
-            assert isinstance(verdict, views.Illegal if incompatible else views.WrongNumel), (
+            assert isinstance(verdict, verdicts.Illegal if incompatible else verdicts.WrongNumel), (
                 f"{case}: {refused}"
             )
             continue
-        assert isinstance(verdict, views.Legal), case
+        assert isinstance(verdict, verdicts.Legal), case
         strides = tuple(stride.value for stride in verdict.layout.strides)
         assert tuple(size.value for size in verdict.layout.sizes) == tuple(viewed.shape), case
         assert counted(viewed.shape, strides) == counted(viewed.shape, viewed.stride()), case
@@ -103,14 +103,14 @@ def test_elementwise_results_of_numbers_are_torchs(seed: int) -> None:
         two = random_tensor(rng, shape)
         operands = [one, two] if rng.random() < 0.5 else [two, one]
         found = operands[0] + operands[1]
-        layout = results.elementwise(*map(layout_of, operands))
+        layout = tensor_iterator.elementwise(*map(layout_of, operands))
         strides = tuple(stride.value for stride in layout.strides)
         case = f"{[(tuple(t.shape), t.stride()) for t in operands]}: {layout}, torch {found.stride()}"
         assert tuple(size.value for size in layout.sizes) == tuple(found.shape), case
         assert counted(found.shape, strides) == counted(found.shape, found.stride()), case
-        copied = results.like(layout_of(one))
+        copied = memory_format.like(layout_of(one))
         assert counted(one.shape, tuple(s.value for s in copied.strides)) == counted(
             one.shape, one.clone().stride()
         )
         dense = torch.ops.aten.is_non_overlapping_and_dense(one)
-        assert results.is_dense(layout_of(one)) == dense, f"{tuple(one.shape)} {one.stride()}"
+        assert tensor_iterator.is_dense(layout_of(one)) == dense, f"{tuple(one.shape)} {one.stride()}"

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from shapefix.tensors import dims, indexing, views
+from shapefix.tensors import dims, indexing, legality, verdicts, views
+from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import Layout, contiguous, is_contiguous, substitute, unknown_strides
 from shapefix.tensors.overlap import any_strides, never_overlaps
-from shapefix.tensors.sizes import ShapeError, Size
+from shapefix.tensors.polynomials import Size
 
 B, T, V, H, D, C = (Size.symbol(name) for name in "BTVHDC")
 ALL = slice(None)
 LOGITS = contiguous([B, T, V])
 
 
-def view(layout: Layout, *sizes: int | Size) -> views.ViewVerdict:
-    return views.view(layout, *views.target_of(sizes))
+def view(layout: Layout, *sizes: int | Size) -> verdicts.ViewVerdict:
+    return legality.view(layout, *views.target_of(sizes))
 
 
-def in_words(verdict: views.ViewVerdict) -> str:
-    assert isinstance(verdict, views.Illegal)
+def in_words(verdict: verdicts.ViewVerdict) -> str:
+    assert isinstance(verdict, verdicts.Illegal)
     conditions = " and ".join(f"{size} > 1" for size in verdict.conditions)
     return f"{verdict.dim}: has {verdict.has}, needs {verdict.needs}, if {conditions}"
 
@@ -27,7 +28,7 @@ def in_words(verdict: views.ViewVerdict) -> str:
 def test_a_slice_fails_whenever_there_is_more_than_one_row_and_something_is_left() -> None:
     verdict = view(indexing.index(LOGITS, [ALL, slice(None, -1)]), -1, V)
     assert in_words(verdict) == "0: has T*V, needs (T - 1)*V, if B > 1 and T - 1 > 1"
-    assert isinstance(verdict, views.Illegal)
+    assert isinstance(verdict, verdicts.Illegal)
     assert str(verdict.layout) == "(B*(T - 1), V) strides (V, 1)"
 
 
@@ -55,26 +56,26 @@ def test_slices_of_unknown_tensors_fail_too_and_whole_ones_may_pass() -> None:
     assert in_words(view(indexing.index(unknown, [ALL, slice(None, -1)]), -1, V)).endswith(
         "if B > 1 and T - 1 > 1"
     )
-    assert isinstance(view(unknown, -1, V), views.Undecided)
-    assert isinstance(view(dims.transpose(unknown, 1, 2), -1, T), views.Undecided)
-    assert isinstance(view(any_strides([B, T - 1, V]), -1, V), views.Undecided)
+    assert isinstance(view(unknown, -1, V), verdicts.Undecided)
+    assert isinstance(view(dims.transpose(unknown, 1, 2), -1, T), verdicts.Undecided)
+    assert isinstance(view(any_strides([B, T - 1, V]), -1, V), verdicts.Undecided)
 
 
 def test_a_view_of_the_wrong_number_of_elements() -> None:
-    assert view(LOGITS, B, T - 1, V) == views.WrongNumel(B * T * V, B * (T - 1) * V)
-    assert view(contiguous([6]), 4, -1) == views.WrongNumel(Size.of(6), Size.of(4))
+    assert view(LOGITS, B, T - 1, V) == verdicts.WrongNumel(B * T * V, B * (T - 1) * V)
+    assert view(contiguous([6]), 4, -1) == verdicts.WrongNumel(Size.of(6), Size.of(4))
     unknown = view(LOGITS, B, T, H, D)
-    assert isinstance(unknown, views.Undecided)
+    assert isinstance(unknown, verdicts.Undecided)
     assert unknown.numel
     assert str(unknown.layout) == "(B, T, H, D) strides (T*H*D, H*D, D, 1)"
 
 
 def test_minus_one_is_found_by_exact_division_or_stands_for_the_quotient() -> None:
     verdict = view(LOGITS, -1, V)
-    assert isinstance(verdict, views.Legal)
+    assert isinstance(verdict, verdicts.Legal)
     assert str(verdict.layout) == "(B*T, V) strides (V, 1)"
     split = view(contiguous([B, T, C]), B, T, H, -1)
-    assert isinstance(split, views.Undecided)
+    assert isinstance(split, verdicts.Undecided)
     assert str(split.layout) == "(B, T, H, C // H) strides (T*C, C, C // H, 1)"
 
 

@@ -9,10 +9,13 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from day_seeds import seeds_of_the_day
+from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 from random_chains import advance, judge, random_target, start
 from random_draws import draw
+
+pytestmark = pytest.mark.slow
 
 CHAINS_OF_EACH = 20
 """How many chains each seed that hypothesis draws stands for."""
@@ -40,16 +43,17 @@ def _one_quiet_thread() -> None:
     warnings.simplefilter("ignore")
 
 
-@pytest.mark.parametrize(
-    ("opaque", "chains", "unknown_at_most"),
-    [(False, 6000, 0.08), (True, 2400, 0.5)],
-    ids=["contiguous", "unknown"],
-)
-def test_chains(
-    opaque: bool, chains: int, unknown_at_most: float, record_property: Callable[[str, object], None]
+def run_all(
+    opaque: bool,
+    chains: int,
+    unknown_at_most: float,
+    record_property: Callable[[str, object], None],
+    first: int = 0,
 ) -> None:
+    """Run random chains, drawn from one seed, and assert how many are judged."""
     seen: Counter[str] = Counter()
 
+    @seed(first)
     @settings(
         max_examples=chains // CHAINS_OF_EACH,
         deadline=None,
@@ -57,8 +61,8 @@ def test_chains(
         suppress_health_check=list(HealthCheck),
     )
     @given(st.integers(0, 2**32 - 1))
-    def run(seed: int) -> None:
-        run_chains(seed, seen, opaque)
+    def run(drawn: int) -> None:
+        run_chains(drawn, seen, opaque)
 
     run()
     assert seen["chains"] >= chains
@@ -68,3 +72,25 @@ def test_chains(
     assert unknown <= unknown_at_most
     # Every verdict was met, and refusals were put to the test under their conditions.
     assert min(seen["Legal"], seen["Illegal applies"], seen["WrongNumel"]) >= 5
+
+
+kinds = pytest.mark.parametrize(
+    ("opaque", "chains", "unknown_at_most"),
+    [(False, 6000, 0.08), (True, 2400, 0.5)],
+    ids=["contiguous", "unknown"],
+)
+
+
+@kinds
+def test_chains(
+    opaque: bool, chains: int, unknown_at_most: float, record_property: Callable[[str, object], None]
+) -> None:
+    run_all(opaque, chains, unknown_at_most, record_property)
+
+
+@pytest.mark.long
+@kinds
+def test_chains_of_the_day(
+    opaque: bool, chains: int, unknown_at_most: float, record_property: Callable[[str, object], None]
+) -> None:
+    run_all(opaque, 20 * chains, unknown_at_most, record_property, seeds_of_the_day(1).start)

@@ -8,21 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shapefix.tensors.sizes import (
-    Size,
-    Symbol,
-    assuming,
-    at_least,
+from shapefix.tensors.bounds import assuming, at_least, same
+from shapefix.tensors.polynomials import Size, divide
+from shapefix.tensors.quotients import (
     ceil_divide,
-    divide,
     floor_divide,
     maximum,
     minimum,
     modulo,
     quotient,
-    same,
     substitute,
 )
+from shapefix.tensors.symbols import Symbol
 
 B, T, V, H, C, k = (Size.symbol(name) for name in ("B", "T", "V", "H", "C", "k"))
 

@@ -21,9 +21,20 @@ from fact_tensors import (
     topk_hits_layout,
 )
 
-from shapefix.tensors import dims, indexing, results, views
+from shapefix.tensors import (
+    concat,
+    convolutions,
+    dims,
+    indexing,
+    memory_format,
+    networks,
+    products,
+    reductions,
+    tensor_iterator,
+    views,
+)
 from shapefix.tensors.layout import contiguous
-from shapefix.tensors.views import Illegal, Legal, Undecided
+from shapefix.tensors.verdicts import Illegal, Legal, Undecided
 
 ROWS = [
     Row(
@@ -34,72 +45,72 @@ ROWS = [
     Row(
         "x[:, :-1].clone().view(-1,V)",
         lambda t: t.x[:, :-1].clone().view(-1, V),
-        lambda s: s.view(results.like(at(s.x, ALL, slice(None, -1))), -1, s.V),
+        lambda s: s.view(memory_format.like(at(s.x, ALL, slice(None, -1))), -1, s.V),
     ),
     Row(
         "x[:, :-1].double().view(-1,V)",
         lambda t: t.x[:, :-1].double().view(-1, V),
-        lambda s: s.view(results.to(at(s.x, ALL, slice(None, -1)), changes=True), -1, s.V),
+        lambda s: s.view(memory_format.to(at(s.x, ALL, slice(None, -1)), changes=True), -1, s.V),
     ),
     Row(
         "softmax(x.transpose(1,2),-1).view(-1)",
         lambda t: t.x.transpose(1, 2).softmax(-1).view(-1),
-        lambda s: s.view(results.softmax(dims.transpose(s.x, 1, 2), -1), -1),
+        lambda s: s.view(reductions.softmax(dims.transpose(s.x, 1, 2), -1), -1),
     ),
     Row(
         "log_softmax(x[:, :-1],-1).view(-1,V)",
         lambda t: t.x[:, :-1].log_softmax(-1).view(-1, V),
-        lambda s: s.view(results.softmax(at(s.x, ALL, slice(None, -1)), -1), -1, s.V),
+        lambda s: s.view(reductions.softmax(at(s.x, ALL, slice(None, -1)), -1), -1, s.V),
     ),
     Row(
         "(x[:, :-1]/2.0).view(-1,V)",
         lambda t: (t.x[:, :-1] / 2.0).view(-1, V),
-        lambda s: s.view(results.elementwise(at(s.x, ALL, slice(None, -1))), -1, s.V),
+        lambda s: s.view(tensor_iterator.elementwise(at(s.x, ALL, slice(None, -1))), -1, s.V),
     ),
     Row(
         "layernorm(x.transpose(0,1)).view(-1,V)",
         lambda t: torch.nn.LayerNorm(V)(t.x.transpose(0, 1)).view(-1, V),
-        lambda s: s.view(results.layer_norm(dims.transpose(s.x, 0, 1), [s.V]), -1, s.V),
+        lambda s: s.view(networks.layer_norm(dims.transpose(s.x, 0, 1), [s.V]), -1, s.V),
     ),
     Row(
         "Linear(x.transpose(0,1)).view(-1,V)",
         lambda t: torch.nn.Linear(V, V)(t.x.transpose(0, 1)).view(-1, V),
-        lambda s: s.view(results.linear(dims.transpose(s.x, 0, 1), s.V, s.V), -1, s.V),
+        lambda s: s.view(products.linear(dims.transpose(s.x, 0, 1), s.V, s.V), -1, s.V),
     ),
     Row(
         "Linear(x[:, :-1]).view(-1,V)",
         lambda t: torch.nn.Linear(V, V)(t.x[:, :-1]).view(-1, V),
-        lambda s: s.view(results.linear(at(s.x, ALL, slice(None, -1)), s.V), -1, s.V),
+        lambda s: s.view(products.linear(at(s.x, ALL, slice(None, -1)), s.V), -1, s.V),
     ),
     Row(
         "Embedding(y[:, :-1]).view(-1,V)",
         lambda t: torch.nn.Embedding(9, V)(t.y[:, :-1]).view(-1, V),
-        lambda s: s.view(results.embedding(at(s.y, ALL, slice(None, -1)), s.V), -1, s.V),
+        lambda s: s.view(networks.embedding(at(s.y, ALL, slice(None, -1)), s.V), -1, s.V),
     ),
     Row(
         "Embedding(y.t()).view(-1,V)",
         lambda t: torch.nn.Embedding(9, V)(t.y.t()).view(-1, V),
-        lambda s: s.view(results.embedding(dims.t(s.y), s.V), -1, s.V),
+        lambda s: s.view(networks.embedding(dims.t(s.y), s.V), -1, s.V),
     ),
     Row(
         "matmul(a,b.transpose).view(-1)",
         lambda t: torch.matmul(t.x, t.x.transpose(1, 2)).view(-1),
-        lambda s: s.view(results.matmul(s.x, dims.transpose(s.x, 1, 2)), -1),
+        lambda s: s.view(products.matmul(s.x, dims.transpose(s.x, 1, 2)), -1),
     ),
     Row(
         "Conv2d out.view(B,-1)",
         lambda t: torch.nn.Conv2d(3, 4, 3)(t.image.contiguous()).view(B, -1),
-        lambda s: s.view(results.conv(contiguous(s.image.sizes), 4, (3, 3)), s.B, -1),
+        lambda s: s.view(convolutions.conv(contiguous(s.image.sizes), 4, (3, 3)), s.B, -1),
     ),
     Row(
         "AdaptiveAvgPool(1) channels_last .view(B,-1)",
         lambda t: F.adaptive_avg_pool2d(t.image, 1).view(B, -1),
-        lambda s: s.view(results.resized(s.image, (1, 1)), s.B, -1),
+        lambda s: s.view(convolutions.resized(s.image, (1, 1)), s.B, -1),
     ),
     Row(
         "Conv1d(x.transpose(1,2)).view(B,-1)",
         lambda t: torch.nn.Conv1d(V, 4, 3)(t.x.transpose(1, 2)).view(B, -1),
-        lambda s: s.view(results.conv(dims.transpose(s.x, 1, 2), 4, (3,)), s.B, -1),
+        lambda s: s.view(convolutions.conv(dims.transpose(s.x, 1, 2), 4, (3,)), s.B, -1),
         True,
     ),
     Row(
@@ -135,12 +146,12 @@ ROWS = [
     Row(
         "x.index_select(1,idx).view(-1,V)",
         lambda t: t.x.index_select(1, IDX).view(-1, V),
-        lambda s: s.view(results.index_select(s.x, 1, contiguous([3])), -1, s.V),
+        lambda s: s.view(concat.index_select(s.x, 1, contiguous([3])), -1, s.V),
     ),
     Row(
         "x.gather(..).view(-1)",
         lambda t: t.x.gather(2, t.y[..., None]).view(-1),
-        lambda s: s.view(results.gather(s.x, 2, dims.unsqueeze(s.y, -1)), -1),
+        lambda s: s.view(concat.gather(s.x, 2, dims.unsqueeze(s.y, -1)), -1),
     ),
     Row(
         "v[None].expand(B,T,V).view(-1,V) (both dims stride0)",
@@ -165,7 +176,7 @@ ROWS = [
     Row(
         "x.repeat_interleave(2,0).view(-1,V)",
         lambda t: t.x.repeat_interleave(2, 0).view(-1, V),
-        lambda s: s.view(results.repeat_interleave(s.x, 2, 0), -1, s.V),
+        lambda s: s.view(concat.repeat_interleave(s.x, 2, 0), -1, s.V),
     ),
     Row(
         "x.chunk(2,-1)[0].view(-1,V//2)",
@@ -195,18 +206,18 @@ ROWS = [
     Row(
         "torch.stack([..],1).view(-1)",
         lambda t: torch.stack([t.x, t.x], 1).view(-1),
-        lambda s: s.view(results.stack([s.x, s.x], 1), -1),
+        lambda s: s.view(concat.stack([s.x, s.x], 1), -1),
     ),
     Row(
         "torch.cat([x.t..]).view",
         lambda t: torch.cat([t.x.transpose(1, 2)] * 2).view(-1),
-        lambda s: s.view(results.cat([dims.transpose(s.x, 1, 2)] * 2), -1),
+        lambda s: s.view(concat.cat([dims.transpose(s.x, 1, 2)] * 2), -1),
     ),
     Row(
         "torch.cat([x[:, :-1],x[:, -1:]],1).view",
         lambda t: torch.cat([t.x[:, :-1], t.x[:, -1:]], 1).view(-1, V),
         lambda s: s.view(
-            results.cat([at(s.x, ALL, slice(None, -1)), at(s.x, ALL, slice(-1, None))], 1), -1, s.V
+            concat.cat([at(s.x, ALL, slice(None, -1)), at(s.x, ALL, slice(-1, None))], 1), -1, s.V
         ),
     ),
     Row(
@@ -214,11 +225,15 @@ ROWS = [
         lambda t: topk_hits(t)[:1].view(-1),
         lambda s: s.view(at(topk_hits_layout(s), slice(None, 1)), -1),
     ),
-    Row("max over dim .view", lambda t: t.x.max(1)[0].view(-1), lambda s: s.view(results.reduce(s.x, 1), -1)),
+    Row(
+        "max over dim .view",
+        lambda t: t.x.max(1)[0].view(-1),
+        lambda s: s.view(reductions.reduce(s.x, 1), -1),
+    ),
     Row(
         "x.sum(1).view(-1)",
         lambda t: t.x.transpose(1, 2).sum(1).view(-1),
-        lambda s: s.view(results.reduce(dims.transpose(s.x, 1, 2), 1), -1),
+        lambda s: s.view(reductions.reduce(dims.transpose(s.x, 1, 2), 1), -1),
     ),
     Row(
         "torch.tril(ones).view(1,1,T,T)",

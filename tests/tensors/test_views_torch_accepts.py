@@ -17,9 +17,9 @@ from fact_tensors import (
     at,
 )
 
-from shapefix.tensors import dims, results, views
+from shapefix.tensors import dims, memory_format, views
 from shapefix.tensors.layout import contiguous
-from shapefix.tensors.views import Illegal, Legal, Undecided
+from shapefix.tensors.verdicts import Illegal, Legal, Undecided
 
 ROWS = [
     Row(
@@ -30,7 +30,7 @@ ROWS = [
     Row(
         "x[:, :-1, :].contiguous().view(-1,V)",
         lambda t: t.x[:, :-1, :].contiguous().view(-1, V),
-        lambda s: s.view(results.as_contiguous(at(s.x, ALL, slice(None, -1))), -1, s.V),
+        lambda s: s.view(memory_format.as_contiguous(at(s.x, ALL, slice(None, -1))), -1, s.V),
     ),
     Row(
         "x[:n].view(-1,V)", lambda t: t.x[:1].view(-1, V), lambda s: s.view(at(s.x, slice(None, 1)), -1, s.V)
@@ -116,7 +116,7 @@ ROWS = [
     Row(
         "h.transpose(1,2).contiguous().view",
         lambda t: t.h.transpose(1, 2).contiguous().view(B, T, H * D),
-        lambda s: s.view(results.as_contiguous(dims.transpose(s.h, 1, 2)), s.B, s.T, s.H * s.D),
+        lambda s: s.view(memory_format.as_contiguous(dims.transpose(s.h, 1, 2)), s.B, s.T, s.H * s.D),
     ),
     Row(
         "h.transpose(1,2) with H==1",

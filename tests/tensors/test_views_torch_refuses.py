@@ -22,10 +22,19 @@ from fact_tensors import (
 )
 from torch import Tensor
 
-from shapefix.tensors import dims, indexing, results
+from shapefix.tensors import (
+    convolutions,
+    dims,
+    indexing,
+    memory_format,
+    networks,
+    products,
+    reductions,
+    tensor_iterator,
+)
 from shapefix.tensors.layout import Layout, contiguous, permuted_dense
-from shapefix.tensors.sizes import Size
-from shapefix.tensors.views import Illegal, Undecided
+from shapefix.tensors.polynomials import Size
+from shapefix.tensors.verdicts import Illegal, Undecided
 
 
 def mha_eval(t: Tensors) -> Tensor:
@@ -34,7 +43,7 @@ def mha_eval(t: Tensors) -> Tensor:
 
 
 def lstm(s: Layouts, width: int | Size, both: bool = False) -> Layout:
-    return results.recurrent(s.x, width, batch_first=True, bidirectional=both)[0]
+    return networks.recurrent(s.x, width, batch_first=True, bidirectional=both)[0]
 
 
 ROWS = [
@@ -103,12 +112,12 @@ ROWS = [
     Row(
         "x.transpose(1,2).clone().view(-1)",
         lambda t: t.x.transpose(1, 2).clone().view(-1),
-        lambda s: s.view(results.like(dims.transpose(s.x, 1, 2)), -1),
+        lambda s: s.view(memory_format.like(dims.transpose(s.x, 1, 2)), -1),
     ),
     Row(
         "x.transpose(1,2).double().view(-1)",
         lambda t: t.x.transpose(1, 2).double().view(-1),
-        lambda s: s.view(results.to(dims.transpose(s.x, 1, 2), changes=True), -1),
+        lambda s: s.view(memory_format.to(dims.transpose(s.x, 1, 2), changes=True), -1),
     ),
     Row(
         "x.transpose(1,2).detach().view(-1)",
@@ -118,27 +127,27 @@ ROWS = [
     Row(
         "x[:, :-1].float() (no dtype change)",
         lambda t: t.x[:, :-1].float().view(-1),
-        lambda s: s.view(results.to(at(s.x, ALL, slice(None, -1)), changes=False), -1),
+        lambda s: s.view(memory_format.to(at(s.x, ALL, slice(None, -1)), changes=False), -1),
     ),
     Row(
         'x[:, :-1].to("cpu") (no-op)',
         lambda t: t.x[:, :-1].to("cpu").view(-1),
-        lambda s: s.view(results.to(at(s.x, ALL, slice(None, -1)), changes=False), -1),
+        lambda s: s.view(memory_format.to(at(s.x, ALL, slice(None, -1)), changes=False), -1),
     ),
     Row(
         "(x.transpose(1,2)+1).view(-1)",
         lambda t: (t.x.transpose(1, 2) + 1).view(-1),
-        lambda s: s.view(results.elementwise(dims.transpose(s.x, 1, 2)), -1),
+        lambda s: s.view(tensor_iterator.elementwise(dims.transpose(s.x, 1, 2)), -1),
     ),
     Row(
         "relu(x.transpose(1,2)).view(-1)",
         lambda t: torch.relu(t.x.transpose(1, 2)).view(-1),
-        lambda s: s.view(results.elementwise(dims.transpose(s.x, 1, 2)), -1),
+        lambda s: s.view(tensor_iterator.elementwise(dims.transpose(s.x, 1, 2)), -1),
     ),
     Row(
         "dropout(x.transpose(1,2)).view(-1)",
         lambda t: F.dropout(t.x.transpose(1, 2)).view(-1),
-        lambda s: s.view(results.elementwise(dims.transpose(s.x, 1, 2)), -1),
+        lambda s: s.view(tensor_iterator.elementwise(dims.transpose(s.x, 1, 2)), -1),
     ),
     Row(
         "LSTM batch_first out.view(-1,V)",
@@ -161,22 +170,22 @@ ROWS = [
     Row(
         "MultiheadAttention(batch_first) out.view(-1,V)",
         lambda t: torch.nn.MultiheadAttention(V, H, batch_first=True)(t.x, t.x, t.x)[0].view(-1, V),
-        lambda s: s.view(results.multihead_attention(s.x, s.x, batch_first=True)[0], -1, s.V),
+        lambda s: s.view(networks.multihead_attention(s.x, s.x, batch_first=True)[0], -1, s.V),
     ),
     Row(
         "MHA(batch_first).eval out.view(-1,V)",
         lambda t: mha_eval(t).view(-1, V),
-        lambda s: s.view(results.multihead_attention(s.x, s.x, batch_first=True)[0], -1, s.V),
+        lambda s: s.view(networks.multihead_attention(s.x, s.x, batch_first=True)[0], -1, s.V),
     ),
     Row(
         "Conv2d channels_last input out.view(B,-1)",
         lambda t: torch.nn.Conv2d(3, 4, 3)(t.image).view(B, -1),
-        lambda s: s.view(results.conv(s.image, 4, (3, 3)), s.B, -1),
+        lambda s: s.view(convolutions.conv(s.image, 4, (3, 3)), s.B, -1),
     ),
     Row(
         "MaxPool2d on channels_last .view(B,-1)",
         lambda t: F.max_pool2d(t.image, 2).view(B, -1),
-        lambda s: s.view(results.pool(s.image, (2, 2)), s.B, -1),
+        lambda s: s.view(convolutions.pool(s.image, (2, 2)), s.B, -1),
     ),
     Row(
         "x.expand: m.unsqueeze(1).expand(B,T,V).view(-1,V)",
@@ -213,7 +222,7 @@ ROWS = [
     Row(
         "x.topk(3,-1)[1].t().view(-1)",
         lambda t: t.x[0].topk(3, -1)[1].t().view(-1),
-        lambda s: s.view(dims.t(results.topk(at(s.x, 0), 3)), -1),
+        lambda s: s.view(dims.t(reductions.topk(at(s.x, 0), 3)), -1),
     ),
     Row(
         "correct[:k].view(-1) of t() (imagenet accuracy, k=5)",
@@ -272,7 +281,7 @@ def test_the_strides_of_attention_are_not_known_so_neither_is_the_verdict() -> N
     for symbolic in (True, False):
         s = Layouts(symbolic)
         heads = contiguous([s.B, s.H, s.T, s.D])
-        attended = results.scaled_dot_product_attention(heads, heads, heads)
+        attended = products.scaled_dot_product_attention(heads, heads, heads)
         verdict = s.view(dims.transpose(attended, 1, 2), s.B, s.T, s.H * s.D)
         assert isinstance(verdict, Undecided)
         assert not verdict.numel

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-from shapefix.interpreter.axes import now, over_samples
+from shapefix.domains.raggedness import over_samples
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import Contents, DictValue, ListValue, RaggedDim, TupleValue, elements
 from shapefix.interpreter.iteration import each
 from shapefix.interpreter.joins import join, without_length
+from shapefix.interpreter.per_item_sizes import now
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Integer, Value
 from shapefix.library.data.datasets.cells import Lengths
 from shapefix.tensors.layout import unknown_strides
-from shapefix.tensors.sizes import Size
+from shapefix.tensors.polynomials import Size
 
 LONGEST_ROW = 64
 """Rows of more items than this are not compared item by item."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shapefix.domains.gradients import Gradients
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.tensor_values import TensorValue
@@ -13,7 +14,7 @@ from shapefix.library.registry import function
 from shapefix.library.rejections import operand_number
 from shapefix.library.signatures import Given
 from shapefix.library.tensors import as_result
-from shapefix.tensors import results
+from shapefix.tensors import networks, tensor_iterator
 from shapefix.tensors.attention import Part, check_attention
 from shapefix.tensors.layout import Layout, contiguous, is_contiguous, unknown_strides
 from shapefix.tensors.networks import check_divisible
@@ -81,7 +82,7 @@ def multihead_attention(call: Call, given: Given) -> Value:
     )
     if query is not None and key is not None and query.layout is not None and key.layout is not None:
         if batch_first is not None:
-            output, weights = results.multihead_attention(
+            output, weights = networks.multihead_attention(
                 query.layout,
                 key.layout,
                 heads=heads or 1,
@@ -104,7 +105,7 @@ def multihead_attention(call: Call, given: Given) -> Value:
 
 def _fast_path(call: Call, given: Given) -> bool | None:
     """Whether torch takes its fast path, which it may in evaluation, without gradients; None where it may."""
-    if not call.ev.without_gradients:
+    if call.ev.state[Gradients].recording is not False:
         return False
     heads = given.number("num_heads")
     apart = given.value("query") is not given.value("key") or given.value("key") is not given.value("value")
@@ -131,7 +132,7 @@ def transformer_layer(call: Call, given: Given) -> Value:
     if tensor is not None and tensor.layout is not None:
         layout = contiguous(tensor.layout.sizes)
         if not ends_in_norm and is_contiguous(tensor.layout) is not True:
-            layout = results.elementwise(tensor.layout, layout)
+            layout = tensor_iterator.elementwise(tensor.layout, layout)
             # Without gradients torch may take a fast path that copies.
             if norm_first is None or name == "src":
                 layout = unknown_strides(layout.sizes)

@@ -14,7 +14,7 @@ from shapefix.library.registry import method
 from shapefix.library.rejections import operand_number
 from shapefix.library.signatures import Given
 from shapefix.library.tensors import as_result, assume_rank
-from shapefix.tensors import results
+from shapefix.tensors import convolutions, memory_format
 from shapefix.tensors.layout import Layout, channels_last, contiguous, unknown_strides
 from shapefix.tensors.networks import check_divisible, check_rank
 from shapefix.tensors.ops import Op
@@ -31,7 +31,7 @@ def spatial_rank(call: Call, kind: str = "") -> int:
 
 def of_fresh_lengths(layout: Layout, rank: int) -> Layout:
     """A layout of the same memory format whose spatial sizes are not known."""
-    return results.resized(layout, [Size.symbol(axis) for axis in _AXES[3 - rank :]])
+    return convolutions.resized(layout, [Size.symbol(axis) for axis in _AXES[3 - rank :]])
 
 
 def _groups_fit(given: Given) -> None:
@@ -67,7 +67,7 @@ def _convolved(
             settings["padding"] = [Size.of(0)] * rank
         if kernel is None or None in settings.values():
             known = image if text == "same" else of_fresh_lengths(image, rank)
-            layout = results.conv(
+            layout = convolutions.conv(
                 known,
                 out_channels,
                 (1,) * rank,
@@ -75,7 +75,7 @@ def _convolved(
                 weight_channels_last=weight_is_last,
             )
         else:
-            convolution = results.conv_transpose if transposed else results.conv
+            convolution = convolutions.conv_transpose if transposed else convolutions.conv
             layout = convolution(
                 image,
                 out_channels,
@@ -154,7 +154,7 @@ def _register_function(rank: int, *, transposed: bool) -> None:
             first, second, *kernel = weight.layout.sizes
             if groups is not None:
                 check_divisible(first, groups, "weight.size(0)")
-            is_last = results.suggests_channels_last(weight.layout)
+            is_last = memory_format.suggests_channels_last(weight.layout)
             in_channels = first if transposed else None if groups is None else second * groups
             out_channels = first if not transposed else None if groups is None else second * groups
         return _convolved(

@@ -10,7 +10,7 @@ from shapefix.library.nn.layers import functional, layer, result, weights
 from shapefix.library.registry import function
 from shapefix.library.rejections import reject
 from shapefix.library.signatures import Given
-from shapefix.tensors import results
+from shapefix.tensors import networks
 from shapefix.tensors.bounds import at_least
 from shapefix.tensors.errors import IndexOutOfRange
 from shapefix.tensors.layout import Layout, contiguous
@@ -63,7 +63,7 @@ def _width(given: Given) -> Size | None:
 def _embedded(call: Call, indices: TensorValue | None, width: Size | None) -> TensorValue:
     layout = None
     if indices is not None and indices.layout is not None and width is not None:
-        layout = results.embedding(indices.layout, width)
+        layout = networks.embedding(indices.layout, width)
     return result(call, indices, layout, Op.EMBEDDING, is_contiguous=True, last=width)
 
 

@@ -8,7 +8,7 @@ from shapefix.interpreter.values import Value
 from shapefix.library.data.rows import note_list
 from shapefix.library.nn.layers import computed_dtype, functional, layer, result, weights
 from shapefix.library.signatures import Given
-from shapefix.tensors import results
+from shapefix.tensors import products, reductions
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import SizeMismatch, WrongRank
 from shapefix.tensors.layout import Layout, contiguous
@@ -34,7 +34,7 @@ def linear(call: Call, given: Given) -> Value:
         expected = given.size("in_features")
     layout = None
     if tensor is not None and tensor.layout is not None and features is not None:
-        layout = results.linear(tensor.layout, features, expected)
+        layout = products.linear(tensor.layout, features, expected)
     elif tensor is not None and expected is not None:
         last_size_is(tensor, expected)
     dtype = computed_dtype(tensor)
@@ -57,7 +57,7 @@ def linear_function(call: Call, given: Given) -> Value:
         features = weight.layout.sizes[0] if weight.layout.rank == 2 else None
         if tensor is not None and tensor.layout is not None:
             bias = given.tensor("bias") if given.is_none("bias") is False else None
-            layout = results.linear_function(
+            layout = products.linear_function(
                 tensor.layout, weight.layout, None if bias is None else bias.layout
             )
     dtype = computed_dtype(tensor)
@@ -107,7 +107,7 @@ def cosine_similarity(call: Call, given: Given) -> Value:
     if one is not None and two is not None and one.layout is not None and two.layout is not None:
         if dim is not None:
             both = contiguous(broadcast_sizes(one.layout.sizes, two.layout.sizes))
-            layout = results.reduce(both, dim)
+            layout = reductions.reduce(both, dim)
     return result(call, one, layout, Op.COSINE_SIMILARITY, is_contiguous=True)
 
 
@@ -119,7 +119,7 @@ def pairwise_distance(call: Call, given: Given) -> Value:
     if one is not None and two is not None and one.layout is not None and two.layout is not None:
         if keepdim is not None:
             both = contiguous(broadcast_sizes(one.layout.sizes, two.layout.sizes))
-            layout = results.reduce(both, -1, keepdim)
+            layout = reductions.reduce(both, -1, keepdim)
     return result(call, one, layout, Op.PAIRWISE_DISTANCE, is_contiguous=True)
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from shapefix.interpreter.attempts import StepKind
-from shapefix.interpreter.batch_events import TokensCompared
+from shapefix.domains.masks import MASK
+from shapefix.domains.tokens import TokensCompared
+from shapefix.domains.try_blocks import StepKind, note_step
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import TupleValue
-from shapefix.interpreter.joins import MASK
 from shapefix.interpreter.tensor_values import TensorValue, tensor_row
 from shapefix.interpreter.values import Value
 from shapefix.library.nn.layers import functional, layer, result
 from shapefix.library.signatures import Given
-from shapefix.tensors import results
+from shapefix.tensors import tensor_iterator
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
 from shapefix.tensors.ops import Op
@@ -25,7 +25,7 @@ Unreduced = Callable[[Given], Layout | None]
 
 def _loss(call: Call, given: Given, unreduced: Unreduced) -> Value:
     """The loss under the reduction that was asked for."""
-    call.ev.note(StepKind.LOSS, call.place.node)
+    note_step(call.ev, StepKind.LOSS, call.place.node)
     first = given.tensor(
         next((n for n in ("input", "log_probs", "anchor", "input1") if n in given.values), "")
     )
@@ -52,9 +52,9 @@ def _elementwise(given: Given) -> Layout | None:
     one, two = _layout(given, "input"), _layout(given, "target")
     if one is None or two is None:
         return None
-    layout = results.elementwise(one, two)
+    layout = tensor_iterator.elementwise(one, two)
     # Losses that are made of several operations let now the one, now the other operand come first.
-    return layout if results.elementwise(two, one) == layout else unknown_strides(layout.sizes)
+    return layout if tensor_iterator.elementwise(two, one) == layout else unknown_strides(layout.sizes)
 
 
 def _per_sample(given: Given) -> Layout | None:

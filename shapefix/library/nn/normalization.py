@@ -9,7 +9,7 @@ from shapefix.interpreter.values import Value, as_size
 from shapefix.library.nn.layers import functional, layer, result, weights
 from shapefix.library.signatures import Given
 from shapefix.library.tensors import assume_rank
-from shapefix.tensors import results
+from shapefix.tensors import networks
 from shapefix.tensors.layout import Layout, unknown_strides
 from shapefix.tensors.memory_format import like
 from shapefix.tensors.networks import check_divisible
@@ -38,7 +38,7 @@ def _batch_norm_layer(rank: int | None, *kinds: str) -> None:
         if tensor is not None and len(ranks) == 1:
             assume_rank(call, tensor, ranks[0])
         if tensor is not None and tensor.layout is not None:
-            layout = results.batch_norm(tensor.layout, channels, ranks)
+            layout = networks.batch_norm(tensor.layout, channels, ranks)
         elif channels is not None:
             _channels_are(tensor, channels)
         return _normalized(call, tensor, layout, Op.BATCH_NORM)
@@ -61,7 +61,7 @@ def batch_norm_function(call: Call, given: Given) -> Value:
     tensor = given.tensor("input")
     layout = None
     if tensor is not None and tensor.layout is not None:
-        layout = results.batch_norm(tensor.layout, ranks=range(2, 9))
+        layout = networks.batch_norm(tensor.layout, ranks=range(2, 9))
         for name in ("running_mean", "running_var", "weight", "bias"):
             held = given.tensor(name)
             if held is not None and held.layout is not None and held.layout.rank == 1:
@@ -76,7 +76,7 @@ def group_norm(call: Call, given: Given) -> Value:
     layout = None
     channels = given.size("num_channels") if given.flag("affine") and "num_channels" in given.values else None
     if tensor is not None and tensor.layout is not None:
-        layout = results.group_norm(tensor.layout, given.size("num_groups"), channels)
+        layout = networks.group_norm(tensor.layout, given.size("num_groups"), channels)
     elif channels is not None:
         _channels_are(tensor, channels)
     return _normalized(call, tensor, layout, Op.GROUP_NORM)
@@ -91,7 +91,7 @@ def _instance_norm_layer(rank: int) -> None:
         has_sizes = given.flag("affine") and "num_features" in given.values
         channels = given.size("num_features") if has_sizes else None
         if tensor is not None and tensor.layout is not None:
-            layout = results.instance_norm(tensor.layout, rank, channels)
+            layout = networks.instance_norm(tensor.layout, rank, channels)
         elif tensor is not None and channels is not None and tensor.known_size(-rank - 1) is not None:
             check_size(tensor.size(-rank - 1), channels, dim=-rank - 1)
         return _normalized(call, tensor, layout, Op.INSTANCE_NORM, is_contiguous=True)
@@ -106,7 +106,7 @@ def instance_norm_function(call: Call, given: Given) -> Value:
     tensor = given.tensor("input")
     layout = None
     if tensor is not None and tensor.layout is not None:
-        layout = results.instance_norm(tensor.layout)
+        layout = networks.instance_norm(tensor.layout)
     return _normalized(call, tensor, layout, Op.INSTANCE_NORM, is_contiguous=True)
 
 
@@ -117,7 +117,7 @@ def layer_norm(call: Call, given: Given) -> Value:
     tensor, shape = given.tensor("input"), _shape(given)
     layout = None
     if tensor is not None and tensor.layout is not None:
-        layout = results.layer_norm(tensor.layout, shape or ())
+        layout = networks.layer_norm(tensor.layout, shape or ())
     else:
         _last_sizes_are(tensor, shape)
     return _normalized(
@@ -131,7 +131,7 @@ def rms_norm(call: Call, given: Given) -> Value:
     tensor, shape = given.tensor("input"), _shape(given)
     layout = None
     if tensor is not None and tensor.layout is not None:
-        layout = results.rms_norm(tensor.layout, shape or ())
+        layout = networks.rms_norm(tensor.layout, shape or ())
     else:
         _last_sizes_are(tensor, shape)
     return _normalized(call, tensor, layout, Op.RMS_NORM, last=shape[-1] if shape else None)

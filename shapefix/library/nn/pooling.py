@@ -14,7 +14,7 @@ from shapefix.library.nn.convolution import of_fresh_lengths
 from shapefix.library.nn.layers import functional, layer, result
 from shapefix.library.signatures import Given
 from shapefix.library.tensors import as_result, size_list
-from shapefix.tensors import results
+from shapefix.tensors import convolutions
 from shapefix.tensors.bounds import at_least, same
 from shapefix.tensors.dims import unsqueeze
 from shapefix.tensors.errors import WindowTooLarge
@@ -36,21 +36,21 @@ def _unflat(layout: Layout) -> Layout:
 
 def _pooled(layout: Layout, rank: int, kernel: Sequence[Size], **settings: Any) -> Layout:
     if rank > 1:
-        return results.pool(layout, kernel, **settings)
+        return convolutions.pool(layout, kernel, **settings)
     if layout.rank not in (2, 3):
-        return results.pool(layout, kernel, **settings)
+        return convolutions.pool(layout, kernel, **settings)
     ones = {"stride": 1, "padding": 0, "dilation": 1}
     wide: dict[str, Any] = {
         name: [Size.of(ones[name]), *value] if name in ones and value is not None else value
         for name, value in settings.items()
     }
-    return _unflat(results.pool(_flat(layout), [Size.of(1), *kernel], **wide))
+    return _unflat(convolutions.pool(_flat(layout), [Size.of(1), *kernel], **wide))
 
 
 def _resized(layout: Layout, lengths: Sequence[Size | None]) -> Layout:
     if len(lengths) > 1 or layout.rank not in (2, 3):
-        return results.resized(layout, lengths)
-    return _unflat(results.resized(_flat(layout), [Size.of(1), *lengths]))
+        return convolutions.resized(layout, lengths)
+    return _unflat(convolutions.resized(_flat(layout), [Size.of(1), *lengths]))
 
 
 def _only_if_contiguous(layout: Layout) -> Layout:
@@ -140,7 +140,7 @@ def _register(rank: int) -> None:
         layout = None
         if tensor is not None and tensor.layout is not None:
             layout = _only_if_contiguous(
-                results.resized(tensor.layout, _unpooled(given, tensor.layout, rank))
+                convolutions.resized(tensor.layout, _unpooled(given, tensor.layout, rank))
             )
         return _outcome(call, tensor, layout, False, rank)
 
@@ -210,7 +210,7 @@ def interpolate(call: Call, given: Given) -> Value:
         lengths = _lengths(given.value("size"), rank)
     else:
         lengths = [Size.symbol(axis) for axis in _AXES[3 - rank :]]
-    return result(call, tensor, results.resized(layout, lengths), Op.INTERPOLATE, dtype=tensor.dtype)
+    return result(call, tensor, convolutions.resized(layout, lengths), Op.INTERPOLATE, dtype=tensor.dtype)
 
 
 def _scaled(lengths: Sequence[Size], scale: Value) -> list[Size | None]:

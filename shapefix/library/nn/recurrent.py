@@ -12,7 +12,7 @@ from shapefix.library.registry import declare, method
 from shapefix.library.rejections import operand_number
 from shapefix.library.signatures import Given
 from shapefix.library.tensors import assume_rank
-from shapefix.tensors import results
+from shapefix.tensors import networks
 from shapefix.tensors.layout import Layout, contiguous, permuted_dense
 from shapefix.tensors.networks import check_cell_state, check_rank, check_state
 from shapefix.tensors.ops import Op
@@ -58,7 +58,7 @@ def recurrent(call: Call, given: Given) -> Value:
         output = result(call, tensor, None, op, last=last)
         # A sequence that is packed, or not.
         return TupleValue((output, Unknown() if kind == "LSTM" else TensorValue()))
-    output_layout, state_layout = results.recurrent(
+    output_layout, state_layout = networks.recurrent(
         tensor.layout,
         hidden,
         layers=layers,

@@ -9,7 +9,7 @@ from shapefix.interpreter.values import Value, as_size
 from shapefix.library.nn.layers import functional, layer, result
 from shapefix.library.ops import views as operations
 from shapefix.library.signatures import Given
-from shapefix.tensors import results
+from shapefix.tensors import concat
 from shapefix.tensors.errors import WrongRank
 from shapefix.tensors.layout import Layout, contiguous
 from shapefix.tensors.memory_format import suggested
@@ -72,7 +72,7 @@ def pad(call: Call, given: Given) -> Value:
 def _padded(call: Call, tensor: TensorValue | None, widths: list[Size] | None, *, circular: bool) -> Value:
     layout: Layout | None = None
     if tensor is not None and tensor.layout is not None and widths is not None:
-        layout = results.pad(tensor.layout, widths)
+        layout = concat.pad(tensor.layout, widths)
         if circular:
             layout = contiguous(layout.sizes)
     return result(call, tensor, layout, Op.PAD, dtype=None if tensor is None else tensor.dtype)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from shapefix.interpreter.axes import longest as longest_of
-from shapefix.interpreter.axes import varying
+from shapefix.domains.batches import Batches
+from shapefix.domains.raggedness import longest as longest_of
+from shapefix.domains.raggedness import ragged, varying
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import Contents, ListValue, elements
 from shapefix.interpreter.iteration import each
-from shapefix.interpreter.rows import ragged
-from shapefix.interpreter.tensor_values import TensorValue, as_tensor
-from shapefix.interpreter.values import Unknown, Value, as_size
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import Unknown, Value, as_size, as_tensor
 from shapefix.library.data.last_batches import try_last_batch
 from shapefix.library.data.rows import note_rows
 from shapefix.library.ops.elementwise import result_of
@@ -19,7 +19,7 @@ from shapefix.library.rejections import reject, trace
 from shapefix.library.signatures import arguments_of
 from shapefix.library.tensors import as_result, contiguous_result, sizes_from
 from shapefix.library.transformers.label_provenance import rolled
-from shapefix.tensors import dims, results
+from shapefix.tensors import concat, dims, tensor_iterator
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import Layout, contiguous
 from shapefix.tensors.ops import Op
@@ -53,7 +53,7 @@ def cat(call: Call) -> Value:
     layout: Layout | None
     try:
         if complete:
-            layout = results.cat(layouts, dim)
+            layout = concat.cat(layouts, dim)
         else:
             sizes = list(layouts[0].sizes)
             sizes[dim] = Size.symbol("joined")
@@ -64,7 +64,7 @@ def cat(call: Call) -> Value:
         return TensorValue()
     except IndexError:
         return TensorValue()
-    if complete and call.ev.batch_sizes:
+    if complete and call.ev.state[Batches].vary:
         given = {"tensors": ListValue(tuple(parts))}
         try_last_batch(call, given, lambda fewer: _joined(fewer["tensors"], dim))
     return trace(call, as_result(call, layout, Op.CAT, dtype=_dtype(parts), device=parts[0].device), parts[0])
@@ -73,7 +73,7 @@ def cat(call: Call) -> Value:
 def _joined(tensors: Value, dim: int) -> Layout:
     """The layout of tensors of known layouts, joined along dim. Raises ShapeError where torch refuses."""
     parts = [as_tensor(part) for part in elements(tensors) or ()]
-    return results.cat([part.layout for part in parts if part is not None and part.layout is not None], dim)
+    return concat.cat([part.layout for part in parts if part is not None and part.layout is not None], dim)
 
 
 @function("torch.stack")
@@ -87,7 +87,7 @@ def stack(call: Call) -> Value:
     layout: Layout | None = None
     try:
         if known and complete and dim is not None:
-            layout = results.stack(layouts, dim)
+            layout = concat.stack(layouts, dim)
     except ShapeError as error:
         reject(call, error, {"tensors": ListValue(tuple(parts))})
         if all(each.rank == 1 for each in layouts):
@@ -125,7 +125,7 @@ def stacked_flat(call: Call) -> Value:
         return as_result(call, None, Op.CAT, dtype=_dtype(parts))
     dim = {1: 0 if layouts[0].rank == 1 else 1, 2: 0, 3: 2}[least]
     try:
-        layout = results.cat(layouts, dim)
+        layout = concat.cat(layouts, dim)
     except ShapeError as error:
         reject(call, error, {"tensors": ListValue(tuple(parts))})
         return TensorValue()
@@ -147,7 +147,7 @@ def pad_sequence(call: Call) -> Value:
     if first is None or len(layouts) < len(parts):
         return as_result(call, None, Op.PAD_SEQUENCE, dtype=_dtype(parts))
     try:
-        behind = results.padded_sequences(layouts)
+        behind = concat.padded_sequences(layouts)
     except ShapeError as error:
         reject(call, error, {"sequences": ListValue(tuple(parts))})
         return TensorValue()
@@ -186,7 +186,7 @@ def repeat_interleave(call: Call, tensor: TensorValue) -> Value:
     repeats = None if isinstance(wanted, (TensorValue, Unknown)) else as_size(wanted)
     layout: Layout | None = None
     if tensor.layout is not None and repeats is not None and (is_flat or dim is not None):
-        layout = results.repeat_interleave(tensor.layout, repeats, dim)
+        layout = concat.repeat_interleave(tensor.layout, repeats, dim)
     return as_result(call, layout, Op.REPEAT, dtype=tensor.dtype, device=tensor.device, is_contiguous=True)
 
 
@@ -207,7 +207,7 @@ def gather(call: Call, tensor: TensorValue) -> Value:
     dim, index = given.number("dim"), as_tensor(given.value("index"))
     layout = None
     if tensor.layout is not None and dim is not None and index is not None and index.layout is not None:
-        layout = results.gather(tensor.layout, dim, index.layout)
+        layout = concat.gather(tensor.layout, dim, index.layout)
     return as_result(call, layout, Op.GATHER, dtype=tensor.dtype, device=tensor.device)
 
 
@@ -223,7 +223,7 @@ def index_select(call: Call, tensor: TensorValue) -> Value:
     dim, index = given.number("dim"), as_tensor(given.value("index"))
     layout = None
     if tensor.layout is not None and dim is not None and index is not None and index.layout is not None:
-        layout = results.index_select(tensor.layout, dim, index.layout)
+        layout = concat.index_select(tensor.layout, dim, index.layout)
     return as_result(
         call, layout, Op.INDEX_SELECT, dtype=tensor.dtype, device=tensor.device, is_contiguous=True
     )
@@ -233,7 +233,7 @@ def index_select(call: Call, tensor: TensorValue) -> Value:
 def masked_select(call: Call, tensor: TensorValue) -> Value:
     mask = as_tensor(arguments_of(call).value("mask"))
     if tensor.layout is not None and mask is not None and mask.layout is not None:
-        layout = results.masked_select(tensor.layout, mask.layout)
+        layout = concat.masked_select(tensor.layout, mask.layout)
     else:
         layout = contiguous([Size.symbol("selected", 0)])
     return as_result(call, layout, Op.MASKED_SELECT, dtype=tensor.dtype, device=tensor.device)
@@ -244,7 +244,7 @@ def masked_scatter(call: Call, tensor: TensorValue) -> Value:
     mask = as_tensor(arguments_of(call).value("mask"))
     sizes = None
     if tensor.layout is not None and mask is not None and mask.layout is not None:
-        sizes = results.broadcast_sizes(tensor.layout.sizes, mask.layout.sizes)
+        sizes = tensor_iterator.broadcast_sizes(tensor.layout.sizes, mask.layout.sizes)
     return contiguous_result(call, sizes, Op.SCATTER, dtype=tensor.dtype, device=tensor.device)
 
 

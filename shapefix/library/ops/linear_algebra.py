@@ -8,7 +8,7 @@ from shapefix.interpreter.values import Value
 from shapefix.library.registry import operation, tensor_function
 from shapefix.library.signatures import arguments_of
 from shapefix.library.tensors import as_result, contiguous_result
-from shapefix.tensors import indexing, results
+from shapefix.tensors import indexing, reductions
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
 from shapefix.tensors.ops import Op
 
@@ -22,7 +22,7 @@ def norm(call: Call, tensor: TensorValue) -> Value:
     if whole and keepdim is False and not call.arguments.open:
         layout = Layout((), ())
     elif tensor.layout is not None and keepdim is not None and (whole or dims is not None):
-        layout = results.reduce(tensor.layout, dims, keepdim)
+        layout = reductions.reduce(tensor.layout, dims, keepdim)
     return as_result(call, layout, Op.REDUCTION, dtype=tensor.dtype, device=tensor.device, is_contiguous=True)
 
 

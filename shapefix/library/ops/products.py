@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import elements
-from shapefix.interpreter.tensor_values import TensorValue, as_tensor
-from shapefix.interpreter.values import Constant, Unknown, Value
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import Constant, Unknown, Value, as_tensor
 from shapefix.library.nn.dtypes import may_be_cast
 from shapefix.library.registry import function, operation, tensor_function
 from shapefix.library.rejections import by_position, reject, trace
 from shapefix.library.tensors import as_result, assume_rank
-from shapefix.tensors import refused_dtypes, results
+from shapefix.tensors import products, refused_dtypes
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
 from shapefix.tensors.ops import Op
@@ -25,7 +25,7 @@ def product_of(call: Call, left: TensorValue, right: TensorValue) -> TensorValue
     dtype = left.dtype if left.dtype == right.dtype else None
     if left.layout is None or right.layout is None:
         return as_result(call, None, Op.MATMUL, dtype=dtype, device=left.device, is_contiguous=True)
-    layout = results.matmul(left.layout, right.layout)
+    layout = products.matmul(left.layout, right.layout)
     return as_result(call, layout, Op.MATMUL, dtype=dtype, device=left.device)
 
 
@@ -66,7 +66,7 @@ def _exact(
         assume_rank(call, side, rank) if side.layout is None else side.layout
         for side, rank in zip(sides, ranks, strict=True)
     )
-    layout = results.exact_product(one, two, ranks, first)
+    layout = products.exact_product(one, two, ranks, first)
     return as_result(call, layout, Op.MATMUL, dtype=dtype, device=left.device)
 
 
@@ -112,7 +112,7 @@ def added_product(call: Call, tensor: TensorValue) -> Value:
     if name == "addbmm":
         made.layout = contiguous(made.layout.sizes[1:])
     if tensor.layout is not None:
-        results.added_product(tensor.layout, made.layout)
+        products.added_product(tensor.layout, made.layout)
     return as_result(call, made.layout, Op.ADDMM, dtype=made.dtype, device=made.device)
 
 
@@ -121,7 +121,7 @@ def outer(call: Call, tensor: TensorValue) -> Value:
     other = _given(call, 0, "vec2")
     if tensor.layout is None or other is None or other.layout is None:
         return TensorValue()
-    layout = results.outer(tensor.layout, other.layout)
+    layout = products.outer(tensor.layout, other.layout)
     return as_result(call, layout, Op.MATMUL, dtype=tensor.dtype, device=tensor.device)
 
 
@@ -133,7 +133,7 @@ def einsum(call: Call) -> Value:
     if not isinstance(equation, Constant) or not isinstance(equation.value, str) or call.arguments.open:
         return TensorValue()
     text = equation.value
-    return _contracted(call, operands or (), lambda layouts: results.einsum(text, layouts))
+    return _contracted(call, operands or (), lambda layouts: products.einsum(text, layouts))
 
 
 @function("einops.einsum")
@@ -147,7 +147,7 @@ def named_einsum(call: Call) -> Value:
     if not arrow or "(" in pattern.value:
         return TensorValue()
     wanted = tuple(output.split())
-    return _contracted(call, operands, lambda layouts: results.contraction(terms, wanted, layouts))
+    return _contracted(call, operands, lambda layouts: products.contraction(terms, wanted, layouts))
 
 
 def _contracted(
@@ -184,7 +184,7 @@ def attention(call: Call) -> Value:
     mask = as_tensor(call.value(3, "attn_mask"))
     grouped = call.arguments.open or "enable_gqa" in call.arguments.keywords
     try:
-        layout = results.scaled_dot_product_attention(
+        layout = products.scaled_dot_product_attention(
             query.layout, key.layout, value.layout, None if mask is None else mask.layout, grouped
         )
     except ShapeError as error:

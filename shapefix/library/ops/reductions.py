@@ -11,7 +11,7 @@ from shapefix.library.ops.elementwise import result_of
 from shapefix.library.registry import operation, tensor_function
 from shapefix.library.signatures import Given, arguments_of
 from shapefix.library.tensors import as_result, contiguous_result, copied, dtype_of
-from shapefix.tensors import results
+from shapefix.tensors import reductions
 from shapefix.tensors.layout import Layout, dimension
 from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import ONE, Size
@@ -27,7 +27,7 @@ def _reduced(tensor: TensorValue, given: Given) -> Layout | None:
     dims, keepdim = given.numbers("dim"), _keeps_dim(given)
     if tensor.layout is None or dims is None or keepdim is None:
         return None
-    return results.reduce(tensor.layout, dims, keepdim)
+    return reductions.reduce(tensor.layout, dims, keepdim)
 
 
 def _keeps_dim(given: Given) -> bool | None:
@@ -132,7 +132,7 @@ def topk(call: Call, tensor: TensorValue) -> Value:
     k, dim = given.size("k"), given.number("dim")
     layout = None
     if tensor.layout is not None and k is not None and dim is not None:
-        layout = results.topk(tensor.layout, k, dim)
+        layout = reductions.topk(tensor.layout, k, dim)
     values = as_result(call, layout, Op.TOPK, dtype=tensor.dtype, device=tensor.device, is_contiguous=True)
     indices = as_result(call, layout, Op.TOPK, dtype="int64", device=tensor.device, is_contiguous=True)
     if layout is None and k is not None and dim is not None:

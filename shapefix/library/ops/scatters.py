@@ -5,7 +5,7 @@ from __future__ import annotations
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.library.signatures import arguments_of
-from shapefix.tensors import results
+from shapefix.tensors import concat
 
 
 def check_scatter(call: Call, tensor: TensorValue) -> None:
@@ -18,6 +18,6 @@ def check_scatter(call: Call, tensor: TensorValue) -> None:
         return
     wanted = source.layout if isinstance(source, TensorValue) else None
     if name.startswith("scatter"):
-        results.scatter(tensor.layout, dim, index.layout, wanted)
+        concat.scatter(tensor.layout, dim, index.layout, wanted)
     elif wanted is not None:
-        results.index_add(tensor.layout, dim, index.layout, wanted)
+        concat.index_add(tensor.layout, dim, index.layout, wanted)

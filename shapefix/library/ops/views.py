@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from shapefix.domains.gradients import require_grad
+from shapefix.domains.operations import Viewed
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, TupleValue
-from shapefix.interpreter.events import Viewed
-from shapefix.interpreter.gradients import require_grad
-from shapefix.interpreter.tensor_values import TensorValue, as_tensor, own_row, tensor_row
-from shapefix.interpreter.values import Constant, Value, as_size
+from shapefix.interpreter.tensor_values import TensorValue, own_row, tensor_row
+from shapefix.interpreter.values import Constant, Value, as_size, as_tensor
 from shapefix.library.ops.conversions import in_memory_format
 from shapefix.library.registry import TENSOR, operation, tensor_method
 from shapefix.library.signatures import Given, arguments_of
@@ -25,12 +25,12 @@ from shapefix.library.tensors import (
     size_list,
     sizes_from,
 )
-from shapefix.tensors import dims, indexing, views
+from shapefix.tensors import dims, indexing, legality, views
 from shapefix.tensors.errors import WrongNumberOfElements
 from shapefix.tensors.layout import Layout, contiguous, dimension, is_contiguous, unknown_strides
 from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import ONE, Size
-from shapefix.tensors.views import Illegal, Legal, Undecided, WrongNumel
+from shapefix.tensors.verdicts import Illegal, Legal, Undecided, WrongNumel
 
 
 @tensor_method("view")
@@ -64,11 +64,11 @@ def _viewed_as(call: Call, tensor: TensorValue, method: str, target: list[Size])
         assumed = tensor.origin.layout if tensor.origin is not None else None
         if assumed is not None:
             # A slice of at least so many dimensions: a gap in it is there, whatever the rank.
-            refused = views.view(assumed, sizes, minus_one)
+            refused = legality.view(assumed, sizes, minus_one)
             if isinstance(refused, Illegal):
                 _emit(call, method, tensor, assumed, refused, result, stated)
         return result
-    verdict = views.view(tensor.layout, sizes, minus_one)
+    verdict = legality.view(tensor.layout, sizes, minus_one)
     if isinstance(verdict, WrongNumel):
         raise WrongNumberOfElements(_no_view(method, verdict), verdict.has, target)
     result = as_view(call, tensor, verdict.layout, Op.VIEW)
@@ -150,7 +150,7 @@ def _reshaped_as(call: Call, tensor: TensorValue, method: str, target: list[Size
     sizes, minus_one = views.target_of(target)
     if tensor.layout is None:
         return _of_unknown_rank(call, tensor, sizes, minus_one, Op.RESHAPE)
-    verdict = views.view(tensor.layout, sizes, minus_one)
+    verdict = legality.view(tensor.layout, sizes, minus_one)
     if isinstance(verdict, WrongNumel):
         raise WrongNumberOfElements(_no_view(method, verdict), verdict.has, target)
     if isinstance(verdict, Legal):

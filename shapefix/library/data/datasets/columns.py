@@ -23,7 +23,7 @@ from shapefix.library.data.datasets.objects import (
 )
 from shapefix.library.registry import declare, method
 from shapefix.library.signatures import bound
-from shapefix.tensors.sizes import Size
+from shapefix.tensors.polynomials import Size
 
 FEATURES = "datasets.Features"
 declare(FEATURES, "builtins.dict")

@@ -6,7 +6,7 @@ from shapefix.interpreter.containers import DictValue
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.values import NUMBER, Integer, Text, Value
 from shapefix.library.data.datasets.objects import any_rows
-from shapefix.tensors.sizes import Size
+from shapefix.tensors.polynomials import Size
 
 _TEXTS = frozenset(
     {

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from shapefix.domains.raggedness import Column
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import DictValue, ListValue, elements
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.rows import Column
 from shapefix.interpreter.values import Constant, Integer, LibraryObject, Text, Unknown, Value
 from shapefix.library.data.datasets.formats import PLAIN, Format, formatted, unknown_column
 from shapefix.library.registry import Handler, declare, method
-from shapefix.tensors.sizes import Size
+from shapefix.tensors.polynomials import Size
 
 DATASET, ITERABLE = "datasets.Dataset", "datasets.IterableDataset"
 DICT, ITERABLE_DICT = "datasets.DatasetDict", "datasets.IterableDatasetDict"

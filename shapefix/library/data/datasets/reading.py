@@ -24,7 +24,7 @@ from shapefix.library.data.datasets.objects import (
 )
 from shapefix.library.registry import method
 from shapefix.library.signatures import bound
-from shapefix.tensors.sizes import Size
+from shapefix.tensors.polynomials import Size
 
 SPLITS = frozenset({"train", "test", "validation", "valid", "val", "dev", "eval", "unsupervised"})
 """What nobody calls a column: where not all columns are known, the dataset may as well be several splits."""
