@@ -18,7 +18,7 @@ from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Revealed
 from shapefix.interpreter.modules import Module, ModuleCache
 from shapefix.interpreter.program import parsed, run_program
-from shapefix.library.tables import Tables
+from shapefix.library.library import TorchLibrary
 from shapefix.sources.project import Probes, Project
 from shapefix.sources.text import SourceText, Unreadable, read_source
 
@@ -112,7 +112,7 @@ class Analyst:
         self._rules = rules
         self._read = read
         self._versions = {} if transformers_version is None else {"transformers": transformers_version}
-        self._library = Tables()
+        self._library = TorchLibrary()
         self._cache = ModuleCache(self._parse)
 
     def _parse(self, path: str) -> Module:

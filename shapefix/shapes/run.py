@@ -36,7 +36,7 @@ from shapefix.interpreter.values import (
     integer,
 )
 from shapefix.interpreter.watching import WatchedRun, Watcher, parameter_names, parameters_of
-from shapefix.library.tables import Tables
+from shapefix.library.library import TorchLibrary
 from shapefix.shapes.build import listing
 from shapefix.shapes.inputs import Inputs, read_inputs
 from shapefix.shapes.listings import Listing
@@ -110,7 +110,7 @@ class _Showing:
     def __init__(self, source: SourceText, rules: frozenset[str], transformers_version: str | None) -> None:
         self._rules = rules
         self._versions = {} if transformers_version is None else {"transformers": transformers_version}
-        self._library = Tables()
+        self._library = TorchLibrary()
         self._project = Project(project_root(source.path))
         self._cache = ModuleCache(lambda path: self._parsed(_parsable(path)), lines=1_000_000)
         self._module = self._cache.add(self._parsed(source))

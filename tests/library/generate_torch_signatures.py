@@ -18,10 +18,10 @@ from typing import Any, get_overloads
 
 import torch
 
-from shapefix.library import tables
+from shapefix.library import library
 from shapefix.library.registry import FUNCTIONS, METHODS, TENSOR
 
-FILE = Path(tables.__file__).with_name("torch_signatures.json")
+FILE = Path(library.__file__).with_name("torch_signatures.json")
 Parameter = inspect.Parameter
 _STARRED = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 _LAYERS = "torch.nn."

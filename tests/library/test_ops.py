@@ -12,7 +12,7 @@ import torch
 from differential import IMPORTS, interpret
 
 import shapefix
-from shapefix.interpreter.events import InPlaceWrite
+from shapefix.domains.operations import InPlaceWrite
 from shapefix.library.ops.elementwise import BINARY, OPERATORS, UNARY
 from shapefix.tensors.ops import ALIASES, Op
 

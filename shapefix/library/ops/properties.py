@@ -101,5 +101,5 @@ def out_of_torch(call: Call, tensor: TensorValue) -> Value:
 
 
 @tensor_method("register_hook", "set_")
-def nothing(call: Call, tensor: TensorValue) -> Value:
+def returns_none(call: Call, tensor: TensorValue) -> Value:
     return NONE
