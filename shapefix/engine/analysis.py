@@ -10,6 +10,7 @@ from pathlib import Path
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
+from shapefix.checks.registry import listened_to
 from shapefix.checks.rules import findings
 from shapefix.checks.support.describe import describe, in_words
 from shapefix.checks.support.evidence import call_trace
@@ -145,7 +146,7 @@ class Analyst:
     def _analyse(self, path: str, source: SourceText, files: ProjectFiles) -> Analysis:
         module = self._cache.kept(path, source.text) or self._cache.add(self._module(source))
         files.add(module)
-        ev = Evaluator(self._library, files, STEPS, self._versions)
+        ev = Evaluator(self._library, files, STEPS, self._versions, listened_to(self._rules))
         try:
             lines = source.text.count("\n") + 1
             run_program(ev, module, UNCALLED_STEPS + UNCALLED_STEPS_PER_LINE * lines)

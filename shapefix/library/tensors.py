@@ -31,7 +31,7 @@ from shapefix.interpreter.values import (
 )
 from shapefix.library.signatures import numbers
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
-from shapefix.tensors.memory_format import like
+from shapefix.tensors.memory_format import preserve_format
 from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 
@@ -127,7 +127,7 @@ def contiguous_result(
 
 def copied(call: Call, tensor: TensorValue, op: Op, dtype: str | None = None) -> TensorValue:
     """A copy in the memory format that torch calls preserve_format."""
-    layout = None if tensor.layout is None else like(tensor.layout)
+    layout = None if tensor.layout is None else preserve_format(tensor.layout)
     result = as_result(
         call,
         layout,
@@ -144,7 +144,7 @@ def copied(call: Call, tensor: TensorValue, op: Op, dtype: str | None = None) ->
 def copied_or_same(call: Call, tensor: TensorValue, op: Op, dtype: str | None = None) -> TensorValue:
     """What is a copy or the tensor itself, depending on facts that are not known."""
     layout = tensor.layout
-    if layout is not None and like(layout) != layout:
+    if layout is not None and preserve_format(layout) != layout:
         layout = unknown_strides(layout.sizes)
     result = TensorValue(
         layout,

@@ -77,7 +77,7 @@ def _of_python(found: Callable[..., Any]) -> list[Parameter] | None:
         for cls in found.__mro__:
             own = vars(cls).get("__init__")
             for each in [*get_overloads(own), own] if inspect.isfunction(own) else ():
-                named = _named(each)[1:]
+                named = _named(each)[1:] if callable(each) else []
                 if named or cls is torch.nn.Module:
                     return named
         return None

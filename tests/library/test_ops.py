@@ -59,7 +59,7 @@ def test_rules_compare_operations_and_no_text() -> None:
                 assert not (is_op and has_text), f"{path.name}: {ast.unparse(node)}"
 
 
-@pytest.mark.parametrize("op", sorted(_ELEMENTWISE, key=lambda op: op.value), ids=lambda op: op.value)
+@pytest.mark.parametrize("op", sorted(_ELEMENTWISE, key=str), ids=str)
 def test_an_elementwise_operation_has_torchs_name(op: Op) -> None:
     assert callable(getattr(torch, op.value))
 

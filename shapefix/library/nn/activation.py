@@ -10,8 +10,8 @@ from shapefix.library.ops.elementwise import result_of
 from shapefix.library.signatures import Given
 from shapefix.library.tensors import contiguous_result, copied_or_same
 from shapefix.tensors import indexing
-from shapefix.tensors.layout import contiguous, dimension, is_contiguous, unknown_strides
-from shapefix.tensors.memory_format import like
+from shapefix.tensors.layout import contiguous, is_contiguous, unknown_strides, wrap_dim
+from shapefix.tensors.memory_format import preserve_format
 from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.quotients import floor_divide
@@ -72,7 +72,7 @@ def copied_by_backend(call: Call, given: Given) -> Value:
     tensor = given.tensor("input")
     layout = None if tensor is None or tensor.layout is None else tensor.layout
     if layout is not None:
-        layout = like(layout)
+        layout = preserve_format(layout)
         if is_contiguous(layout) is not True:
             layout = unknown_strides(layout.sizes)
     return result(call, tensor, layout, Op.ACTIVATION, dtype=None if tensor is None else tensor.dtype)
@@ -122,9 +122,9 @@ def glu(call: Call, given: Given) -> Value:
     tensor, dim = given.tensor("input"), given.number("dim")
     if tensor is None or tensor.layout is None or dim is None:
         return result(call, tensor, None, Op.GLU)
-    at = dimension(dim, tensor.layout.rank)
+    at = wrap_dim(dim, tensor.layout.rank)
     half = floor_divide(tensor.layout.sizes[at], 2)
-    layout = like(indexing.narrow(tensor.layout, at, Size.of(0), half))
+    layout = preserve_format(indexing.narrow(tensor.layout, at, Size.of(0), half))
     return result(call, tensor, layout, Op.GLU, dtype=tensor.dtype)
 
 

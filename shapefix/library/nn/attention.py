@@ -15,7 +15,7 @@ from shapefix.library.rejections import operand_number
 from shapefix.library.signatures import Given
 from shapefix.library.tensors import as_result
 from shapefix.tensors import networks, tensor_iterator
-from shapefix.tensors.attention import Part, check_attention
+from shapefix.tensors.attention import AttentionInput, check_attention
 from shapefix.tensors.layout import Layout, contiguous, is_contiguous, unknown_strides
 from shapefix.tensors.networks import check_divisible
 from shapefix.tensors.ops import Op
@@ -47,9 +47,11 @@ def _fit(
     """Raises ShapeError where the query, key and value of these names provably do not fit each other."""
     first = next(name for name in ("query", "src", "tgt") if name in given.values)
 
-    def part(name: str) -> Part:
+    def part(name: str) -> AttentionInput:
         tensor = given.tensor(name)
-        return Part(None if tensor is None else tensor.layout, operand_number(given.values, first, name))
+        return AttentionInput(
+            None if tensor is None else tensor.layout, operand_number(given.values, first, name)
+        )
 
     for name, width in zip(names, widths, strict=True):
         last_size_is(given.tensor(name), width, part(name).operand)

@@ -31,7 +31,7 @@ def spatial_rank(call: Call, kind: str = "") -> int:
 
 def of_fresh_lengths(layout: Layout, rank: int) -> Layout:
     """A layout of the same memory format whose spatial sizes are not known."""
-    return convolutions.resized(layout, [Size.symbol(axis) for axis in _AXES[3 - rank :]])
+    return convolutions.resize(layout, [Size.symbol(axis) for axis in _AXES[3 - rank :]])
 
 
 def _groups_fit(given: Given) -> None:

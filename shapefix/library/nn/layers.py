@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from shapefix.domains.batches import Batches
-from shapefix.domains.devices import WHERE
+from shapefix.domains.devices import DEVICE_FIELD
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import NONE, InstanceValue, LibraryObject, Unknown, Value
@@ -141,7 +141,7 @@ def _constructor(
         _check(call, name, settings, validate)
         fields = {key: value for key, value in settings.items() if f"@{key}" not in METHODS[name]}
         kept = {f"_{key}": value for key, value in settings.items() if key not in fields}
-        own = {DTYPE: of_weights(call), TRAINED: made_here(call), WHERE: made_where(call, settings)}
+        own = {DTYPE: of_weights(call), TRAINED: made_here(call), DEVICE_FIELD: made_where(call, settings)}
         return LibraryObject(name, settings, call.place, {**fields, **kept, **initial, **own})
 
     return make
@@ -159,7 +159,7 @@ def _initializer(
             call.ev.journal.write(fields_of(call.receiver), field, value)
         call.ev.journal.write(fields_of(call.receiver), DTYPE, of_weights(call))
         call.ev.journal.write(fields_of(call.receiver), TRAINED, made_here(call))
-        call.ev.journal.write(fields_of(call.receiver), WHERE, made_where(call, settings))
+        call.ev.journal.write(fields_of(call.receiver), DEVICE_FIELD, made_where(call, settings))
         return NONE
 
     return init

@@ -11,7 +11,7 @@ from shapefix.library.signatures import Given
 from shapefix.library.tensors import assume_rank
 from shapefix.tensors import networks
 from shapefix.tensors.layout import Layout, unknown_strides
-from shapefix.tensors.memory_format import like
+from shapefix.tensors.memory_format import preserve_format
 from shapefix.tensors.networks import check_divisible
 from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
@@ -142,7 +142,7 @@ def rms_norm(call: Call, given: Given) -> Value:
 @layer("CrossMapLRN2d")
 def local_response_norm(call: Call, given: Given) -> Value:
     tensor = given.tensor("input")
-    layout = None if tensor is None or tensor.layout is None else like(tensor.layout)
+    layout = None if tensor is None or tensor.layout is None else preserve_format(tensor.layout)
     if layout is not None and "CrossMapLRN2d" in call.name:
         layout = unknown_strides(layout.sizes)
     return _normalized(call, tensor, layout, Op.LOCAL_RESPONSE_NORM)

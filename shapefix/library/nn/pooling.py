@@ -49,8 +49,8 @@ def _pooled(layout: Layout, rank: int, kernel: Sequence[Size], **settings: Any) 
 
 def _resized(layout: Layout, lengths: Sequence[Size | None]) -> Layout:
     if len(lengths) > 1 or layout.rank not in (2, 3):
-        return convolutions.resized(layout, lengths)
-    return _unflat(convolutions.resized(_flat(layout), [Size.of(1), *lengths]))
+        return convolutions.resize(layout, lengths)
+    return _unflat(convolutions.resize(_flat(layout), [Size.of(1), *lengths]))
 
 
 def _only_if_contiguous(layout: Layout) -> Layout:
@@ -140,7 +140,7 @@ def _register(rank: int) -> None:
         layout = None
         if tensor is not None and tensor.layout is not None:
             layout = _only_if_contiguous(
-                convolutions.resized(tensor.layout, _unpooled(given, tensor.layout, rank))
+                convolutions.resize(tensor.layout, _unpooled(given, tensor.layout, rank))
             )
         return _outcome(call, tensor, layout, False, rank)
 
@@ -210,7 +210,7 @@ def interpolate(call: Call, given: Given) -> Value:
         lengths = _lengths(given.value("size"), rank)
     else:
         lengths = [Size.symbol(axis) for axis in _AXES[3 - rank :]]
-    return result(call, tensor, convolutions.resized(layout, lengths), Op.INTERPOLATE, dtype=tensor.dtype)
+    return result(call, tensor, convolutions.resize(layout, lengths), Op.INTERPOLATE, dtype=tensor.dtype)
 
 
 def _scaled(lengths: Sequence[Size], scale: Value) -> list[Size | None]:

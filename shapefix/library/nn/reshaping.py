@@ -12,7 +12,7 @@ from shapefix.library.signatures import Given
 from shapefix.tensors import concat
 from shapefix.tensors.errors import WrongRank
 from shapefix.tensors.layout import Layout, contiguous
-from shapefix.tensors.memory_format import suggested
+from shapefix.tensors.memory_format import in_suggested_format
 from shapefix.tensors.networks import check_divisible
 from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import ONE, Size, product
@@ -95,7 +95,7 @@ def pixel_shuffle(call: Call, given: Given) -> Value:
         *batch, channels, height, width = tensor.layout.sizes
         check_divisible(channels, factor * factor, "the channels")
         sizes = (*batch, quotient(channels, factor * factor), height * factor, width * factor)
-        layout = suggested(sizes, tensor.layout)
+        layout = in_suggested_format(sizes, tensor.layout)
     return result(call, tensor, layout, Op.PIXEL_SHUFFLE, dtype=None if tensor is None else tensor.dtype)
 
 
@@ -110,7 +110,7 @@ def pixel_unshuffle(call: Call, given: Given) -> Value:
         check_divisible(height, factor, "height")
         check_divisible(width, factor, "width")
         sizes = (*batch, channels * factor * factor, quotient(height, factor), quotient(width, factor))
-        layout = suggested(sizes, tensor.layout)
+        layout = in_suggested_format(sizes, tensor.layout)
     return result(call, tensor, layout, Op.PIXEL_SHUFFLE, dtype=None if tensor is None else tensor.dtype)
 
 
@@ -120,7 +120,7 @@ def channel_shuffle(call: Call, given: Given) -> Value:
     tensor = given.tensor("input")
     layout = None
     if tensor is not None and tensor.layout is not None:
-        layout = suggested(tensor.layout.sizes, tensor.layout)
+        layout = in_suggested_format(tensor.layout.sizes, tensor.layout)
     return result(call, tensor, layout, Op.PIXEL_SHUFFLE, dtype=None if tensor is None else tensor.dtype)
 
 

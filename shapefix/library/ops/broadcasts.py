@@ -45,11 +45,11 @@ def note_broadcast(
             layer,
             tuple(operands),
             tuple(found),
+            call.ev.function,
+            any(may_not_reach(call.ev, operand.tensor) for operand in found),
             0 if longer is one else 1,
             dim,
             result,
-            call.ev.function,
-            any(may_not_reach(call.ev, operand.tensor) for operand in found),
         )
     )
 

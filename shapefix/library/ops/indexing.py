@@ -27,7 +27,7 @@ def getitem(call: Call) -> Value:
     entries = list(index.items) if isinstance(index, TupleValue) else [index]
     specs = specs_of(entries)
     advanced = specs is not None and any(
-        isinstance(spec, (indexing.Indices, indexing.Mask)) for spec in specs
+        isinstance(spec, (indexing.IntegerIndex, indexing.BooleanIndex)) for spec in specs
     )
     layout = tensor.layout
     is_known = True
@@ -68,12 +68,14 @@ def specs_of(entries: list[Value]) -> list[indexing.Spec] | None:
             specs.append(slice(_bound(entry.start), _bound(entry.stop), _bound(entry.step)))
         elif isinstance(entry, TensorValue) and entry.layout is not None and entry.dtype is not None:
             is_mask = entry.dtype == "bool"
-            specs.append(indexing.Mask(entry.layout.sizes) if is_mask else indexing.Indices(entry.layout))
+            specs.append(
+                indexing.BooleanIndex(entry.layout.sizes) if is_mask else indexing.IntegerIndex(entry.layout)
+            )
         elif isinstance(entry, ListValue):
             items = elements(entry)
             if not items or not all(isinstance(item, Constant) and type(item.value) is int for item in items):
                 return None
-            specs.append(indexing.Indices(contiguous([len(items)])))
+            specs.append(indexing.IntegerIndex(contiguous([len(items)])))
         else:
             return None
     return specs

@@ -120,7 +120,7 @@ def stacked_flat(call: Call) -> Value:
     for part in parts:
         part.certain = True
     least = {"hstack": 1, "dstack": 3}.get(call.name.rpartition(".")[2], 2)
-    layouts = [dims.with_rank(part.layout, least) for part in parts if part.layout is not None]
+    layouts = [dims.atleast_nd(part.layout, least) for part in parts if part.layout is not None]
     if not layouts or len(layouts) < len(parts) or not complete:
         return as_result(call, None, Op.CAT, dtype=_dtype(parts))
     dim = {1: 0 if layouts[0].rank == 1 else 1, 2: 0, 3: 2}[least]

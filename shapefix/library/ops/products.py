@@ -12,7 +12,7 @@ from shapefix.library.nn.dtypes import may_be_cast
 from shapefix.library.registry import function, operation, tensor_function
 from shapefix.library.rejections import by_position, reject, trace
 from shapefix.library.tensors import as_result, assume_rank
-from shapefix.tensors import products, refused_dtypes
+from shapefix.tensors import dtype_checks, products
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
 from shapefix.tensors.ops import Op
@@ -21,7 +21,7 @@ from shapefix.tensors.polynomials import Size
 
 def product_of(call: Call, left: TensorValue, right: TensorValue) -> TensorValue:
     """left @ right: contiguous, in one dtype."""
-    refused_dtypes.product(left.dtype, right.dtype, may_be_cast(call))
+    dtype_checks.product(left.dtype, right.dtype, may_be_cast(call))
     dtype = left.dtype if left.dtype == right.dtype else None
     if left.layout is None or right.layout is None:
         return as_result(call, None, Op.MATMUL, dtype=dtype, device=left.device, is_contiguous=True)
@@ -57,7 +57,7 @@ def _exact(
     call: Call, left: TensorValue, right: TensorValue, ranks: tuple[int, int], first: int = 0
 ) -> TensorValue:
     """A product of tensors of these ranks; first is the number of the left operand."""
-    refused_dtypes.product(left.dtype, right.dtype, may_be_cast(call), first)
+    dtype_checks.product(left.dtype, right.dtype, may_be_cast(call), first)
     dtype = left.dtype if left.dtype == right.dtype else None
     sides = (left, right)
     if all(side.layout is None for side in sides):

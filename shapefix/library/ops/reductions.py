@@ -12,7 +12,7 @@ from shapefix.library.registry import operation, tensor_function
 from shapefix.library.signatures import Given, arguments_of
 from shapefix.library.tensors import as_result, contiguous_result, copied, dtype_of
 from shapefix.tensors import reductions
-from shapefix.tensors.layout import Layout, dimension
+from shapefix.tensors.layout import Layout
 from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import ONE, Size
 
@@ -115,7 +115,7 @@ def _along_a_dimension(call: Call, tensor: TensorValue) -> tuple[Size, ...] | No
         return None
     dim = arguments_of(call).number("dim")
     if dim is not None:
-        dimension(dim, tensor.layout.rank)
+        return reductions.along_dim(tensor.layout, dim).sizes
     return tensor.layout.sizes
 
 

@@ -27,7 +27,7 @@ from shapefix.library.tensors import (
 )
 from shapefix.tensors import dims, indexing, legality, views
 from shapefix.tensors.errors import WrongNumberOfElements
-from shapefix.tensors.layout import Layout, contiguous, dimension, is_contiguous, unknown_strides
+from shapefix.tensors.layout import Layout, contiguous, is_contiguous, unknown_strides, wrap_dim
 from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import ONE, Size
 from shapefix.tensors.verdicts import Illegal, Legal, Undecided, WrongNumel
@@ -285,7 +285,7 @@ def unbind(call: Call, tensor: TensorValue) -> Value:
     dim = arguments_of(call).number("dim")
     if tensor.layout is None or dim is None:
         return ListValue(None, as_view(call, tensor, None, Op.UNBIND))
-    count = tensor.layout.sizes[dimension(dim, tensor.layout.rank)].value
+    count = tensor.layout.sizes[wrap_dim(dim, tensor.layout.rank)].value
     row = indexing.select(tensor.layout, dim, Size.of(0))
     if count is None or count > 64:
         return ListValue(None, as_view(call, tensor, row, Op.UNBIND))

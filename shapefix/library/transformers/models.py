@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeGuard
 
-from shapefix.domains.devices import WHERE
+from shapefix.domains.devices import DEVICE_FIELD
 from shapefix.domains.gradients import Gradients
 from shapefix.domains.try_blocks import StepKind, note_step
 from shapefix.interpreter import hooks
@@ -152,7 +152,12 @@ def _made(call: Call, config: Value) -> LibraryObject:
     name = call.name
     for constructor in (".from_pretrained", "._from_config", ".from_config"):
         name = name.removesuffix(constructor)
-    fields = {"config": config, CLASS: Constant(name), TRAINED: _trained(call), WHERE: model_where(call)}
+    fields = {
+        "config": config,
+        CLASS: Constant(name),
+        TRAINED: _trained(call),
+        DEVICE_FIELD: model_where(call),
+    }
     if call.name.endswith(".from_pretrained"):
         fields[CHECKPOINT] = call.value(0, "pretrained_model_name_or_path") or Unknown(CHECKPOINT)
     return LibraryObject(kind_of(name) or BASE, {}, call.place, fields)

@@ -30,7 +30,7 @@ from shapefix.library.transformers.tokenized_texts import (
 from shapefix.library.transformers.tokenizers import TOKENIZER
 from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
-from shapefix.tensors.symbols import Id, Symbol
+from shapefix.tensors.symbols import Symbol, TokenId
 
 _MIDDLE = "add_special_tokens=True, padding=False, truncation=None, max_length=None, stride=0"
 _EXTRAS = (
@@ -176,7 +176,7 @@ class _Rows:
         known = kept if kept != "longest" or several else None
         tokenizer = call.receiver if isinstance(call.receiver, LibraryObject) else LibraryObject(TOKENIZER)
         tokens = Tokens(call.place, given.value(text or _subject(given)), known, tokenizer)
-        self.ids = Id("id", frozenset({tokens}))
+        self.ids = TokenId("id", frozenset({tokens}))
         self.tensors = tensors_asked(given)
         asked = _padding_asked(call)
         self.length = length(sources, padding, fixed, call.place, in_map=in_map, asked=asked)
