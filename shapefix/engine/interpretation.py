@@ -13,7 +13,7 @@ from shapefix.diagnostics import Failure
 from shapefix.engine.syntax_errors import python_failure
 from shapefix.interpreter.modules import Module, ModuleCache
 from shapefix.interpreter.program import parsed
-from shapefix.library.tables import Tables
+from shapefix.library.library import TorchLibrary
 from shapefix.sources.project import PathProbes, Project
 from shapefix.sources.text import SourceText, Unreadable
 
@@ -82,7 +82,7 @@ class ProjectModules:
         transformers_version: str | None,
         lines: int | None = None,
     ) -> None:
-        self.library = Tables()
+        self.library = TorchLibrary()
         self.versions: Mapping[str, str] = (
             {} if transformers_version is None else {"transformers": transformers_version}
         )

@@ -61,5 +61,5 @@ def gathered(call: Call) -> Value:
 
 
 @method(ACCELERATOR, "wait_for_everyone", "log", "print", "end_training")
-def nothing(call: Call) -> Value:
+def returns_none(call: Call) -> Value:
     return NONE

@@ -292,5 +292,5 @@ def same_batch(call: Call) -> Value:
 )
 @method(DATA_MODULE, "__init__", "save_hyperparameters", "setup", "prepare_data", "teardown")
 @method(TRAINER, "__init__", "save_checkpoint", "print")
-def nothing(call: Call) -> Value:
+def returns_none(call: Call) -> Value:
     return NONE

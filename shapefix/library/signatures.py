@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from shapefix.interpreter.calls import Arguments
+from shapefix.interpreter.calls import Arguments, Call
 from shapefix.interpreter.containers import TupleValue, elements
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Integer, Unknown, Value, as_size, as_tensor
+from shapefix.library.torch_signatures import signature
 from shapefix.tensors.polynomials import Size
 
 
@@ -35,6 +36,17 @@ def _positional(signature: str) -> int:
     return len(parameters(before.rstrip(", ") if star else signature))
 
 
+def numbers(value: Value | None) -> list[int] | None:
+    """The ints of an int, a tuple or a list; None where one of them is not known."""
+    if isinstance(value, Constant):
+        return [value.value] if isinstance(value.value, int) else None
+    items = elements(value)
+    if items is None:
+        return None
+    found = [item.value for item in items if isinstance(item, Constant) and isinstance(item.value, int)]
+    return found if len(found) == len(items) else None
+
+
 def _constant(value: Any) -> Value:
     return TupleValue(tuple(map(_constant, value))) if isinstance(value, tuple) else Constant(value)
 
@@ -51,6 +63,28 @@ def bound(signature: str, arguments: Arguments) -> dict[str, Value]:
         else:
             values[name] = Unknown(name) if default is None or arguments.open else default
     return values
+
+
+def arguments_of(call: Call) -> Given:
+    """The arguments of a tensor method, or of a function after its tensor, by parameter name."""
+    positions = bound_names(call.name, call.receiver is not None)
+    given = call.arguments
+    if not given.keywords.keys().isdisjoint(_NUMPY_NAMES):
+        keywords = {_NUMPY_NAMES.get(name, name): value for name, value in given.keywords.items()}
+        given = Arguments(given.positional, keywords, given.open)
+    return Given(bound(positions, given))
+
+
+_NUMPY_NAMES = {"axis": "dim", "axes": "dims", "keepdims": "keepdim"}
+"""numpy's names of parameters, which torch accepts as well."""
+
+
+@cache
+def bound_names(name: str, has_receiver: bool) -> str:
+    """The signature of a function or tensor method without its tensor."""
+    text = signature(name)
+    is_function = not name.startswith("torch.Tensor.")
+    return text.partition(", ")[2] if has_receiver and is_function else text
 
 
 class Given:
@@ -81,6 +115,10 @@ class Given:
         """An int that is known."""
         value = self.value(name)
         return int(value.value) if isinstance(value, Constant) and isinstance(value.value, int) else None
+
+    def numbers(self, name: str) -> list[int] | None:
+        """The ints of an int, a tuple or a list; None where one of them is not known."""
+        return numbers(self.value(name))
 
     def sizes(self, name: str, rank: int) -> list[Size] | None:
         """A number for each of rank dimensions, given one by one or once for all; None where not known."""

@@ -29,6 +29,7 @@ from shapefix.interpreter.values import (
     Value,
     as_size,
 )
+from shapefix.library.signatures import numbers
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
 from shapefix.tensors.memory_format import preserve_format
 from shapefix.tensors.ops import Op
@@ -194,31 +195,6 @@ def sizes_from(call: Call, position: int = 0, keyword: str = "size") -> list[Siz
     return sizes
 
 
-def number(call: Call, position: int, keyword: str, default: int | None = None) -> int | None:
-    """An int argument: default where it is not given, None where it is not known."""
-    value = call.value(position, keyword)
-    if value is None:
-        return None if call.arguments.open else default
-    if isinstance(value, Constant) and isinstance(value.value, int):
-        return int(value.value)
-    return None
-
-
-def numbers(value: Value | None) -> list[int] | None:
-    """The ints of an int, a tuple or a list; None where one of them is not known."""
-    if isinstance(value, Constant):
-        return [value.value] if isinstance(value.value, int) else None
-    items = elements(value)
-    if items is None:
-        return None
-    result = []
-    for item in items:
-        if not (isinstance(item, Constant) and isinstance(item.value, int)):
-            return None
-        result.append(item.value)
-    return result
-
-
 def int_arguments(call: Call, position: int, keyword: str) -> list[int] | None:
     """Ints given one by one or as a tuple: `x.permute(0, 2, 1)`. None where one of them is not known."""
     given = call.arguments.positional[position:]
@@ -229,12 +205,6 @@ def int_arguments(call: Call, position: int, keyword: str) -> list[int] | None:
     if len(given) == 1:
         return numbers(given[0])
     return numbers(TupleValue(tuple(given)))
-
-
-def flag(call: Call, position: int, keyword: str, default: bool = False) -> bool | None:
-    """A bool argument, None where it is not known."""
-    value = call.constant(position, keyword, default)
-    return value if isinstance(value, bool) else None
 
 
 def dtype_of(value: Value | None) -> str | None:

@@ -16,6 +16,10 @@ WRITTEN: Final = {
     "torch.nn.RMSNorm.forward": "input",
     "torch.nn.PoissonNLLLoss.forward": "input, target",
     "torch.nn.AdaptiveLogSoftmaxWithLoss.forward": "input, target",
+    # Two overloads, whose third parameter is `src` or `value`.
+    "torch.scatter": "input, dim, index, src=None, *, value=None, reduce=None",
+    "torch.Tensor.scatter": "dim, index, src=None, *, value=None, reduce=None",
+    "torch.Tensor.scatter_": "dim, index, src=None, *, value=None, reduce=None",
 }
 """Signatures that differ from torch's, each for a reason."""
 

@@ -30,7 +30,7 @@ from shapefix.interpreter.modules import Module
 from shapefix.interpreter.program import parsed, run_program
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Integer, Value
-from shapefix.library.tables import Tables
+from shapefix.library.library import TorchLibrary
 from shapefix.tensors.layout import has_unknown_strides
 from shapefix.tensors.polynomials import Size, every_symbol
 from shapefix.tensors.quotients import substitute
@@ -204,7 +204,7 @@ class _Watching(Evaluator):
     """An evaluator that takes note of the moment of each event."""
 
     def __init__(self, counters: Mapping[int, tuple[str, ...]]) -> None:
-        super().__init__(Tables(), _NoFiles(), 200_000)
+        super().__init__(TorchLibrary(), _NoFiles(), 200_000)
         self.counters = counters
         self.moments: list[tuple[Event, Stack, Counts]] = []
 

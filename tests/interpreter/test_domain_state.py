@@ -18,7 +18,7 @@ from shapefix.interpreter.events import Event, OperationCalled
 from shapefix.interpreter.modules import Module
 from shapefix.interpreter.program import parsed, run_program
 from shapefix.interpreter.values import TRUE, Constant, LibraryObject
-from shapefix.library.tables import Tables
+from shapefix.library.library import TorchLibrary
 
 PACKAGE = Path(shapefix.__file__).parent
 CODE = """
@@ -44,7 +44,7 @@ class NoFiles:
 
 
 def run(code: str, *listening: type[Event]) -> Evaluator:
-    ev = Evaluator(Tables(), NoFiles(), 10_000, listening=frozenset(listening))
+    ev = Evaluator(TorchLibrary(), NoFiles(), 10_000, listening=frozenset(listening))
     run_program(ev, parsed("script.py", "script", code), 1_000)
     return ev
 

@@ -16,7 +16,7 @@ from shapefix.interpreter.modules import Module
 from shapefix.interpreter.program import parsed, run_program
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Integer, LibraryObject, Value
-from shapefix.library.tables import Tables
+from shapefix.library.library import TorchLibrary
 from shapefix.tensors.layout import Layout, has_unknown_strides
 from shapefix.tensors.polynomials import Size, every_symbol
 from shapefix.tensors.quotients import substitute
@@ -46,7 +46,7 @@ class NoFiles:
 
 def interpret(source: str) -> list[Event]:
     """The events of running source, on its own, with everything that the library knows."""
-    ev = Evaluator(Tables(), NoFiles(), 200_000)
+    ev = Evaluator(TorchLibrary(), NoFiles(), 200_000)
     run_program(ev, parsed("script.py", "script", source), 50_000)
     return ev.events
 

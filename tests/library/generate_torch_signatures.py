@@ -18,10 +18,10 @@ from typing import Any, get_overloads
 
 import torch
 
-from shapefix.library import tables
+from shapefix.library import library
 from shapefix.library.registry import FUNCTIONS, METHODS, TENSOR
 
-FILE = Path(tables.__file__).with_name("torch_signatures.json")
+FILE = Path(library.__file__).with_name("torch_signatures.json")
 Parameter = inspect.Parameter
 _STARRED = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 _LAYERS = "torch.nn."
@@ -100,7 +100,7 @@ def _of_schemas(name: str) -> list[Parameter] | None:
         [_converted(each) for each in schema.arguments]
         for schema in torch._C._jit_get_schemas_for_operator(f"aten::{name}")
         if schema.arguments
-        and str(schema.arguments[0].type) == "Tensor"
+        and str(schema.arguments[0].type) in ("Tensor", "List[Tensor]")
         and "name" not in schema.overload_name.lower()
         and not any(each.is_out for each in schema.arguments)
     ]

@@ -13,10 +13,10 @@ from differential import executed, revealed
 from shapefix.interpreter.containers import elements
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value
-from shapefix.library import tables
+from shapefix.library import library
 from shapefix.library.registry import METHODS, TENSOR
 
-assert tables
+assert library
 ARGUMENTS = (
     "",
     "0",

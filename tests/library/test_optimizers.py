@@ -15,8 +15,8 @@ from shapefix.domains.training import OWNERS, Backward, OptimizerStepped, Traini
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.program import parsed, run_program
 from shapefix.interpreter.values import LibraryObject
+from shapefix.library.library import TorchLibrary
 from shapefix.library.optim.modes import mode_of
-from shapefix.library.tables import Tables
 
 HEAD = """\
 import itertools
@@ -33,7 +33,7 @@ MOVING = ("Backward", "GradientsZeroed", "OptimizerStepped", "SchedulerStepped",
 
 def run(code: str) -> Evaluator:
     """The state after code was run, its events included."""
-    ev = Evaluator(Tables(), NoFiles(), 200_000)
+    ev = Evaluator(TorchLibrary(), NoFiles(), 200_000)
     run_program(ev, parsed("script.py", "script", HEAD + textwrap.dedent(code)), 2_000)
     return ev
 
@@ -181,14 +181,14 @@ def test_every_optimizer_and_scheduler_of_torch_is_known() -> None:
         for name, kind in vars(torch.optim.lr_scheduler).items()
         if isinstance(kind, type) and issubclass(kind, torch.optim.lr_scheduler.LRScheduler)
     ]
-    tables = Tables()
+    library = TorchLibrary()
     assert len(optimizers) > 10
     assert len(schedulers) > 10
     # A chain of schedulers has no optimizer of its own; the others are the base class.
     unknown = {"LRScheduler", "_LRScheduler", "ChainedScheduler"}
     names = [f"torch.optim.{name}" for name in optimizers]
     names += [f"torch.optim.lr_scheduler.{name}" for name in schedulers if name not in unknown]
-    assert not [name for name in names if tables.function(name) is None]
+    assert not [name for name in names if library.function(name) is None]
 
 
 def test_switching_is_an_event() -> None:

@@ -8,7 +8,7 @@ from differential import agree, layouts, revealed
 from transformers.utils import auto_docstring
 
 from shapefix.interpreter.values import LibraryObject
-from shapefix.library.tables import Tables
+from shapefix.library.library import TorchLibrary
 from shapefix.library.transformers.models import kind_of
 
 _ENCODER = "vocab_size=50, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16"
@@ -192,7 +192,7 @@ def test_more_tokens_are_more_logits() -> None:
 )
 def test_names_that_tell_nothing_stay_unknown(name: str) -> None:
     assert kind_of(name) is None
-    assert not Tables().is_class(name)
+    assert not TorchLibrary().is_class(name)
 
 
 def test_a_models_outputs_are_an_object() -> None:

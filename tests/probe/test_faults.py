@@ -136,9 +136,7 @@ for x, y in loader:
     (found,) = ran.found
     assert (found.code, found.span.row) == ("SF307", 8)
     assert "part 0 of a row has length 4 in the last of 100 rows, 16 in the others" in found.message
-    assert found.condition == Condition(
-        "a batch combines rows 0 and 99, or other rows of different lengths"
-    )
+    assert found.condition == Condition("a batch combines rows 0 and 99, or other rows of different lengths")
     assert ran.run.observed.steps == 1
 
 

@@ -29,6 +29,7 @@ _SEEN = _MEANT | {
     Op.SQUEEZE,
     Op.TRANSPOSE,
     Op.PERMUTE,
+    Op.MOVEDIM,
     Op.FLATTEN,
     Op.TO_DTYPE,
     Op.TO,

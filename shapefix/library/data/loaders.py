@@ -68,7 +68,7 @@ SIGNATURE = (
 
 
 @method(DATASET, "__init__")
-def nothing(call: Call) -> Value:
+def returns_none(call: Call) -> Value:
     return NONE
 
 

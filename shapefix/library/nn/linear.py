@@ -131,7 +131,7 @@ def _same_last_size(one: Layout, two: Layout) -> None:
 
 
 @functional("cdist", namespaces=("torch",))
-def distances(call: Call, given: Given) -> Value:
+def cdist(call: Call, given: Given) -> Value:
     one, two = given.tensor("x1"), given.tensor("x2")
     layout = None
     if one is not None and two is not None and one.layout is not None and two.layout is not None:

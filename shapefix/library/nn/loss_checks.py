@@ -219,7 +219,7 @@ def triplet_margin(operands: LossOperands, settings: Given) -> None:
 
 
 @_losses(("CTCLoss",), ("ctc_loss",))
-def connectionist(operands: LossOperands, settings: Given) -> None:
+def ctc(operands: LossOperands, settings: Given) -> None:
     log_probs = operands.sizes("log_probs")
     if log_probs is not None:
         lengths = [(n, operands.sizes(name)) for n, name in ((2, "input_lengths"), (3, "target_lengths"))]

@@ -119,7 +119,7 @@ def elementwise_loss(call: Call, given: Given) -> Value:
 @functional("margin_ranking_loss", "cosine_embedding_loss")
 @layer("CTCLoss")
 @functional("ctc_loss")
-def other_loss(call: Call, given: Given) -> Value:
+def reduced_loss(call: Call, given: Given) -> Value:
     return _loss(call, given, lambda given: None)
 
 

@@ -141,7 +141,7 @@ def initialize(call: Call) -> Value:
 
 
 @method(MODULE, "compile")
-def nothing(call: Call) -> Value:
+def returns_none(call: Call) -> Value:
     return NONE
 
 

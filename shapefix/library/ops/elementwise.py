@@ -11,10 +11,9 @@ from shapefix.interpreter.values import Unknown, Value, as_tensor
 from shapefix.library.data.last_batches import try_last_batch
 from shapefix.library.ops.broadcasts import COMPARING, note_broadcast
 from shapefix.library.ops.clamped_exponentials import CLAMPS, note_clamped
-from shapefix.library.ops.in_place import overwritten
 from shapefix.library.registry import METHODS, TENSOR, function, operation, tensor_function, tensor_method
 from shapefix.library.rejections import by_position, refuse_beyond_one, reject, trace
-from shapefix.library.tensors import as_result, contiguous_result, flag, is_number, sizes_from
+from shapefix.library.tensors import as_result, contiguous_result, is_number, sizes_from
 from shapefix.library.transformers.label_provenance import masked_row
 from shapefix.tensors import dtypes
 from shapefix.tensors.errors import ShapeError
@@ -334,7 +333,7 @@ ACTIVATIONS = (
     "tanh",
     "sigmoid",
 )
-"""Those of torch.nn.functional that cannot be told to write into their operand."""
+"""Activations of torch.nn.functional that have no parameter `inplace`."""
 
 _ACTIVATIONS = {"tanh": Op.TANH, "sigmoid": Op.SIGMOID, "expit": Op.SIGMOID}
 """Activations that are elementwise operations of torch as well."""
@@ -342,8 +341,6 @@ _ACTIVATIONS = {"tanh": Op.TANH, "sigmoid": Op.SIGMOID, "expit": Op.SIGMOID}
 
 @tensor_function(*(f"torch.nn.functional.{name}" for name in ACTIVATIONS), "torch.special.expit")
 def activation(call: Call, tensor: TensorValue) -> Value:
-    if flag(call, -1, "inplace"):
-        return overwritten(call, tensor)
     return result_of(call, [tensor], _ACTIVATIONS.get(call.name.rpartition(".")[2], Op.ACTIVATION))
 
 

@@ -191,7 +191,7 @@ def check_write(call: Call, tensor: TensorValue) -> None:
     """Raises ShapeError where what a method writes provably does not fit the sizes of the tensor."""
     name = call.name.rpartition(".")[2]
     if name in PLACED:
-        check_scatter(Call(call.ev, name.removesuffix("_"), call.place, call.arguments), tensor)
+        check_scatter(call, tensor)
     if name not in STRETCHED or tensor.layout is None:
         return
     named = by_position(call)

@@ -16,7 +16,8 @@ from shapefix.library.ops.elementwise import result_of
 from shapefix.library.ops.scatters import check_scatter
 from shapefix.library.registry import function, operation, tensor_method
 from shapefix.library.rejections import reject, trace
-from shapefix.library.tensors import as_result, contiguous_result, number, numbers, sizes_from
+from shapefix.library.signatures import arguments_of
+from shapefix.library.tensors import as_result, contiguous_result, sizes_from
 from shapefix.library.transformers.label_provenance import rolled
 from shapefix.tensors import concat, dims, tensor_iterator
 from shapefix.tensors.errors import ShapeError
@@ -36,11 +37,6 @@ def _parts(call: Call) -> tuple[list[TensorValue], bool]:
     return ([] if element is None else [element]), False
 
 
-def _dim(call: Call) -> int | None:
-    """The dimension that is joined, under its name of torch or of numpy; None where it is not known."""
-    return number(call, 1, "axis" if "axis" in call.arguments.keywords else "dim", 0)
-
-
 def _dtype(parts: list[TensorValue]) -> str | None:
     return parts[0].dtype if parts and all(part.dtype == parts[0].dtype for part in parts) else None
 
@@ -50,7 +46,7 @@ def cat(call: Call) -> Value:
     parts, complete = _parts(call)
     for part in parts:
         part.certain = True
-    dim = _dim(call)
+    dim = arguments_of(call).number("dim")
     layouts = [part.layout for part in parts if part.layout is not None]
     if dim is None or not layouts or len(layouts) < len(parts):
         return as_result(call, None, Op.CAT, dtype=_dtype(parts), is_contiguous=bool(layouts))
@@ -85,7 +81,7 @@ def stack(call: Call) -> Value:
     parts, complete = _parts(call)
     for part in parts:
         part.certain = True
-    dim = _dim(call)
+    dim = arguments_of(call).number("dim")
     layouts = [part.layout for part in parts if part.layout is not None]
     known = dim is not None and bool(layouts) and len(layouts) == len(parts)
     layout: Layout | None = None
@@ -160,8 +156,8 @@ def pad_sequence(call: Call) -> Value:
     differs = bool(rows.axes) and varying(first.sizes[0], rows.axes) is not None
     longest = longest_of(first.sizes[0], rows.axes) if differs else Size.symbol("longest")
     count = rows.length if rows.length is not None else Size.symbol("count")
-    batch_first = call.constant(1, "batch_first", False)
-    if not isinstance(batch_first, bool):
+    batch_first = arguments_of(call).flag("batch_first")
+    if batch_first is None:
         return as_result(call, None, Op.PAD_SEQUENCE, dtype=_dtype(parts))
     front = [count, longest] if batch_first else [longest, count]
     return contiguous_result(call, [*front, *behind], Op.PAD_SEQUENCE, dtype=_dtype(parts))
@@ -185,29 +181,30 @@ def tile(call: Call, tensor: TensorValue) -> Value:
 
 @operation("repeat_interleave")
 def repeat_interleave(call: Call, tensor: TensorValue) -> Value:
-    given = call.value(0, "repeats")
-    repeats = None if isinstance(given, (TensorValue, Unknown)) else as_size(given)
-    dim = number(call, 1, "dim", -1000)
+    given = arguments_of(call)
+    wanted, dim, is_flat = given.value("repeats"), given.number("dim"), given.is_none("dim")
+    repeats = None if isinstance(wanted, (TensorValue, Unknown)) else as_size(wanted)
     layout: Layout | None = None
-    if tensor.layout is not None and repeats is not None and dim is not None:
-        layout = concat.repeat_interleave(tensor.layout, repeats, None if dim == -1000 else dim)
+    if tensor.layout is not None and repeats is not None and (is_flat or dim is not None):
+        layout = concat.repeat_interleave(tensor.layout, repeats, dim)
     return as_result(call, layout, Op.REPEAT, dtype=tensor.dtype, device=tensor.device, is_contiguous=True)
 
 
 @operation("roll")
 def roll(call: Call, tensor: TensorValue) -> Value:
-    given = call.value(1, "dims")
-    axes = None if given is None else numbers(given)
-    unknown = tensor.layout is None or (given is not None and axes is None)
+    given = arguments_of(call)
+    axes, is_flat = given.numbers("dims"), given.is_none("dims")
+    unknown = tensor.layout is None or (axes is None and not is_flat)
     layout = None if unknown or tensor.layout is None else dims.roll(tensor.layout, axes)
     result = as_result(call, layout, Op.ROLL, dtype=tensor.dtype, device=tensor.device)
-    result.row = rolled(tensor, call.value(0, "shifts"), given, call.place)
+    result.row = rolled(tensor, given.value("shifts"), None if is_flat else given.value("dims"), call.place)
     return result
 
 
 @operation("gather")
 def gather(call: Call, tensor: TensorValue) -> Value:
-    dim, index = number(call, 0, "dim"), as_tensor(call.value(1, "index"))
+    given = arguments_of(call)
+    dim, index = given.number("dim"), as_tensor(given.value("index"))
     layout = None
     if tensor.layout is not None and dim is not None and index is not None and index.layout is not None:
         layout = concat.gather(tensor.layout, dim, index.layout)
@@ -222,7 +219,8 @@ def take_along_dim(call: Call, tensor: TensorValue) -> Value:
 
 @operation("index_select")
 def index_select(call: Call, tensor: TensorValue) -> Value:
-    dim, index = number(call, 0, "dim"), as_tensor(call.value(1, "index"))
+    given = arguments_of(call)
+    dim, index = given.number("dim"), as_tensor(given.value("index"))
     layout = None
     if tensor.layout is not None and dim is not None and index is not None and index.layout is not None:
         layout = concat.index_select(tensor.layout, dim, index.layout)
@@ -233,7 +231,7 @@ def index_select(call: Call, tensor: TensorValue) -> Value:
 
 @operation("masked_select")
 def masked_select(call: Call, tensor: TensorValue) -> Value:
-    mask = as_tensor(call.value(0, "mask"))
+    mask = as_tensor(arguments_of(call).value("mask"))
     if tensor.layout is not None and mask is not None and mask.layout is not None:
         layout = concat.masked_select(tensor.layout, mask.layout)
     else:
@@ -243,7 +241,7 @@ def masked_select(call: Call, tensor: TensorValue) -> Value:
 
 @operation("masked_scatter")
 def masked_scatter(call: Call, tensor: TensorValue) -> Value:
-    mask = as_tensor(call.value(0, "mask"))
+    mask = as_tensor(arguments_of(call).value("mask"))
     sizes = None
     if tensor.layout is not None and mask is not None and mask.layout is not None:
         sizes = tensor_iterator.broadcast_sizes(tensor.layout.sizes, mask.layout.sizes)

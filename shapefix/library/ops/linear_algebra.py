@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Constant, Value
+from shapefix.interpreter.values import Value
 from shapefix.library.registry import operation, tensor_function
-from shapefix.library.tensors import as_result, contiguous_result, flag, number, numbers
+from shapefix.library.signatures import arguments_of
+from shapefix.library.tensors import as_result, contiguous_result
 from shapefix.tensors import indexing, reductions
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
 from shapefix.tensors.ops import Op
@@ -15,9 +16,8 @@ from shapefix.tensors.ops import Op
 @tensor_function("torch.linalg.norm", "torch.linalg.vector_norm")
 def norm(call: Call, tensor: TensorValue) -> Value:
     """norm(x, ord, dim, keepdim): over all dimensions where none is named."""
-    given, keepdim = call.value(1, "dim"), flag(call, 2, "keepdim")
-    dims = numbers(given)
-    whole = given is None or (isinstance(given, Constant) and given.value is None)
+    given = arguments_of(call)
+    dims, keepdim, whole = given.numbers("dim"), given.flag("keepdim"), given.is_none("dim")
     layout: Layout | None = None
     if whole and keepdim is False and not call.arguments.open:
         layout = Layout((), ())
@@ -44,7 +44,7 @@ def number_of_matrix(call: Call, tensor: TensorValue) -> Value:
 @operation("diag")
 def diag(call: Call, tensor: TensorValue) -> Value:
     """The diagonal of a matrix, or a matrix with this diagonal: a copy either way."""
-    offset = number(call, 0, "diagonal", 0)
+    offset = arguments_of(call).number("diagonal")
     layout: Layout | None = None
     if tensor.layout is not None and offset is not None:
         if tensor.layout.rank == 1:

@@ -9,7 +9,8 @@ from shapefix.interpreter.values import FALSE, NONE, TRUE, Constant, Reference, 
 from shapefix.library.ops.clamped_exponentials import note_item
 from shapefix.library.registry import operation, tensor_method
 from shapefix.library.rejections import by_position, reject
-from shapefix.library.tensors import alias_of, number, size_name
+from shapefix.library.signatures import arguments_of
+from shapefix.library.tensors import alias_of, size_name
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import is_contiguous, wrap_dim
 
@@ -25,7 +26,7 @@ def shape(call: Call, tensor: TensorValue) -> Value:
 def size(call: Call, tensor: TensorValue) -> Value:
     if not call.arguments.positional and not call.arguments.keywords:
         return shape(call, tensor)
-    dim = number(call, 0, "dim")
+    dim = arguments_of(call).number("dim")
     if dim is None:
         return Unknown()
     if tensor.layout is not None:
@@ -100,5 +101,5 @@ def out_of_torch(call: Call, tensor: TensorValue) -> Value:
 
 
 @tensor_method("register_hook", "set_")
-def nothing(call: Call, tensor: TensorValue) -> Value:
+def returns_none(call: Call, tensor: TensorValue) -> Value:
     return NONE

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Constant, Value, as_size
+from shapefix.interpreter.values import Value
 from shapefix.library.ops.broadcasts import note_whole_reduction
 from shapefix.library.ops.elementwise import result_of
 from shapefix.library.registry import operation, tensor_function
-from shapefix.library.tensors import as_result, contiguous_result, copied, dtype_of, flag, number, numbers
+from shapefix.library.signatures import Given, arguments_of
+from shapefix.library.tensors import as_result, contiguous_result, copied, dtype_of
 from shapefix.tensors import reductions
 from shapefix.tensors.layout import Layout
 from shapefix.tensors.ops import Op
@@ -21,16 +20,19 @@ _TO_BOOL = frozenset({"any", "all"})
 _TO_INT = frozenset({"argmax", "argmin", "count_nonzero"})
 
 
-def _reduced(call: Call, tensor: TensorValue, keyword: str = "dim") -> Layout | None:
+def _reduced(tensor: TensorValue, given: Given) -> Layout | None:
     """The layout after reducing the dimensions that the call names, or all of them."""
-    given = call.value(0, keyword)
-    if given is None or (isinstance(given, Constant) and given.value is None):
+    if given.is_none("dim"):
         return Layout((), ())
-    dims = numbers(given)
-    keepdim = flag(call, 1, "keepdim")
+    dims, keepdim = given.numbers("dim"), _keeps_dim(given)
     if tensor.layout is None or dims is None or keepdim is None:
         return None
     return reductions.reduce(tensor.layout, dims, keepdim)
+
+
+def _keeps_dim(given: Given) -> bool | None:
+    """The argument keepdim, which count_nonzero lacks."""
+    return given.flag("keepdim") if "keepdim" in given.values else False
 
 
 @operation(
@@ -53,12 +55,11 @@ def _reduced(call: Call, tensor: TensorValue, keyword: str = "dim") -> Layout | 
 )
 def reduce(call: Call, tensor: TensorValue) -> Value:
     name = call.name.rpartition(".")[2]
-    if name == "norm":
-        # norm(p, dim): the order comes first. The caller's arguments stay: they are read again for messages.
-        call = replace(call, arguments=replace(call.arguments, positional=call.arguments.positional[1:]))
-    if name in ("std", "var") and isinstance(call.value(0), Constant) and isinstance(call.constant(0), bool):
+    given = arguments_of(call)
+    if name in ("std", "var") and isinstance(call.constant(0), bool):
+        # std(unbiased): of all elements.
         return TensorValue(dtype=tensor.dtype)
-    layout = _reduced(call, tensor)
+    layout = _reduced(tensor, given)
     dtype = tensor.dtype
     if name in _TO_BOOL:
         dtype = "bool"
@@ -66,13 +67,13 @@ def reduce(call: Call, tensor: TensorValue) -> Value:
         name in ("sum", "prod") and dtype in ("bool", "int8", "int16", "int32", "uint8")
     ):
         dtype = "int64"
-    if "dtype" in call.arguments.keywords:
-        dtype = dtype_of(call.arguments.keywords["dtype"])
+    if given.is_none("dtype") is False:
+        dtype = dtype_of(given.value("dtype"))
     if name in ("sum", "mean") and layout is not None and layout.rank == 0:
         note_whole_reduction(call, tensor)
     result = as_result(call, layout, Op.REDUCTION, dtype=dtype, device=tensor.device, is_contiguous=True)
-    if layout is None and flag(call, 1, "keepdim"):
-        for dim in numbers(call.value(0, "dim")) or ():
+    if layout is None and _keeps_dim(given):
+        for dim in given.numbers("dim") or ():
             result.set_size(dim, ONE)
     return result
 
@@ -91,7 +92,7 @@ def extreme(call: Call, tensor: TensorValue) -> Value:
         return TupleValue(
             (TensorValue(dtype=tensor.dtype), TensorValue(dtype="int64")), ("values", "indices")
         )
-    layout = _reduced(call, tensor)
+    layout = _reduced(tensor, arguments_of(call))
     values = as_result(
         call, layout, Op.REDUCTION, dtype=tensor.dtype, device=tensor.device, is_contiguous=True
     )
@@ -112,7 +113,7 @@ def _along_a_dimension(call: Call, tensor: TensorValue) -> tuple[Size, ...] | No
     """The sizes of a tensor, which stay as they are. Raises ShapeError where it has no such dimension."""
     if tensor.layout is None:
         return None
-    dim = number(call, 0, "dim")
+    dim = arguments_of(call).number("dim")
     if dim is not None:
         return reductions.along_dim(tensor.layout, dim).sizes
     return tensor.layout.sizes
@@ -127,8 +128,8 @@ def cumulative(call: Call, tensor: TensorValue) -> Value:
 
 @operation("topk")
 def topk(call: Call, tensor: TensorValue) -> Value:
-    k = as_size(call.value(0, "k"))
-    dim = number(call, 1, "dim", -1)
+    given = arguments_of(call)
+    k, dim = given.size("k"), given.number("dim")
     layout = None
     if tensor.layout is not None and k is not None and dim is not None:
         layout = reductions.topk(tensor.layout, k, dim)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Value, as_size, as_tensor
+from shapefix.interpreter.values import Value, as_tensor
 from shapefix.library.registry import function, operation, tensor_function
+from shapefix.library.signatures import arguments_of
 from shapefix.library.tensors import contiguous_result, dtype_of, size_list
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.ops import Op
@@ -21,7 +22,7 @@ def drawn_like(call: Call, tensor: TensorValue) -> Value:
 
 @operation("multinomial")
 def multinomial(call: Call, tensor: TensorValue) -> Value:
-    count = as_size(call.value(0, "num_samples"))
+    count = arguments_of(call).size("num_samples")
     sizes = None
     if tensor.layout is not None and tensor.layout.rank and count is not None:
         sizes = (*tensor.layout.sizes[:-1], count)
@@ -57,6 +58,6 @@ def looked_up(call: Call, tensor: TensorValue) -> Value:
 @tensor_function("torch.searchsorted")
 def searched(call: Call, tensor: TensorValue) -> Value:
     """A place for each of the values."""
-    values = as_tensor(call.value(0, "input"))
+    values = as_tensor(arguments_of(call).value("input"))
     sizes = None if values is None or values.layout is None else values.layout.sizes
     return contiguous_result(call, sizes, Op.SEARCHSORTED)

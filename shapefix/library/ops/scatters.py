@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.library.tensors import number
+from shapefix.library.signatures import arguments_of
 from shapefix.tensors import concat
 
 
 def check_scatter(call: Call, tensor: TensorValue) -> None:
     """Raises ShapeError where what a scatter, index_add or index_copy is handed provably does not fit."""
     name = call.name.rpartition(".")[2]
-    dim, index = number(call, 0, "dim"), call.value(1, "index")
-    source = call.value(2, "src" if name.startswith("scatter") else "source")
+    given = arguments_of(call)
+    dim, index = given.number("dim"), given.value("index")
+    source = given.value("src" if name.startswith("scatter") else "source")
     if tensor.layout is None or dim is None or not isinstance(index, TensorValue) or index.layout is None:
         return
     wanted = source.layout if isinstance(source, TensorValue) else None

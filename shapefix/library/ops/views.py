@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
 from shapefix.domains.gradients import require_grad
 from shapefix.domains.operations import Viewed
 from shapefix.interpreter.calls import Call
@@ -10,6 +13,7 @@ from shapefix.interpreter.tensor_values import TensorValue, own_row, tensor_row
 from shapefix.interpreter.values import Constant, Value, as_size, as_tensor
 from shapefix.library.ops.conversions import in_memory_format
 from shapefix.library.registry import TENSOR, operation, tensor_method
+from shapefix.library.signatures import Given, arguments_of
 from shapefix.library.tensors import (
     as_result,
     as_view,
@@ -18,8 +22,6 @@ from shapefix.library.tensors import (
     copied,
     dtype_of,
     int_arguments,
-    number,
-    numbers,
     size_list,
     sizes_from,
 )
@@ -165,8 +167,10 @@ def _reshaped_as(call: Call, tensor: TensorValue, method: str, target: list[Size
 
 @operation("flatten", "ravel")
 def flatten(call: Call, tensor: TensorValue) -> Value:
-    start = number(call, 0, "start_dim", 0)
-    end = number(call, 1, "end_dim", -1)
+    # ravel has no parameters.
+    given = arguments_of(call)
+    start = given.number("start_dim") if "start_dim" in given.values else 0
+    end = given.number("end_dim") if "end_dim" in given.values else -1
     if tensor.layout is None or start is None or end is None:
         return as_result(
             call, None, Op.FLATTEN, dtype=tensor.dtype, device=tensor.device, is_contiguous=tensor.contiguous
@@ -178,8 +182,8 @@ def flatten(call: Call, tensor: TensorValue) -> Value:
 
 @operation("unflatten")
 def unflatten(call: Call, tensor: TensorValue) -> Value:
-    dim = number(call, 0, "dim")
-    sizes = size_list(call.value(1, "sizes"))
+    given = arguments_of(call)
+    dim, sizes = given.number("dim"), size_list(given.value("sizes"))
     if tensor.layout is None or dim is None or sizes is None:
         return as_view(call, tensor, None, Op.UNFLATTEN)
     target, minus_one = views.target_of(sizes)
@@ -189,14 +193,6 @@ def unflatten(call: Call, tensor: TensorValue) -> Value:
     return as_view(call, tensor, verdict.layout, Op.UNFLATTEN)
 
 
-@operation("transpose", "swapaxes", "swapdims")
-def transpose(call: Call, tensor: TensorValue) -> Value:
-    dim0, dim1 = number(call, 0, "dim0"), number(call, 1, "dim1")
-    if tensor.layout is None or dim0 is None or dim1 is None:
-        return as_view(call, tensor, None, Op.TRANSPOSE)
-    return as_view(call, tensor, dims.transpose(tensor.layout, dim0, dim1), Op.TRANSPOSE)
-
-
 @operation("t")
 def t(call: Call, tensor: TensorValue) -> Value:
     if tensor.layout is None and tensor.known_size(1) is not None:
@@ -204,18 +200,6 @@ def t(call: Call, tensor: TensorValue) -> Value:
         # tensor may be a column, whose transpose is as good as contiguous.
         assume_rank(call, tensor, 2)
     layout = None if tensor.layout is None else dims.t(tensor.layout)
-    return as_view(call, tensor, layout, Op.TRANSPOSE)
-
-
-@tensor_method("@T", "@H")
-def reversed_dims(call: Call, tensor: TensorValue) -> Value:
-    layout = None if tensor.layout is None else dims.T(tensor.layout)
-    return as_view(call, tensor, layout, Op.TRANSPOSE)
-
-
-@tensor_method("@mT", "@mH", "adjoint")
-def matrix_transpose(call: Call, tensor: TensorValue) -> Value:
-    layout = None if tensor.layout is None else dims.mT(tensor.layout)
     return as_view(call, tensor, layout, Op.TRANSPOSE)
 
 
@@ -229,21 +213,11 @@ def permute(call: Call, tensor: TensorValue) -> Value:
     return as_view(call, tensor, dims.permute(layout, order), Op.PERMUTE)
 
 
-@operation("movedim", "moveaxis")
-def movedim(call: Call, tensor: TensorValue) -> Value:
-    source = call.value(0, "source")
-    destination = call.value(1, "destination")
-    from_dims, to_dims = numbers(source), numbers(destination)
-    if tensor.layout is None or from_dims is None or to_dims is None:
-        return as_view(call, tensor, None, Op.MOVEDIM)
-    return as_view(call, tensor, dims.movedim(tensor.layout, from_dims, to_dims), Op.PERMUTE)
-
-
 @operation("squeeze")
 def squeeze(call: Call, tensor: TensorValue) -> Value:
-    given = call.value(0, "dim")
-    dim = numbers(given)
-    if tensor.layout is None or (given is not None and dim is None):
+    given = arguments_of(call)
+    dim, is_whole = given.numbers("dim"), given.is_none("dim")
+    if tensor.layout is None or (dim is None and not is_whole):
         return as_view(call, tensor, None, Op.SQUEEZE)
     result = as_view(call, tensor, dims.squeeze(tensor.layout, dim), Op.SQUEEZE)
     result.row = tensor_row(tensor) if dim == [0] and tensor.layout.rank > 1 else None
@@ -252,7 +226,7 @@ def squeeze(call: Call, tensor: TensorValue) -> Value:
 
 @operation("unsqueeze")
 def unsqueeze(call: Call, tensor: TensorValue) -> Value:
-    dim = number(call, 0, "dim")
+    dim = arguments_of(call).number("dim")
     if tensor.layout is None or dim is None:
         result = as_view(call, tensor, None, Op.UNSQUEEZE)
         result.contiguous = tensor.contiguous
@@ -270,14 +244,6 @@ def expand(call: Call, tensor: TensorValue) -> Value:
     return as_view(call, tensor, dims.expand(tensor.layout, sizes), Op.EXPAND)
 
 
-@tensor_method("expand_as")
-def expand_as(call: Call, tensor: TensorValue) -> Value:
-    other = as_tensor(call.value(0, "other"))
-    if tensor.layout is None or other is None or other.layout is None:
-        return as_view(call, tensor, None, Op.EXPAND)
-    return as_view(call, tensor, dims.expand_as(tensor.layout, other.layout), Op.EXPAND)
-
-
 @operation("broadcast_to")
 def broadcast_to(call: Call, tensor: TensorValue) -> Value:
     sizes = sizes_from(call)
@@ -286,30 +252,11 @@ def broadcast_to(call: Call, tensor: TensorValue) -> Value:
     return as_view(call, tensor, dims.broadcast_to(tensor.layout, sizes), Op.EXPAND)
 
 
-@operation("narrow")
-def narrow(call: Call, tensor: TensorValue) -> Value:
-    dim = number(call, 0, "dim")
-    start = as_size(call.value(1, "start"))
-    length = as_size(call.value(2, "length"))
-    if tensor.layout is None or dim is None or start is None or length is None:
-        return as_view(call, tensor, None, Op.NARROW)
-    return as_view(call, tensor, indexing.narrow(tensor.layout, dim, start, length), Op.NARROW)
-
-
-@operation("select")
-def select(call: Call, tensor: TensorValue) -> Value:
-    dim = number(call, 0, "dim")
-    index = as_size(call.value(1, "index"))
-    if tensor.layout is None or dim is None or index is None:
-        return as_view(call, tensor, None, Op.SELECT)
-    return as_view(call, tensor, indexing.select(tensor.layout, dim, index), Op.SELECT)
-
-
 @operation("chunk", "split", "tensor_split", "split_with_sizes")
 def split(call: Call, tensor: TensorValue) -> Value:
     method = call.name.rpartition(".")[2]
-    dim = number(call, 1, "dim", 0)
-    amount = call.value(0, "chunks" if method == "chunk" else "split_size")
+    given = arguments_of(call)
+    dim, amount = given.number("dim"), next(iter(given.values.values()))
     pieces: tuple[Layout, ...] | None = None
     if tensor.layout is not None and dim is not None:
         if method == "chunk" and isinstance(amount, Constant) and isinstance(amount.value, int):
@@ -335,7 +282,7 @@ def _pieces(found: object) -> tuple[Layout, ...] | None:
 
 @operation("unbind")
 def unbind(call: Call, tensor: TensorValue) -> Value:
-    dim = number(call, 0, "dim", 0)
+    dim = arguments_of(call).number("dim")
     if tensor.layout is None or dim is None:
         return ListValue(None, as_view(call, tensor, None, Op.UNBIND))
     count = tensor.layout.sizes[wrap_dim(dim, tensor.layout.rank)].value
@@ -345,23 +292,56 @@ def unbind(call: Call, tensor: TensorValue) -> Value:
     return TupleValue(tuple(as_view(call, tensor, row, Op.UNBIND) for _ in range(count)))
 
 
-@operation("diagonal")
-def diagonal(call: Call, tensor: TensorValue) -> Value:
-    offset = number(call, 0, "offset", 0)
-    dim1, dim2 = number(call, 1, "dim1", 0), number(call, 2, "dim2", 1)
-    if tensor.layout is None or offset is None or dim1 is None or dim2 is None:
-        return as_view(call, tensor, None, Op.DIAGONAL)
-    layout = indexing.diagonal(tensor.layout, offset, dim1, dim2)
-    return as_view(call, tensor, layout, Op.DIAGONAL)
+_Read = Callable[[Given, str], Any]
+_INT: _Read = Given.number
+_INTS: _Read = Given.numbers
+_SIZE: _Read = Given.size
 
 
-@tensor_method("unfold")
-def unfold(call: Call, tensor: TensorValue) -> Value:
-    dim = number(call, 0, "dimension")
-    size, step = number(call, 1, "size"), number(call, 2, "step")
-    if tensor.layout is None or dim is None or size is None or step is None:
-        return as_view(call, tensor, None, Op.UNFOLD)
-    return as_view(call, tensor, indexing.unfold(tensor.layout, dim, size, step), Op.UNFOLD)
+def _layout_of(given: Given, name: str) -> Layout | None:
+    tensor = as_tensor(given.value(name))
+    return None if tensor is None else tensor.layout
+
+
+class _View(NamedTuple):
+    """A view whose layout follows from the tensor's layout and its first arguments, all of them known."""
+
+    op: Op
+    names: tuple[str, ...]
+    layout: Callable[..., Layout]
+    reads: tuple[_Read, ...] = ()
+    is_function: bool = True
+
+
+_VIEWS = (
+    _View(Op.TRANSPOSE, ("transpose", "swapaxes", "swapdims"), dims.transpose, (_INT, _INT)),
+    _View(Op.TRANSPOSE, ("@T", "@H"), dims.T, is_function=False),
+    _View(Op.TRANSPOSE, ("@mT", "@mH", "adjoint"), dims.mT, is_function=False),
+    _View(Op.MOVEDIM, ("movedim", "moveaxis"), dims.movedim, (_INTS, _INTS)),
+    _View(Op.NARROW, ("narrow",), indexing.narrow, (_INT, _SIZE, _SIZE)),
+    _View(Op.SELECT, ("select",), indexing.select, (_INT, _SIZE)),
+    _View(Op.DIAGONAL, ("diagonal",), indexing.diagonal, (_INT, _INT, _INT)),
+    _View(Op.UNFOLD, ("unfold",), indexing.unfold, (_INT, _INT, _INT), is_function=False),
+    _View(Op.EXPAND, ("expand_as",), dims.expand_as, (_layout_of,), is_function=False),
+)
+
+
+def _register(view: _View) -> None:
+    register = operation if view.is_function else tensor_method
+
+    @register(*view.names)
+    def seen(call: Call, tensor: TensorValue) -> Value:
+        values: list[Any] = []
+        if view.reads:
+            given = arguments_of(call)
+            values = [read(given, name) for read, name in zip(view.reads, given.values, strict=False)]
+        if tensor.layout is None or any(value is None for value in values):
+            return as_view(call, tensor, None, view.op)
+        return as_view(call, tensor, view.layout(tensor.layout, *values), view.op)
+
+
+for _view in _VIEWS:
+    _register(_view)
 
 
 @tensor_method("contiguous")

@@ -27,7 +27,6 @@ from shapefix.library.tensors import as_result
 from shapefix.tensors.layout import Layout
 from shapefix.tensors.ops import Op
 
-_GRADIENTS = "gradients"
 _FARTHEST = 12
 
 

@@ -173,7 +173,7 @@ def get_default(call: Call) -> Value:
 
 
 @method(PARSER, "print_help", "print_usage", "error", "exit", "register", "add_subparsers")
-def nothing(call: Call) -> Value:
+def returns_none(call: Call) -> Value:
     """What the parsers of other commands take is not followed."""
     return Unknown() if call.name.endswith("add_subparsers") else NONE
 

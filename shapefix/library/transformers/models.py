@@ -215,7 +215,7 @@ def initialize(call: Call) -> Value:
 
 @method(BASE, "post_init", "init_weights", "gradient_checkpointing_enable", "gradient_checkpointing_disable")
 @method(BASE, "save_pretrained", "enable_input_require_grads", "tie_weights")
-def nothing(call: Call) -> Value:
+def returns_none(call: Call) -> Value:
     return NONE
 
 

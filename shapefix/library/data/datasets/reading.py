@@ -145,5 +145,5 @@ def to_iterable(call: Call) -> Value:
 
 
 @dataset_method("save_to_disk", "set_epoch", "cleanup_cache_files")
-def nothing(call: Call) -> Value:
+def returns_none(call: Call) -> Value:
     return NONE

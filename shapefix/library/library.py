@@ -1,131 +1,28 @@
-"""The library as the interpreter sees it: all tables filled."""
+"""The library as the interpreter uses it: every module of the package, with its handlers registered."""
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+
+import shapefix.library
 from shapefix.domains.gradients import NO_GRAD
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import NUMBER, TEXT, LibraryObject, Value
-from shapefix.library import accelerate, einops, lightning
-from shapefix.library.data import collators, loaders, non_tensor_moves
-from shapefix.library.data.datasets import columns, filtering, loading, mapping, reading, splits
-from shapefix.library.nn import (
-    activation,
-    attention,
-    containers,
-    convolution,
-    embedding,
-    grids,
-    init,
-    linear,
-    losses,
-    module,
-    normalization,
-    pooling,
-    recurrent,
-    reshaping,
-)
-from shapefix.library.ops import (
-    complex_numbers,
-    conversions,
-    creation,
-    elementwise,
-    execution,
-    graphs,
-    in_place,
-    indexing,
-    joining,
-    linear_algebra,
-    products,
-    properties,
-    reductions,
-    sampling,
-    views,
-)
-from shapefix.library.optim import gradients, modes, optimizers, parameters, scalers, schedulers
-from shapefix.library.python import (
-    argument_parsers,
-    builtins,
-    namespaces,
-    numbers,
-    records,
-    strings,
-)
-from shapefix.library.python import containers as python_containers
+from shapefix.library.optim import scalers
 from shapefix.library.registry import BASES, FUNCTIONS, Handler, derives, lookup_method
-from shapefix.library.torchvision import datasets as torchvision_datasets
-from shapefix.library.torchvision import images, transforms
-from shapefix.library.torchvision import models as torchvision_models
-from shapefix.library.transformers import batch_encoding, models, padding, tokenizers, tokenizing, trainers
+from shapefix.library.transformers import models, tokenizers
 from shapefix.library.transformers.tokenizers import TOKENIZER, unknown_tokenizer
 
-MODULES = (
-    python_containers,
-    collators,
-    conversions,
-    creation,
-    elementwise,
-    joining,
-    numbers,
-    products,
-    properties,
-    builtins,
-    reductions,
-    indexing,
-    views,
-    in_place,
-    # What stands in these replaces what is registered above.
-    activation,
-    attention,
-    containers,
-    convolution,
-    embedding,
-    grids,
-    linear,
-    losses,
-    module,
-    normalization,
-    pooling,
-    recurrent,
-    reshaping,
-    loaders,
-    einops,
-    trainers,
-    models,
-    accelerate,
-    complex_numbers,
-    execution,
-    graphs,
-    init,
-    lightning,
-    linear_algebra,
-    sampling,
-    non_tensor_moves,
-    namespaces,
-    strings,
-    batch_encoding,
-    padding,
-    tokenizers,
-    tokenizing,
-    argument_parsers,
-    images,
-    records,
-    torchvision_models,
-    torchvision_datasets,
-    transforms,
-    columns,
-    filtering,
-    loading,
-    mapping,
-    reading,
-    splits,
-    gradients,
-    modes,
-    optimizers,
-    parameters,
-    scalers,
-    schedulers,
+ON_DEMAND = frozenset(
+    f"shapefix.library.torchvision.{name}" for name in ("architectures", "classifiers", "parts")
 )
-"""Importing these fills the tables."""
+"""Modules that are imported when a script makes one of torchvision's models."""
+
+for _module in pkgutil.walk_packages(shapefix.library.__path__, f"{shapefix.library.__name__}."):
+    # Importing a module registers its handlers.
+    if _module.name not in ON_DEMAND:
+        importlib.import_module(_module.name)
 
 _ONLY_TENSORS = frozenset(
     {
@@ -225,7 +122,7 @@ def kind_of(name: str) -> str | None:
     return models.kind_of(name) or tokenizers.kind_of(name)
 
 
-class Tables:
+class TorchLibrary:
     """Answers the interpreter's questions from the registered tables."""
 
     def function(self, name: str) -> Handler | None:
