@@ -8,10 +8,11 @@ from functools import cached_property
 
 import libcst as cst
 
+from shapefix.domains.operations import InPlaceWrite, Viewed
+from shapefix.domains.training import TrainingEvent
 from shapefix.interpreter.evaluator import Loop
-from shapefix.interpreter.events import Event, InPlaceWrite, Viewed
+from shapefix.interpreter.events import Event
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
-from shapefix.interpreter.training_events import TrainingEvent
 from shapefix.tensors.bounds import at_least
 from shapefix.tensors.layout import Layout, has_unknown_strides, is_contiguous
 from shapefix.tensors.polynomials import ONE, Size

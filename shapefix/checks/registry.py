@@ -1,31 +1,38 @@
-"""The table of rules, and how a module adds one."""
+"""The table of rules, and how a module registers its check."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.support.default_options import under_defaults
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity, Span
+from shapefix.diagnostics import Diagnostic, Evidence, Fix, Severity, Span
 from shapefix.interpreter.events import Event
+from shapefix.rulebook.pages import Page, UnmatchedRule, pages, pages_by_code
 
 Check = Callable[[Any, CheckContext], Iterable[Diagnostic]]
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What a rule is called, how bad its findings are, and in one line what they are.
+    """A rule with the metadata of its page."""
 
-    fix is the applicability of the repair that it usually offers, None where it offers none.
-    """
+    page: Page
 
-    code: str
-    name: str
-    severity: Severity
-    summary: str
-    fix: Applicability | None
+    @property
+    def code(self) -> str:
+        return self.page.code
+
+    @property
+    def name(self) -> str:
+        return self.page.name
+
+    @property
+    def severity(self) -> Severity:
+        return self.page.severity
 
     def diagnostic(
         self,
@@ -36,7 +43,7 @@ class Rule:
         condition: str | None = None,
         fixes: Iterable[Fix] = (),
     ) -> Diagnostic:
-        """A finding of this rule."""
+        """Return a finding of this rule."""
         return Diagnostic(
             self.code, self.name, self.severity, message, span, tuple(evidence), condition, tuple(fixes)
         )
@@ -48,15 +55,22 @@ CHECKS: list[tuple[str, Kinds, Check]] = []
 
 
 def rule(
-    code: str, name: str, severity: Severity, summary: str, fix: Applicability | None, on: Kinds
+    code: str, on: Kinds
 ) -> Callable[[Callable[[Any, CheckContext, Rule], Iterator[Diagnostic]]], Check]:
-    """Register a check: a function of an event of type `on`, the run of the event, and the rule itself."""
-    entry = Rule(code, name, severity, summary, fix)
-    RULES[code] = entry
+    """Register a check: a function of an event of type `on`, the context of the event, and the rule.
+
+    The front matter of the rule's page has everything else. Raises UnmatchedRule if there is no page.
+    """
 
     def register(function: Callable[[Any, CheckContext, Rule], Iterator[Diagnostic]]) -> Check:
-        def check(event: Any, run: CheckContext) -> Iterable[Diagnostic]:
-            return function(event, run, entry)
+        page = pages_by_code().get(code)
+        if page is None:
+            raise UnmatchedRule(f"{function.__code__.co_filename}: rule {code} has no page")
+        entry = RULES.setdefault(code, Rule(page))
+
+        @wraps(function)
+        def check(event: Any, context: CheckContext) -> Iterable[Diagnostic]:
+            return function(event, context, entry)
 
         CHECKS.append((code, on, check))
         return check
@@ -64,15 +78,22 @@ def rule(
     return register
 
 
+def require_checks() -> None:
+    """Raise UnmatchedRule if a page has no registered check."""
+    for page in pages():
+        if page.code not in RULES:
+            raise UnmatchedRule(f"{page.path}: no check is registered for rule {page.code}")
+
+
 def findings(
-    run: CheckContext, codes: frozenset[str], events: Iterable[Event] | None = None
+    context: CheckContext, codes: frozenset[str], events: Iterable[Event] | None = None
 ) -> Iterator[Diagnostic]:
-    """What the rules of these codes find in the events of a run, or in some of them."""
+    """Run the rules with these codes on the events of a run, or on some of them."""
     checks = [(on, check) for code, on, check in CHECKS if code in codes]
-    wanted = {kind: [check for on, check in checks if issubclass(kind, on)] for kind in run.kinds}
+    wanted = {kind: [check for on, check in checks if issubclass(kind, on)] for kind in context.kinds}
     if not any(wanted.values()):
         return
-    for event in run.events if events is None else events:
+    for event in context.events if events is None else events:
         for check in wanted[type(event)]:
-            for found in check(event, run):
+            for found in check(event, context):
                 yield under_defaults(event, found)

@@ -307,10 +307,10 @@ def _command_path(error: click.ClickException, arguments: Sequence[str]) -> str:
 
 def _failed(error: Exception, verbose: bool) -> int:
     from shapefix.cli.terminal import echo_err
-    from shapefix.rulebook.pages import MissingPages
+    from shapefix.rulebook.pages import RulebookError
     from shapefix.sources.configuration import ConfigurationError
 
-    if isinstance(error, (ConfigurationError, MissingPages)):
+    if isinstance(error, (ConfigurationError, RulebookError)):
         echo_err(f"error: {error}")
         return FAILED
     if verbose:

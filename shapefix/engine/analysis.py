@@ -10,7 +10,7 @@ import libcst as cst
 from shapefix.checks.context import CheckContext
 from shapefix.checks.rules import findings
 from shapefix.checks.support.describe import describe, in_words
-from shapefix.checks.support.evidence import calls
+from shapefix.checks.support.evidence import call_trace
 from shapefix.diagnostics import REVEAL, Diagnostic, Evidence, Failure, Severity, Span
 from shapefix.engine.interpretation import ProjectFiles, ProjectModules, deep_recursion, parse_failure
 from shapefix.interpreter.evaluator import Evaluator
@@ -122,7 +122,7 @@ def _answers(run: CheckContext) -> Iterator[Diagnostic]:
         texts = [text for event in events for text in in_words(event.value, run)]
         several = list(dict.fromkeys(texts))
         shown = [*several[:MOST_ANSWERS], *(["..."] if len(several) > MOST_ANSWERS else [])]
-        way = (*calls(events[0]), Evidence(span, "revealed here"))
+        way = (*call_trace(events[0]), Evidence(span, "revealed here"))
         yield Diagnostic(REVEAL, "revealed", Severity.INFO, "; ".join(shown), span, way)
 
 

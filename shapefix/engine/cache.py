@@ -14,6 +14,7 @@ from collections.abc import Iterable
 
 import shapefix
 from shapefix.engine.cache_entries import CachedResult, content_hash, from_bytes, to_bytes
+from shapefix.rulebook.pages import pages
 
 _NOT_A_FILE = "not a readable file"
 _IGNORE_ALL = "# The cache of shapefix: safe to delete.\n*\n"
@@ -25,16 +26,18 @@ def fingerprint(*settings: str) -> str:
     Source files count by size and time of change, so development on shapefix never sees old results.
     """
     own = os.path.dirname(shapefix.__file__)
-    sources = [os.path.join(folder, name) for folder, _, names in os.walk(own) for name in names]
+    files = [os.path.join(folder, name) for folder, _, names in os.walk(own) for name in names]
+    sources = [path for path in files if path.endswith(".py")]
+    # Names and severities of findings come from the rule pages.
+    sources += [str(page.path) for page in pages()]
     # One file of libcst is enough: an upgrade rewrites it.
     spec = importlib.util.find_spec("libcst")
     if spec and spec.origin:
         sources.append(spec.origin)
     parts = [shapefix.__version__, sys.version, *settings]
     for path in sorted(sources):
-        if path.endswith(".py"):
-            state = os.stat(path)
-            parts.append(f"{path} {state.st_size} {state.st_mtime_ns}")
+        state = os.stat(path)
+        parts.append(f"{path} {state.st_size} {state.st_mtime_ns}")
     return content_hash("\0".join(parts).encode("utf-8", "surrogatepass"))
 
 

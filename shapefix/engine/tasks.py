@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from shapefix.diagnostics import Diagnostic, Failure
 from shapefix.engine.parse_limits import check_parse_limits
 from shapefix.engine.syntax_errors import syntax_failure
+from shapefix.rulebook.pages import RulebookError
 from shapefix.sources.relevance import mentions_library
 from shapefix.sources.text import SourceText, Unreadable, decode_source
 
@@ -72,7 +73,11 @@ class FileChecker:
             check_parse_limits(source)
         except Unreadable as error:
             return FileResult(path, failures=(Failure(path, error.message, error.row, error.column),))
-        analysis = self._analyzer_for(task).analyze(path, source)
+        try:
+            analyzer = self._analyzer_for(task)
+        except RulebookError as error:
+            return FileResult(path, failures=(Failure(path, f"cannot be checked: {error}"),))
+        analysis = analyzer.analyze(path, source)
         return FileResult(
             path,
             analysis.diagnostics + analysis.answers,

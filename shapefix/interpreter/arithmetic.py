@@ -8,6 +8,7 @@ from typing import Any
 
 import libcst as cst
 
+from shapefix.interpreter import hooks
 from shapefix.interpreter.calls import Arguments, call_library
 from shapefix.interpreter.containers import Contents, DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.dictionaries import merged
@@ -17,7 +18,6 @@ from shapefix.interpreter.modules import Place
 from shapefix.interpreter.names import resolved
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.texts import joined
-from shapefix.interpreter.token_rows import is_mask, put_together
 from shapefix.interpreter.truth import equal
 from shapefix.interpreter.values import (
     NUMBER,
@@ -219,7 +219,9 @@ def _concatenated(left: Contents, right: Contents, place: Place) -> Value:
     length = left.length + right.length if left.length is not None and right.length is not None else None
     both = without_length(join_contents(left, right))
     contents = Contents(None, both.element, length, left.axes | right.axes)
-    return ListValue.of(put_together(contents, place, leading=is_mask(ListValue.of(left))))
+    for hook in hooks.concatenate:
+        contents = hook(left, contents, place)
+    return ListValue.of(contents)
 
 
 def _like(value: Value, items: tuple[Value, ...]) -> Value:

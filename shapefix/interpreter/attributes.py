@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import libcst as cst
 
-from shapefix.interpreter.calls import Arguments, Call, call_value
+from shapefix.interpreter import hooks
+from shapefix.interpreter.calls import Arguments, Call, after_call, call_value
 from shapefix.interpreter.classes import member, outside_bases
-from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
+from shapefix.interpreter.containers import DictValue, ListValue, Shape, TupleValue
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.names import module_name, resolve, resolved
-from shapefix.interpreter.tensor_values import Shape, TensorValue, as_tensor
+from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     BoundMethod,
     ClassValue,
@@ -24,6 +25,7 @@ from shapefix.interpreter.values import (
     Reference,
     Unknown,
     Value,
+    as_tensor,
     is_text,
 )
 
@@ -32,8 +34,6 @@ NUMBER_OR_NONE = "builtins.int"
 """The class under which the methods of numbers and of None are looked up: those that they lack."""
 MOVES = frozenset({"to", "cuda"})
 """The methods that send a tensor to a device."""
-_FREEZING = ("requires_grad_", "freeze")
-"""What the methods begin with that take parameters out of training."""
 _SAME_FOR_ARRAYS = frozenset({"shape", "ndim", "T"})
 
 
@@ -59,8 +59,8 @@ def attribute(ev: Evaluator, owner: Value, name: str, node: cst.CSTNode) -> Valu
         found = of_library(ev, owner.kind, owner, name, node)
         if found is None:
             found = owner.fields[name] = Unknown(name)
-            # A method that nobody knows, like `parallelize`, may send it anywhere.
-            ev.library.moved_by_others(ev, owner)
+            for hook in hooks.read_unknown:
+                hook(ev, owner, name)
         return found
     if isinstance(owner, ClassValue):
         return _of_class(ev, owner, name, node)
@@ -93,7 +93,8 @@ def of_library(ev: Evaluator, kind: str, owner: Value, name: str, node: cst.CSTN
         call = Call(ev, f"{kind}.{name}", ev.place(node), Arguments(), owner)
         value = prop(call)
         if kind == TENSOR:
-            ev.library.note_result(call, value)
+            for after in after_call:
+                after(call, value)
         return value
     if ev.library.method(kind, name) is not None:
         return BoundMethod(owner, Reference(f"{kind}.{name}"))
@@ -115,7 +116,8 @@ def _of_instance(ev: Evaluator, owner: InstanceValue, name: str, node: cst.CSTNo
         if found is not None:
             return found
     unknown = owner.fields[name] = Unknown(f"self.{name}")
-    ev.library.moved_by_others(ev, owner)
+    for hook in hooks.read_unknown:
+        hook(ev, owner, name)
     return unknown
 
 
@@ -176,8 +178,8 @@ def _of_module(ev: Evaluator, owner: ModuleValue, name: str) -> Value:
 def _of_unknown(ev: Evaluator, owner: Unknown, name: str, node: cst.CSTNode) -> Value:
     if name in owner.attributes:
         return owner.attributes[name]
-    if name.startswith(_FREEZING):
-        ev.frozen = True
+    for hook in hooks.read_unknown:
+        hook(ev, owner, name)
     used_as_tensor = name in _SAME_FOR_ARRAYS or ev.library.mostly_of_tensors(name)
     tensor = as_tensor(owner) if used_as_tensor else owner.tensor
     if tensor is not None and ev.library.only_of_tensors(name):

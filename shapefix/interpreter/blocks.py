@@ -6,13 +6,12 @@ from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
-from shapefix.interpreter.attempts import ExceptClause, TrainStep, TryBlock
+from shapefix.interpreter import hooks
 from shapefix.interpreter.containers import elements
-from shapefix.interpreter.devices import DeviceValue
 from shapefix.interpreter.evaluator import Evaluator, Flow, statement
-from shapefix.interpreter.events import Event
+from shapefix.interpreter.functions import enter
+from shapefix.interpreter.journal import UNCHANGED, Changes
 from shapefix.interpreter.modules import children
-from shapefix.interpreter.scopes import UNCHANGED, Changes
 from shapefix.interpreter.targets import bind
 from shapefix.interpreter.truth import truth
 from shapefix.interpreter.values import LibraryObject, Reference, Unknown
@@ -71,31 +70,35 @@ def try_(ev: Evaluator, node: cst.Try | cst.TryStar) -> int:
     if expected:
         ev.events = []
     start = len(ev.events)
-    ev.handled.append(named)
-    ev.attempts.append([])
+    ev.caught.append(named)
+    listeners = [hook(ev, node) for hook in hooks.begin_try]
     ev.journal.begin()
     body, stages = _attempt(ev, node.body)
-    ev.handled.pop()
-    acts, hidden = ev.attempts.pop(), tuple(ev.events[start:])
+    ev.caught.pop()
+    hidden = tuple(ev.events[start:])
+    for listener in listeners:
+        listener.end_body(hidden)
     ev.events = reported
     if body == Flow.FALLS_THROUGH and node.orelse is not None:
         body = ev.run(node.orelse.body)
     after = ev.journal.undo()
     paths = [after] if body == Flow.FALLS_THROUGH else []
-    handlers: list[ExceptClause] = []
     for handler, catches in zip(tried, caught, strict=True):
         ev.journal.begin()
-        ev.attempts.append([])
+        for listener in listeners:
+            listener.begin_handler()
         # The exception may have come at any point of the body.
         ev.journal.apply([UNCHANGED, *stages])
         if handler.name is not None:
             bind(ev, handler.name.name, Unknown("exception"))
         end = ev.run(handler.body)
-        handlers.append(ExceptClause(handler, catches, tuple(ev.attempts.pop())))
+        for listener in listeners:
+            listener.end_handler(handler, catches)
         state = ev.journal.undo()
         if end == Flow.FALLS_THROUGH:
             paths.append(state)
-    _note_tried(ev, node, acts, handlers, hidden)
+    for listener in listeners:
+        listener.end()
     if paths:
         ev.journal.apply(paths)
         return ev.run(node.finalbody.body) if node.finalbody is not None else Flow.FALLS_THROUGH
@@ -105,27 +108,6 @@ def try_(ev: Evaluator, node: cst.Try | cst.TryStar) -> int:
         ev.run(node.finalbody.body)
         ev.journal.undo()
     return Flow.LEAVES
-
-
-def _note_tried(
-    ev: Evaluator,
-    node: cst.Try | cst.TryStar,
-    acts: list[TrainStep],
-    handlers: list[ExceptClause],
-    hidden: tuple[Event, ...],
-) -> None:
-    """Tell the checks of a try statement that holds steps of a training, and the one around it, too."""
-    if not acts:
-        return
-    loops = tuple(loop.around for loop in ev.frame.loops)
-    repeated = any(frame.loops for frame in ev.frames[:-1])
-    ev.emit(
-        TryBlock(
-            ev.place(node), ev.calls, ev.frame.function, tuple(acts), tuple(handlers), loops, repeated, hidden
-        )
-    )
-    if ev.attempts and not any(handler.catches_all for handler in handlers):
-        ev.attempts[-1] += acts
 
 
 def _attempt(ev: Evaluator, block: cst.BaseSuite) -> tuple[int, list[Changes]]:
@@ -157,29 +139,22 @@ def _is_one_line(block: cst.BaseSuite) -> bool:
 
 @statement(cst.With)
 def with_(ev: Evaluator, node: cst.With) -> int:
-    failing = False
-    casting = 0
-    gradients = ev.gradients
-    placing = len(ev.placing)
+    suppressing = False
+    exits: list[hooks.Exit] = []
     for entry in node.items:
         value = ev.evaluate(entry.item)
-        if isinstance(value, DeviceValue):
-            ev.placing.append(value.device)
-        failing = failing or ev.library.expects_failure(value) or _asserts_raises(entry.item)
-        ev.gradients = ev.library.records_gradients(value, ev.gradients)
-        casting += ev.library.may_cast(value)
+        exits += enter(ev, value)
+        suppressing = suppressing or ev.library.suppresses(value) or _asserts_raises(entry.item)
         if entry.asname is not None:
             entered = value if isinstance(value, LibraryObject) else Unknown()
             bind(ev, entry.asname.name, entered)
-    ev.muted += failing
-    ev.casting += casting
+    ev.silenced += suppressing
     end = ev.run(node.body)
-    ev.muted -= failing
-    ev.gradients = gradients
-    ev.casting -= casting
-    del ev.placing[placing:]
-    # What raises as expected does not leave the block.
-    return Flow.FALLS_THROUGH if failing else end
+    ev.silenced -= suppressing
+    for leave in reversed(exits):
+        leave()
+    # An exception that is suppressed does not leave the block.
+    return Flow.FALLS_THROUGH if suppressing else end
 
 
 def _asserts_raises(item: cst.BaseExpression) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -13,6 +14,7 @@ from shapefix.interpreter.functions import invalidate, run_function
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.names import resolved, resolved_deep
 from shapefix.interpreter.records import Field, bound_fields, fields_of_record, is_named_tuple
+from shapefix.interpreter.state import Hooks
 from shapefix.interpreter.values import (
     NONE,
     BoundMethod,
@@ -76,6 +78,13 @@ class Call:
         if value is None:
             return None if self.arguments.open else default
         return value.value if isinstance(value, Constant) else None
+
+
+before_call: Hooks[Callable[[Call], None]] = Hooks()
+"""A function or method of a library is about to be called."""
+
+after_call: Hooks[Callable[[Call, Value], None]] = Hooks()
+"""A function or method of a library, or a property of a tensor, returned a value."""
 
 
 def evaluate_call(ev: Evaluator, node: cst.Call) -> Value:
@@ -142,7 +151,7 @@ def call_value(ev: Evaluator, function: Value, arguments: Arguments, node: cst.C
             value = method(Call(ev, name, ev.place(node), arguments, function))
             if isinstance(node, cst.Call):
                 # What the object did in turn was called at the same place.
-                ev.called = (node, name, function)
+                ev.last_call = (node, name, function)
             return value
     ev.unfollowed += _may_do_anything(ev, function, node)
     invalidate(ev, arguments.everything)
@@ -194,14 +203,13 @@ def call_library(
     arguments.positional[:] = [resolved_deep(ev, value) for value in arguments.positional]
     arguments.keywords.update((key, resolved_deep(ev, value)) for key, value in arguments.keywords.items())
     call = Call(ev, name, ev.place(node), arguments, receiver)
-    if not name.startswith(("torch.", "builtins.", "operator.")):
-        for handed in arguments.everything:
-            if isinstance(handed, (InstanceValue, LibraryObject)):
-                ev.library.moved_by_others(ev, handed)
+    for before in before_call:
+        before(call)
     value = function(call)
-    ev.library.note_result(call, value)
+    for after in after_call:
+        after(call, value)
     if isinstance(node, cst.Call):
-        ev.called = (node, name, receiver or (arguments.positional[0] if arguments.positional else NONE))
+        ev.last_call = (node, name, receiver or (arguments.positional[0] if arguments.positional else NONE))
     return value
 
 

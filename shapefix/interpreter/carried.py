@@ -8,14 +8,14 @@ from typing import Any
 
 import libcst as cst
 
-from shapefix.interpreter.axes import rebound
 from shapefix.interpreter.containers import CONTENTS, Contents, DictValue, ListValue, RaggedDim
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.joins import without_length
+from shapefix.interpreter.journal import MISSING, Changes, Container, Location, content
 from shapefix.interpreter.modules import children, dotted_name
-from shapefix.interpreter.scopes import MISSING, Changes, Container, Location, Names, content
+from shapefix.interpreter.per_item_sizes import rebound
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Constant, InstanceValue, LibraryObject, Unknown, Value
+from shapefix.interpreter.values import Constant, InstanceValue, LibraryObject, Names, Unknown, Value
 
 RETURNED = "return"
 """What a function returns, as the target of its return statements."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+from shapefix.interpreter.modules import Place
+from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Unknown, Value
 from shapefix.tensors.polynomials import Size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-    from shapefix.interpreter.modules import Place
 
 
 class TupleValue(Value):
@@ -149,3 +149,22 @@ def elements(value: Value | None) -> tuple[Value, ...] | None:
     if isinstance(value, (TupleValue, ListValue)):
         return value.items
     return None
+
+
+class Shape(Value):
+    """`x.shape` of a tensor of unknown rank: unpacking it tells the rank."""
+
+    __slots__ = ("tensor",)
+
+    def __init__(self, tensor: TensorValue) -> None:
+        self.tensor = tensor
+
+
+class Sizes(TupleValue):
+    """`x.shape` of a tensor whose rank is known."""
+
+    __slots__ = ("tensor",)
+
+    def __init__(self, items: tuple[Value, ...], tensor: TensorValue) -> None:
+        super().__init__(items)
+        self.tensor = tensor

@@ -1,14 +1,39 @@
-"""Dictionaries made of others."""
+"""Dictionaries: their keys, a loop over them, and dictionaries made of others."""
 
 from __future__ import annotations
 
-from shapefix.interpreter.containers import DictValue
+from typing import Any
+
+from shapefix.interpreter.containers import DictValue, ListValue
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.iteration import certain_keys, is_complete
 from shapefix.interpreter.values import Unknown, Value
 
 
-def take_over(ev: Evaluator, result: DictValue, added: Value) -> None:
+class Entries(ListValue):
+    """The keys, values or items of a dictionary, in order; known are those that are certainly there.
+
+    It has items only where these are all of them.
+    """
+
+    __slots__ = ("known", "owner")
+
+    def __init__(self, owner: DictValue, known: tuple[Value, ...], complete: bool, element: Value) -> None:
+        super().__init__(known if complete else None, None if complete else element)
+        self.owner = owner
+        self.known = known
+
+
+def certain_keys(ev: Evaluator, owner: DictValue) -> list[Any]:
+    """The keys that a dictionary has on every path."""
+    return [key for key in owner.fields if not ev.journal.is_maybe_unbound(owner.fields, key)]
+
+
+def is_complete(ev: Evaluator, owner: DictValue) -> bool:
+    """Whether the keys that are known are all there, and are all."""
+    return owner.closed and len(certain_keys(ev, owner)) == len(owner.fields)
+
+
+def update(ev: Evaluator, result: DictValue, added: Value) -> None:
     """Put what is in another dictionary into a new one, as `{**added}` does."""
     if not isinstance(added, DictValue) or not is_complete(ev, added):
         # What may be there besides the known keys may replace what an earlier entry says.
@@ -22,6 +47,6 @@ def take_over(ev: Evaluator, result: DictValue, added: Value) -> None:
 def merged(ev: Evaluator, left: DictValue, right: Value) -> DictValue:
     """`left | right`."""
     result = DictValue({}, kind=left.kind, absent=left.absent)
-    take_over(ev, result, left)
-    take_over(ev, result, right)
+    update(ev, result, left)
+    update(ev, result, right)
     return result

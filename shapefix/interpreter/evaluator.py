@@ -9,28 +9,29 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import libcst as cst
 
-from shapefix.interpreter.attempts import EnclosingLoop, StepKind, TrainStep
-from shapefix.interpreter.devices import Device
 from shapefix.interpreter.events import Event
+from shapefix.interpreter.journal import Changes, Journal
 from shapefix.interpreter.modules import Module, Place
-from shapefix.interpreter.scopes import Changes, Journal, Scope
-from shapefix.interpreter.values import ClassValue, Unknown, Value
+from shapefix.interpreter.state import DomainState
+from shapefix.interpreter.values import ClassValue, Scope, Unknown, Value
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.symbols import Symbol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from shapefix.interpreter.calls import Call
+
+Handler = Callable[[Any], Value]
+"""What a library function does: from a `calls.Call` to the value that it returns."""
 
 
 class Library(Protocol):
     """What the interpreter asks about everything that the project did not write."""
 
-    def function(self, name: str) -> Callable[[Call], Value] | None:
+    def function(self, name: str) -> Handler | None:
         """What calling the function or class of this qualified name does."""
 
-    def method(self, kind: str, name: str) -> Callable[[Call], Value] | None:
+    def method(self, kind: str, name: str) -> Handler | None:
         """What a method or a property (`@shape`) of a class does, its bases included."""
 
     def is_class(self, name: str) -> bool:
@@ -48,29 +49,11 @@ class Library(Protocol):
     def annotated(self, name: str) -> Value | None:
         """What a parameter annotated with this qualified name holds."""
 
-    def changeable(self, kind: str) -> tuple[str, ...]:
-        """The fields of an object of this class that code which is handed it is known to change."""
-
     def is_transparent(self, decorator: str) -> bool:
         """Whether a function decorated with this still takes and returns the same."""
 
-    def records_gradients(self, value: Value, before: bool | None) -> bool | None:
-        """Whether torch records gradients in the body of `with value:`, or in a function decorated with it.
-
-        before tells whether it did until then; None stands for what is not known.
-        """
-
-    def moved_by_others(self, ev: Evaluator, value: Value) -> None:
-        """Forget where a module or a batch is that was handed to code which may have sent it anywhere."""
-
-    def note_result(self, call: Call, made: Value) -> None:
-        """Take note in what a function made of whether it carries a graph, and where it lies."""
-
-    def may_cast(self, value: Value) -> bool:
-        """Whether torch may cast by itself in the body of `with value:` or a function decorated with it."""
-
-    def expects_failure(self, value: Value) -> bool:
-        """Whether the body of `with value:` is expected to raise."""
+    def suppresses(self, value: Value) -> bool:
+        """Whether `with value:` swallows exceptions of its body, as `contextlib.suppress` does."""
 
 
 class Files(Protocol):
@@ -98,17 +81,22 @@ class Flow:
 class Loop:
     """A loop being run: the journal's depth at its start, and the state at each break and continue.
 
-    tests and exits count the open conditions and the returns of its function at its start; unfollowed are the
-    calls that nobody could follow, before its start and up to its end.
+    iterable is what a `for` loop goes through; its expression was evaluated after the step header. tests and
+    exits count the open conditions and the returns of its function at its start; unfollowed counts the calls
+    that could not be followed, before its start and up to its end.
     """
 
+    node: cst.For | cst.While
+    iterable: Value | None
+    header: int
     depth: int
-    around: EnclosingLoop
     tests: int
     exits: int
     unfollowed: tuple[int, int]
     breaks: list[Changes] = field(default_factory=list)
     continues: list[Changes] = field(default_factory=list)
+    state: DomainState = field(default_factory=DomainState)
+    """What domains know of this loop, by the type of their state."""
 
 
 @dataclass(eq=False, slots=True)
@@ -190,6 +178,8 @@ class Evaluator:
         self.calls: tuple[Place, ...] = ()
         self.running: list[cst.CSTNode] = []
         """The functions being run, innermost last: recursion is not followed."""
+        self.state = DomainState()
+        """What domains know of this run, by the type of their state."""
         self.visited: set[int] = set()
         """The ids of all function nodes that have been run."""
         self.module_scopes: dict[str, Scope] = {}
@@ -202,56 +192,27 @@ class Evaluator:
         """How many calls were not followed because a bound was hit."""
         self.unfollowed = 0
         """How many calls may have done anything to objects that somebody else knows."""
-        self.training: dict[Any, Any] = {}
-        """What the library remembers of gradients and modes, by what it is about; written to the journal."""
-        self.forwarding = 0
-        """How many calls of modules are open, one inside of the other."""
-        self.muted = 0
-        self.batch_sizes = False
-        """Whether the size of a loader's batches, of which the last one is smaller, is one of the symbols."""
-        self.asked: dict[int, Value] = {}
+        self.silenced = 0
+        self.type_checked: dict[int, Value] = {}
         """The values, by their ids, of which the code asks what they are, without a known answer."""
-        self.handled: list[frozenset[str]] = []
+        self.caught: list[frozenset[str]] = []
         """The exceptions that the handlers of the open try statements name, outermost first."""
-        self.attempts: list[list[TrainStep]] = []
-        """What the bodies and handlers of the open try statements have done so far, outermost first."""
-        self.loaders = 0
-        """How often a loader was asked for its batches."""
-        self.gradients: bool | None = True
-        """Whether torch records gradients, None where that is not known."""
-        self.frozen = False
-        """Whether the code may have taken parameters out of training, nobody knows which."""
-        self.exponentials: dict[int, tuple[Value, Place]] = {}
-        """The numbers, by their ids, that are exponentials, and where they were computed."""
-        self.default_dtype: str | None = "float32"
-        """What torch makes of floats; None where somebody changed that."""
-        self.casting = 0
-        """How many contexts are open in which torch may cast by itself, as autocast does."""
-        self.placing: list[Device] = []
-        """The devices of the open contexts that say where new tensors go."""
-        self.root = 0
+        self.entry_point = 0
         """Which function that nobody called is being run, counted from 1; 0 for the script itself."""
-        self.roots = 0
+        self.entry_points = 0
         """How many functions that nobody called have been run so far."""
         self.replaced: set[str] = set()
         """Qualified names of library functions and classes that the code put something of its own for."""
         self.cycles: list[dict[Any, Any]] = []
         """The contents of what refers to itself: classes, objects, scopes that functions close over."""
-        self.called: tuple[cst.Call, str, Value] | None = None
+        self.last_call: tuple[cst.Call, str, Value] | None = None
         """The last library function that was called: its node, qualified name and receiver."""
         self.symbol_names: dict[Symbol, Size] = {}
         """What the user's own code calls a size that the library named."""
-        self.mapping: tuple[Place, bool | None] | None = None
-        """The call of `Dataset.map` whose function is being run; whether that is handed lists of samples."""
 
     @property
     def frame(self) -> Frame:
         return self.frames[-1]
-
-    @property
-    def without_gradients(self) -> bool:
-        """Whether it is certain that torch records no gradients here."""
-        return self.gradients is False
 
     @property
     def function(self) -> cst.CSTNode | None:
@@ -274,10 +235,11 @@ class Evaluator:
                 return handed_on < 2 or any(outer.function is made_in for outer in self.frames)
         return False
 
-    def open_loop(self, around: EnclosingLoop, depth: int) -> Loop:
-        """Take note that a loop begins, the journal's depth being depth."""
+    def open_loop(self, node: cst.For | cst.While, iterable: Value | None, header: int, depth: int) -> Loop:
+        """Begin a loop, the journal's depth being depth."""
         frame = self.frames[-1]
-        loop = Loop(depth, around, len(frame.tests), len(frame.exits), (self.unfollowed, self.unfollowed))
+        unfollowed = (self.unfollowed, self.unfollowed)
+        loop = Loop(node, iterable, header, depth, len(frame.tests), len(frame.exits), unfollowed)
         frame.loops.append(loop)
         return loop
 
@@ -286,24 +248,17 @@ class Evaluator:
         loop = self.frames[-1].loops.pop()
         loop.unfollowed = (loop.unfollowed[0], self.unfollowed)
 
-    def asked_about(self, value: Value) -> None:
+    def note_type_check(self, value: Value) -> None:
         """Take note that the code asks what a value is, and that it is not known what the answer is."""
-        self.asked[id(value)] = value
+        self.type_checked[id(value)] = value
 
     def expects(self, exception: str) -> bool:
         """Whether a handler of an open try statement names this built-in exception."""
-        return any(f"builtins.{exception}" in names for names in self.handled)
+        return any(f"builtins.{exception}" in names for names in self.caught)
 
     def emit(self, event: Event) -> None:
-        if not self.muted:
+        if not self.silenced:
             self.events.append(event)
-
-    def note(self, kind: StepKind, node: cst.CSTNode) -> None:
-        """Take note of a step of a training or an evaluation that stands at node."""
-        self.loaders += kind is StepKind.LOADER
-        if self.attempts:
-            recorded = not self.without_gradients
-            self.attempts[-1].append(TrainStep(kind, self.place(node), self.calls, recorded))
 
     def evaluate(self, node: cst.BaseExpression) -> Value:
         """The value of an expression; Unknown for what nobody can tell."""
@@ -331,9 +286,8 @@ class Evaluator:
     def close(self) -> None:
         """Let go of everything, so that memory is free at once, without the garbage collector."""
         self.events.clear()
-        self.asked.clear()
-        self.training.clear()
-        self.exponentials.clear()
+        self.type_checked.clear()
+        self.state.clear()
         self.journal.maybe_unbound.clear()
         for contents in self.cycles:
             contents.clear()

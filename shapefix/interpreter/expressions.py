@@ -7,26 +7,35 @@ from functools import reduce
 
 import libcst as cst
 
-from shapefix.interpreter import arithmetic
+from shapefix.interpreter import arithmetic, hooks
 from shapefix.interpreter.attributes import attribute
-from shapefix.interpreter.axes import axes_of, now, rebound
 from shapefix.interpreter.calls import evaluate_call
 from shapefix.interpreter.containers import Contents, DictValue, ListValue, TupleValue, elements
-from shapefix.interpreter.dictionaries import take_over
+from shapefix.interpreter.dictionaries import Entries, update
 from shapefix.interpreter.evaluator import Evaluator, expression
 from shapefix.interpreter.functions import default_values
-from shapefix.interpreter.iteration import Entries, each, iterate, some, unrolled
+from shapefix.interpreter.iteration import each, iterate, some, unrolled
 from shapefix.interpreter.joins import join, without_length
-from shapefix.interpreter.literals import IntegerLiteral
+from shapefix.interpreter.journal import UNCHANGED
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.names import look_up, peek, resolved
-from shapefix.interpreter.scopes import UNCHANGED, Scope
+from shapefix.interpreter.per_item_sizes import axes_of, now, rebound
 from shapefix.interpreter.subscripts import evaluate_subscript
 from shapefix.interpreter.targets import bind
 from shapefix.interpreter.texts import joined, spelled_out
-from shapefix.interpreter.token_rows import masked
 from shapefix.interpreter.truth import equal, is_none, truth
-from shapefix.interpreter.values import ELLIPSIS, FALSE, NONE, TRUE, Constant, FunctionValue, Unknown, Value
+from shapefix.interpreter.values import (
+    ELLIPSIS,
+    FALSE,
+    NONE,
+    TRUE,
+    Constant,
+    FunctionValue,
+    IntegerLiteral,
+    Scope,
+    Unknown,
+    Value,
+)
 
 _KEYWORDS = {"True": TRUE, "False": FALSE, "None": NONE}
 
@@ -125,7 +134,7 @@ def dictionary(ev: Evaluator, node: cst.Dict) -> Value:
     for element in node.elements:
         value = peek(ev, element.value)
         if isinstance(element, cst.StarredDictElement):
-            take_over(ev, result, resolved(ev, value))
+            update(ev, result, resolved(ev, value))
             continue
         if not isinstance(element, cst.DictElement):
             continue
@@ -240,7 +249,12 @@ def conditional(ev: Evaluator, node: cst.IfExp) -> Value:
     other = ev.journal.undo()
     ev.frame.tests.pop()
     ev.journal.apply([one, other])
-    return masked(ev, node, first, second) or join(first, second)
+    for hook in hooks.choose:
+        chosen = hook(ev, node, first, second)
+        if chosen is not None:
+            return chosen
+    joined: Value = join(first, second)
+    return joined
 
 
 @expression(cst.Lambda)

@@ -6,15 +6,12 @@ from collections.abc import Iterable
 
 import libcst as cst
 
+from shapefix.interpreter import hooks
 from shapefix.interpreter.annotations import annotated_value
-from shapefix.interpreter.attempts import StepKind
 from shapefix.interpreter.containers import CONTENTS, DictValue, ListValue, TupleValue
-from shapefix.interpreter.devices import OF_MODULE, is_forward
 from shapefix.interpreter.evaluator import Evaluator, Flow, Frame
 from shapefix.interpreter.joins import join, without_length
 from shapefix.interpreter.names import peek, resolved
-from shapefix.interpreter.scopes import Scope
-from shapefix.interpreter.tensor_values import as_tensor
 from shapefix.interpreter.values import (
     NONE,
     NUMBER,
@@ -22,6 +19,7 @@ from shapefix.interpreter.values import (
     FunctionValue,
     InstanceValue,
     LibraryObject,
+    Scope,
     Unknown,
     Value,
 )
@@ -47,7 +45,8 @@ def run_function(
     """
     if function.node in ev.running:
         ev.unfollowed += 1
-        ev.note(StepKind.AGAIN, node)
+        for hook in hooks.recursion:
+            hook(ev, node)
         invalidate(ev, (*positional, *keywords.values()))
         return Unknown()
     if len(ev.calls) >= DEEPEST or ev.steps > ev.allowance:
@@ -78,23 +77,30 @@ def run_uncalled(ev: Evaluator, function: FunctionValue, receiver: Value | None)
     ev.frames.append(frame)
     ev.running.append(function.node)
     calls, ev.calls = ev.calls, ()
-    root, gradients = ev.root, ev.gradients
-    ev.root = ev.roots = ev.roots + 1
-    # Whoever calls it may do so under no_grad.
-    ev.gradients = None
+    around = ev.entry_point
+    ev.entry_point = ev.entry_points = ev.entry_points + 1
+    exits = _exits(hook(ev) for hook in hooks.begin_entry_point)
     try:
         bind_unknown(ev, function.node.params, receiver)
-        if is_forward(ev, function.node, receiver):
-            for value in frame.scope.names.values():
-                tensor = as_tensor(value)
-                if tensor is not None:
-                    tensor.device = OF_MODULE
+        for hook in hooks.bind_entry_point:
+            hook(ev, frame)
         return run_body(ev, function, frame)
     finally:
-        ev.root, ev.gradients = root, gradients
+        ev.entry_point = around
+        for leave in exits:
+            leave()
         ev.calls = calls
         ev.running.pop()
         ev.frames.pop()
+
+
+def _exits(found: Iterable[hooks.Exit | None]) -> list[hooks.Exit]:
+    return [leave for leave in found if leave is not None]
+
+
+def enter(ev: Evaluator, context: Value) -> list[hooks.Exit]:
+    """Enter a context, of a `with` statement or of a decorator; returns what to call at its end."""
+    return _exits(hook(ev, context) for hook in hooks.enter_context)
 
 
 def run_body(ev: Evaluator, function: FunctionValue, frame: Frame) -> Value:
@@ -103,16 +109,12 @@ def run_body(ev: Evaluator, function: FunctionValue, frame: Frame) -> Value:
     ev.visited.add(id(function.node))
     if isinstance(function.node, cst.Lambda):
         return ev.evaluate(function.node.body)
-    gradients = ev.gradients
-    if function.gradients is not None:
-        ev.gradients = ev.library.records_gradients(function.gradients, gradients)
-    ev.casting += function.casting
+    exits = [leave for context in function.contexts for leave in enter(ev, context)]
     frame.depth = ev.journal.depth
     ev.journal.begin()
     end = ev.run(function.node.body)
-    if function.gradients is not None:
-        ev.gradients = gradients
-    ev.casting -= function.casting
+    for leave in reversed(exits):
+        leave()
     if not frame.exits:
         ev.journal.keep(frame.scope.names)
     else:
@@ -218,16 +220,12 @@ def invalidate(ev: Evaluator, arguments: Iterable[Value]) -> None:
     for value in arguments:
         if isinstance(value, _WITH_METHODS):
             ev.unfollowed += 1
-            if isinstance(value, (InstanceValue, LibraryObject)):
-                # It may have been switched to training, or to evaluation.
-                ev.journal.write(ev.training, value, Unknown())
-        if isinstance(value, (InstanceValue, LibraryObject, DictValue)):
-            ev.library.moved_by_others(ev, value)
-        if isinstance(value, ListValue) and value.length is not None:
-            ev.journal.write(value.fields, CONTENTS, without_length(value.contents))
-        elif isinstance(value, LibraryObject):
-            for name in ev.library.changeable(value.kind):
-                ev.journal.write(value.fields, name, Unknown(name))
+        if isinstance(value, ListValue):
+            if value.length is not None:
+                ev.journal.write(value.fields, CONTENTS, without_length(value.contents))
+        elif isinstance(value, (InstanceValue, LibraryObject, DictValue)):
+            for hook in hooks.escape:
+                hook(ev, value)
 
 
 def _refined(ev: Evaluator, param: cst.Param, value: Value) -> Value:

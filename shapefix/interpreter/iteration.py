@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import libcst as cst
 
 from shapefix.interpreter.calls import Arguments, Call, call_method
 from shapefix.interpreter.classes import member
 from shapefix.interpreter.containers import Contents, DictValue, ListValue, TupleValue, elements
+from shapefix.interpreter.dictionaries import Entries, certain_keys, is_complete
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.joins import without_length
 from shapefix.interpreter.subscripts import item
@@ -19,30 +18,6 @@ UNROLLED = 8
 """Loops over at most this many known items run item by item."""
 UNROLLED_ENTRIES = 32
 """The same for loops over a dictionary: what they do to a key matters, and no two keys mean the same."""
-
-
-class Entries(ListValue):
-    """The keys, values or items of a dictionary, in order; known are those that are certainly there.
-
-    It has items only where these are all of them.
-    """
-
-    __slots__ = ("known", "owner")
-
-    def __init__(self, owner: DictValue, known: tuple[Value, ...], complete: bool, element: Value) -> None:
-        super().__init__(known if complete else None, None if complete else element)
-        self.owner = owner
-        self.known = known
-
-
-def certain_keys(ev: Evaluator, owner: DictValue) -> list[Any]:
-    """The keys that a dictionary has on every path."""
-    return [key for key in owner.fields if not ev.journal.is_maybe_unbound(owner.fields, key)]
-
-
-def is_complete(ev: Evaluator, owner: DictValue) -> bool:
-    """Whether the keys that are known are all there, and are all."""
-    return owner.closed and len(certain_keys(ev, owner)) == len(owner.fields)
 
 
 def unrolled(ev: Evaluator, iterable: Value) -> tuple[Value, ...] | None:

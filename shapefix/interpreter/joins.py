@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from shapefix.interpreter.axes import provably_ragged
 from shapefix.interpreter.containers import Contents, DictValue, ListValue, TupleValue
-from shapefix.interpreter.devices import join_names
-from shapefix.interpreter.devices import joined as joined_devices
-from shapefix.interpreter.gradients import requires_grad
-from shapefix.interpreter.tensor_values import TensorValue, join_rows, tensor_row
+from shapefix.interpreter.per_item_sizes import provably_ragged
+from shapefix.interpreter.state import Hooks
+from shapefix.interpreter.tensor_values import TensorValue, join_devices, join_rows, requires_grad, tensor_row
 from shapefix.interpreter.values import (
     NUMBER,
     TEXT,
@@ -27,12 +26,15 @@ from shapefix.interpreter.values import (
 from shapefix.tensors.bounds import lowest
 from shapefix.tensors.layout import Layout, unknown_strides
 from shapefix.tensors.polynomials import Size
-from shapefix.tensors.symbols import UNBOUNDED, Id, Masked, PerItemSize, SpecialId
+from shapefix.tensors.symbols import UNBOUNDED, PerItemSize
 
-MASK = -100
-"""What the losses of torch ignore."""
-DATASETS = frozenset({"datasets.Dataset", "datasets.IterableDataset"})
-"""The objects of which a program uses one or the other, made alike."""
+join_values: Hooks[Callable[[Value, Value, int], Value | None]] = Hooks()
+"""The join of two values that are neither the same nor containers nor tensors; None where it is not known.
+
+The number is the depth in containers, to be passed on.
+"""
+join_integers: Hooks[Callable[[Value, Value], Value | None]] = Hooks()
+"""The join of two whole numbers that are items of a list; None where it is not known."""
 DEEPEST = 8
 """Containers inside containers are joined this far; a list may hold itself."""
 
@@ -86,34 +88,13 @@ def _join_items(left: Value, right: Value, depth: int) -> Value:
         sizes = [size for size in (as_size(left), as_size(right)) if size is not None]
         if sizes[0] == sizes[1]:
             return left
-        symbols = [size.only_symbol for size in sizes]
-        for item, symbol in zip((left, right), symbols, strict=True):
-            if isinstance(symbol, Masked):
-                return item
-        if any(size.value == MASK for size in sizes):
-            return Integer(Size.from_symbol(Masked("label")))
-        known = _join_ids(left, right)
-        if known is not None:
-            return known
+        for hook in join_integers:
+            known = hook(left, right)
+            if known is not None:
+                return known
         least = min(max(lowest(size), UNBOUNDED) for size in sizes)
         return Integer(Size.symbol("n", least=min(least, 1)))
     return _join_values(left, right, depth)
-
-
-def _join_ids(left: Value, right: Value) -> Value | None:
-    """An id that is one of two, of texts or of special tokens; None where something else is among them."""
-    items = [item for item in (left, right) if isinstance(item, Integer)]
-    symbols = [item.size.only_symbol for item in items]
-    ids = [(item, one) for item, one in zip(items, symbols, strict=True) if isinstance(one, Id)]
-    special = frozenset((one, None) for one in symbols if isinstance(one, SpecialId))
-    if not ids or len(ids) + len(special) < 2:
-        return None
-    item, first = ids[0]
-    sources = first.sources.union(*(one.sources for _, one in ids))
-    added = special.union(*(one.added for _, one in ids))
-    if sources == first.sources and added == first.added:
-        return item
-    return Integer(Size.from_symbol(Id(first.name, sources, added)))
 
 
 def _is_whole(value: Value) -> bool:
@@ -137,9 +118,9 @@ def _join_values(left: Value, right: Value, depth: int = 0) -> Value:
         a, b = left.value, right.value
         if type(a) is type(b) and a == b:
             return left
-        device = join_names(left, right)
-        if device is not None:
-            return device
+        known = _join_by_hooks(left, right, depth)
+        if known is not None:
+            return known
         if is_text(left) and is_text(right):
             return TEXT
         return NUMBER if _is_number(left) and _is_number(right) else Unknown()
@@ -160,18 +141,24 @@ def _join_values(left: Value, right: Value, depth: int = 0) -> Value:
         return ListValue.of(join_contents(left.contents, right.contents, depth + 1))
     if isinstance(left, DictValue) and isinstance(right, DictValue) and depth <= DEEPEST:
         return _join_dictionaries(left, right, depth + 1)
-    device = join_names(left, right)
-    if device is not None:
-        return device
+    known = _join_by_hooks(left, right, depth)
+    if known is not None:
+        return known
     if is_text(left) and is_text(right):
         return TEXT
-    if isinstance(left, LibraryObject) and isinstance(right, LibraryObject) and left.kind == right.kind:
-        return _join_objects(left, right, depth + 1) if left.kind in DATASETS else Unknown()
     if isinstance(left, Reference) and isinstance(right, Reference) and left.name == right.name:
         return left
     if isinstance(left, Parameter) and isinstance(right, Parameter):
         return Parameter(left.modules | right.modules)
     return Unknown()
+
+
+def _join_by_hooks(left: Value, right: Value, depth: int) -> Value | None:
+    for hook in join_values:
+        known = hook(left, right, depth)
+        if known is not None:
+            return known
+    return None
 
 
 def _join_dictionaries(left: DictValue, right: DictValue, depth: int) -> Value:
@@ -183,7 +170,7 @@ def _join_dictionaries(left: DictValue, right: DictValue, depth: int) -> Value:
     return DictValue(fields, left.closed and right.closed, left.kind, absent, left.written)
 
 
-def _join_objects(left: LibraryObject, right: LibraryObject, depth: int) -> Value:
+def join_objects(left: LibraryObject, right: LibraryObject, depth: int) -> Value:
     """An object that is one of two of a class: of its fields those that are alike."""
     if depth > DEEPEST:
         return Unknown()
@@ -207,7 +194,7 @@ def _join_tensors(left: TensorValue, right: TensorValue) -> TensorValue:
     joined = TensorValue(
         left.layout if same else join_layouts(left.layout, right.layout),
         dtype=left.dtype if left.dtype == right.dtype else None,
-        device=joined_devices(left.device, right.device),
+        device=join_devices(left.device, right.device),
         storage=left.storage if left.storage is right.storage else None,
         origin=left.origin if same else None,
         views=left.views if left.views == right.views else (),

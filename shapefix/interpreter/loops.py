@@ -6,67 +6,49 @@ from collections.abc import Callable
 
 import libcst as cst
 
-from shapefix.interpreter.attempts import EnclosingLoop
-from shapefix.interpreter.axes import axes_of, now
+from shapefix.interpreter import hooks
 from shapefix.interpreter.carried import LoopCarried, may_break
-from shapefix.interpreter.containers import RaggedDim, elements
-from shapefix.interpreter.evaluator import Evaluator, Flow, statement
+from shapefix.interpreter.containers import RaggedDim
+from shapefix.interpreter.evaluator import Evaluator, Flow, Loop, statement
 from shapefix.interpreter.iteration import each, iterate, unrolled
-from shapefix.interpreter.scopes import UNCHANGED, Changes
+from shapefix.interpreter.journal import UNCHANGED, Changes
+from shapefix.interpreter.per_item_sizes import axes_of, now
 from shapefix.interpreter.targets import bind
 from shapefix.interpreter.truth import truth
 from shapefix.interpreter.values import (
     NONE,
-    ClassValue,
-    Constant,
-    FunctionValue,
-    InstanceValue,
-    LibraryObject,
-    Reference,
     Value,
-    is_text,
 )
 
 
 @statement(cst.For)
 def for_loop(ev: Evaluator, node: cst.For) -> int:
-    asked = ev.loaders
+    header = ev.steps
     iterable = iterate(ev, ev.evaluate(node.iter), node.iter)
-    around = EnclosingLoop(node, ev.loaders > asked, _are_settings(iterable))
     items = unrolled(ev, iterable)
     if items is not None:
-        return _unrolled(ev, node, items, around)
+        return _unrolled(ev, node, items, iterable, header)
 
     def run() -> int:
         bind(ev, node.target, each(ev, iterable))
         return ev.run(node.body)
 
-    return _repeat(ev, around, run, axes_of(iterable))
+    return _repeat(ev, node, run, axes_of(iterable), iterable=iterable, header=header)
 
 
-_SETTINGS = (Constant, Reference, ClassValue, FunctionValue, InstanceValue, LibraryObject)
+def _open_loop(
+    ev: Evaluator, node: cst.For | cst.While, iterable: Value | None, header: int, depth: int
+) -> Loop:
+    loop = ev.open_loop(node, iterable, header, depth)
+    for hook in hooks.begin_loop if iterable is not None else ():
+        hook(ev, loop)
+    return loop
 
 
-def _are_settings(iterable: Value) -> bool:
-    """Whether the items are stated one by one and are no data, but numbers, texts, classes or models."""
-    items = elements(iterable)
-    if not items:
-        return False
-    numbers = [item.value for item in items if isinstance(item, Constant)]
-    return numbers != [*range(len(items))] and all(map(_is_setting, items))
-
-
-def _is_setting(item: Value) -> bool:
-    parts = elements(item)
-    if parts is None:
-        return isinstance(item, _SETTINGS)
-    return bool(parts) and (is_text(parts[0]) or all(map(_is_setting, parts)))
-
-
-def _unrolled(ev: Evaluator, node: cst.For, items: tuple[Value, ...], around: EnclosingLoop) -> int:
+def _unrolled(ev: Evaluator, node: cst.For, items: tuple[Value, ...], iterable: Value, header: int) -> int:
     depth = ev.journal.depth
     ev.journal.begin()
-    loop = ev.open_loop(around, depth)
+    loop = _open_loop(ev, node, iterable, header, depth)
     stopped = False
     for item in items:
         bind(ev, node.target, item)
@@ -108,9 +90,8 @@ def while_loop(ev: Evaluator, node: cst.While) -> int:
         return ev.run(node.orelse.body) if node.orelse is not None else Flow.FALLS_THROUGH
     # `while i < n` may hold now and not later.
     endless = known is True and isinstance(node.test, (cst.Name, cst.Integer)) and _is_literal(node.test)
-    around = EnclosingLoop(node, over_batches=False, of_settings=False)
     return _repeat(
-        ev, around, lambda: ev.run(node.body), axes_of(NONE), at_least_once=known is True, endless=endless
+        ev, node, lambda: ev.run(node.body), axes_of(NONE), at_least_once=known is True, endless=endless
     )
 
 
@@ -120,9 +101,12 @@ def _is_literal(test: cst.Name | cst.Integer) -> bool:
 
 def _repeat(
     ev: Evaluator,
-    around: EnclosingLoop,
+    node: cst.For | cst.While,
     run: Callable[[], int],
     axes: frozenset[RaggedDim],
+    *,
+    iterable: Value | None = None,
+    header: int = 0,
     at_least_once: bool = False,
     endless: bool = False,
 ) -> int:
@@ -131,11 +115,10 @@ def _repeat(
     What the first iteration does does happen, so what is found in it holds. Later iterations start from what
     earlier ones changed: everything that depends on that is forgotten when the loop is over.
     """
-    node = around.node
     depth = ev.journal.depth
     since = now()
     ev.journal.begin()
-    loop = ev.open_loop(around, depth)
+    loop = _open_loop(ev, node, iterable, header, depth)
     end = run()
     ev.close_loop()
     state = ev.journal.undo()

@@ -9,8 +9,7 @@ import libcst as cst
 from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.evaluator import Evaluator, Frame
 from shapefix.interpreter.modules import Module, Statement, dotted_name
-from shapefix.interpreter.scopes import Scope
-from shapefix.interpreter.values import Imported, ModuleValue, Reference, Unknown, Value
+from shapefix.interpreter.values import Imported, ModuleValue, Reference, Scope, Unknown, Value
 
 _BUILTINS = frozenset(dir(builtins))
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import libcst as cst
 
 from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.events import Operand, OpRejected
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Integer, Value
+from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import contiguous, unknown_strides
 from shapefix.tensors.polynomials import Size
 
@@ -44,3 +46,24 @@ def target_name(node: cst.CSTNode) -> str:
     if isinstance(node, cst.Attribute):
         return node.attr.value
     return ""
+
+
+def reject_sizes(
+    ev: Evaluator, node: cst.CSTNode, function: str, name: str, tensor: TensorValue, error: ShapeError
+) -> None:
+    """Tell the checks that the code at node raises over the sizes of a tensor, its operand of this name."""
+    made_in = None if tensor.origin is None else tensor.origin.function
+    operand = Operand(name, tensor, tensor.layout)
+    event = OpRejected(
+        ev.place(node),
+        ev.calls,
+        function,
+        None,
+        {},
+        (name,),
+        (operand,),
+        error,
+        ev.function,
+        ev.may_not_reach(made_in),
+    )
+    ev.emit(event)

@@ -7,21 +7,17 @@ from functools import partial
 
 import libcst as cst
 
-from shapefix.interpreter import arithmetic
+from shapefix.interpreter import arithmetic, hooks
 from shapefix.interpreter.annotations import annotated_value
 from shapefix.interpreter.calls import Arguments, call_library
 from shapefix.interpreter.containers import CONTENTS, Contents, ListValue
 from shapefix.interpreter.evaluator import Evaluator, Flow, Frame, statement
-from shapefix.interpreter.events import Discarded
 from shapefix.interpreter.functions import default_values
-from shapefix.interpreter.gradients import is_leaf
 from shapefix.interpreter.modules import dotted_name
 from shapefix.interpreter.names import peek, resolve
 from shapefix.interpreter.records import FIELDS, stated_fields
-from shapefix.interpreter.scopes import Scope
 from shapefix.interpreter.targets import bind, delete
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.training_events import note_accumulated
 from shapefix.interpreter.truth import truth
 from shapefix.interpreter.values import (
     NONE,
@@ -29,6 +25,7 @@ from shapefix.interpreter.values import (
     FunctionValue,
     Imported,
     Reference,
+    Scope,
     Unknown,
     Value,
 )
@@ -38,13 +35,13 @@ from shapefix.interpreter.values import (
 def expression_statement(ev: Evaluator, node: cst.Expr) -> int:
     if type(node.value) is cst.SimpleString:
         return Flow.FALLS_THROUGH
-    ev.called = None
+    ev.last_call = None
     ev.evaluate(node.value)
-    if ev.called is not None and ev.called[0] is node.value:
-        call, function, receiver = ev.called
+    if ev.last_call is not None and ev.last_call[0] is node.value:
+        call, function, receiver = ev.last_call
         name, held = _variable(ev, call)
-        leaf = held is not None and is_leaf(ev, held)
-        ev.emit(Discarded(ev.place(node), ev.calls, call, function, receiver, name, held, leaf))
+        for hook in hooks.discard:
+            hook(ev, node, call, function, receiver, name, held)
     return Flow.FALLS_THROUGH
 
 
@@ -85,6 +82,18 @@ def _scaled(ev: Evaluator, node: cst.BaseExpression, value: Value) -> Value:
     return value
 
 
+def _add_up(
+    ev: Evaluator,
+    node: cst.CSTNode,
+    holder: cst.BaseExpression,
+    added: cst.BaseExpression,
+    value: Value,
+    total: Value,
+) -> None:
+    for hook in hooks.add_up:
+        hook(ev, node, holder, added, value, total)
+
+
 def _note_sum(ev: Evaluator, node: cst.Assign, made: cst.BinaryOperation, total: Value) -> None:
     """Tell the checks of `total = total + x`."""
     name = dotted_name(node.targets[0].target)
@@ -100,7 +109,7 @@ def _note_sum(ev: Evaluator, node: cst.Assign, made: cst.BinaryOperation, total:
             held = peek(ev, before)
             sources = total.sources if isinstance(total, TensorValue) else ()
             value = next((source for source in sources if source is not held), NONE)
-        note_accumulated(ev, node, before, added, value, total)
+        _add_up(ev, node, before, added, value, total)
         return
 
 
@@ -147,7 +156,7 @@ def augmented_assign(ev: Evaluator, node: cst.AugAssign) -> int:
         else:
             call_library(ev, "operator.iadd", Arguments([before, operand]), node)
         if kind is cst.Add:
-            note_accumulated(ev, node, node.target, node.value, operand, before)
+            _add_up(ev, node, node.target, node.value, operand, before)
         return Flow.FALLS_THROUGH
     if isinstance(before, ListValue) and kind is cst.Add:
         joined = arithmetic.operate(ev, cst.Add, before, operand, node)
@@ -156,7 +165,7 @@ def augmented_assign(ev: Evaluator, node: cst.AugAssign) -> int:
         return Flow.FALLS_THROUGH
     value = arithmetic.operate(ev, kind, before, operand, node) if kind is not None else Unknown()
     if kind is cst.Add and ev.frame.loops:
-        note_accumulated(ev, node, node.target, node.value, _scaled(ev, node.value, operand), value)
+        _add_up(ev, node, node.target, node.value, _scaled(ev, node.value, operand), value)
     bind(ev, node.target, value)
     return Flow.FALLS_THROUGH
 
@@ -299,18 +308,11 @@ def decorate(ev: Evaluator, function: FunctionValue, decorators: Sequence[cst.De
             function.binding = "property"
         elif name in ("builtins.staticmethod", "builtins.classmethod"):
             function.binding = name.rpartition(".")[2]
-        elif name and _sets_gradients(ev, value):
-            function.gradients = value
         elif name and ev.library.is_transparent(name):
-            function.casting = function.casting or ev.library.may_cast(value)
+            function.contexts = (*function.contexts, value)
         else:
             function.binding = "unknown"
             return
-
-
-def _sets_gradients(ev: Evaluator, value: Value) -> bool:
-    """Whether a decorator decides whether torch records gradients in the body."""
-    return any(ev.library.records_gradients(value, before) is not before for before in (True, False))
 
 
 @statement(cst.ClassDef)

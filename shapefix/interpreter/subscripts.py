@@ -5,15 +5,15 @@ from __future__ import annotations
 import libcst as cst
 
 from shapefix.interpreter.calls import Arguments, Call, call_library, call_method
-from shapefix.interpreter.containers import Contents, DictValue, ListValue, TupleValue
+from shapefix.interpreter.containers import Contents, DictValue, ListValue, Shape, Sizes, TupleValue
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import TensorUsedAsIndex
 from shapefix.interpreter.joins import without_length
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.names import resolved
-from shapefix.interpreter.refused_sizes import refuse_sizes
-from shapefix.interpreter.rows import Cut
-from shapefix.interpreter.tensor_values import Shape, Sizes, TensorValue, as_tensor
+from shapefix.interpreter.per_item_sizes import Cut
+from shapefix.interpreter.refinement import reject_sizes
+from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     NONE,
     TEXT,
@@ -25,6 +25,7 @@ from shapefix.interpreter.values import (
     Unknown,
     Value,
     as_size,
+    as_tensor,
     integer,
 )
 from shapefix.tensors.bounds import at_least
@@ -150,7 +151,7 @@ def _refuse_size(ev: Evaluator, sizes: Sizes, dim: int, node: cst.CSTNode) -> No
     """`x.shape[3]` of a tensor of three dimensions."""
     tensor, rank = sizes.tensor, len(sizes.items)
     error = NoSuchDimension(f"dimension {dim} of a tensor that has {rank}", dim, rank)
-    refuse_sizes(ev, node, "torch.Tensor.size", "self", tensor, error)
+    reject_sizes(ev, node, "torch.Tensor.size", "self", tensor, error)
 
 
 def _certain_one(owner: TupleValue | ListValue, index: int) -> Value:

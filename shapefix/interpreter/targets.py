@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import libcst as cst
 
+from shapefix.interpreter import hooks
 from shapefix.interpreter.calls import Arguments, Call, call_library, call_method, call_value
 from shapefix.interpreter.classes import member
-from shapefix.interpreter.containers import CONTENTS, Contents, DictValue, ListValue, elements
+from shapefix.interpreter.containers import CONTENTS, Contents, DictValue, ListValue, Shape, Sizes, elements
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import AttributeSet
-from shapefix.interpreter.gradients import require_grad
-from shapefix.interpreter.holders import note_mask
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.joins import join, join_contents, without_length
 from shapefix.interpreter.names import resolved, scope_of
-from shapefix.interpreter.refinement import name_size, refine_rank, target_name
-from shapefix.interpreter.refused_sizes import refuse_sizes
+from shapefix.interpreter.refinement import name_size, refine_rank, reject_sizes, target_name
 from shapefix.interpreter.subscripts import evaluate_index
-from shapefix.interpreter.tensor_values import Shape, Sizes, TensorValue
-from shapefix.interpreter.token_rows import from_the_start, put_together
+from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     ClassValue,
     Constant,
@@ -112,7 +109,7 @@ def _refuse_unpacking(
 ) -> None:
     """`B, T = x.shape` of a tensor of three dimensions, `q, k, v = x.chunk(2)`."""
     error = WrongRank(f"{count} into {len(target.elements)} names", count, (len(target.elements),))
-    refuse_sizes(ev, target, "unpacking", name, tensor, error)
+    reject_sizes(ev, target, "unpacking", name, tensor, error)
 
 
 def _set_attribute(ev: Evaluator, owner: Value, name: str, value: Value, node: cst.CSTNode) -> None:
@@ -122,16 +119,9 @@ def _set_attribute(ev: Evaluator, owner: Value, name: str, value: Value, node: c
             if declared.setter is not None:
                 call_value(ev, declared.setter, Arguments([owner, value]), node)
             return
-    if name == "requires_grad":
-        ev.frozen = True
-    if isinstance(owner, TensorValue):
-        if name == "requires_grad":
-            known = value.value if isinstance(value, Constant) else None
-            require_grad(ev, owner, known if isinstance(known, bool) else None)
-        if name == "data":
-            ev.journal.write(owner, "layout", value.layout if isinstance(value, TensorValue) else None)
-            owner.clear_sizes()
-    elif isinstance(owner, (InstanceValue, ClassValue)):
+    for hook in hooks.set_attribute:
+        hook(ev, owner, name, value)
+    if isinstance(owner, (InstanceValue, ClassValue)):
         if isinstance(value, Unknown) and not value.hint:
             value.hint = f"self.{name}"
         ev.journal.write(owner.fields, name, value)
@@ -162,9 +152,9 @@ def _set_item(ev: Evaluator, target: cst.Subscript, value: Value) -> None:
             owner.closed = False
             owner.absent = None
     elif isinstance(owner, ListValue):
-        note_mask(ev, owner, value, target, target.value)
         after = _with_item(owner.contents, index, value)
-        after = put_together(after, ev.place(target), leading=from_the_start(index))
+        for hook in hooks.set_item:
+            after = hook(ev, target, owner, index, value, after)
         ev.journal.write(owner.fields, CONTENTS, after)
     elif isinstance(owner, InstanceValue):
         call_method(ev, owner, "__setitem__", Arguments([index, value]), target)

@@ -3,21 +3,66 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from enum import Enum
 
 import libcst as cst
 
-from shapefix.interpreter.containers import TupleValue
-from shapefix.interpreter.devices import Device
-from shapefix.interpreter.values import Unknown, Value
+from shapefix.interpreter.base import Value
+from shapefix.interpreter.modules import Place
+from shapefix.tensors.dtypes import is_complex, is_floating
 from shapefix.tensors.layout import Layout
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.symbols import Id, Symbol
 
-if TYPE_CHECKING:
-    from shapefix.interpreter.modules import Place
-
 START = Size.of(0)
+
+
+class DeviceKind(Enum):
+    """CHOSEN is the CPU or a GPU, as the machine or a setting has it; SHARED is that of some tensor or module
+    of which nothing else is known.
+    """
+
+    CPU = "cpu"
+    GPU = "gpu"
+    CHOSEN = "chosen"
+    SHARED = "shared"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Device:
+    """Where something lies.
+
+    name is torch's: "cuda:1". symbol is the same object for two devices that are the same one, whichever that
+    is. place is where something was made or sent there; by_default tells that it lies on the CPU because the
+    code said nothing. within is the method of a module, `forward` or `__init__`, that was being run when the
+    code said nothing, there or where the device was taken from.
+    """
+
+    kind: DeviceKind
+    name: str = ""
+    symbol: object = None
+    place: Place | None = None
+    within: cst.FunctionDef | None = None
+    by_default: bool = False
+
+    @property
+    def may_be_gpu(self) -> bool:
+        """Whether the code itself sent something here that may be, or is, a GPU."""
+        return self.kind in (DeviceKind.GPU, DeviceKind.CHOSEN)
+
+
+def is_same_device(one: Device | None, two: Device | None) -> bool:
+    """Whether two devices are certainly one."""
+    if one is None or two is None or one.kind is not two.kind:
+        return False
+    if one.kind in (DeviceKind.CPU, DeviceKind.GPU):
+        return one.name == two.name
+    return one.symbol is two.symbol
+
+
+def join_devices(one: Device | None, two: Device | None) -> Device | None:
+    """Where something lies that is one of two."""
+    return one if is_same_device(one, two) else None
 
 
 class LayoutStep:
@@ -192,23 +237,12 @@ class TensorValue(Value):
         return self._sizes.get(dim) if self._sizes is not None else None
 
 
-class Shape(Value):
-    """`x.shape` of a tensor of unknown rank: unpacking it tells the rank."""
-
-    __slots__ = ("tensor",)
-
-    def __init__(self, tensor: TensorValue) -> None:
-        self.tensor = tensor
-
-
-class Sizes(TupleValue):
-    """`x.shape` of a tensor whose rank is known."""
-
-    __slots__ = ("tensor",)
-
-    def __init__(self, items: tuple[Value, ...], tensor: TensorValue) -> None:
-        super().__init__(items)
-        self.tensor = tensor
+def requires_grad(tensor: TensorValue) -> bool | None:
+    """What `tensor.requires_grad` is at this moment, None where that is not known."""
+    if tensor.dtype is not None and not (is_floating(tensor.dtype) or is_complex(tensor.dtype)):
+        return False
+    # A view of something that a graph was written into has one, too.
+    return None if tensor.graph is False and tensor.storage.grafted else tensor.graph
 
 
 def tensor_row(tensor: TensorValue) -> TokenRow | None:
@@ -241,15 +275,4 @@ def join_rows(left: TokenRow | None, right: TokenRow | None) -> TokenRow | None:
     if isinstance(one, Id) and isinstance(other, Id):
         both = Id(one.name, one.sources | other.sources, one.added | other.added)
         return TokenRow(both, left.start, left.mask, short=left.short if left.short == right.short else None)
-    return None
-
-
-def as_tensor(value: Value | None) -> TensorValue | None:
-    """The tensor that a value is, or would be if it is one at all; None for what cannot be a tensor."""
-    if isinstance(value, TensorValue):
-        return value
-    if isinstance(value, Unknown):
-        if value.tensor is None:
-            value.tensor = TensorValue(certain=False)
-        return value.tensor
     return None

@@ -8,22 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+# Tensors are values that an Unknown refers to: the base is in a module of its own.
+from shapefix.interpreter.base import Value as Value
+from shapefix.interpreter.modules import Module, Place
+from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.tensors.polynomials import Size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     import libcst as cst
-
-    from shapefix.interpreter.modules import Module, Place
-    from shapefix.interpreter.scopes import Scope
-    from shapefix.interpreter.tensor_values import TensorValue
-
-
-class Value:
-    """Anything that an expression can evaluate to."""
-
-    __slots__ = ()
 
 
 class Unknown(Value):
@@ -85,6 +79,16 @@ class Constant(Value):
 
     def __init__(self, value: Any) -> None:
         self.value = value
+
+
+class IntegerLiteral(Constant):
+    """An int, or a product of ints, and the place where it is written: `271`, `16 * 5 * 5`."""
+
+    __slots__ = ("place",)
+
+    def __init__(self, value: int, place: Place) -> None:
+        super().__init__(value)
+        self.place = place
 
 
 class Integer(Value):
@@ -162,21 +166,45 @@ class ModuleValue(Value):
         self.module = module
 
 
+class Names(dict[str, Value]):
+    """The names of a scope: to read one that is not bound is an error, so nobody asks whether it is there."""
+
+    __slots__ = ()
+
+
+class Scope:
+    """The names of a function, a module or a comprehension, and the scope around it."""
+
+    __slots__ = ("comprehension", "elsewhere", "names", "outer")
+
+    def __init__(self, outer: Scope | None = None, comprehension: bool = False) -> None:
+        self.outer = outer
+        self.comprehension = comprehension
+        self.names: dict[str, Value] = Names()
+        self.elsewhere: dict[str, Scope] | None = None
+        """Names that a `global` or `nonlocal` statement sends to another scope."""
+
+    def home(self, name: str) -> Scope:
+        """The scope that an assignment to name writes to."""
+        if self.elsewhere is not None:
+            return self.elsewhere.get(name, self)
+        return self
+
+
 class FunctionValue(Value):
     """A function, lambda or method of the project, with the scope that it closes over.
 
     binding is "property", "staticmethod" or "classmethod" where a decorator makes it one, "unknown" where a
     decorator may replace it by something else. defaults are those that had to be evaluated where the function
-    is defined; setter is what a property is assigned through. gradients is the decorator that tells whether
-    torch records gradients in the body, None where there is none.
+    is defined; setter is what a property is assigned through. contexts are the decorators that enter a
+    context around each call as `with` does, the outermost first.
     """
 
     __slots__ = (
         "binding",
-        "casting",
         "closure",
+        "contexts",
         "defaults",
-        "gradients",
         "module",
         "name",
         "node",
@@ -198,8 +226,7 @@ class FunctionValue(Value):
         self.binding = binding
         self.defaults = defaults or {}
         self.setter: FunctionValue | None = None
-        self.gradients: Value | None = None
-        self.casting = False
+        self.contexts: tuple[Value, ...] = ()
         self.node = node
         self.module = module
         self.closure = closure
@@ -293,4 +320,15 @@ def as_size(value: Value | None) -> Size | None:
         return Size.of(number) if isinstance(number, int) and not isinstance(number, bool) else None
     if isinstance(value, Unknown):
         return value.size()
+    return None
+
+
+def as_tensor(value: Value | None) -> TensorValue | None:
+    """The tensor that a value is, or would be if it is one at all; None for what cannot be a tensor."""
+    if isinstance(value, TensorValue):
+        return value
+    if isinstance(value, Unknown):
+        if value.tensor is None:
+            value.tensor = TensorValue(certain=False)
+        return value.tensor
     return None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import cast
 
+from shapefix.domains.devices import DeviceValue, chosen
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, TupleValue
-from shapefix.interpreter.devices import DeviceValue, chosen
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import NONE, TRUE, LibraryObject, Unknown, Value
 from shapefix.library.data.loaders import LOADER, SENT

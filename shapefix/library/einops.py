@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import chain
 
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.tensor_values import TensorValue, as_tensor
-from shapefix.interpreter.values import Constant, LibraryObject, Value, as_size
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import Constant, LibraryObject, Value, as_size, as_tensor
 from shapefix.library.nn.module import MODULE
 from shapefix.library.registry import declare, function, method
 from shapefix.library.rejections import reject

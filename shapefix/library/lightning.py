@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from shapefix.domains.devices import OF_MODULE
 from shapefix.interpreter.calls import Arguments, Call, call_method
 from shapefix.interpreter.classes import assigned_late, is_closed, member, outside_bases
 from shapefix.interpreter.containers import DictValue, TupleValue, elements
-from shapefix.interpreter.devices import OF_MODULE
 from shapefix.interpreter.iteration import each, iterate
-from shapefix.interpreter.scopes import UNCHANGED
+from shapefix.interpreter.journal import UNCHANGED
 from shapefix.interpreter.values import (
     NONE,
     Constant,

@@ -5,9 +5,9 @@ Arrays are no tensors here: their methods share names with those of tensors, and
 
 from __future__ import annotations
 
+from shapefix.domains.devices import ASKED_CPU, placed
 from shapefix.interpreter.calls import Arguments, Call, call_library
 from shapefix.interpreter.containers import TupleValue, elements
-from shapefix.interpreter.devices import ASKED_CPU, placed
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     Constant,

@@ -8,10 +8,11 @@ from typing import TypeVar
 
 import libcst as cst
 
+from shapefix.domains.batches import Batches
+from shapefix.domains.operations import InPlaceWrite
 from shapefix.interpreter.calls import Arguments, Call
-from shapefix.interpreter.events import InPlaceWrite
-from shapefix.interpreter.tensor_values import TensorValue, as_tensor
-from shapefix.interpreter.values import Value
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import Value, as_tensor
 from shapefix.library.data.last_batches import try_last_batch
 from shapefix.library.rejections import by_position, reject, trace
 from shapefix.tensors.bounds import at_least, same
@@ -186,7 +187,7 @@ def _applied(handler: TensorHandler, call: Call, tensor: TensorValue, written: C
 
 
 def _try_last_batch(call: Call, handler: TensorHandler) -> None:
-    if not call.ev.batch_sizes:
+    if not call.ev.state[Batches].vary:
         return
 
     def again(values: Mapping[str, Value]) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 from shapefix.interpreter.calls import Arguments
 from shapefix.interpreter.containers import TupleValue, elements
-from shapefix.interpreter.tensor_values import TensorValue, as_tensor
-from shapefix.interpreter.values import Constant, Integer, Unknown, Value, as_size
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import Constant, Integer, Unknown, Value, as_size, as_tensor
 from shapefix.tensors.polynomials import Size
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from shapefix.interpreter.calls import Call
-from shapefix.interpreter.containers import DictValue
-from shapefix.interpreter.evaluator import Evaluator
+from shapefix.domains.gradients import NO_GRAD
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import NUMBER, TEXT, LibraryObject, Value
 from shapefix.library import accelerate, einops, lightning
@@ -30,7 +28,6 @@ from shapefix.library.ops import (
     complex_numbers,
     conversions,
     creation,
-    devices,
     elementwise,
     execution,
     graphs,
@@ -59,9 +56,7 @@ from shapefix.library.torchvision import datasets as torchvision_datasets
 from shapefix.library.torchvision import images, transforms
 from shapefix.library.torchvision import models as torchvision_models
 from shapefix.library.transformers import batch_encoding, models, padding, tokenizers, tokenizing, trainers
-from shapefix.library.transformers.added_tokens import RESIZED
-from shapefix.library.transformers.models import BASE as PRETRAINED
-from shapefix.library.transformers.tokenizers import CHANGEABLE, TOKENIZER, unknown_tokenizer
+from shapefix.library.transformers.tokenizers import TOKENIZER, unknown_tokenizer
 
 MODULES = (
     python_containers,
@@ -180,7 +175,7 @@ _TENSOR_TYPES = frozenset(
         "torch._tensor.Tensor",
     }
 )
-_TRANSPARENT = frozenset(
+_TRANSPARENT = NO_GRAD.union(
     {
         "torch.enable_grad",
         "torch.jit.script",
@@ -220,8 +215,7 @@ _TRANSPARENT = frozenset(
     }
 )
 _FAILURES = frozenset({"pytest.raises", "contextlib.suppress"})
-_CONTEXTS = _FAILURES | graphs.NO_GRAD
-_WITHOUT_CASTS = frozenset({"torch.enable_grad", "torch.set_grad_enabled", "builtins.open", "tqdm.tqdm"})
+_CONTEXTS = _FAILURES | NO_GRAD
 
 
 def kind_of(name: str) -> str | None:
@@ -274,31 +268,8 @@ class Tables:
             return scalers.any_scaler()
         return NUMBER if name == "builtins.float" else None
 
-    def changeable(self, kind: str) -> tuple[str, ...]:
-        if kind == TOKENIZER:
-            return CHANGEABLE
-        return (RESIZED,) if derives(kind, PRETRAINED) else ()
-
     def is_transparent(self, decorator: str) -> bool:
         return decorator in _TRANSPARENT
 
-    def records_gradients(self, value: Value, before: bool | None) -> bool | None:
-        return graphs.records_gradients(value, before)
-
-    def moved_by_others(self, ev: Evaluator, value: Value) -> None:
-        if isinstance(value, DictValue):
-            devices.forget_places(ev, value)
-        else:
-            module.forget_place(ev, value)
-
-    def note_result(self, call: Call, made: Value) -> None:
-        graphs.note_graph(call, made)
-        devices.note_device(call, made)
-
-    def may_cast(self, value: Value) -> bool:
-        # Anybody's own context may be autocast.
-        name = getattr(value, "kind", None) or getattr(value, "name", None)
-        return name not in _CONTEXTS and name not in _WITHOUT_CASTS
-
-    def expects_failure(self, value: Value) -> bool:
+    def suppresses(self, value: Value) -> bool:
         return isinstance(value, LibraryObject) and value.kind in _FAILURES

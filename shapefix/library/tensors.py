@@ -6,10 +6,7 @@ from collections.abc import Sequence
 
 import libcst as cst
 
-from shapefix.interpreter.calls import Call
-from shapefix.interpreter.containers import ListValue, TupleValue, elements
-from shapefix.interpreter.devices import (
-    Device,
+from shapefix.domains.devices import (
     DeviceName,
     DeviceValue,
     by_default,
@@ -17,8 +14,11 @@ from shapefix.interpreter.devices import (
     is_named_as_device,
     placed,
 )
+from shapefix.domains.precision import Precision
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.containers import ListValue, Shape, TupleValue, elements
 from shapefix.interpreter.modules import dotted_name
-from shapefix.interpreter.tensor_values import LayoutStep, Shape, TensorValue
+from shapefix.interpreter.tensor_values import Device, LayoutStep, TensorValue
 from shapefix.interpreter.values import (
     Constant,
     Integer,
@@ -262,7 +262,7 @@ def default_dtype(call: Call) -> str | None:
     ev = call.ev
     if any("set_default_" in frame.module.text for frame in ev.frames):
         return None
-    return ev.default_dtype
+    return ev.state[Precision].default_dtype
 
 
 def device_asked(call: Call) -> Device | None:

@@ -3,34 +3,55 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
-from shapefix.diagnostics import Severity
+from shapefix.diagnostics import Applicability, Severity
 
 _IN_WHEEL = Path(__file__).parent / "pages"
 _IN_CHECKOUT = Path(__file__).parents[2] / "rules"
 
 
-class MissingPages(Exception):
+class RulebookError(Exception):
+    """The rule pages cannot be used."""
+
+
+class MissingPages(RulebookError):
     """The rule pages are not where they were installed."""
+
+
+class UnmatchedRule(RulebookError):
+    """A rule without a page, or a page without a rule."""
+
+
+class Raises(StrEnum):
+    """Where the reported code raises an exception at run time."""
+
+    HERE = "here"
+    """At the finding or at a step of its evidence: a run that passes all of them does not have the fault."""
+    LATER = "later"
+    HIDDEN = "hidden"
+    """The finding is the handler that hides an exception."""
+    NEVER = "never"
 
 
 @dataclass(frozen=True)
 class Page:
     """One rule page: the metadata of the rule, and the path of its documentation.
 
-    fix is the applicability of the usual fix, or none. raises says whether the reported code ends in an
-    exception at run time. by_default is false for a rule that must be selected explicitly.
+    fix is the applicability of the usual fix, None if there is none. by_default is false for a rule that must
+    be selected explicitly.
     """
 
     code: str
     name: str
     severity: Severity
     summary: str
-    fix: str
-    raises: bool
+    fix: Applicability | None
+    raises: Raises
     by_default: bool
     since: str
     aliases: tuple[str, ...]
@@ -50,6 +71,12 @@ def pages() -> tuple[Page, ...]:
     if not found:
         raise MissingPages(f"the rule pages are missing from {folder}; install shapefix again")
     return found
+
+
+@cache
+def pages_by_code() -> Mapping[str, Page]:
+    """Every page by the code of its rule. Raises MissingPages."""
+    return {page.code: page for page in pages()}
 
 
 def page_of(rule: str) -> Page | None:
@@ -90,8 +117,8 @@ def _page(path: Path) -> Page:
         head["name"],
         Severity(head["severity"]),
         head["summary"],
-        head["fix"],
-        head["raises"] == "true",
+        None if head["fix"] == "none" else Applicability(head["fix"]),
+        Raises(head["raises"]),
         head["default"] == "on",
         head["since"],
         tuple(name.strip() for name in former.split(",") if name.strip()),

@@ -190,7 +190,7 @@ class _ListingBuilder:
     def _best(
         self, ev: Watcher, target: Target, run: CheckContext, has_inputs: bool, only_asked: bool
     ) -> ShapeListing:
-        """Return the most informative listing: from the first call in the program with known sizes, if any."""
+        """Return the most informative listing, from the first call with known sizes if there is one."""
         passes = [each for each in _passes_of(ev, target) if each.calls]
         real_ones = [] if only_asked else [seen for seen in passes if _is_real_call(seen)]
         passes = [seen for seen in passes if seen.asked] or passes
@@ -314,7 +314,7 @@ def _input_option(seen: WatchedRun) -> str:
         described.append(f'--input "{name}: {_dtype(name, tensor)}[{", ".join(written)}]"')
     if not described:
         return "it has no parameters"
-    return f"pass its input: {' '.join(described)}"
+    return f"specify the input: {' '.join(described)}"
 
 
 def _dtype(name: str, tensor: Value | None) -> str:

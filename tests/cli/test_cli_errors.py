@@ -101,7 +101,7 @@ def test_a_file_that_vanishes_while_we_run(project: Project, monkeypatch: pytest
 def test_a_rule_that_raises(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     project(train=VIEW, model="import torch\n")
     from shapefix.checks import registry
-    from shapefix.interpreter.events import Viewed
+    from shapefix.domains.operations import Viewed
 
     def broken(event: object, run: object) -> list[object]:
         raise ZeroDivisionError("one over nothing")

@@ -22,9 +22,10 @@ import torch
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.rules import RULES, findings
+from shapefix.domains.operations import InPlaceWrite, Viewed
 from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.events import Event, InPlaceWrite, Revealed, Viewed
+from shapefix.interpreter.events import Event, Revealed
 from shapefix.interpreter.modules import Module
 from shapefix.interpreter.program import parsed, run_program
 from shapefix.interpreter.tensor_values import TensorValue
@@ -208,7 +209,7 @@ class _Watching(Evaluator):
         self.moments: list[tuple[Event, Stack, Counts]] = []
 
     def emit(self, event: Event) -> None:
-        if self.muted:
+        if self.silenced:
             return
         super().emit(event)
         stack = tuple(place.span.row for place in (*event.calls, event.place))

@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 
+from shapefix.domains.gradients import carries_graph
 from shapefix.interpreter.containers import DictValue, elements
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Event, Revealed
-from shapefix.interpreter.gradients import carries_graph
 from shapefix.interpreter.modules import Module
 from shapefix.interpreter.program import parsed, run_program
 from shapefix.interpreter.tensor_values import TensorValue

@@ -12,7 +12,7 @@ from differential import interpret
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shapefix.interpreter.batch_events import Mapped
+from shapefix.domains.batches import Mapped
 from shapefix.interpreter.containers import DictValue, ListValue, elements
 from shapefix.interpreter.events import Revealed
 from shapefix.interpreter.tensor_values import TensorValue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from differential import IMPORTS, SIZES, compare, executed, interpret, layouts, revealed
 
-from shapefix.interpreter.events import InPlaceWrite
+from shapefix.domains.operations import InPlaceWrite
 
 FOUR = {
     "x": "torch.randn(B, T, 4, V)",

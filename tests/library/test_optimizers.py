@@ -10,15 +10,10 @@ import torch
 from differential import NoFiles
 from torch import nn
 
+from shapefix.domains.modes import ModeSwitched
+from shapefix.domains.training import OWNERS, Backward, OptimizerStepped, TrainingEvent
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.program import parsed, run_program
-from shapefix.interpreter.training_events import (
-    OWNERS,
-    Backward,
-    ModeSwitched,
-    OptimizerStepped,
-    TrainingEvent,
-)
 from shapefix.interpreter.values import LibraryObject
 from shapefix.library.optim.modes import mode_of
 from shapefix.library.tables import Tables
@@ -32,7 +27,7 @@ first, second = nn.Linear(2, 2), nn.Linear(2, 2)
 """
 
 
-MOVING = ("Backward", "Zeroed", "Stepped", "Scheduled", "Switched")
+MOVING = ("Backward", "GradientsZeroed", "OptimizerStepped", "SchedulerStepped", "ModeSwitched")
 """The events that set or use gradients and modes."""
 
 
@@ -109,11 +104,11 @@ def test_events_stand_in_their_loops_and_conditions() -> None:
             first.eval()
     """
     assert [event for event in events(code) if event.startswith(MOVING)] == [
-        "Zeroed??",
+        "GradientsZeroed??",
         "Backward??",
-        "Stepped??",
-        "Scheduled!",
-        "Switched?",
+        "OptimizerStepped??",
+        "SchedulerStepped!",
+        "ModeSwitched?",
     ]
 
 

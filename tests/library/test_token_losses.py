@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shapefix.interpreter.batch_events import ALIGNED, SHIFTED
+from shapefix.domains.batches import ALIGNED, SHIFTED
 from shapefix.interpreter.values import Constant, LibraryObject
 from shapefix.library.transformers.architectures import CLASS
 from shapefix.library.transformers.models import kind_of

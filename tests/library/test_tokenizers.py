@@ -10,8 +10,8 @@ import torch
 from differential import revealed
 from tiny_tokenizer import SENTENCES, bert
 
+from shapefix.domains.raggedness import ragged
 from shapefix.interpreter.containers import DictValue, ListValue, elements
-from shapefix.interpreter.rows import ragged
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Integer, Value
 from shapefix.library.signatures import parameters

@@ -43,7 +43,7 @@ def rule_table(pages: Iterable[Page]) -> str:
         if not page.summary:
             return ""
         off = " (off by default)" if page.severity is Severity.INFO else ""
-        fix = "" if page.fix == "none" else page.fix
+        fix = page.fix or ""
         lines.append(f"| [{page.code}](rules/{page.path.name}) | {page.name} | {page.summary}{off} | {fix} |")
     return "\n".join(lines) + "\n"
 

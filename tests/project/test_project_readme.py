@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from generated_docs import EXAMPLE, ROOT, TABLE, rule_table, updated
 
-from shapefix.diagnostics import Severity
+from shapefix.diagnostics import Applicability, Severity
 from shapefix.rulebook.pages import pages
 
 pytestmark = pytest.mark.slow
@@ -54,8 +54,8 @@ def test_the_readme_lists_every_rule() -> None:
 
 def test_the_table_of_rules_comes_from_the_pages() -> None:
     page = next(page for page in pages() if page.code == "SF101")
-    safe = replace(page, summary="a view fails", fix="safe")
-    off = replace(page, summary="a view may fail", fix="none", severity=Severity.INFO)
+    safe = replace(page, summary="a view fails", fix=Applicability.SAFE)
+    off = replace(page, summary="a view may fail", fix=None, severity=Severity.INFO)
     link = f"[SF101](rules/{page.path.name}) | {page.name}"
     assert rule_table([safe, off]).splitlines()[2:] == [
         f"| {link} | a view fails | safe |",

@@ -4,8 +4,10 @@ A page starts with front matter, the single source of the metadata of its rule:
 
     code, name, severity    as reported; `summary` is the row in the README's table of rules
     fix                     the applicability of the usual fix: safe, unsafe, display or none
-    raises                  true if the reported code ends in an exception at run time, at the reported
-                            line or later; false if it only computes or learns something wrong
+    raises                  where the reported code raises an exception at run time: `here`, at the
+                            reported line or at a line of the evidence; `later`, elsewhere or only
+                            sometimes; `hidden`, the reported handler hides it; `never`, it computes or
+                            learns something wrong
     default                 on, or off if the rule must be selected explicitly
     since                   the first version with the rule
     aliases                 former names, separated by commas (optional)

@@ -13,7 +13,6 @@ from shapefix.diagnostics import Applicability, Diagnostic, Fix, Severity
 from shapefix.engine.analysis import AnalysisResult, FileAnalyzer
 from shapefix.engine.merge import unique
 from shapefix.repair.fixpoint import repair
-from shapefix.runtime.confirmation.confirm import RAISING
 from shapefix.sources.project import Project
 from shapefix.sources.text import SourceText
 
@@ -68,24 +67,7 @@ def test_the_repair_gives_the_text_on_the_page(example: Example, tmp_path: Path)
     assert repaired.text == example.fixed.text
 
 
-def test_pages_and_rules_are_one_to_one() -> None:
-    described = {}
-    for page in pages():
-        head = front_matter(page)
-        described[head["code"]] = (head["name"], head["severity"], head["fix"])
-    assert described == {
-        code: (rule.name, str(rule.severity), "none" if rule.fix is None else str(rule.fix))
-        for code, rule in RULES.items()
-    }
-
-
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.stem)
 def test_a_rule_is_off_by_default_if_its_severity_is_info(page: Path) -> None:
     head = front_matter(page)
     assert (head["default"] == "off") == (head["severity"] == "info")
-
-
-def test_the_errors_that_a_run_can_refute_are_exceptions() -> None:
-    assert {
-        front_matter(page)["code"] for page in pages() if front_matter(page)["raises"] == "true"
-    } >= RAISING

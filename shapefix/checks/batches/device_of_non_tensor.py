@@ -7,43 +7,36 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
-from shapefix.checks.support.evidence import calls
+from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.rewrites import enclosing
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity
-from shapefix.interpreter.batch_events import MoveOfNonTensor
+from shapefix.checks.support.wording import abbreviate
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import
+from shapefix.domains.devices import MoveOfNonTensor
 from shapefix.interpreter.containers import DictValue, ListValue, TextTuple, TupleValue, elements
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Integer, Number, Text, Unknown, Value
 
 
-@rule(
-    "SF405",
-    "device-of-non-tensor",
-    Severity.ERROR,
-    "`.to(device)` of a list, a text or a number of a batch: AttributeError",
-    Applicability.SAFE,
-    on=MoveOfNonTensor,
-)
-def device_of_non_tensor(event: MoveOfNonTensor, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+@rule("SF405", on=MoveOfNonTensor)
+def device_of_non_tensor(event: MoveOfNonTensor, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     node = event.place.node
     first = next(
-        other for other in run.events if isinstance(other, MoveOfNonTensor) and other.place.node is node
+        other for other in context.events if isinstance(other, MoveOfNonTensor) and other.place.node is node
     )
     if event is not first or not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
         return
     module = event.place.module
     subject = module.code(node.func.value)
     is_tensors = _items(event.value) == "tensors"
-    named = f"`{event.key}` of the batch" if event.key is not None else f"`{short(subject)}`"
+    named = f"`{event.key}` of the batch" if event.key is not None else f"`{abbreviate(subject)}`"
     reason = ": the dataset gives lists" if is_tensors else ": AttributeError at the first batch"
-    evidence = list(calls(event))
+    evidence = list(call_trace(event))
     if event.batch is not None and event.key in event.batch.written:
         evidence.append(Evidence(event.batch.written[event.key].span, f"`{event.key}` comes from here"))
-    yield this.diagnostic(
+    yield rule.diagnostic(
         event.place.span,
-        f"{named} is {_kind(event.value)}, which `{short(event.place.code)}` cannot move{reason}",
+        f"{named} is {_kind(event.value)}, which `{abbreviate(event.place.code)}` cannot move{reason}",
         evidence=evidence,
         fixes=() if is_tensors else _guard(event, node.func.value, subject),
     )

@@ -8,12 +8,12 @@ from typing import TypeGuard
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
-from shapefix.checks.support.evidence import calls
+from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.rewrites import argument
-from shapefix.diagnostics import Diagnostic, Evidence, Severity
-from shapefix.interpreter.batch_events import ListGiven, Stacked
+from shapefix.checks.support.wording import abbreviate
+from shapefix.diagnostics import Diagnostic, Evidence
+from shapefix.domains.batches import ListGiven, Stacked
 from shapefix.interpreter.containers import ListValue, TupleValue
 from shapefix.interpreter.events import Event, TensorUsedAsIndex
 from shapefix.interpreter.tensor_values import TensorValue
@@ -38,48 +38,43 @@ _FLOATING = frozenset({"returned by a recurrent cell", "multiplied", "convolved"
 _FLOATS = frozenset({"float", "float16", "float32", "float64", "half", "double", "bfloat16"})
 
 
-@rule(
-    "SF406",
-    "list-of-tensors",
-    Severity.ERROR,
-    "a list of tensors, or a tensor of several elements, where numbers are needed",
-    None,
-    on=(Stacked, ListGiven, TensorUsedAsIndex),
-)
+@rule("SF406", on=(Stacked, ListGiven, TensorUsedAsIndex))
 def list_of_tensors(
-    event: Stacked | ListGiven | TensorUsedAsIndex, run: CheckContext, this: Rule
+    event: Stacked | ListGiven | TensorUsedAsIndex, context: CheckContext, rule: Rule
 ) -> Iterator[Diagnostic]:
     if isinstance(event, Stacked):
-        yield from _stacked(event, run, this)
+        yield from _stacked(event, context, rule)
     elif isinstance(event, ListGiven):
-        yield from _given(event, this)
+        yield from _given(event, rule)
     else:
-        yield from _asked_for_integer(event, run, this)
+        yield from _asked_for_integer(event, context, rule)
 
 
-def _stacked(event: Stacked, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+def _stacked(event: Stacked, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     found = _several(event)
     node = event.place.node
     if found is None or not isinstance(node, cst.Call):
         return
-    if any(_is_same(other, event) and _several(other) for other in run.events[: run.events.index(event)]):
+    if any(
+        _is_same(other, event) and _several(other) for other in context.events[: context.events.index(event)]
+    ):
         # A loop over the keys of a batch comes here for each of them.
         return
     tensor, count = found
     module = event.place.module
     function, given = module.code(node.func), node.args[0].value
-    named = f"`{short(module.code(given))}`, " if isinstance(given, (cst.Name, cst.Attribute)) else ""
+    named = f"`{abbreviate(module.code(given))}`, " if isinstance(given, (cst.Name, cst.Attribute)) else ""
     collated = _collated(tensor, given)
     if collated:
         message = f"`{function}` of a list of tensors: {collated}"
     else:
-        message = f"`{function}` of {named}a list of tensors of {run.text(count)} elements each: "
+        message = f"`{function}` of {named}a list of tensors of {context.text(count)} elements each: "
         message += _error(event, tensor) + (" at the first batch" if event.calls else "")
-    yield this.diagnostic(
+    yield rule.diagnostic(
         event.place.span,
         message,
-        evidence=[*calls(event), *_made(tensor)],
-        condition=run.condition([count]),
+        evidence=[*call_trace(event), *_made(tensor)],
+        condition=context.condition([count]),
     )
 
 
@@ -99,26 +94,26 @@ def _is_same(other: Event, event: Stacked) -> TypeGuard[Stacked]:
     return isinstance(other, Stacked) and other.place.node is event.place.node
 
 
-def _given(event: ListGiven, this: Rule) -> Iterator[Diagnostic]:
+def _given(event: ListGiven, rule: Rule) -> Iterator[Diagnostic]:
     node = event.place.node
     tensor = _tensor_in(event.given)
     if not isinstance(node, cst.Call) or not node.args or tensor is None:
         return
     reason = _collated(tensor, node.args[0].value) or "TypeError"
-    yield this.diagnostic(
+    yield rule.diagnostic(
         event.place.span,
-        f"`{short(event.place.code)}` is given a list of tensors: {reason}",
-        evidence=[*calls(event), *_made(tensor)],
+        f"`{abbreviate(event.place.code)}` is given a list of tensors: {reason}",
+        evidence=[*call_trace(event), *_made(tensor)],
     )
 
 
-def _asked_for_integer(event: TensorUsedAsIndex, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+def _asked_for_integer(event: TensorUsedAsIndex, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     count = _elements(event.layout.sizes)
     if count.value in (0, 1):
         return
     module = event.place.module
-    tensor = f"a tensor of {run.text(count)} elements"
-    code, subject = short(event.place.code), short(module.code(event.subject))
+    tensor = f"a tensor of {context.text(count)} elements"
+    code, subject = abbreviate(event.place.code), abbreviate(module.code(event.subject))
     match event.role:
         case "index":
             message = f"`{code}` takes an element of a list by {tensor}: TypeError"
@@ -126,11 +121,11 @@ def _asked_for_integer(event: TensorUsedAsIndex, run: CheckContext, this: Rule) 
             message = f"`{subject}`, {tensor}, is the bound of a slice: TypeError"
         case _:
             message = f"`{code}` counts to {tensor}: TypeError"
-    yield this.diagnostic(
+    yield rule.diagnostic(
         event.place.span,
         message,
-        evidence=[*calls(event), *_made(event.tensor)],
-        condition=run.condition([count]),
+        evidence=[*call_trace(event), *_made(event.tensor)],
+        condition=context.condition([count]),
     )
 
 

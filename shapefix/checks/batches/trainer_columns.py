@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.checks.batches.unexpected_batch_key import listed
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
-from shapefix.checks.support.evidence import calls
+from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.rewrites import argument, line_of
-from shapefix.diagnostics import Diagnostic, Evidence, Severity
-from shapefix.interpreter.batch_events import ColumnsChosen
+from shapefix.checks.support.wording import listed
+from shapefix.diagnostics import Diagnostic, Evidence
+from shapefix.domains.batches import ColumnsChosen
 from shapefix.interpreter.containers import ListValue, elements
 from shapefix.interpreter.modules import Module, Place
 from shapefix.interpreter.values import LibraryObject, Reference, Value, is_text
@@ -26,22 +26,15 @@ _LABELS = ("label", "label_ids")
 """The columns that a trainer keeps, whatever forward names."""
 
 
-@rule(
-    "SF404",
-    "trainer-columns",
-    Severity.ERROR,
-    "`remove_unused_columns` leaves text in the batch, or removes every column: ValueError",
-    None,
-    on=ColumnsChosen,
-)
-def trainer_columns(event: ColumnsChosen, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+@rule("SF404", on=ColumnsChosen)
+def trainer_columns(event: ColumnsChosen, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     if event.removes:
-        yield from _removed_all(event, this)
+        yield from _removed_all(event, rule)
     else:
-        yield from _left_text(event, this)
+        yield from _left_text(event, rule)
 
 
-def _left_text(event: ColumnsChosen, this: Rule) -> Iterator[Diagnostic]:
+def _left_text(event: ColumnsChosen, rule: Rule) -> Iterator[Diagnostic]:
     place = _setting(event)
     if place is None:
         return
@@ -50,12 +43,12 @@ def _left_text(event: ColumnsChosen, this: Rule) -> Iterator[Diagnostic]:
     collator = _name(event.collator, place.module)
     if not left or skips is None or collator is None:
         return
-    yield this.diagnostic(
+    yield rule.diagnostic(
         place.span,
         f"`remove_unused_columns=False` leaves {listed(left)} in the batch, and {collator} cannot make a "
         "tensor of text: ValueError at the first batch",
         evidence=[
-            *calls(event),
+            *call_trace(event),
             *(
                 Evidence(event.sample.written[key].span, f"`{key}` comes from here")
                 for key in left
@@ -103,7 +96,7 @@ def _name(collator: Value, module: Module) -> str | None:
     return f"`{collator.kind.rpartition('.')[2]}`{where}"
 
 
-def _removed_all(event: ColumnsChosen, this: Rule) -> Iterator[Diagnostic]:
+def _removed_all(event: ColumnsChosen, rule: Rule) -> Iterator[Diagnostic]:
     forward, columns = event.signature, event.sample
     if (
         forward is None
@@ -116,13 +109,13 @@ def _removed_all(event: ColumnsChosen, this: Rule) -> Iterator[Diagnostic]:
     if any(key in (*forward.named, *_LABELS) for key in columns.fields):
         return
     named = f"names only {listed(forward.named)}" if forward.named else "names none"
-    yield this.diagnostic(
+    yield rule.diagnostic(
         event.place.span,
         f"`{event.consumer.rpartition('.')[2]}` removes every column that `{forward.name}` "
         f"({line_of(forward.place, event.place.module)}) does not name, and it {named}: "
         "ValueError before the first batch",
         evidence=[
-            *calls(event),
+            *call_trace(event),
             Evidence(forward.place.span, "takes everything in `**kwargs`, under no name"),
             Evidence(event.place.span, f"the dataset has {listed([str(key) for key in columns.fields])}"),
         ],

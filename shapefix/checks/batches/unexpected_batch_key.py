@@ -1,34 +1,29 @@
-"""SF401, SF402 and SF403: the keys of a batch against what forward takes."""
+"""SF401: a batch key that `forward` does not accept."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-import libcst as cst
-
-from shapefix.checks.batches import key_repairs
 from shapefix.checks.context import CheckContext
-from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
-from shapefix.checks.support.evidence import calls
-from shapefix.checks.support.model_outputs import reads_loss
-from shapefix.checks.support.near_keys import near
-from shapefix.checks.support.rewrites import line_of
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Severity
-from shapefix.interpreter.batch_events import ModelCalled
-from shapefix.interpreter.modules import Module
-
-
-@rule(
-    "SF401",
-    "unexpected-batch-key",
-    Severity.ERROR,
-    "a batch has a key that forward does not name: TypeError",
-    Applicability.SAFE,
-    on=ModelCalled,
+from shapefix.checks.support import key_repairs
+from shapefix.checks.support.batch_keys import (
+    definition,
+    forward_text,
+    keys_in_code,
+    origins,
+    unexpected_keys,
 )
-def unexpected_batch_key(event: ModelCalled, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
-    keys = _unexpected(event)
+from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.near_keys import near
+from shapefix.checks.support.wording import abbreviate, listed
+from shapefix.diagnostics import Diagnostic
+from shapefix.domains.batches import ModelCalled
+
+
+@rule("SF401", on=ModelCalled)
+def unexpected_batch_key(event: ModelCalled, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+    keys = unexpected_keys(event)
     if not keys:
         return
     module, forward = event.place.module, event.signature
@@ -42,120 +37,10 @@ def unexpected_batch_key(event: ModelCalled, run: CheckContext, this: Rule) -> I
     outcome = f"; it takes {' and '.join(taken)}" if taken else ": TypeError"
     if from_batch and not taken:
         outcome += " at the first batch"
-    yield this.diagnostic(
+    yield rule.diagnostic(
         event.place.span,
-        f"`{short(event.place.code)}` passes {listed(keys)}, which {_where(event, module)} does not accept"
-        f"{outcome}",
-        evidence=[*calls(event), *_origins(event, keys), *_definition(event)],
+        f"`{abbreviate(event.place.code)}` passes {listed(keys)}, which {forward_text(event, module)} does "
+        f"not accept{outcome}",
+        evidence=[*call_trace(event), *origins(event, keys), *definition(event)],
         fixes=key_repairs.left_out(event, keys) if from_batch and not taken else (),
     )
-
-
-@rule(
-    "SF402",
-    "ignored-batch-key",
-    Severity.WARNING,
-    "a batch has a key that is nearly an argument of forward, which ignores it",
-    Applicability.SAFE,
-    on=ModelCalled,
-)
-def ignored_batch_key(event: ModelCalled, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
-    forward = event.signature
-    if event.trainer or forward.raises is True or not forward.unused:
-        return
-    module = event.place.module
-    positional = frozenset(forward.named[: event.positional])
-    for key in event.keywords:
-        meant = None if key in forward.used else near(key, forward.named)
-        if meant is None or meant in event.keywords or meant in positional or not event.complete:
-            continue
-        if meant == "labels" and not reads_loss(event.place):
-            continue
-        takes = "takes and ignores" if forward.place is None else "takes in `**kwargs` and ignores"
-        loss = ", so that its loss is None" if meant == "labels" and forward.place is None else ""
-        yield this.diagnostic(
-            event.place.span,
-            f"`{short(event.place.code)}` passes `{key}`, which {_where(event, module)} {takes}; "
-            f"it reads `{meant}`{loss}",
-            evidence=[*calls(event), *_origins(event, [key]), *_definition(event)],
-            fixes=key_repairs.renamed(event, key, meant),
-        )
-
-
-@rule(
-    "SF403",
-    "missing-batch-key",
-    Severity.ERROR,
-    "no key of a batch provides an argument that forward requires: TypeError",
-    None,
-    on=ModelCalled,
-)
-def missing_batch_key(event: ModelCalled, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
-    forward = event.signature
-    # Nobody calls a model with an empty batch: then something else is called than what is known here.
-    from_batch = event.keywords.keys() - keys_in_code(event)
-    if not from_batch or not event.complete or event.trainer or _unexpected(event):
-        return
-    given = {*forward.named[: event.positional], *event.keywords}
-    missing = [name for name in forward.named if name in forward.required and name not in given]
-    if not missing:
-        return
-    yield this.diagnostic(
-        event.place.span,
-        f"`{short(event.place.code)}` does not pass {listed(missing)}, which "
-        f"{_where(event, event.place.module)} requires: TypeError at the first batch",
-        evidence=[
-            *calls(event),
-            *_definition(event),
-            Evidence(event.place.span, f"passes {listed(list(event.keywords))}"),
-        ],
-    )
-
-
-def _unexpected(event: ModelCalled) -> list[str]:
-    """The keys that forward refuses.
-
-    What the code itself writes at the call is only wrong for certain where the call is certain to happen.
-    """
-    forward = event.signature
-    if forward.raises is not True or event.trainer:
-        return []
-    keys = [key for key in event.keywords if key in event.certain and key not in forward.named]
-    stated = keys_in_code(event)
-    return [key for key in keys if key not in stated or not event.undecided]
-
-
-def keys_in_code(event: ModelCalled) -> frozenset[str]:
-    """The keywords that stand at the call itself."""
-    node = event.place.node
-    given = node.args if isinstance(node, cst.Call) else ()
-    return frozenset(argument.keyword.value for argument in given if argument.keyword is not None)
-
-
-def listed(names: Sequence[str]) -> str:
-    """`a`, `b` and `c`."""
-    quoted = [f"`{name}`" for name in names]
-    return " and ".join([", ".join(quoted[:-1]), quoted[-1]] if len(quoted) > 1 else quoted)
-
-
-def _where(event: ModelCalled, module: Module) -> str:
-    """forward, and where it is defined."""
-    forward = event.signature
-    if forward.place is None:
-        name = forward.name if forward.raises else forward.name.removesuffix(".forward")
-        return f"`{name}`"
-    return f"`{forward.name}` ({line_of(forward.place, module)})"
-
-
-def _definition(event: ModelCalled) -> Iterator[Evidence]:
-    forward = event.signature
-    if forward.place is not None:
-        takes = listed(forward.named) if forward.named else "nothing"
-        yield Evidence(forward.place.span, f"takes {takes}" + ("" if forward.raises else ", and `**kwargs`"))
-
-
-def _origins(event: ModelCalled, keys: Sequence[str]) -> Iterator[Evidence]:
-    for key in keys:
-        place = key_repairs.origin(event, key)
-        if place is not None:
-            yield Evidence(place.span, f"`{key}` comes from here")

@@ -9,13 +9,14 @@ import libcst as cst
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
-from shapefix.checks.support.evidence import calls
-from shapefix.diagnostics import Diagnostic, Evidence, Severity
-from shapefix.interpreter.batch_events import Collated, Stacked, Tokenized
+from shapefix.checks.support.evidence import call_trace
+from shapefix.diagnostics import Diagnostic, Evidence
+from shapefix.domains.batches import Collated, Stacked
+from shapefix.domains.raggedness import PADDED_IN_MAP, origins, ragged, row_sizes
+from shapefix.domains.tokens import Tokenized
 from shapefix.interpreter.containers import DictValue
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Module, Place
-from shapefix.interpreter.rows import PADDED_IN_MAP, origins, ragged, row_sizes
 from shapefix.interpreter.values import Constant, LibraryObject, Reference
 from shapefix.tensors.polynomials import Size
 
@@ -25,15 +26,8 @@ _DEFAULT_BATCH = 1000
 """How many rows `map` hands to its function at once."""
 
 
-@rule(
-    "SF306",
-    "padding-inside-map",
-    Severity.WARNING,
-    "`padding=True` inside `map` pads each map batch to its own length, and training batches mix them",
-    None,
-    on=Tokenized,
-)
-def padding_inside_map(event: Tokenized, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+@rule("SF306", on=Tokenized)
+def padding_inside_map(event: Tokenized, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     call = event.place.node
     padding = event.arguments.get("padding")
     if event.mapped is None or not event.batched or not isinstance(call, cst.Call):
@@ -42,18 +36,18 @@ def padding_inside_map(event: Tokenized, run: CheckContext, this: Rule) -> Itera
     if size is None or not isinstance(padding, Constant):
         return
     module = event.place.module
-    for meeting in run.events:
+    for meeting in context.events:
         what = _what_fails(meeting, event, module)
         if what is None or not _mixes(meeting, size):
             continue
         given = rewrites.argument(call, 99, "padding")
         place = event.place if given is None else Place(module, given)
-        yield this.diagnostic(
+        yield rule.diagnostic(
             place.span,
             f"`padding={padding.value!r}` inside `map` pads each map batch of {size} rows to its own length, "
             f"and {what} at the first batch with two lengths",
             evidence=[
-                *calls(event),
+                *call_trace(event),
                 Evidence(event.mapped.span, f"mapped here, {size} rows at a time"),
                 Evidence(place.span, "padded to the longest of these rows"),
                 Evidence(meeting.place.span, "rows of several map batches meet here"),

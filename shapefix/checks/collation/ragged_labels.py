@@ -1,4 +1,4 @@
-"""SF301 and SF302: rows of different lengths that whoever makes the batch does not pad."""
+"""SF301: labels of different lengths that the collator does not pad."""
 
 from __future__ import annotations
 
@@ -8,143 +8,50 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
-from shapefix.checks.support import padding_code, rewrites, seq2seq_collator
-from shapefix.checks.support.evidence import calls, own_lengths
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity
-from shapefix.interpreter.batch_events import Collated
+from shapefix.checks.support import rewrites, seq2seq_collator
+from shapefix.checks.support.evidence import call_trace, own_lengths
+from shapefix.checks.support.ragged_columns import LABELS, PAD, RAGGED, padding_kind, ragged_origin
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import
+from shapefix.domains.batches import Collated
 from shapefix.interpreter.containers import DictValue, ListValue
 from shapefix.interpreter.modules import Module, Place
-from shapefix.interpreter.rows import PADDED_IN_MAP, Origin, differs
-from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Constant, Integer, LibraryObject, Reference, Text, Value
-
-_PADS_INPUTS = {
-    "transformers.DataCollatorForLanguageModeling",
-    "transformers.DataCollatorWithPadding",
-}
-_PAD = "transformers.PreTrainedTokenizerBase.pad"
-_LABELS = ("labels", "label", "label_ids")
-_CONDITION = "two rows of a batch differ in length"
+from shapefix.interpreter.values import Constant, Integer, LibraryObject, Reference, Value
 
 
-@rule(
-    "SF301",
-    "ragged-labels",
-    Severity.ERROR,
-    "labels of different lengths meet a collator that pads the inputs only",
-    Applicability.SAFE,
-    on=Collated,
-)
-def ragged_labels(event: Collated, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
-    kind = _padding_kind(event)
+@rule("SF301", on=Collated)
+def ragged_labels(event: Collated, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+    kind = padding_kind(event)
     sample = event.sample
     if kind is None or not isinstance(sample, DictValue) or event.single:
         return
-    for key in _LABELS:
+    for key in LABELS:
         row = sample.fields.get(key)
-        made = _origin(row)
+        made = ragged_origin(row)
         if row is None or made is None:
             continue
         place = sample.written.get(key, event.place)
         module = place.module
         copy = f"; copied, {rewrites.line_of(place, module)}" if _is_copy(row, sample) else ""
         collator = _collator_text(event, kind, module)
-        yield this.diagnostic(
+        yield rule.diagnostic(
             place.span,
             f"`{key}` rows have different lengths ({made.what}, {rewrites.line_of(made.place, module)}"
             f"{copy}) and {collator} pads input_ids but not {key}: "
             "ValueError at the first batch with two lengths",
             evidence=[
-                *calls(event),
+                *call_trace(event),
                 own_lengths(made),
                 Evidence(place.span, f"`{key}` set here"),
                 Evidence(event.place.span, "collated here"),
             ],
-            condition=_CONDITION,
+            condition=RAGGED,
             fixes=_pad_labels(event, key, place),
         )
 
 
-@rule(
-    "SF302",
-    "ragged-default-collation",
-    Severity.ERROR,
-    "rows of different lengths meet a default collation, which pads nothing",
-    Applicability.UNSAFE,
-    on=Collated,
-)
-def ragged_default_collation(event: Collated, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
-    default = _default_text(event)
-    if default is None or event.single:
-        return
-    for key, row in _columns(event.sample):
-        made = _origin(row)
-        if made is None:
-            continue
-        place = _collation_place(event)
-        error = (
-            "RuntimeError" if event.consumer.startswith("torch.") and event.collator is None else "ValueError"
-        )
-        named = f"`{key}` rows" if key is not None else "rows"
-        yield this.diagnostic(
-            place.span,
-            f"{default} stacks {named} of different lengths ({made.what}, "
-            f"{rewrites.line_of(made.place, place.module)}): {error} at the first batch with two lengths",
-            evidence=[
-                *calls(event),
-                own_lengths(made),
-                Evidence(event.place.span, "collated here"),
-            ],
-            condition=_CONDITION,
-            fixes=_pad_inputs(event, made, run),
-        )
-        return
-
-
-def labels_fail(event: Collated) -> bool:
-    """Whether SF301 is reported for the column `labels`."""
-    sample = event.sample
-    if _padding_kind(event) is None or not isinstance(sample, DictValue) or event.single:
-        return False
-    return _origin(sample.fields.get("labels")) is not None
-
-
-def _columns(sample: Value) -> Iterator[tuple[object, Value]]:
-    """The columns of a sample, or its parts, with their names where they have some."""
-    if isinstance(sample, DictValue):
-        yield from sample.fields.items()
-    else:
-        yield None, sample
-        for part in getattr(sample, "items", None) or ():
-            yield None, part
-
-
-def _origin(row: Value | None) -> Origin | None:
-    """Why the lengths of a row differ from sample to sample; None where they are not known to."""
-    symbol = differs(row)
-    made = symbol.source if symbol is not None else None
-    return made if isinstance(made, Origin) and made.what != PADDED_IN_MAP else None
-
-
-def _padding_kind(event: Collated) -> str | None:
-    """The collator that pads inputs and no labels; None for any other."""
-    collator = event.collator
-    if isinstance(collator, LibraryObject):
-        kind = collator.kind
-        padding = collator.fields.get("padding")
-        if isinstance(padding, Constant) and padding.value in (False, "do_not_pad"):
-            return None
-        return kind if kind in _PADS_INPUTS else None
-    if isinstance(collator, Reference):
-        return _PAD if collator.name == _PAD else None
-    if collator is None and event.consumer.startswith("transformers.") and event.tokenizer is not None:
-        return "transformers.DataCollatorWithPadding"
-    return None
-
-
 def _collator_text(event: Collated, kind: str, module: Module) -> str:
     name = kind.rpartition(".")[2]
-    if kind == _PAD:
+    if kind == PAD:
         around = rewrites.enclosing(event.place.module, event.place.node)
         function = next((node for node in reversed(around) if isinstance(node, cst.FunctionDef)), None)
         if function is None:
@@ -156,33 +63,6 @@ def _collator_text(event: Collated, kind: str, module: Module) -> str:
     trainer = event.consumer.rpartition(".")[2]
     where = rewrites.line_of(event.place, module)
     return f"`{name}` (the default of `{trainer}` with a tokenizer, {where})"
-
-
-def _default_text(event: Collated) -> str | None:
-    """What collates without padding, in the user's words; None for anything else."""
-    collator = event.collator
-    if isinstance(collator, Reference) and collator.name.endswith("default_data_collator"):
-        return "`default_data_collator`"
-    if isinstance(collator, LibraryObject) and collator.kind.endswith(".DefaultDataCollator"):
-        return "`DefaultDataCollator`"
-    if collator is not None:
-        return None
-    if event.consumer.startswith("torch."):
-        return "`DataLoader` without a collate_fn"
-    if event.consumer.startswith("transformers.") and event.tokenizer is None:
-        return f"`{event.consumer.rpartition('.')[2]}` without a tokenizer or data_collator"
-    return None
-
-
-def _collation_place(event: Collated) -> Place:
-    """The argument that names the collator, else the call that makes the batches."""
-    node = event.place.node
-    if isinstance(node, cst.Call) and event.collator is not None:
-        for name in ("data_collator", "collate_fn"):
-            given = rewrites.argument(node, 99, name)
-            if given is not None:
-                return Place(event.place.module, given)
-    return event.place
 
 
 def _is_copy(row: Value, sample: DictValue) -> bool:
@@ -255,49 +135,3 @@ def _seq2seq_argument(module: Module, call: cst.Call) -> list[Edit]:
             made = f"data_collator=DataCollatorForSeq2Seq({tokenizer}, label_pad_token_id=-100)"
             return [rewrites.appended(module, call, made)]
     return []
-
-
-def _pad_inputs(event: Collated, made: Origin, run: CheckContext) -> list[Fix]:
-    call, module = event.place.node, event.place.module
-    if not event.consumer or not isinstance(call, cst.Call) or any(given.star for given in call.args):
-        return []
-    keyword = "collate_fn" if event.consumer.startswith("torch.") else "data_collator"
-    if not isinstance(event.sample, DictValue):
-        return _pad_sequence(event, module, call, keyword)
-    tokenizer = padding_code.tokenizer_at(event.place, made, run)
-    if tokenizer is None or not padding_code.has_pad_token(made, run):
-        return []
-    if keyword == "collate_fn" and any(isinstance(value, Text) for value in event.sample.fields.values()):
-        return []
-    labels = any(_origin(event.sample.fields.get(key)) is not None for key in _LABELS)
-    name = "DataCollatorForSeq2Seq" if labels else "DataCollatorWithPadding"
-    arguments = f"{tokenizer}, label_pad_token_id=-100" if labels else tokenizer
-    code = f"{keyword}={name}({arguments})"
-    given = rewrites.argument(call, 99, keyword)
-    edit = rewrites.appended(module, call, code) if given is None else rewrites.replaced(module, given, code)
-    old = rewrites.argument_name(given)
-    return [
-        Fix(
-            Applicability.SAFE,
-            f"collate with `{name}`, which pads",
-            (edit,),
-            (Import("transformers", name),),
-            (Import("transformers", old),) if old else (),
-        )
-    ]
-
-
-def _pad_sequence(event: Collated, module: Module, call: cst.Call, keyword: str) -> list[Fix]:
-    """A collate function for samples that are one row each."""
-    row = event.sample
-    if not (isinstance(row, TensorValue) and row.layout is not None and row.layout.rank == 1):
-        return []
-    code = f"{keyword}=lambda rows: pad_sequence(rows, batch_first=True, padding_value=0)"
-    return [
-        Fix(
-            Applicability.UNSAFE,
-            "pad the rows with 0, if that is no token of its own",
-            (rewrites.appended(module, call, code),),
-            (Import("torch.nn.utils.rnn", "pad_sequence"),),
-        )
-    ]

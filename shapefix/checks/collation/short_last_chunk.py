@@ -8,15 +8,16 @@ from dataclasses import dataclass
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
-from shapefix.checks.support.evidence import calls
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
-from shapefix.interpreter.batch_events import Collated, Stacked
+from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.wording import abbreviate
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
+from shapefix.domains.batches import Collated, Stacked
+from shapefix.domains.raggedness import ragged, row_sizes
 from shapefix.interpreter.containers import DictValue, TupleValue
 from shapefix.interpreter.modules import Module, Place, children, target_names
-from shapefix.interpreter.rows import Cut, ragged, row_sizes
+from shapefix.interpreter.per_item_sizes import Cut
 from shapefix.interpreter.values import LibraryObject, Reference, Value
 from shapefix.tensors.polynomials import Size, every_symbol
 from shapefix.tensors.symbols import Atom, PerItemSize
@@ -26,15 +27,8 @@ _PAD_INPUTS_ONLY = frozenset({"DataCollatorForLanguageModeling", "DataCollatorWi
 _PAD_NOTHING = frozenset({"default_data_collator", "DefaultDataCollator", "default_collate"})
 
 
-@rule(
-    "SF307",
-    "short-last-chunk",
-    Severity.WARNING,
-    "a stream is cut into chunks, the last of which is shorter, and the chunks are stacked",
-    Applicability.SAFE,
-    on=(Collated, Stacked),
-)
-def short_last_chunk(event: Collated | Stacked, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+@rule("SF307", on=(Collated, Stacked))
+def short_last_chunk(event: Collated | Stacked, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     found = _stacked(event) if isinstance(event, Stacked) else _collated(event)
     chunks = _chunks(found[0]) if found is not None else None
     if found is None or chunks is None or _may_fit(found[0]) or _is_looked_at(chunks, found[0].place.module):
@@ -45,12 +39,12 @@ def short_last_chunk(event: Collated | Stacked, run: CheckContext, this: Rule) -
     origin = f" ({rewrites.line_of(computed, module)})" if computed is not None else ""
     code = module.code(step)
     size = code if isinstance(step, cst.Integer) else f"`{code}`"
-    yield this.diagnostic(
+    yield rule.diagnostic(
         cut.place.span,
-        f"the last chunk can be shorter than {size}: `{short(module.code(stop))}`{origin} is not rounded "
-        f"down to a multiple of it, and `{who}` ({rewrites.line_of(where, module)}) {what}",
+        f"the last chunk can be shorter than {size}: `{abbreviate(module.code(stop))}`{origin} is not "
+        f"rounded down to a multiple of it, and `{who}` ({rewrites.line_of(where, module)}) {what}",
         evidence=[
-            *calls(event),
+            *call_trace(event),
             Evidence(module.span(chunks.loop), "what is left at the end makes a chunk of its own"),
             Evidence(cut.place.span, "cut here"),
             Evidence(event.place.span, "put together here"),
@@ -213,7 +207,7 @@ def _round_down(chunks: _Chunks, computed: Place | None, module: Module) -> list
         edit = rewrites.after_statement(computed, f"{stop} = {rounded}")
     if edit is None:
         edit = Edit(module.span(chunks.stop), rounded)
-    message = f"round `{short(module.code(chunks.stop))}` down to a multiple of the length of a chunk"
+    message = f"round `{abbreviate(module.code(chunks.stop))}` down to a multiple of the length of a chunk"
     return [Fix(Applicability.SAFE, message, (edit,))]
 
 

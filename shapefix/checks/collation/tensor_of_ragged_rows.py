@@ -7,29 +7,22 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import padding_code
-from shapefix.checks.support.evidence import calls, own_lengths
+from shapefix.checks.support.evidence import call_trace, own_lengths
 from shapefix.checks.support.rewrites import line_of
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity
-from shapefix.interpreter.batch_events import Stacked
+from shapefix.checks.support.wording import abbreviate
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import
+from shapefix.domains.batches import Stacked
+from shapefix.domains.raggedness import PADDED_IN_MAP, Origin, origins, ragged
 from shapefix.interpreter.containers import ListValue, TupleValue, elements
-from shapefix.interpreter.rows import PADDED_IN_MAP, Origin, origins, ragged
 from shapefix.interpreter.tensor_values import TensorValue
 
 _COLUMNS = frozenset({"input_ids", "attention_mask", "token_type_ids", "labels", "label"})
 
 
-@rule(
-    "SF303",
-    "tensor-of-ragged-rows",
-    Severity.ERROR,
-    "`torch.tensor`, `torch.stack` or `np.array` of rows of different lengths",
-    Applicability.SAFE,
-    on=Stacked,
-)
-def tensor_of_ragged_rows(event: Stacked, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+@rule("SF303", on=Stacked)
+def tensor_of_ragged_rows(event: Stacked, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     call = event.place.node
     found = ragged(event.rows)
     if found is None or not isinstance(call, cst.Call) or not call.args:
@@ -45,30 +38,31 @@ def tensor_of_ragged_rows(event: Stacked, run: CheckContext, this: Rule) -> Iter
     if key is not None:
         subject = f"`{key}` rows"
     elif isinstance(call.args[0].value, (cst.Name, cst.Attribute)):
-        subject = f"`{short(module.code(call.args[0].value))}`, {rows}"
+        subject = f"`{abbreviate(module.code(call.args[0].value))}`, {rows}"
     else:
         subject = rows
     error = (
         "RuntimeError" if event.function.endswith("stack") and "numpy" not in event.function else "ValueError"
     )
     if made is None:
-        yield this.diagnostic(
+        yield rule.diagnostic(
             event.place.span,
-            f"`{function}` of {subject} of different lengths, {run.text(one)} and {run.text(other)}: {error}",
-            evidence=calls(event),
+            f"`{function}` of {subject} of different lengths, {context.text(one)} and "
+            f"{context.text(other)}: {error}",
+            evidence=call_trace(event),
         )
         return
-    yield this.diagnostic(
+    yield rule.diagnostic(
         event.place.span,
         f"`{function}` of {subject} of different lengths ({made.what}, {line_of(made.place, module)}): "
         f"{error} at the first batch with two lengths",
         evidence=[
-            *calls(event),
+            *call_trace(event),
             own_lengths(made),
             Evidence(event.place.span, "put into one tensor here"),
         ],
         condition="two rows of a batch differ in length",
-        fixes=_pad(event, call, key, made, run),
+        fixes=_pad(event, call, key, made, context),
     )
 
 
@@ -91,7 +85,7 @@ def _column(rows: cst.BaseExpression) -> str | None:
     return rows.value if isinstance(rows, cst.Name) and rows.value in _COLUMNS else None
 
 
-def _pad(event: Stacked, call: cst.Call, key: str | None, made: Origin, run: CheckContext) -> list[Fix]:
+def _pad(event: Stacked, call: cst.Call, key: str | None, made: Origin, context: CheckContext) -> list[Fix]:
     if not event.function.startswith("torch.") or _rank(event) != 1:
         return []
     module = event.place.module
@@ -110,7 +104,7 @@ def _pad(event: Stacked, call: cst.Call, key: str | None, made: Origin, run: Che
             sequences = f"[{made_of.format('row')} for row in {module.code(rows)}]"
     else:
         return []
-    value, certain = padding_code.padding_value(key, event.place, made, run)
+    value, certain = padding_code.padding_value(key, event.place, made, context)
     content = f"pad_sequence({sequences}, batch_first=True, padding_value={value})"
     return [
         Fix(

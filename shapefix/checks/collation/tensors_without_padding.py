@@ -1,4 +1,4 @@
-"""SF304 and SF305: tensors of unpadded texts, and padding without a pad token."""
+"""SF304: one tensor of several unpadded texts."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
-from shapefix.checks.support.evidence import calls
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity, Span
-from shapefix.interpreter.batch_events import PadTokenMissing, Tokenized
+from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.wording import abbreviate
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Span
+from shapefix.domains.raggedness import ragged
+from shapefix.domains.tokens import Tokenized
 from shapefix.interpreter.containers import ListValue
-from shapefix.interpreter.modules import Module, Place, children, dotted_name
-from shapefix.interpreter.rows import ragged
-from shapefix.interpreter.values import Constant, LibraryObject
+from shapefix.interpreter.modules import Module
+from shapefix.interpreter.values import Constant
 
 _TEXTS = (
     (0, "text"),
@@ -24,18 +24,10 @@ _TEXTS = (
     (0, "conversation"),
     (2, "text_target"),
 )
-_PAD_TOKENS = frozenset({"pad_token", "pad_token_id"})
 
 
-@rule(
-    "SF304",
-    "tensors-without-padding",
-    Severity.ERROR,
-    "a tokenizer makes one tensor of several texts without padding: ValueError",
-    Applicability.SAFE,
-    on=Tokenized,
-)
-def tensors_without_padding(event: Tokenized, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+@rule("SF304", on=Tokenized)
+def tensors_without_padding(event: Tokenized, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     call = event.place.node
     if event.rows is None or ragged(event.rows) is None or not isinstance(call, cst.Call):
         return
@@ -44,28 +36,28 @@ def tensors_without_padding(event: Tokenized, run: CheckContext, this: Rule) -> 
         return
     module = event.place.module
     given = next(filter(None, (rewrites.argument(call, *where) for where in _TEXTS)), None)
-    texts = f"`{short(module.code(given.value))}`" if given is not None else "several texts"
-    yield this.diagnostic(
+    texts = f"`{abbreviate(module.code(given.value))}`" if given is not None else "several texts"
+    yield rule.diagnostic(
         event.place.span,
-        f"`{short(module.code(call.func))}` makes one tensor of {texts} without padding: "
+        f"`{abbreviate(module.code(call.func))}` makes one tensor of {texts} without padding: "
         "ValueError unless all have the same number of tokens",
         evidence=[
-            *calls(event),
+            *call_trace(event),
             Evidence(
                 event.place.span, "each text has as many ids as tokens, and nothing fills the shorter ones"
             ),
         ],
         condition=" and ".join(
-            filter(None, (_several(event, run), "two texts differ in their number of tokens"))
+            filter(None, (_several(event, context), "two texts differ in their number of tokens"))
         ),
         fixes=_pad(event, call, module),
     )
 
 
-def _several(event: Tokenized, run: CheckContext) -> str | None:
+def _several(event: Tokenized, context: CheckContext) -> str | None:
     """`batch_size > 1`, where that is not certain."""
     count = event.rows.length if isinstance(event.rows, ListValue) else None
-    return run.condition([count]) if count is not None else None
+    return context.condition([count]) if count is not None else None
 
 
 def _pad(event: Tokenized, call: cst.Call, module: Module) -> list[Fix]:
@@ -101,117 +93,3 @@ def _before(module: Module, call: cst.Call, argument: cst.Arg, text: str) -> Edi
     own_line = not margin.strip() and start.row != module.span(call).row
     content = f"{text},\n{margin}" if own_line else f"{text}, "
     return Edit(Span(start.path, start.row, start.column, start.row, start.column), content)
-
-
-@rule(
-    "SF305",
-    "no-pad-token",
-    Severity.ERROR,
-    "a tokenizer without a pad token is asked to pad: ValueError",
-    Applicability.SAFE,
-    on=PadTokenMissing,
-)
-def no_pad_token(event: PadTokenMissing, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
-    made, module = event.tokenizer.place, event.place.module
-    if made is None or _may_be_set_elsewhere(made, event.place):
-        return
-    subject = short(module.code(event.subject)) if event.subject is not None else "tokenizer"
-    asked = f"{subject}.pad" if event.asked == "tokenizer.pad" else event.asked
-    name = _name(event.tokenizer, made)
-    when = " at the first batch" if event.later else ""
-    yield this.diagnostic(
-        event.place.span,
-        f"`{subject}` has no pad token (`{name}`, {rewrites.line_of(made, module)}), "
-        f"and `{asked}` needs one: ValueError{when}",
-        evidence=[
-            *calls(event),
-            Evidence(made.span, f"made here: `{name}` has no pad token, and none is set"),
-            Evidence(event.place.span, "asked to pad"),
-        ],
-        fixes=_set_pad_token(event.tokenizer, made) if made.module is module else (),
-    )
-
-
-def _name(tokenizer: LibraryObject, made: Place) -> str:
-    """The checkpoint that a tokenizer comes from, else its class."""
-    name = tokenizer.fields.get("name")
-    if isinstance(name, Constant) and isinstance(name.value, str):
-        return name.value
-    return made.module.code(made.node.func) if isinstance(made.node, cst.Call) else "it"
-
-
-def _may_be_set_elsewhere(made: Place, asked: Place) -> bool:
-    """Whether some other function sets pad tokens, of which nobody knows when it is called."""
-    producer, asker = _function(made), _function(asked)
-    if producer is asker:
-        return False
-    setters = {id(setter): setter for module in (made.module, asked.module) for setter in _setters(module)}
-    return any(setter is not producer and setter is not asker for setter in setters.values())
-
-
-def _function(place: Place) -> cst.CSTNode | None:
-    """The innermost function that place stands in."""
-    around = rewrites.enclosing(place.module, place.node)
-    return next((node for node in reversed(around) if isinstance(node, cst.FunctionDef)), None)
-
-
-def _setters(module: Module) -> list[cst.CSTNode]:
-    """The functions of a file that set the pad token of something."""
-    return module.once(module.tree, _functions_that_set)
-
-
-def _functions_that_set(tree: cst.Module) -> list[cst.CSTNode]:
-    found: list[cst.CSTNode] = []
-    waiting: list[tuple[cst.CSTNode, cst.CSTNode | None]] = [(tree, None)]
-    while waiting:
-        node, function = waiting.pop()
-        if function is not None and _sets(node):
-            found.append(function)
-        inner = node if isinstance(node, cst.FunctionDef) else function
-        waiting += [(child, inner) for child in children(node)]
-    return found
-
-
-def _sets(node: cst.CSTNode) -> bool:
-    if isinstance(node, cst.AssignTarget):
-        return isinstance(node.target, cst.Attribute) and node.target.attr.value in _PAD_TOKENS
-    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
-        return node.func.attr.value == "add_special_tokens"
-    return False
-
-
-def _set_pad_token(tokenizer: LibraryObject, made: Place) -> list[Fix]:
-    """The line behind the one that makes the tokenizer, where that gives it a plain name."""
-    around = rewrites.enclosing(made.module, made.node)
-    statement = around[-2] if len(around) > 1 else None
-    ends = tokenizer.fields.get("eos_token")
-    if not isinstance(statement, cst.Assign) or len(statement.targets) != 1:
-        return []
-    target = dotted_name(statement.targets[0].target)
-    line = around[-3]
-    if not target or not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1:
-        return []
-    if isinstance(ends, Constant) and ends.value is None:
-        return []
-    edit = rewrites.after_statement(made, f"{target}.pad_token = {target}.eos_token")
-    if edit is None:
-        return []
-    safety = Applicability.UNSAFE if _serves_others(around, made) else Applicability.SAFE
-    return [Fix(safety, "let the end-of-text token stand for padding, too", (edit,))]
-
-
-def _serves_others(around: list[cst.CSTNode], made: Place) -> bool:
-    """Whether the checkpoint is a parameter: others than this one may have a pad token of their own."""
-    named = made.node.args[0].value if isinstance(made.node, cst.Call) and made.node.args else None
-    names = dotted_name(named).split(".") if named is not None else []
-    functions = [node for node in around if isinstance(node, cst.FunctionDef)]
-    parameters = [
-        param.name.value
-        for function in functions
-        for param in (
-            *function.params.posonly_params,
-            *function.params.params,
-            *function.params.kwonly_params,
-        )
-    ]
-    return any(name in parameters for name in names[:1])

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.event_order import (
     after,
@@ -18,16 +17,17 @@ from shapefix.checks.support.event_order import (
     receiver_code,
     text_between,
 )
-from shapefix.checks.support.evidence import calls
+from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.rewrites import after_statement, argument, before_statement, line_of
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
-from shapefix.interpreter.training_events import (
+from shapefix.checks.support.wording import abbreviate
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
+from shapefix.domains.training import (
     ENABLED,
     SCALES,
-    Gradients,
     GradientsClipped,
     GradientsUnscaled,
     OptimizerStepped,
+    PendingGradients,
     ScalerUpdated,
 )
 from shapefix.interpreter.truth import truth
@@ -37,26 +37,19 @@ _GRADIENT = re.compile(r"\.grad\b")
 _SCALE = re.compile(r"scale", re.IGNORECASE)
 
 
-@rule(
-    "SF604",
-    "gradient-scaling-order",
-    Severity.ERROR,
-    "gradients are clipped before `scaler.unscale_`, or a GradScaler steps without `scale` or `update`",
-    Applicability.SAFE,
-    on=(GradientsClipped, OptimizerStepped),
-)
+@rule("SF604", on=(GradientsClipped, OptimizerStepped))
 def gradient_scaling_order(
-    event: GradientsClipped | OptimizerStepped, run: CheckContext, this: Rule
+    event: GradientsClipped | OptimizerStepped, context: CheckContext, rule: Rule
 ) -> Iterator[Diagnostic]:
     gradients = event.gradients
     if isinstance(event, GradientsClipped):
         if gradients is not None and not gradients.unscaled and _works(gradients.scaled):
-            yield from _clipped_too_early(event, gradients, run, this)
+            yield from _clipped_too_early(event, gradients, context, rule)
     elif _works(event.scaler):
         if gradients is not None and gradients.scaled is None and not _scales(event.scaler):
-            yield _never_scaled(event, gradients, this)
-        elif _is_never_updated(event, run):
-            yield _without_update(event, this)
+            yield _never_scaled(event, gradients, rule)
+        elif _is_never_updated(event, context):
+            yield _without_update(event, rule)
 
 
 def _works(scaler: Value | None) -> bool:
@@ -69,23 +62,23 @@ def _scales(scaler: Value | None) -> bool:
 
 
 def _clipped_too_early(
-    event: GradientsClipped, gradients: Gradients, run: CheckContext, this: Rule
+    event: GradientsClipped, gradients: PendingGradients, context: CheckContext, rule: Rule
 ) -> Iterator[Diagnostic]:
     scaler = gradients.scaled
-    steps = [step for step in after(event, run, OptimizerStepped) if step.scaler is scaler]
+    steps = [step for step in after(event, context, OptimizerStepped) if step.scaler is scaler]
     if not steps or _is_divided_by_hand(event, gradients):
         return
     step = steps[0]
     named = receiver_code(step.place)
-    unscaled = [each for each in between(event, step, run, GradientsUnscaled) if each.scaler is scaler]
+    unscaled = [each for each in between(event, step, context, GradientsUnscaled) if each.scaler is scaler]
     late = unscaled[0].place if unscaled else step.place
-    clip, where = short(event.place.code), line_of(late, event.place.module)
-    yield this.diagnostic(
+    clip, where = abbreviate(event.place.code), line_of(late, event.place.module)
+    yield rule.diagnostic(
         event.place.span,
         f"`{clip}` clips gradients that `{named}` has multiplied, and divides again only in {where}",
         condition=_condition(scaler),
         evidence=[
-            *calls(event),
+            *call_trace(event),
             Evidence(
                 gradients.place.span,
                 f"the loss is multiplied by the scale of `{named}` here, and every gradient with it",
@@ -97,7 +90,7 @@ def _clipped_too_early(
     )
 
 
-def _is_divided_by_hand(event: GradientsClipped, gradients: Gradients) -> bool:
+def _is_divided_by_hand(event: GradientsClipped, gradients: PendingGradients) -> bool:
     """Whether the code may have divided the gradients itself, or multiplied the limit as well."""
     node = event.place.node
     limit = argument(node, 1, "max_norm") if isinstance(node, cst.Call) else None
@@ -119,14 +112,14 @@ def _unscale_first(event: GradientsClipped, steps: Sequence[OptimizerStepped], n
         yield Fix(Applicability.SAFE, f"divide first: `{call}`", (edit,))
 
 
-def _never_scaled(event: OptimizerStepped, gradients: Gradients, this: Rule) -> Diagnostic:
+def _never_scaled(event: OptimizerStepped, gradients: PendingGradients, rule: Rule) -> Diagnostic:
     named = receiver_code(event.place)
-    return this.diagnostic(
+    return rule.diagnostic(
         event.place.span,
-        f"`{short(event.place.code)}` steps, but `{named}` never scaled the loss: AssertionError",
+        f"`{abbreviate(event.place.code)}` steps, but `{named}` never scaled the loss: AssertionError",
         condition=_condition(event.scaler),
         evidence=[
-            *calls(event),
+            *call_trace(event),
             Evidence(gradients.place.span, "the gradients come from here: the loss is as it was computed"),
             Evidence(event.place.span, f"`{named}` has no scale yet that it could divide by"),
         ],
@@ -134,7 +127,7 @@ def _never_scaled(event: OptimizerStepped, gradients: Gradients, this: Rule) -> 
     )
 
 
-def _scale_loss(event: OptimizerStepped, gradients: Gradients, named: str) -> Iterator[Fix]:
+def _scale_loss(event: OptimizerStepped, gradients: PendingGradients, named: str) -> Iterator[Fix]:
     module, node = event.place.module, gradients.place.node
     if gradients.calls != event.calls or gradients.place.module is not module:
         return
@@ -144,28 +137,28 @@ def _scale_loss(event: OptimizerStepped, gradients: Gradients, named: str) -> It
         yield Fix(Applicability.SAFE, f"scale the loss: `{code}`", (Edit(module.span(loss), code),))
 
 
-def _is_never_updated(event: OptimizerStepped, run: CheckContext) -> bool:
+def _is_never_updated(event: OptimizerStepped, context: CheckContext) -> bool:
     """Whether the scaler steps in each pass of a loop, and is updated nowhere."""
     if not event.loops or not event.loops[-1].certain:
         return False
     before, behind = event.loops[-1].loop.unfollowed
     if before != behind or any(
-        each.scaler is event.scaler for each in run.training if isinstance(each, ScalerUpdated)
+        each.scaler is event.scaler for each in context.training if isinstance(each, ScalerUpdated)
     ):
         return False
-    last = [step for step in after(event, run, OptimizerStepped) if step.scaler is event.scaler]
+    last = [step for step in after(event, context, OptimizerStepped) if step.scaler is event.scaler]
     return not last and f"{receiver_code(event.place)}.update" not in event.place.module.text
 
 
-def _without_update(event: OptimizerStepped, this: Rule) -> Diagnostic:
+def _without_update(event: OptimizerStepped, rule: Rule) -> Diagnostic:
     named = receiver_code(event.place)
     edit = after_statement(event.place, f"{named}.update()")
-    return this.diagnostic(
+    return rule.diagnostic(
         event.place.span,
         f"`{named}` steps in every pass of the loop, and is never updated: RuntimeError in the second one",
         condition=_condition(event.scaler),
         evidence=[
-            *calls(event),
+            *call_trace(event),
             Evidence(event.place.span, f"`{named}.update()` has to come between this step and the next one"),
         ],
         fixes=[Fix(Applicability.SAFE, f"update the scale: `{named}.update()`", (edit,))] if edit else (),

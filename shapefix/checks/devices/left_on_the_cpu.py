@@ -7,16 +7,15 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.devices.two_devices import is_creation, made_in_module, with_device
-from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support.device_placement import is_creation, made_in_module, with_device
 from shapefix.checks.support.event_order import is_passed
-from shapefix.checks.support.evidence import calls
+from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.operands import code_of, named
 from shapefix.checks.support.rewrites import enclosing, holds, nodes
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity, Span
-from shapefix.interpreter.devices import FORWARD
-from shapefix.interpreter.events import DeviceMismatch
+from shapefix.checks.support.wording import abbreviate
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Span
+from shapefix.domains.devices import FORWARD, DeviceMismatch
 from shapefix.interpreter.modules import Place, children, dotted_name, target_names
 from shapefix.interpreter.values import LibraryObject
 
@@ -24,25 +23,18 @@ _MOVERS = frozenset({"_apply", "to", "cuda"})
 """A class that has its own of these may move its tensors itself."""
 
 
-@rule(
-    "SF603",
-    "left-on-the-cpu",
-    Severity.WARNING,
-    "a module makes a tensor on the CPU, wherever it is itself: no `device=`, or no buffer",
-    Applicability.SAFE,
-    on=DeviceMismatch,
-)
-def left_on_the_cpu(event: DeviceMismatch, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+@rule("SF603", on=DeviceMismatch)
+def left_on_the_cpu(event: DeviceMismatch, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     made = event.cpu.place
-    if not made_in_module(event) or made is None or event.undecided or not _is_first(event, run):
+    if not made_in_module(event) or made is None or event.undecided or not _is_first(event, context):
         return
     assert event.cpu.within is not None
     if event.cpu.within.name.value in FORWARD:
-        yield this.diagnostic(
+        yield rule.diagnostic(
             made.span,
-            f"`{short(made.code)}` is made on the CPU, wherever the module and its input are",
+            f"`{abbreviate(made.code)}` is made on the CPU, wherever the module and its input are",
             condition="the module is on a GPU",
-            evidence=[*calls(event), Evidence(event.place.span, f"it meets {_met(event)} here")],
+            evidence=[*call_trace(event), Evidence(event.place.span, f"it meets {_met(event)} here")],
             fixes=_with_device(event, made),
         )
         return
@@ -50,21 +42,21 @@ def left_on_the_cpu(event: DeviceMismatch, run: CheckContext, this: Rule) -> Ite
     name = _attribute(assign) if assign is not None else ""
     if assign is None or not name or _moves_itself(made):
         return
-    yield this.diagnostic(
+    yield rule.diagnostic(
         made.module.span(assign),
         f"`{name}` is no buffer: it stays on the CPU when the module goes to a GPU",
         condition="the module is on a GPU",
-        evidence=[*calls(event), Evidence(event.place.span, f"it meets {_met(event)} here")],
+        evidence=[*call_trace(event), Evidence(event.place.span, f"it meets {_met(event)} here")],
         fixes=_as_buffer(made, assign, name),
     )
 
 
-def _is_first(event: DeviceMismatch, run: CheckContext) -> bool:
+def _is_first(event: DeviceMismatch, context: CheckContext) -> bool:
     """Whether the tensor, made at this place, meets another one for the first time."""
     place = event.cpu.place
     same = (
         other
-        for other in run.events
+        for other in context.events
         if isinstance(other, DeviceMismatch) and other.cpu.place is not None and other.cpu.by_default
         and place is not None and other.cpu.place.node is place.node and not other.undecided
     )  # fmt: skip
@@ -76,7 +68,7 @@ def _met(event: DeviceMismatch) -> str:
         return named(event, event.there)
     node = event.place.node
     layer = node.func if isinstance(node, cst.Call) else node
-    return f"the weights of `{short(event.place.module.code(layer))}`"
+    return f"the weights of `{abbreviate(event.place.module.code(layer))}`"
 
 
 def _with_device(event: DeviceMismatch, made: Place) -> Iterator[Fix]:

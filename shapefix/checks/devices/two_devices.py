@@ -7,60 +7,41 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
-from shapefix.checks.support.evidence import calls
+from shapefix.checks.support.device_placement import (
+    first_bound,
+    function_around,
+    is_creation,
+    made_in_module,
+    with_device,
+)
+from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.operands import code_of, named
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity
-from shapefix.interpreter.devices import Device, DeviceKind
-from shapefix.interpreter.events import DeviceMismatch, Discarded
-from shapefix.interpreter.modules import Module, Place, children, dotted_name
-from shapefix.interpreter.tensor_values import as_tensor
-
-CREATIONS = frozenset(
-    {
-        "zeros",
-        "ones",
-        "empty",
-        "full",
-        "rand",
-        "randn",
-        "randint",
-        "randperm",
-        "arange",
-        "linspace",
-        "logspace",
-        "eye",
-        "tensor",
-        "as_tensor",
-    }
-)
-"""The functions of torch that take `device=`."""
+from shapefix.checks.support.wording import abbreviate
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
+from shapefix.domains.devices import DeviceMismatch
+from shapefix.domains.operations import Discarded
+from shapefix.interpreter.modules import Place, dotted_name
+from shapefix.interpreter.tensor_values import Device, DeviceKind
+from shapefix.interpreter.values import as_tensor
 
 
-@rule(
-    "SF602",
-    "two-devices",
-    Severity.ERROR,
-    "tensors of two devices meet, or a layer gets one of another device: RuntimeError",
-    Applicability.SAFE,
-    on=DeviceMismatch,
-)
-def two_devices(event: DeviceMismatch, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+@rule("SF602", on=DeviceMismatch)
+def two_devices(event: DeviceMismatch, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     if not event.other.may_be_gpu or made_in_module(event) or event.undecided:
         return
     where = _text(event.other)
     seen = place_seen(event)
     left, elsewhere = _named(event, event.here), _named(event, event.there)
-    lost = _lost(event, run)
+    lost = _lost(event, context)
     reason = f"{left} {_is(event.here)} on the CPU, and {elsewhere} {_is(event.there)} on {where}"
-    yield this.diagnostic(
+    yield rule.diagnostic(
         seen.span,
-        f"`{short(seen.code)}`: {reason}",
+        f"`{abbreviate(seen.code)}`: {reason}",
         condition=f"{where} is a GPU" if event.other.kind is DeviceKind.CHOSEN else None,
         evidence=[
-            *calls(event),
+            *call_trace(event),
             *_came(event.cpu, "on the CPU since here"),
             *_came(event.other, f"sent to {where} here"),
             *(Evidence(each.place.span, "its copy is thrown away here") for each in lost),
@@ -70,12 +51,12 @@ def two_devices(event: DeviceMismatch, run: CheckContext, this: Rule) -> Iterato
     )
 
 
-def _lost(event: DeviceMismatch, run: CheckContext) -> list[Discarded]:
+def _lost(event: DeviceMismatch, context: CheckContext) -> list[Discarded]:
     """Where the tensor on the CPU was sent elsewhere, and what came of it was thrown away."""
     tensor = None if event.here is None else event.operands[event.here].tensor
     return [
         each
-        for each in run.events
+        for each in context.events
         if isinstance(each, Discarded)
         and each.function in ("torch.Tensor.to", "torch.Tensor.cuda")
         and tensor is not None
@@ -84,12 +65,7 @@ def _lost(event: DeviceMismatch, run: CheckContext) -> list[Discarded]:
 
 
 def _kept(lost: Discarded) -> list[Fix]:
-    return [Fix(Applicability.DISPLAY, f"keep what `{short(lost.place.code)}` returns", ())]
-
-
-def made_in_module(event: DeviceMismatch) -> bool:
-    """Whether a tensor is on the CPU because the code of a module made it without a device."""
-    return event.here is not None and event.cpu.by_default and event.cpu.within is not None
+    return [Fix(Applicability.DISPLAY, f"keep what `{abbreviate(lost.place.code)}` returns", ())]
 
 
 def _is(number: int | None) -> str:
@@ -105,7 +81,7 @@ def _named(event: DeviceMismatch, number: int | None) -> str:
     layer = node.func if isinstance(node, cst.Call) else node
     if isinstance(layer, cst.Attribute) and layer.attr.value == "generate":
         layer = layer.value
-    return f"the weights of `{short(event.place.module.code(layer))}`"
+    return f"the weights of `{abbreviate(event.place.module.code(layer))}`"
 
 
 def _came(device: Device, text: str) -> Iterator[Evidence]:
@@ -129,7 +105,7 @@ def device_code(device: Device) -> cst.BaseExpression | None:
 def _text(device: Device) -> str:
     node = device_code(device)
     if node is not None and device.place is not None:
-        return f"`{short(device.place.module.code(node))}`"
+        return f"`{abbreviate(device.place.module.code(node))}`"
     return f"`{device.name}`" if device.name else "a GPU"
 
 
@@ -137,16 +113,11 @@ def place_seen(event: DeviceMismatch) -> Place:
     """Where the tensor on the CPU was handed over: the call in the function in which it came to be."""
     if event.here is None or event.cpu.place is None:
         return event.place
-    home = _function(event.cpu.place)
+    home = function_around(event.cpu.place)
     for place in (event.place, *reversed(event.calls)):
-        if place.module is event.cpu.place.module and _function(place) is home:
+        if place.module is event.cpu.place.module and function_around(place) is home:
             return place
     return event.place
-
-
-def _function(place: Place) -> cst.CSTNode | None:
-    around = rewrites.enclosing(place.module, place.node)
-    return next((node for node in reversed(around) if isinstance(node, cst.FunctionDef)), None)
 
 
 def _fixes(event: DeviceMismatch, seen: Place) -> Iterator[Fix]:
@@ -185,23 +156,6 @@ def _handed(event: DeviceMismatch, seen: Place) -> cst.BaseExpression | None:
     return None
 
 
-def is_creation(node: cst.CSTNode) -> bool:
-    """Whether a node calls a function of torch that takes `device=`."""
-    return (
-        isinstance(node, cst.Call)
-        and isinstance(node.func, cst.Attribute)
-        and dotted_name(node.func.value) == "torch"
-        and node.func.attr.value in CREATIONS
-    )
-
-
-def with_device(made: Place, code: str) -> Fix:
-    """The fix that makes a tensor on a device."""
-    assert isinstance(made.node, cst.Call)
-    edit = rewrites.appended(made.module, made.node, f"device={code}")
-    return Fix(Applicability.SAFE, f"make it there: `device={code}`", (edit,))
-
-
 def _is_known(where: cst.BaseExpression, there: Place, here: Place) -> bool:
     """Whether an expression means the same at another place: a text, or a name bound for both above them."""
     if isinstance(where, cst.SimpleString):
@@ -209,31 +163,12 @@ def _is_known(where: cst.BaseExpression, there: Place, here: Place) -> bool:
     root = dotted_name(where).partition(".")[0]
     if not root or there.module is not here.module:
         return False
-    row = first_bound(here.module, _function(here), root)
-    if row is None and _function(here) is not None:
+    row = first_bound(here.module, function_around(here), root)
+    if row is None and function_around(here) is not None:
         return first_bound(here.module, None, root) is not None and not _is_local(there, root)
-    return row is not None and row < here.span.row and (_function(there) is _function(here))
+    return row is not None and row < here.span.row and (function_around(there) is function_around(here))
 
 
 def _is_local(place: Place, name: str) -> bool:
-    function = _function(place)
+    function = function_around(place)
     return function is not None and first_bound(place.module, function, name) is not None
-
-
-def first_bound(module: Module, function: cst.CSTNode | None, name: str) -> int | None:
-    """The first row at which a function, or the top level, binds a name; None where it does not."""
-    if isinstance(function, cst.FunctionDef):
-        params = function.params
-        for param in (*params.posonly_params, *params.params, *params.kwonly_params):
-            if param.name.value == name:
-                return module.span(function).row
-    rows = [module.span(node).row for node in _bindings(function or module.tree, name)]
-    return min(rows, default=None)
-
-
-def _bindings(block: cst.CSTNode, name: str) -> Iterator[cst.CSTNode]:
-    for node in children(block):
-        if isinstance(node, cst.AssignTarget) and dotted_name(node.target) == name:
-            yield node
-        if not isinstance(node, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
-            yield from _bindings(node, name)

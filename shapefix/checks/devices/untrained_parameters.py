@@ -8,23 +8,17 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.event_order import is_certain, is_followed, of_kind, within
-from shapefix.checks.support.evidence import calls
-from shapefix.diagnostics import Diagnostic, Evidence, Severity
+from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.wording import abbreviate
+from shapefix.diagnostics import Diagnostic, Evidence
+from shapefix.domains.gradients import lineage
+from shapefix.domains.modes import ForwardCalled
+from shapefix.domains.training import OWNERS, Backward, OptimizerCreated, OptimizerStepped
 from shapefix.interpreter.evaluator import Loop
-from shapefix.interpreter.gradients import lineage
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.tensor_values import as_tensor
-from shapefix.interpreter.training_events import (
-    OWNERS,
-    Backward,
-    ForwardCalled,
-    OptimizerCreated,
-    OptimizerStepped,
-)
-from shapefix.interpreter.values import LibraryObject, Value
+from shapefix.interpreter.values import LibraryObject, Value, as_tensor
 
 _WEIGHTED = frozenset(
     f"torch.nn.{name}"
@@ -51,23 +45,16 @@ _WEIGHTED = frozenset(
 _FIXED = re.compile(r"requires_grad|load_state_dict|pretrained|\bfrozen\b|\bfreeze", re.IGNORECASE)
 
 
-@rule(
-    "SF605",
-    "untrained-parameters",
-    Severity.WARNING,
-    "a layer takes part in the loss of a training loop, and no optimizer was given its parameters",
-    None,
-    on=ForwardCalled,
-)
-def untrained_parameters(event: ForwardCalled, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+@rule("SF605", on=ForwardCalled)
+def untrained_parameters(event: ForwardCalled, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     if not event.recording or not event.loops:
         return
     loop = event.loops[-1].loop
-    steps = within(loop, run, OptimizerStepped)
+    steps = within(loop, context, OptimizerStepped)
     layers = [each for each in event.modules if _has_weights(each)]
     if not steps or not layers or not is_followed(loop):
         return
-    built = list(of_kind(run, OptimizerCreated))
+    built = list(of_kind(context, OptimizerCreated))
     if not _are_all_known(steps, built):
         return
     given = frozenset(module for each in built for module in each.modules)
@@ -75,9 +62,9 @@ def untrained_parameters(event: ForwardCalled, run: CheckContext, this: Rule) ->
     if not missing:
         return
     if event.module in given:
-        yield _too_late(event, missing[0], built, this)
-    elif given.isdisjoint(event.modules) and _is_learned_from(event, loop, run):
-        yield _never_given(event, missing[0], steps[0], built, this)
+        yield _too_late(event, missing[0], built, rule)
+    elif given.isdisjoint(event.modules) and _is_learned_from(event, loop, context):
+        yield _never_given(event, missing[0], steps[0], built, rule)
 
 
 def _has_weights(module: Value) -> bool:
@@ -96,14 +83,14 @@ def _are_all_known(steps: list[OptimizerStepped], built: list[OptimizerCreated])
     return all(isinstance(each, LibraryObject) and each.fields.get(OWNERS) for each in optimizers)
 
 
-def _is_learned_from(event: ForwardCalled, loop: Loop, run: CheckContext) -> bool:
+def _is_learned_from(event: ForwardCalled, loop: Loop, context: CheckContext) -> bool:
     """Whether a loss was computed from what the module returned, and nobody fixed or loaded its weights."""
     result = as_tensor(event.result)
     if result is None or any(_FIXED.search(each.module.text) for each in _places(event)):
         return False
     return any(
         is_certain(backward, loop) and any(each is result for each in lineage(loss))
-        for backward in within(loop, run, Backward)
+        for backward in within(loop, context, Backward)
         if (loss := as_tensor(backward.loss)) is not None
     )
 
@@ -117,20 +104,20 @@ def _places(event: ForwardCalled) -> Iterator[Place]:
 
 def _called(event: ForwardCalled) -> str:
     node = event.place.node
-    return short(event.place.module.code(node.func if isinstance(node, cst.Call) else node))
+    return abbreviate(event.place.module.code(node.func if isinstance(node, cst.Call) else node))
 
 
-def _too_late(event: ForwardCalled, layer: Value, built: list[OptimizerCreated], this: Rule) -> Diagnostic:
+def _too_late(event: ForwardCalled, layer: Value, built: list[OptimizerCreated], rule: Rule) -> Diagnostic:
     assert isinstance(layer, LibraryObject)
     assert layer.place is not None
     last = next(each for each in reversed(built) if event.module in each.modules)
-    kind = short(layer.place.code)
-    return this.diagnostic(
+    kind = abbreviate(layer.place.code)
+    return rule.diagnostic(
         layer.place.span,
         f"`{kind}` comes into `{_called(event)}` after the optimizer was made, which does not know it: "
         "it is never trained",
         evidence=[
-            *calls(event),
+            *call_trace(event),
             Evidence(last.place.span, "the optimizer takes the parameters that are there now"),
             Evidence(layer.place.span, "these are made later"),
             Evidence(event.place.span, "and used here, where the model is trained"),
@@ -139,17 +126,17 @@ def _too_late(event: ForwardCalled, layer: Value, built: list[OptimizerCreated],
 
 
 def _never_given(
-    event: ForwardCalled, layer: Value, step: OptimizerStepped, built: list[OptimizerCreated], this: Rule
+    event: ForwardCalled, layer: Value, step: OptimizerStepped, built: list[OptimizerCreated], rule: Rule
 ) -> Diagnostic:
     assert isinstance(layer, LibraryObject)
     assert layer.place is not None
     made = next(each for each in built if each.optimizer is step.optimizer)
     named = _called(event)
-    return this.diagnostic(
+    return rule.diagnostic(
         event.place.span,
         f"`{named}` takes part in the loss, and no optimizer was given its parameters: it is never trained",
         evidence=[
-            *calls(event),
+            *call_trace(event),
             Evidence(layer.place.span, "made here, with random weights"),
             Evidence(made.place.span, "the optimizer is given other parameters"),
             Evidence(step.place.span, f"steps here, without `{named}`"),

@@ -19,7 +19,7 @@ from shapefix.checks.support.operand_pairs import (
     told,
 )
 from shapefix.checks.support.operands import code_of, is_unlikely
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Fix, Severity
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Fix
 from shapefix.interpreter.events import OpRejected
 from shapefix.tensors.bounds import at_least, same
 from shapefix.tensors.errors import ShapeError, SizeMismatch, WrongRank
@@ -111,15 +111,8 @@ _DISTANCES = frozenset({"cosine_similarity", "pairwise_distance", "cdist"})
 _ITEMS = frozenset({"setitem", "getitem"})
 
 
-@rule(
-    "SF510",
-    "broadcast-sizes",
-    Severity.ERROR,
-    "the operands of an elementwise operation, or of a write, cannot be broadcast: RuntimeError",
-    Applicability.UNSAFE,
-    on=OpRejected,
-)
-def broadcast_sizes_differ(event: OpRejected, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+@rule("SF510", on=OpRejected)
+def broadcast_sizes_differ(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     if not _is_ours(event) or is_unlikely(event):
         return
     error, numbers = event.error, concerned(event)
@@ -127,13 +120,13 @@ def broadcast_sizes_differ(event: OpRejected, run: CheckContext, this: Rule) -> 
         return
     if isinstance(error, WrongRank):
         numbers = tuple(range(min(len(event.operands), 3)))
-    reason = _reason(event, error, run)
+    reason = _reason(event, error, context)
     conditions = _strongest(error.conditions) if isinstance(error, SizeMismatch) else ()
-    yield this.diagnostic(
+    yield rule.diagnostic(
         event.place.span,
-        f"`{code(event)}`: {told(event, run, numbers)}; {reason}",
-        evidence=evidence(event, run, numbers, reason),
-        condition=run.condition(conditions) if conditions else None,
+        f"`{code(event)}`: {told(event, context, numbers)}; {reason}",
+        evidence=evidence(event, context, numbers, reason),
+        condition=context.condition(conditions) if conditions else None,
         fixes=_fixes(event, error),
     )
 
@@ -157,13 +150,13 @@ def _is_ours(event: OpRejected) -> bool:
     return space in ("torch", "torch.Tensor") and plain in _BOTH | _EXPANDED | _INDEXED
 
 
-def _reason(event: OpRejected, error: SizeMismatch | WrongRank, run: CheckContext) -> str:
+def _reason(event: OpRejected, error: SizeMismatch | WrongRank, context: CheckContext) -> str:
     name = name_of(event)
     if isinstance(error, WrongRank):
         if name in _INDEXED or name.removesuffix("_") in _INDEXED:
             return f"{_dimensions(error.have)} where {_dimensions(error.want[-1])} are needed"
         return f"{_dimensions(error.have)} do not go into {_dimensions(error.want[-1])}"
-    have, want = run.text(error.have), run.text(error.want)
+    have, want = context.text(error.have), context.text(error.want)
     if name == "setitem":
         return f"size {have} cannot be stretched to {want}, the size of the part that is written"
     if name == "getitem":

@@ -11,22 +11,19 @@ import libcst as cst
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
-from shapefix.checks.support.layer_number_edits import fitting
+from shapefix.checks.support.evidence import layer_trace
+from shapefix.checks.support.layer_number_edits import number_fixes
 from shapefix.checks.support.layer_settings import (
     CHANNELS,
-    GIVES,
     called,
-    chosen_by,
     counted,
-    from_end,
     renamed_class,
-    taken_by,
 )
-from shapefix.checks.support.operands import approach, code_of, is_unlikely, layer_code, named, shown
+from shapefix.checks.support.operands import code_of, is_unlikely, named, shown
 from shapefix.checks.support.sequential_layers import neighbour
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.interpreter.events import OpRejected
-from shapefix.interpreter.values import LibraryObject, as_size
+from shapefix.interpreter.values import as_size
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import NotDivisible, SizeMismatch, WindowTooLarge, WrongRank
 from shapefix.tensors.layout import Layout
@@ -49,62 +46,58 @@ _TO_CHANNELS_FIRST = {
 """By the number of spatial dimensions and the rank: how the last dimension becomes that of the channels."""
 
 
-@rule(
-    "SF506",
-    "channels",
-    Severity.ERROR,
-    "a convolution or pooling is handed other channels or dimensions than it takes: RuntimeError",
-    Applicability.UNSAFE,
-    on=OpRejected,
-)
-def channels(event: OpRejected, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+@rule("SF506", on=OpRejected)
+def channels(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     found = _KINDS.fullmatch(event.function)
     if found is None or is_unlikely(event) or neighbour(event) is not None:
         return
-    told = _told(event, run)
+    told = _told(event, context)
     if told is None:
         return
-    yield this.diagnostic(
+    yield rule.diagnostic(
         event.place.span,
         told,
-        evidence=[*approach(event, run), Evidence(event.place.span, _last_step(event, run))],
-        fixes=_fixes(event, int(found[3]), run) if found[3] else (),
+        evidence=[*layer_trace(event, context), Evidence(event.place.span, _last_step(event, context))],
+        fixes=_fixes(event, int(found[3]), context) if found[3] else (),
     )
 
 
-def _told(event: OpRejected, run: CheckContext) -> str | None:
+def _told(event: OpRejected, context: CheckContext) -> str | None:
     error, layer = event.error, called(event)
     if isinstance(error, NotDivisible) and not event.operands:
-        given, groups = f"{error.what}={run.text(error.have)}", f"groups={run.text(error.by)}"
+        given, groups = f"{error.what}={context.text(error.have)}", f"groups={context.text(error.by)}"
         return f"`{layer}` cannot be made: {given} is no multiple of {groups}"
     if not event.operands or (isinstance(error, (SizeMismatch, WrongRank)) and error.operand):
         return None
-    subject, operand = named(event, 0), shown(event.operands[0], run)
+    subject, operand = named(event, 0), shown(event.operands[0], context)
     if isinstance(error, SizeMismatch):
-        have, want = run.text(error.have), counted(run.text(error.want), "channel")
+        have, want = context.text(error.have), counted(context.text(error.want), "channel")
         return f"`{layer}` takes {want}, but {subject} is {operand}: {have} in dimension {error.dim}"
     if isinstance(error, WrongRank):
         ranks = " or ".join(f"{rank}-D" for rank in error.want)
         return f"`{layer}` takes {ranks} tensors, but {subject} is {operand}: {error.have}-D"
     if isinstance(error, NotDivisible) and "huffle" in event.function:
-        have, by = run.text(error.have), run.text(error.by)
+        have, by = context.text(error.have), context.text(error.by)
         return f"`{layer}` needs a multiple of {by} for {error.what}, but {subject} is {operand}: {have}"
     if isinstance(error, WindowTooLarge):
-        return f"the window of `{layer}` spans {run.text(error.window)}, but {subject} is {operand}"
+        return f"the window of `{layer}` spans {context.text(error.window)}, but {subject} is {operand}"
     return None
 
 
-def _last_step(event: OpRejected, run: CheckContext) -> str:
+def _last_step(event: OpRejected, context: CheckContext) -> str:
     error = event.error
     if isinstance(error, NotDivisible) and not event.operands:
-        return f"each of {run.text(error.by)} groups would get a fraction of {run.text(error.have)} channels"
+        return (
+            f"each of {context.text(error.by)} groups would get a fraction of {context.text(error.have)} "
+            "channels"
+        )
     if isinstance(error, SizeMismatch):
-        have, want = run.text(error.have), run.text(error.want)
+        have, want = context.text(error.have), context.text(error.want)
         return f"dimension {error.dim} holds the channels: {have}, {want} is needed"
     return str(error)
 
 
-def _fixes(event: OpRejected, rank: int, run: CheckContext) -> Iterator[Fix]:
+def _fixes(event: OpRejected, rank: int, context: CheckContext) -> Iterator[Fix]:
     error = event.error
     if not event.operands:
         return
@@ -117,19 +110,19 @@ def _fixes(event: OpRejected, rank: int, run: CheckContext) -> Iterator[Fix]:
     elif isinstance(error, SizeMismatch):
         moved = moved_channels(layout, rank, error.want)
         if moved is not None and node is not None:
-            what = f"put the {run.text(error.want)} channels, which stand last, where they are looked for"
+            what = f"put the {context.text(error.want)} channels, which stand last, where they are looked for"
             yield Fix(Applicability.UNSAFE, what, (rewrites.method_called(event.place.module, node, moved),))
             return
         if layout.rank == rank + 1 and error.want.value == 1 and node is not None:
             # Without a batch the first dimension is taken for the channels.
             edit = rewrites.method_called(event.place.module, node, "unsqueeze(1)")
             sure = error.have.value is None or error.have.value > 4
-            what = f"give each of the {run.text(error.have)} its one channel: `.unsqueeze(1)`"
+            what = f"give each of the {context.text(error.have)} its one channel: `.unsqueeze(1)`"
             if not sure:
-                what += f", or make `{called(event)}` with in_channels={run.text(error.have)}"
+                what += f", or make `{called(event)}` with in_channels={context.text(error.have)}"
             yield Fix(Applicability.UNSAFE if sure else Applicability.DISPLAY, what, (edit,))
             return
-        told = _doubt(layout, error, rank, run)
+        told = _doubt(layout, error, rank, context)
         if told:
             yield Fix(Applicability.DISPLAY, told, ())
         else:
@@ -145,60 +138,24 @@ def moved_channels(layout: Layout, rank: int, want: Size) -> str | None:
     return _TO_CHANNELS_FIRST.get((rank, layout.rank))
 
 
-def _doubt(layout: Layout, error: SizeMismatch, rank: int, run: CheckContext) -> str:
+def _doubt(layout: Layout, error: SizeMismatch, rank: int, context: CheckContext) -> str:
     """What to do where another number of channels would hide the mistake; empty where there is no doubt."""
     if _is_few(error.have) or layout.sizes[-1].value is None:
         return ""
-    last = run.text(layout.sizes[-1])
+    last = context.text(layout.sizes[-1])
     moved = _TO_CHANNELS_FIRST.get((rank, layout.rank))
     if _is_few(layout.sizes[-1]) and moved is not None:
         put = f"put the channels, which stand last, first: `.{moved}`"
         return f"{put}, and make the layer with in_channels={last}"
     if layout.rank == rank + 1 and rank > 1:
         one = "give the images a dimension for their channels: `.unsqueeze(1)`, and the layer in_channels=1"
-        return f"{one}, or in_channels={run.text(error.have)} where this is one image"
+        return f"{one}, or in_channels={context.text(error.have)} where this is one image"
     return ""
 
 
 def _is_few(size: Size) -> bool:
     """Whether an image may have as many channels as that: gray, RGB, with transparency."""
     return size.value is not None and size.value <= 4
-
-
-def number_fixes(event: OpRejected, error: SizeMismatch, otherwise: str = "") -> Iterator[Fix]:
-    """Make the layer with the number that it is handed, or the layer that gave it with another one.
-
-    Only shown where a layer of the model gave it, and where something else may have been meant: otherwise.
-    """
-    setting = taken_by(event)
-    have, want = error.have.value, error.want.value
-    if setting is None or have is None or want is None:
-        return
-    told, edit = fitting(event, error, have, want)
-    edits = () if edit is None else (edit,)
-    giver = giver_of(event, error)
-    if giver is not None:
-        told += f", or `{layer_code(giver)}` with {GIVES[giver.kind].name}={want}"
-    if otherwise:
-        told += f", or {otherwise}"
-    is_sure = (
-        not otherwise and giver is None and edit is not None and edit.span.path == event.place.module.path
-    )
-    yield Fix(Applicability.UNSAFE if is_sure else Applicability.DISPLAY, told, edits)
-
-
-def giver_of(event: OpRejected, error: SizeMismatch) -> LibraryObject | None:
-    """The layer whose setting gave the tensor the size that does not fit; None where no layer chose it."""
-    step, dim = event.operands[error.operand].tensor.origin, from_end(event, error)
-    while step is not None:
-        if step.layout is not None:
-            sizes = step.layout.sizes
-            if -dim > len(sizes) or same(sizes[dim], error.have) is not True:
-                return None
-        if isinstance(step.producer, LibraryObject) and chosen_by(step.producer, dim) is not None:
-            return step.producer
-        step = step.source
-    return None
 
 
 def _rank_fixes(

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
-from shapefix.checks.support.evidence import calls
-from shapefix.checks.support.operands import is_unlikely, layer_code, made_at, named, way
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
-from shapefix.interpreter.batch_events import TokensWithoutRow
+from shapefix.checks.support.evidence import call_trace, layer_code, made_at, shape_trace
+from shapefix.checks.support.operands import is_unlikely, named
+from shapefix.checks.support.wording import abbreviate
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
+from shapefix.domains.tokens import TokensWithoutRow
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.values import LibraryObject, Value
@@ -28,49 +28,44 @@ _EMBEDDINGS = (
 )
 
 
-@rule(
-    "SF505",
-    "embedding-range",
-    Severity.ERROR,
-    "ids for which an embedding has no row: IndexError, or an assertion of the device",
-    Applicability.UNSAFE,
-    on=(OpRejected, TokensWithoutRow),
-)
+@rule("SF505", on=(OpRejected, TokensWithoutRow))
 def embedding_range(
-    event: OpRejected | TokensWithoutRow, run: CheckContext, this: Rule
+    event: OpRejected | TokensWithoutRow, context: CheckContext, rule: Rule
 ) -> Iterator[Diagnostic]:
     if isinstance(event, TokensWithoutRow):
-        yield from _added(event, this)
+        yield from _added(event, rule)
     elif event.function in _EMBEDDINGS and isinstance(event.error, IndexOutOfRange):
         if not is_unlikely(event):
-            yield from _stated(event, event.error, run, this)
+            yield from _stated(event, event.error, context, rule)
 
 
-def _stated(event: OpRejected, error: IndexOutOfRange, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+def _stated(
+    event: OpRejected, error: IndexOutOfRange, context: CheckContext, rule: Rule
+) -> Iterator[Diagnostic]:
     tensor = event.operands[0].tensor
-    index, rows = run.text(error.index), run.text(error.size)
+    index, rows = context.text(error.index), context.text(error.size)
     is_drawn = tensor.extremes is not None and tensor.extremes.drawn
     layer = layer_code(event.layer)
     where = f"`{layer}`" if layer else "the weight"
     holds = "may hold" if is_drawn else "holds"
     negative = at_least(error.index, 0) is False
-    takes = "ids are counted from 0" if negative else f"{where} has rows 0 to {run.text(error.size - 1)}"
+    takes = "ids are counted from 0" if negative else f"{where} has rows 0 to {context.text(error.size - 1)}"
     ids = named(event, 0)
-    yield this.diagnostic(
+    yield rule.diagnostic(
         event.place.span,
         f"{ids} {holds} {index}, but {takes}",
         evidence=[
-            *calls(event),
+            *call_trace(event),
             *made_at(event.layer),
-            *way(tensor, run)[-3:],
+            *shape_trace(tensor, context)[-3:],
             Evidence(event.place.span, f"row {index} of {rows} is looked up"),
         ],
         condition=f"a number drawn is {rows} or more" if is_drawn and not negative else None,
-        fixes=[] if negative else _larger(event, error, run),
+        fixes=[] if negative else _larger(event, error, context),
     )
 
 
-def _larger(event: OpRejected, error: IndexOutOfRange, run: CheckContext) -> Iterator[Fix]:
+def _larger(event: OpRejected, error: IndexOutOfRange, context: CheckContext) -> Iterator[Fix]:
     """An embedding of as many rows as are asked for; where one is missing, it was mostly counted wrongly."""
     number = error.index.value
     if number is None:
@@ -80,7 +75,7 @@ def _larger(event: OpRejected, error: IndexOutOfRange, run: CheckContext) -> Ite
     if same(error.index, error.size) and edit is not None and edit.span.path == event.place.module.path:
         yield Fix(Applicability.UNSAFE, f"{told}: the largest id is {number}", (edit,))
     else:
-        choices = f"{told}, or look up no more than {run.text(error.size)} different ids"
+        choices = f"{told}, or look up no more than {context.text(error.size)} different ids"
         yield Fix(Applicability.DISPLAY, choices, () if edit is None else (edit,))
 
 
@@ -95,19 +90,19 @@ def _setting(layer: Value | None, number: int) -> Edit | None:
     return Edit(module.span(given.value), str(number))
 
 
-def _added(event: TokensWithoutRow, this: Rule) -> Iterator[Diagnostic]:
+def _added(event: TokensWithoutRow, rule: Rule) -> Iterator[Diagnostic]:
     tokenizer, model = event.tokenizer, event.model
     if model.place is None:
         return
     line = rewrites.line_of(event.added, event.place.module)
     made = rewrites.line_of(model.place, event.place.module)
     what = f"the pad token `{event.token}`" if event.pads else f"`{event.token}`"
-    yield this.diagnostic(
+    yield rule.diagnostic(
         event.place.span,
         f"{what} was added to the tokenizer ({line}), and the model ({made}) was not resized: "
         "its embedding has no row for it",
         evidence=[
-            *calls(event),
+            *call_trace(event),
             *_made(tokenizer),
             Evidence(event.added.span, f"`{event.token}` is new: its id is the number of tokens so far"),
             Evidence(model.place.span, "as many rows as the tokenizer had tokens"),
@@ -120,7 +115,7 @@ def _added(event: TokensWithoutRow, this: Rule) -> Iterator[Diagnostic]:
 
 def _made(tokenizer: LibraryObject) -> Iterator[Evidence]:
     if tokenizer.place is not None:
-        yield Evidence(tokenizer.place.span, f"`{short(tokenizer.place.code)}` is made here")
+        yield Evidence(tokenizer.place.span, f"`{abbreviate(tokenizer.place.code)}` is made here")
 
 
 def _resized(event: TokensWithoutRow) -> Iterator[Fix]:

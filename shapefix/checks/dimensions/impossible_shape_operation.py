@@ -8,14 +8,16 @@ from math import gcd
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.dimensions.hidden_states import RECURRENT, hidden_state
-from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
-from shapefix.checks.support.evidence import calls
-from shapefix.checks.support.operands import code_of, is_unlikely, layer_code, made_inside, named, shown, way
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
-from shapefix.interpreter.events import OpRejected, OpRejectedForLastBatch, Viewed
+from shapefix.checks.support.evidence import call_trace, layer_code, shape_trace
+from shapefix.checks.support.hidden_states import RECURRENT, hidden_state
+from shapefix.checks.support.operands import code_of, is_unlikely, made_inside, named, shown
+from shapefix.checks.support.wording import abbreviate
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
+from shapefix.domains.batches import OpRejectedForLastBatch
+from shapefix.domains.operations import Viewed
+from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.targets import PARTS
 from shapefix.interpreter.tensor_values import TensorValue
@@ -39,45 +41,38 @@ _NOT_OURS = ("expand", "expand_as", "broadcast_to")
 """What asks two tensors to fit each other belongs to another rule."""
 
 
-@rule(
-    "SF507",
-    "impossible-shape-operation",
-    Severity.ERROR,
-    "a view, permutation or index that the tensor's sizes do not allow, or only of a full batch",
-    Applicability.SAFE,
-    on=(OpRejected, OpRejectedForLastBatch, Viewed),
-)
+@rule("SF507", on=(OpRejected, OpRejectedForLastBatch, Viewed))
 def impossible_shape_operation(
-    event: OpRejected | OpRejectedForLastBatch | Viewed, run: CheckContext, this: Rule
+    event: OpRejected | OpRejectedForLastBatch | Viewed, context: CheckContext, rule: Rule
 ) -> Iterator[Diagnostic]:
     if isinstance(event, OpRejected):
-        yield from _refused(event, run, this)
+        yield from _refused(event, context, rule)
     elif isinstance(event, OpRejectedForLastBatch):
-        yield from _last_batch(event, run, this)
+        yield from _last_batch(event, context, rule)
     else:
-        yield from _regrouped(event, run, this)
+        yield from _regrouped(event, context, rule)
 
 
-def _refused(event: OpRejected, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+def _refused(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     if not event.operands or is_unlikely(event):
         return
     if event.function in RECURRENT:
-        yield from hidden_state(event, run, this)
+        yield from hidden_state(event, context, rule)
     if not _is_of_one_tensor(event):
         return
     operand = event.operands[0]
-    reason = _reason(event, event.error, run)
+    reason = _reason(event, event.error, context)
     if reason is None:
         return
-    subject, code = _subject(event), short(_code(event.place))
+    subject, code = _subject(event), abbreviate(_code(event.place))
     rank = operand.layout.rank if operand.layout is not None else None
-    told = f"{subject} is a single number" if rank == 0 else f"{subject} is {shown(operand, run)}"
-    came = way(operand.tensor, run)
-    yield this.diagnostic(
+    told = f"{subject} is a single number" if rank == 0 else f"{subject} is {shown(operand, context)}"
+    came = shape_trace(operand.tensor, context)
+    yield rule.diagnostic(
         event.place.span,
         f"`{code}`: {told}, {reason}",
         evidence=[
-            *calls(event),
+            *call_trace(event),
             *(came[-1:] if rank == 0 else came),
             Evidence(event.place.span, _alone(reason)),
         ],
@@ -115,7 +110,7 @@ def _subject(event: OpRejected) -> str:
         value = value.func
     if isinstance(value, cst.Attribute) and value.attr.value in ("shape", "size"):
         value = value.value
-    return f"`{short(event.place.module.code(value))}`"
+    return f"`{abbreviate(event.place.module.code(value))}`"
 
 
 def _is_of_one_tensor(event: OpRejected) -> bool:
@@ -126,19 +121,19 @@ def _is_of_one_tensor(event: OpRejected) -> bool:
     return (is_operation or name == "Unflatten") and len(event.operands) == 1 and name not in _NOT_OURS
 
 
-def _reason(event: OpRejected, error: ShapeError, run: CheckContext) -> str | None:
+def _reason(event: OpRejected, error: ShapeError, context: CheckContext) -> str | None:
     """What about the tensor does not allow the operation."""
     if isinstance(error, WrongNumberOfElements):
-        return _elements(event, error, run)
+        return _elements(event, error, context)
     if isinstance(error, WrongParts):
-        parts = " + ".join(map(run.text, error.parts))
-        return f"and its size {run.text(error.whole)} in dimension {error.dim} is not {parts}"
+        parts = " + ".join(map(context.text, error.parts))
+        return f"and its size {context.text(error.whole)} in dimension {error.dim} is not {parts}"
     if isinstance(error, TooManyIndices):
         if not error.rank:
             return "and has no dimension to index"
         return f"and has {_dimensions(error.rank)} for {error.given} indices"
     if isinstance(error, IndexOutOfRange):
-        index, size = run.text(error.index), run.text(error.size)
+        index, size = context.text(error.index), context.text(error.size)
         return f"and index {index} is out of range for dimension {error.dim} of size {size}"
     if isinstance(error, NoSuchDimension):
         return f"and has no dimension {error.dim}"
@@ -162,23 +157,23 @@ def _dimensions(rank: int) -> str:
     return "1 dimension" if rank == 1 else f"{rank} dimensions"
 
 
-def _elements(event: OpRejected, error: WrongNumberOfElements, run: CheckContext) -> str:
+def _elements(event: OpRejected, error: WrongNumberOfElements, context: CheckContext) -> str:
     rows = _sample_and_row(event)
     if rows is not None:
         samples, wanted = rows
         layout = event.operands[0].layout
-        each = " * ".join(run.text(size) for size in layout.sizes[1:]) if layout is not None else ""
+        each = " * ".join(context.text(size) for size in layout.sizes[1:]) if layout is not None else ""
         return f"so each sample has {each} = {samples} elements, not {wanted}"
     target = [size for size in error.target if size.value != -1]
-    asked = " * ".join(run.text(size) for size in target) or "1"
+    asked = " * ".join(context.text(size) for size in target) or "1"
     whole = product(target).value
     if whole is not None and len(target) > 1:
         asked = f"{asked} = {whole}"
     if event.function.rpartition(".")[2].lower() == "unflatten":
-        return f"and a size of {run.text(error.have)} is not {asked}"
+        return f"and a size of {context.text(error.have)} is not {asked}"
     if len(target) == len(error.target):
-        return f"with {run.text(error.have)} elements, not {asked}"
-    return f"and its {run.text(error.have)} elements are no multiple of {asked}"
+        return f"with {context.text(error.have)} elements, not {asked}"
+    return f"and its {context.text(error.have)} elements are no multiple of {asked}"
 
 
 def _sample_and_row(event: OpRejected) -> tuple[int, int] | None:
@@ -223,11 +218,11 @@ def _is_first(node: cst.Subscript) -> bool:
     return isinstance(index, cst.Index) and isinstance(index.value, cst.Integer) and index.value.value == "0"
 
 
-def _last_batch(event: OpRejectedForLastBatch, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+def _last_batch(event: OpRejectedForLastBatch, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     refused, batch = event.refused, event.batch
     if is_unlikely(refused):
         return
-    full = run.text(batch.full)
+    full = context.text(batch.full)
     loader = batch.loader if isinstance(batch.loader, Place) else None
     made = (
         [] if loader is None else [Evidence(loader.span, f"batches of {full}, the last one of what is left")]
@@ -237,26 +232,27 @@ def _last_batch(event: OpRejectedForLastBatch, run: CheckContext, this: Rule) ->
     condition: str | None = f"the number of samples is no multiple of {full}"
     if length is not None and batch.full.value is not None:
         left, condition = str(length % batch.full.value), None
-    yield this.diagnostic(
+    yield rule.diagnostic(
         event.place.span,
-        f"`{short(event.place.code)}` only fits a full batch of {full} samples: the last batch has {left}",
-        evidence=[*calls(event), *made, *_frozen(refused, batch, run)],
+        f"`{abbreviate(event.place.code)}` only fits a full batch of {full} samples: the last batch has "
+        f"{left}",
+        evidence=[*call_trace(event), *made, *_frozen(refused, batch, context)],
         condition=condition,
         fixes=_for_all_batches(event, loader),
     )
 
 
-def _frozen(refused: OpRejected, batch: BatchSize, run: CheckContext) -> Iterator[Evidence]:
+def _frozen(refused: OpRejected, batch: BatchSize, context: CheckContext) -> Iterator[Evidence]:
     """Where the number of samples was fixed."""
     told: set[tuple[int, str]] = set()
     for operand in refused.operands:
         sizes = operand.layout.sizes if operand.layout is not None else ()
         if any(same(size, batch.full) for size in sizes):
-            for each in way(operand.tensor, run)[-2:]:
+            for each in shape_trace(operand.tensor, context)[-2:]:
                 if (each.span.row, each.message) not in told:
                     told.add((each.span.row, each.message))
                     yield each
-    yield Evidence(refused.place.span, f"{run.text(batch.full)} samples are taken for granted here")
+    yield Evidence(refused.place.span, f"{context.text(batch.full)} samples are taken for granted here")
 
 
 def _for_all_batches(event: OpRejectedForLastBatch, loader: Place | None) -> Iterator[Fix]:
@@ -299,7 +295,7 @@ def _sizes_given(node: cst.Call) -> list[cst.BaseExpression]:
     return values
 
 
-def _regrouped(event: Viewed, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+def _regrouped(event: Viewed, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     """`x.view(-1, 400)` of samples that do not have 400 elements each."""
     verdict, layout, target = event.verdict, event.layout, event.target
     if not isinstance(verdict, Undecided) or not verdict.numel or len(target) != 2 or layout.rank < 3:
@@ -312,21 +308,21 @@ def _regrouped(event: Viewed, run: CheckContext, this: Rule) -> Iterator[Diagnos
         return
     if event.undecided and _is_passed_in(event.tensor, event):
         return
-    each = " * ".join(run.text(size) for size in layout.sizes[1:])
+    each = " * ".join(context.text(size) for size in layout.sizes[1:])
     multiple = wanted // gcd(samples, wanted)
-    condition = f"{run.text(layout.sizes[0])} is no multiple of {multiple}"
-    code, node = short(event.place.code), event.call
+    condition = f"{context.text(layout.sizes[0])} is no multiple of {multiple}"
+    code, node = abbreviate(event.place.code), event.call
     if not isinstance(node, cst.Call) or not node.args:
         return
     subject = node.args[0].value
     if isinstance(node.func, cst.Attribute) and not event.free:
         subject = node.func.value
-    yield this.diagnostic(
+    yield rule.diagnostic(
         event.place.span,
         f"`{code}` takes {wanted} elements for a row, but each sample has {each} = {samples}",
         evidence=[
-            *calls(event),
-            *way(event.tensor, run),
+            *call_trace(event),
+            *shape_trace(event.tensor, context),
             Evidence(event.place.span, f"rows of {wanted} are cut out of samples of {samples}"),
         ],
         condition=None if _never(layout.sizes[0], multiple) else condition,

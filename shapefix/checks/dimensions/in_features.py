@@ -7,25 +7,15 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
-from shapefix.checks.support.evidence import calls
+from shapefix.checks.support.evidence import call_trace, layer_code, made_at, shape_trace
 from shapefix.checks.support.layer_number_edits import merged_sizes, other_number, written_at
 from shapefix.checks.support.layer_settings import FEATURES, GIVES, taken_by
-from shapefix.checks.support.operands import (
-    code_of,
-    is_unlikely,
-    layer_code,
-    made_at,
-    made_inside,
-    named,
-    product_text,
-    shown,
-    way,
-)
+from shapefix.checks.support.operands import code_of, is_unlikely, made_inside, named, product_text, shown
 from shapefix.checks.support.sequential_layers import neighbour
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity
+from shapefix.checks.support.wording import abbreviate
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.values import LibraryObject
 from shapefix.tensors.bounds import same
@@ -36,15 +26,8 @@ from shapefix.tensors.polynomials import product
 _MAKERS = frozenset(kind for kind, setting in GIVES.items() if setting.name != "out_channels")
 
 
-@rule(
-    "SF501",
-    "in-features",
-    Severity.ERROR,
-    "a layer is handed another last size than it was made for: RuntimeError",
-    Applicability.UNSAFE,
-    on=OpRejected,
-)
-def in_features(event: OpRejected, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+@rule("SF501", on=OpRejected)
+def in_features(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     error = event.error
     setting = taken_by(event) if event.function in FEATURES else None
     if setting is None or not isinstance(error, SizeMismatch) or is_unlikely(event):
@@ -52,34 +35,34 @@ def in_features(event: OpRejected, run: CheckContext, this: Rule) -> Iterator[Di
     if neighbour(event) is not None:
         return
     operand = event.operands[error.operand]
-    have, want = run.text(error.have), run.text(error.want)
+    have, want = context.text(error.have), context.text(error.want)
     layer = layer_code(event.layer) or setting.name
-    message = f"`{_called(event)}` receives {shown(operand, run)}: last size {have}"
+    message = f"`{_called(event)}` receives {shown(operand, context)}: last size {have}"
     if made_inside(event, error.operand):
         message = f"`{layer}` in {message}, not {want}"
     else:
         message = f"{message}, but `{layer}` takes {want}"
-    yield this.diagnostic(
+    yield rule.diagnostic(
         event.place.span,
         message,
         evidence=[
-            *calls(event),
+            *call_trace(event),
             *made_at(event.layer),
             *written_at(event),
-            *way(operand.tensor, run),
+            *shape_trace(operand.tensor, context),
             Evidence(event.place.span, f"{named(event, error.operand)} ends in {have}, {want} is needed"),
         ],
-        fixes=_fixes(event, error, run),
+        fixes=_fixes(event, error, context),
     )
 
 
 def _called(event: OpRejected) -> str:
     """What the code calls: `self.projection`."""
     node = event.place.node
-    return short(event.place.module.code(node.func if isinstance(node, cst.Call) else node))
+    return abbreviate(event.place.module.code(node.func if isinstance(node, cst.Call) else node))
 
 
-def _fixes(event: OpRejected, error: SizeMismatch, run: CheckContext) -> Iterator[Fix]:
+def _fixes(event: OpRejected, error: SizeMismatch, context: CheckContext) -> Iterator[Fix]:
     node, layout = code_of(event, error.operand), event.operands[error.operand].layout
     module = event.place.module
     if node is not None and layout is not None and layout.rank > 1:
@@ -93,9 +76,9 @@ def _fixes(event: OpRejected, error: SizeMismatch, run: CheckContext) -> Iterato
         for start in range(1, layout.rank - 1):
             if same(product(sizes[start:]), error.want):
                 edit = rewrites.method_called(module, node, f"flatten({start})")
-                factors = product_text(sizes[start:], run)
+                factors = product_text(sizes[start:], context)
                 yield Fix(
-                    Applicability.UNSAFE, f"flatten it first: {factors} = {run.text(error.want)}", (edit,)
+                    Applicability.UNSAFE, f"flatten it first: {factors} = {context.text(error.want)}", (edit,)
                 )
                 return
     have, want = error.have.value, error.want.value

@@ -21,7 +21,7 @@ from shapefix.checks.support.operand_pairs import (
     told,
 )
 from shapefix.checks.support.operands import is_unlikely
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Fix, Severity
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Fix
 from shapefix.interpreter.events import OpRejected
 from shapefix.tensors.bounds import at_least
 from shapefix.tensors.errors import ShapeError, SizeMismatch, WrongRank
@@ -32,15 +32,8 @@ _CATS = frozenset({"cat", "concat", "concatenate"})
 _FUNCTIONS = _CATS | {"stack", "hstack", "vstack", "dstack", "row_stack", "pad_sequence"}
 
 
-@rule(
-    "SF504",
-    "joined-sizes",
-    Severity.ERROR,
-    "tensors are joined whose sizes or dimensions disagree: RuntimeError",
-    Applicability.UNSAFE,
-    on=OpRejected,
-)
-def joined_sizes(event: OpRejected, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+@rule("SF504", on=OpRejected)
+def joined_sizes(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     if event.layer is not None or name_of(event) not in _FUNCTIONS or is_unlikely(event):
         return
     error = event.error
@@ -50,12 +43,12 @@ def joined_sizes(event: OpRejected, run: CheckContext, this: Rule) -> Iterator[D
     if isinstance(error, WrongRank):
         other = next((n for n, each in enumerate(event.operands) if _rank(event, n) in error.want), None)
         numbers = tuple(sorted({*numbers, *(() if other is None else (other,))}))
-    reason = _reason(event, error, run)
-    yield this.diagnostic(
+    reason = _reason(event, error, context)
+    yield rule.diagnostic(
         event.place.span,
-        f"`{code(event)}`: {told(event, run, numbers)}; {reason}",
-        evidence=evidence(event, run, numbers, reason),
-        fixes=_fixes(event, error, numbers, run),
+        f"`{code(event)}`: {told(event, context, numbers)}; {reason}",
+        evidence=evidence(event, context, numbers, reason),
+        fixes=_fixes(event, error, numbers, context),
     )
 
 
@@ -70,14 +63,14 @@ def _rank(event: OpRejected, number: int) -> int | None:
     return None if layout is None else layout.rank
 
 
-def _reason(event: OpRejected, error: SizeMismatch | WrongRank, run: CheckContext) -> str:
+def _reason(event: OpRejected, error: SizeMismatch | WrongRank, context: CheckContext) -> str:
     name = name_of(event)
     if isinstance(error, WrongRank):
         have = "a single number" if not error.have else f"{error.have} dimension{'s' * (error.have > 1)}"
         if name == "pad_sequence":
             return f"{have}, the first sequence has {error.want[0]}"
         return f"{have} and {error.want[0]} cannot be joined"
-    sizes = f"{run.text(error.want)} and {run.text(error.have)}"
+    sizes = f"{context.text(error.want)} and {context.text(error.have)}"
     if name == "stack":
         return f"their sizes differ in dimension {error.dim}, {sizes}, and `stack` takes equal ones"
     if name == "pad_sequence":
@@ -118,7 +111,7 @@ def _number(node: cst.BaseExpression) -> int | None:
 
 
 def _fixes(
-    event: OpRejected, error: SizeMismatch | WrongRank, numbers: tuple[int, ...], run: CheckContext
+    event: OpRejected, error: SizeMismatch | WrongRank, numbers: tuple[int, ...], context: CheckContext
 ) -> Iterator[Fix]:
     if name_of(event) not in _CATS or len(numbers) != 2:
         return
@@ -136,7 +129,7 @@ def _fixes(
             (edit,),
         )
     elif dim == 1 and error.dim > 1:
-        yield _cropped(event, error, numbers, run)
+        yield _cropped(event, error, numbers, context)
 
 
 def _differ_only(event: OpRejected, dim: int) -> bool:
@@ -159,7 +152,7 @@ def _other_dim(event: OpRejected, dim: int) -> Edit | None:
     return Edit(module.span(given.value), str(dim))
 
 
-def _cropped(event: OpRejected, error: SizeMismatch, numbers: tuple[int, ...], run: CheckContext) -> Fix:
+def _cropped(event: OpRejected, error: SizeMismatch, numbers: tuple[int, ...], context: CheckContext) -> Fix:
     """What is done where feature maps of a contracting and an expanding path have drifted apart."""
     assert error.other is not None
     have, want = error.have, error.want
@@ -168,7 +161,7 @@ def _cropped(event: OpRejected, error: SizeMismatch, numbers: tuple[int, ...], r
     layout = event.operands[smaller].layout
     sizes: tuple[Size, ...] = () if layout is None else layout.sizes[2:]
     one, other = subject(event, larger), subject(event, smaller)
-    target = run.shape(sizes)
+    target = context.shape(sizes)
     return Fix(
         Applicability.DISPLAY,
         f"crop {one} to {target}, resize {other} with `F.interpolate(…, size={one.strip('`')}.shape[2:])`, "

@@ -7,64 +7,42 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
-from shapefix.checks.support.evidence import calls
-from shapefix.checks.support.operands import code_of, is_unlikely, made_at, named, shown, way
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity
-from shapefix.interpreter.events import Broadcast, OpRejected
+from shapefix.checks.support.evidence import call_trace, made_at, shape_trace
+from shapefix.checks.support.loss_calls import is_by_class, is_loss, loss_code
+from shapefix.checks.support.operands import code_of, is_unlikely, named, shown
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
+from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import ClassesLast, ShapeError, SizeMismatch, WrongDtype, WrongRank
 from shapefix.tensors.losses import extra_dimension, wanted_ids
 from shapefix.tensors.polynomials import Size
 
-_FUNCTIONS = ("_loss", "cross_entropy", "cross_entropy_with_logits", "kl_div")
-_BY_CLASS = ("CrossEntropyLoss", "NLLLoss", "NLLLoss2d", "cross_entropy", "nll_loss", "nll_loss2d")
 
-
-def is_loss(function: str) -> bool:
-    """Whether this is the qualified name of a loss of torch, be it a layer's class or a function."""
-    return function.startswith("torch.nn.") and (
-        function.endswith(("Loss", "Loss2d")) or function.endswith(_FUNCTIONS)
-    )
-
-
-def is_by_class(function: str) -> bool:
-    """Whether the target of a loss may hold ids of classes, and its input scores for each class."""
-    return function.startswith("torch.nn.") and function.rpartition(".")[2] in _BY_CLASS
-
-
-@rule(
-    "SF508",
-    "loss-sizes",
-    Severity.ERROR,
-    "a loss refuses the sizes of its prediction and its target: ValueError or RuntimeError",
-    Applicability.SAFE,
-    on=OpRejected,
-)
-def loss_sizes(event: OpRejected, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+@rule("SF508", on=OpRejected)
+def loss_sizes(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     error = event.error
     if not is_loss(event.function) or isinstance(error, WrongDtype) or is_unlikely(event):
         return
     if len(event.operands) < 2:
         return
-    handed = " and ".join(shown(operand, run) for operand in event.operands[: _involved(error)])
-    reason = _reason(event, run)
+    handed = " and ".join(shown(operand, context) for operand in event.operands[: _involved(error)])
+    reason = _reason(event, context)
     unless = error.unless if isinstance(error, ClassesLast) else ()
-    condition = " or ".join(f"{run.text(one)} != {run.text(two)}" for one, two in unless) or None
-    yield this.diagnostic(
+    condition = " or ".join(f"{context.text(one)} != {context.text(two)}" for one, two in unless) or None
+    yield rule.diagnostic(
         event.place.span,
-        f"`{called(event)}` is handed {handed}: {reason}",
+        f"`{loss_code(event)}` is handed {handed}: {reason}",
         condition=condition,
         evidence=[
-            *calls(event),
+            *call_trace(event),
             *made_at(event.layer),
-            *(step for operand in event.operands[:2] for step in way(operand.tensor, run)),
+            *(step for operand in event.operands[:2] for step in shape_trace(operand.tensor, context)),
             Evidence(event.place.span, f"{named(event, 0)} and {named(event, 1)} meet here: {reason}"),
         ],
-        fixes=_fixes(event, run),
+        fixes=_fixes(event, context),
     )
 
 
@@ -74,30 +52,24 @@ def _involved(error: ShapeError) -> int:
     return max(numbers) + 1
 
 
-def called(event: OpRejected | Broadcast) -> str:
-    """What the code calls: `criterion`."""
-    node = event.place.node
-    return short(event.place.module.code(node.func if isinstance(node, cst.Call) else node))
-
-
-def _reason(event: OpRejected, run: CheckContext) -> str:
+def _reason(event: OpRejected, context: CheckContext) -> str:
     error = event.error
     one = event.operands[0].layout
     if isinstance(error, ClassesLast):
         return "the classes must be dimension 1, and are the last one here"
     if is_by_class(event.function) and one is not None and one.rank > 1:
-        return f"class ids for these scores are of sizes {run.shape(wanted_ids(one.sizes))}"
+        return f"class ids for these scores are of sizes {context.shape(wanted_ids(one.sizes))}"
     if isinstance(error, WrongRank):
         wanted = " or ".join(map(str, error.want))
         plural = "" if error.have == 1 else "s"
         return f"{named(event, error.operand)} has {error.have} dimension{plural}, not {wanted}"
     if isinstance(error, SizeMismatch):
-        have, want = run.text(error.have), run.text(error.want)
+        have, want = context.text(error.have), context.text(error.want)
         return f"{have} against {want} in dimension {error.dim}"
     return "their sizes do not fit"
 
 
-def _fixes(event: OpRejected, run: CheckContext) -> Iterator[Fix]:
+def _fixes(event: OpRejected, context: CheckContext) -> Iterator[Fix]:
     error = event.error
     module = event.place.module
     prediction, target = (operand.layout for operand in event.operands[:2])

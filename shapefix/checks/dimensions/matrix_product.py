@@ -20,7 +20,7 @@ from shapefix.checks.support.operand_pairs import (
     told,
 )
 from shapefix.checks.support.operands import is_unlikely
-from shapefix.diagnostics import Applicability, Diagnostic, Fix, Severity
+from shapefix.diagnostics import Applicability, Diagnostic, Fix
 from shapefix.interpreter.events import OpRejected
 from shapefix.tensors import products
 from shapefix.tensors.bounds import same
@@ -53,15 +53,8 @@ _LAYERS = frozenset(
 _FUNCTIONS = frozenset({*_TAKES, *_ADDED, *_OTHERS})
 
 
-@rule(
-    "SF503",
-    "matrix-product",
-    Severity.ERROR,
-    "the operands of a matrix product do not fit each other: RuntimeError",
-    Applicability.UNSAFE,
-    on=OpRejected,
-)
-def matrix_product(event: OpRejected, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+@rule("SF503", on=OpRejected)
+def matrix_product(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     if not _is_product(event) or is_unlikely(event):
         return
     error, numbers = event.error, concerned(event)
@@ -69,12 +62,12 @@ def matrix_product(event: OpRejected, run: CheckContext, this: Rule) -> Iterator
         return
     if isinstance(error, (SizeMismatch, WrongRank)) and not numbers:
         return
-    reason = _reason(event, error, run)
+    reason = _reason(event, error, context)
     numbers = numbers or tuple(range(min(len(event.operands), 2)))
-    yield this.diagnostic(
+    yield rule.diagnostic(
         event.place.span,
-        f"`{code(event)}`: {told(event, run, numbers)}; {reason}",
-        evidence=evidence(event, run, numbers, reason),
+        f"`{code(event)}`: {told(event, context, numbers)}; {reason}",
+        evidence=evidence(event, context, numbers, reason),
         fixes=() if event.layer is not None else _fixes(event, error),
     )
 
@@ -87,16 +80,16 @@ def _is_product(event: OpRejected) -> bool:
     return event.function in _LAYERS and isinstance(error, SizeMismatch) and error.other is not None
 
 
-def _reason(event: OpRejected, error: ShapeError, run: CheckContext) -> str:
+def _reason(event: OpRejected, error: ShapeError, context: CheckContext) -> str:
     name = name_of(event)
     if isinstance(error, LetterMismatch):
-        have, want = run.text(error.have), run.text(error.want)
+        have, want = context.text(error.have), context.text(error.want)
         return f"`{error.letter}` stands for {have} and for {want}"
     if isinstance(error, WrongRank):
         return _wrong_rank(event, error)
     if not isinstance(error, SizeMismatch):
         return str(error).removeprefix("einsum(): ")
-    have, want = run.text(error.have), run.text(error.want)
+    have, want = context.text(error.have), context.text(error.want)
     if error.other is None:
         meant = "the mask" if name == _ATTENTION else "what is added"
         return f"size {have} of {meant} cannot be stretched to {want} in dimension {error.dim}"

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.dimensions.channels import number_fixes
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
+from shapefix.checks.support.evidence import layer_trace
+from shapefix.checks.support.layer_number_edits import number_fixes
 from shapefix.checks.support.layer_settings import NORMS, called, counted, renamed_class, taken_by
-from shapefix.checks.support.operands import approach, code_of, is_unlikely, named, shown
+from shapefix.checks.support.operands import code_of, is_unlikely, named, shown
 from shapefix.checks.support.sequential_layers import neighbour
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity, Span
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Span
 from shapefix.interpreter.containers import elements
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.values import as_size
@@ -34,40 +35,33 @@ _THERE_AND_BACK = {
 """By rank: the last dimension put in the second place, and back."""
 
 
-@rule(
-    "SF511",
-    "norm-features",
-    Severity.ERROR,
-    "a normalisation is handed other features or dimensions than it was made for: RuntimeError",
-    Applicability.UNSAFE,
-    on=OpRejected,
-)
-def norm_features(event: OpRejected, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+@rule("SF511", on=OpRejected)
+def norm_features(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     if event.function not in NORMS and event.function not in _FUNCTIONS:
         return
     if is_unlikely(event) or neighbour(event) is not None:
         return
-    told = _told(event, run)
+    told = _told(event, context)
     if told is None:
         return
-    yield this.diagnostic(
+    yield rule.diagnostic(
         event.place.span,
         told,
-        evidence=[*approach(event, run), Evidence(event.place.span, str(event.error))],
-        fixes=_fixes(event, run),
+        evidence=[*layer_trace(event, context), Evidence(event.place.span, str(event.error))],
+        fixes=_fixes(event, context),
     )
 
 
-def _told(event: OpRejected, run: CheckContext) -> str | None:
+def _told(event: OpRejected, context: CheckContext) -> str | None:
     error, layer = event.error, called(event)
     if not event.operands:
         if not isinstance(error, NotDivisible):
             return None
-        have, by = run.text(error.have), run.text(error.by)
+        have, by = context.text(error.have), context.text(error.by)
         return f"`{layer}` cannot be made: {have} channels do not make {by} equal groups"
-    subject, operand = named(event, 0), shown(event.operands[0], run)
+    subject, operand = named(event, 0), shown(event.operands[0], context)
     if isinstance(error, NotDivisible):
-        have, by = run.text(error.have), run.text(error.by)
+        have, by = context.text(error.have), context.text(error.by)
         return (
             f"`{layer}` makes {by} equal groups of the channels, but {subject} is {operand}: {have} of them"
         )
@@ -77,7 +71,7 @@ def _told(event: OpRejected, run: CheckContext) -> str | None:
         return f"`{layer}` takes {ranks} tensors, but {subject} is {operand}: {error.have}-D"
     if not isinstance(error, SizeMismatch):
         return None
-    have, want = run.text(error.have), counted(run.text(error.want), "feature")
+    have, want = context.text(error.have), counted(context.text(error.want), "feature")
     which = "in the last dimension" if _is_last(event, error) else f"in dimension {error.dim}"
     return f"`{layer}` takes {want} {which}, but {subject} is {operand}: {have}"
 
@@ -89,7 +83,7 @@ def _is_last(event: OpRejected, error: SizeMismatch) -> bool:
     )
 
 
-def _fixes(event: OpRejected, run: CheckContext) -> Iterator[Fix]:
+def _fixes(event: OpRejected, context: CheckContext) -> Iterator[Fix]:
     error = event.error
     layout = event.operands[0].layout if event.operands else None
     if isinstance(error, WrongRank) and layout is not None:
@@ -99,7 +93,7 @@ def _fixes(event: OpRejected, run: CheckContext) -> Iterator[Fix]:
     wrapped = None if layout is None else _wrapped(event, error, layout)
     if wrapped is not None:
         there, back, edits = wrapped
-        want = run.text(error.want)
+        want = context.text(error.want)
         told = f"put the {want} features where they are looked for, and back: `.{there}`, `.{back}`"
         yield Fix(Applicability.UNSAFE, told, edits)
         return

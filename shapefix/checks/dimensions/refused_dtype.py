@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.dimensions.loss_sizes import called, is_by_class
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
-from shapefix.checks.support.evidence import calls
-from shapefix.checks.support.operands import code_of, is_unlikely, made_at, named, shown
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity
+from shapefix.checks.support.evidence import call_trace, made_at
+from shapefix.checks.support.loss_calls import is_by_class, loss_code
+from shapefix.checks.support.operands import code_of, is_unlikely, named, shown
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.tensors.dtypes import is_floating
@@ -26,25 +26,18 @@ _CASTS = {
 _HALVES = frozenset({"float16", "bfloat16"})
 
 
-@rule(
-    "SF512",
-    "refused-dtype",
-    Severity.ERROR,
-    "a layer, a loss or a matrix product refuses the dtype of what it is handed: RuntimeError",
-    Applicability.UNSAFE,
-    on=OpRejected,
-)
-def refused_dtype(event: OpRejected, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+@rule("SF512", on=OpRejected)
+def refused_dtype(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     error = event.error
     if not isinstance(error, WrongDtype) or is_unlikely(event) or error.operand >= len(event.operands):
         return
     operand = event.operands[error.operand]
     reason = _reason(event, error)
-    yield this.diagnostic(
+    yield rule.diagnostic(
         event.place.span,
-        f"`{called(event)}` receives {shown(operand, run)}: {reason}",
+        f"`{loss_code(event)}` receives {shown(operand, context)}: {reason}",
         evidence=[
-            *calls(event),
+            *call_trace(event),
             *made_at(event.layer),
             *_origins(operand.tensor),
             Evidence(event.place.span, f"{named(event, error.operand)} is {error.have} here: {reason}"),

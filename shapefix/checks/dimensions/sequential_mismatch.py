@@ -9,7 +9,7 @@ import libcst as cst
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
-from shapefix.checks.support.evidence import calls
+from shapefix.checks.support.evidence import call_trace, layer_code, made_at, shape_trace
 from shapefix.checks.support.layer_number_edits import fitting
 from shapefix.checks.support.layer_settings import (
     CHANNELS,
@@ -23,9 +23,9 @@ from shapefix.checks.support.layer_settings import (
     renamed_class,
     taken_by,
 )
-from shapefix.checks.support.operands import is_unlikely, layer_code, made_at, product_text, shown, way
+from shapefix.checks.support.operands import is_unlikely, product_text, shown
 from shapefix.checks.support.sequential_layers import neighbour
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity, Span
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Span
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.values import LibraryObject, as_size
 from shapefix.tensors.bounds import same
@@ -34,52 +34,48 @@ from shapefix.tensors.layout import Layout
 from shapefix.tensors.polynomials import product
 
 
-@rule(
-    "SF502",
-    "sequential-mismatch",
-    Severity.ERROR,
-    "a layer of a Sequential does not take what the layer before it gives: RuntimeError",
-    Applicability.UNSAFE,
-    on=OpRejected,
-)
-def neighbours(event: OpRejected, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+@rule("SF502", on=OpRejected)
+def sequential_mismatch(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     before = neighbour(event)
     if before is None or is_unlikely(event):
         return
-    told = _told(event, before, run)
+    told = _told(event, before, context)
     if told is None:
         return
-    yield this.diagnostic(
+    yield rule.diagnostic(
         event.place.span,
         told,
         evidence=[
-            *calls(event),
+            *call_trace(event),
             *made_at(before),
             *made_at(event.layer),
-            *way(event.operands[0].tensor, run),
-            Evidence(event.place.span, f"`{called(event)}` is handed {shown(event.operands[0], run)} here"),
+            *shape_trace(event.operands[0].tensor, context),
+            Evidence(
+                event.place.span, f"`{called(event)}` is handed {shown(event.operands[0], context)} here"
+            ),
         ],
-        fixes=_fixes(event, before, run),
+        fixes=_fixes(event, before, context),
     )
 
 
-def _told(event: OpRejected, before: LibraryObject, run: CheckContext) -> str | None:
+def _told(event: OpRejected, before: LibraryObject, context: CheckContext) -> str | None:
     error, layer = event.error, called(event)
     giver = layer_code(before) or before.kind.replace("torch.", "")
-    operand = shown(event.operands[0], run)
+    operand = shown(event.operands[0], context)
     if isinstance(error, SizeMismatch) and taken_by(event) is not None:
         noun = "feature" if error.dim == -1 or _is_last(event, error) else "channel"
-        wanted = counted(run.text(error.want), noun)
-        return f"`{layer}` takes {wanted}, but `{giver}` before it gives {run.text(error.have)}"
+        wanted = counted(context.text(error.want), noun)
+        return f"`{layer}` takes {wanted}, but `{giver}` before it gives {context.text(error.have)}"
     if isinstance(error, WrongRank):
         wanted = " or ".join(f"{rank}-D" for rank in error.want)
         return f"`{layer}` takes {wanted} tensors, but `{giver}` before it gives {operand}"
     if isinstance(error, WindowTooLarge):
         return (
-            f"the window of `{layer}` spans {run.text(error.window)}, but `{giver}` before it gives {operand}"
+            f"the window of `{layer}` spans {context.text(error.window)}, but `{giver}` before it gives "
+            f"{operand}"
         )
     if isinstance(error, NotDivisible):
-        needed = f"{error.what} divisible by {run.text(error.by)}"
+        needed = f"{error.what} divisible by {context.text(error.by)}"
         return f"`{layer}` needs {needed}, but `{giver}` before it gives {operand}"
     return None
 
@@ -89,7 +85,7 @@ def _is_last(event: OpRejected, error: SizeMismatch) -> bool:
     return event.function in FEATURES or (layout is not None and error.dim == layout.rank - 1)
 
 
-def _fixes(event: OpRejected, before: LibraryObject, run: CheckContext) -> Iterator[Fix]:
+def _fixes(event: OpRejected, before: LibraryObject, context: CheckContext) -> Iterator[Fix]:
     error, layout = event.error, event.operands[0].layout
     if isinstance(error, WrongRank):
         edit = _other_class(event, error, layout)
@@ -109,8 +105,8 @@ def _fixes(event: OpRejected, before: LibraryObject, run: CheckContext) -> Itera
     flattening = _flattened(event, error, layout)
     if flattening is not None and layout is not None:
         edit, start = flattening
-        merged = product_text(layout.sizes[start:], run)
-        what = f"put an `nn.Flatten` before it: {merged} = {run.text(error.want)}"
+        merged = product_text(layout.sizes[start:], context)
+        what = f"put an `nn.Flatten` before it: {merged} = {context.text(error.want)}"
         yield Fix(Applicability.UNSAFE, what, (edit,))
         return
     have, want = error.have.value, error.want.value

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
-from shapefix.checks.support.evidence import calls
-from shapefix.checks.support.operands import code_of, is_empty, made_at, named, shown, way
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity
-from shapefix.interpreter.events import Broadcast, ReducedToScalar
+from shapefix.checks.support.evidence import call_trace, made_at, shape_trace
+from shapefix.checks.support.operands import code_of, is_empty, named, shown
+from shapefix.checks.support.wording import abbreviate
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
+from shapefix.domains.operations import Broadcast, ReducedToScalar
 from shapefix.interpreter.modules import children
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.interpreter.values import LibraryObject
@@ -26,22 +26,15 @@ _SEEN = (*_MEANT, "squeezed", "transposed", "permuted", "flattened", "converted"
 _FURTHEST = 12
 
 
-@rule(
-    "SF509",
-    "silent-broadcast",
-    Severity.WARNING,
-    "a loss or a metric broadcasts predictions and targets against each other: wrong numbers, no error",
-    Applicability.UNSAFE,
-    on=Broadcast,
-)
-def silent_broadcast(event: Broadcast, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+@rule("SF509", on=Broadcast)
+def silent_broadcast(event: Broadcast, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     if _is_meant(event) or any(is_empty(operand) for operand in event.operands):
         return
     if event.undecided:
         return
     summed = None
     if event.result is not None:
-        summed = _summed(event.result, run)
+        summed = _summed(event.result, context)
         is_comparison = event.function.rpartition(".")[2] in ("eq", "ne", "not_equal")
         if summed is None or not (is_comparison or _is_predicted(event.operands[event.longer].tensor)):
             return
@@ -54,21 +47,23 @@ def silent_broadcast(event: Broadcast, run: CheckContext, this: Rule) -> Iterato
         return
     longer = event.operands[event.longer].layout
     assert longer is not None
-    code = short(event.place.module.code(event.place.node))
-    compared = f"{shown(one, run)} with {shown(two, run)}"
+    code = abbreviate(event.place.module.code(event.place.node))
+    compared = f"{shown(one, context)} with {shown(two, context)}"
     evidence = [
-        *calls(event),
+        *call_trace(event),
         *made_at(event.layer),
-        *way(one.tensor, run),
-        *way(two.tensor, run),
-        Evidence(event.place.span, f"{named(event, 0)} and {named(event, 1)} become {run.shape(sizes)} here"),
+        *shape_trace(one.tensor, context),
+        *shape_trace(two.tensor, context),
+        Evidence(
+            event.place.span, f"{named(event, 0)} and {named(event, 1)} become {context.shape(sizes)} here"
+        ),
     ]
     if summed is not None:
         evidence.append(Evidence(summed.place.span, "all of it is summed up here"))
-    yield this.diagnostic(
+    yield rule.diagnostic(
         event.place.span,
-        f"`{code}` compares {compared}: both are broadcast to {run.shape(sizes)}",
-        condition=run.condition(longer.sizes[: event.dim]),
+        f"`{code}` compares {compared}: both are broadcast to {context.shape(sizes)}",
+        condition=context.condition(longer.sizes[: event.dim]),
         evidence=evidence,
         fixes=_fixes(event),
     )
@@ -113,9 +108,9 @@ def _is_predicted(tensor: TensorValue) -> bool:
     )
 
 
-def _summed(result: TensorValue, run: CheckContext) -> ReducedToScalar | None:
+def _summed(result: TensorValue, context: CheckContext) -> ReducedToScalar | None:
     """Where all elements of the result are summed up, or their mean is taken."""
-    for other in run.events:
+    for other in context.events:
         if isinstance(other, ReducedToScalar) and result.origin in _steps(other.tensor):
             return other
     return None

@@ -8,29 +8,22 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.bound_names import name_of
-from shapefix.checks.support.evidence import calls
-from shapefix.diagnostics import Diagnostic, Evidence, Severity
-from shapefix.interpreter.batch_events import Collated
+from shapefix.checks.support.evidence import call_trace
+from shapefix.diagnostics import Diagnostic, Evidence
+from shapefix.domains.batches import Collated
+from shapefix.domains.tokens import Tokens, added_to, row_of, sources_of
 from shapefix.interpreter.containers import DictValue, ListValue
 from shapefix.interpreter.events import AttributeSet
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.texts import contains
-from shapefix.interpreter.token_rows import Tokens, added_to, row_of, sources_of
 from shapefix.interpreter.values import Constant, Integer, LibraryObject, Value
 from shapefix.tensors.symbols import SpecialId
 
 _COLLATOR = "DataCollatorForLanguageModeling"
 
 
-@rule(
-    "SF206",
-    "eos-masked-in-labels",
-    Severity.INFO,
-    "the pad token is the eos token, which the language-modelling collator masks in labels",
-    None,
-    on=Collated,
-)
-def eos_masked_in_labels(event: Collated, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+@rule("SF206", on=Collated)
+def eos_masked_in_labels(event: Collated, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     collator, sample = event.collator, event.sample
     if not isinstance(collator, LibraryObject) or not collator.kind.endswith(f".{_COLLATOR}"):
         return
@@ -41,18 +34,18 @@ def eos_masked_in_labels(event: Collated, run: CheckContext, this: Rule) -> Iter
     if eos is None or not isinstance(sample, DictValue):
         return
     ended = _ended(sample.fields.get("input_ids"), eos)
-    if ended is None or _is_told(event, run):
+    if ended is None or _is_told(event, context):
         return
     place = collator.place or event.place
-    set_at = _set_at(tokenizer, run)
+    set_at = _set_at(tokenizer, context)
     where = f" ({rewrites.line_of(set_at, place.module)})" if set_at is not None else ""
     name = f"`{name_of(tokenizer.place)}`" if tokenizer.place is not None else "the tokenizer"
-    yield this.diagnostic(
+    yield rule.diagnostic(
         place.span,
         f"the pad token of {name} is its eos token{where}, and `{_COLLATOR}` masks it in labels: "
         f"the end of a text ({rewrites.line_of(ended, place.module)}) is never learnt",
         evidence=[
-            *calls(event),
+            *call_trace(event),
             *([Evidence(set_at.span, "one token for both")] if set_at is not None else []),
             Evidence(ended.span, "the eos token is put into the text here"),
             Evidence(event.place.span, "collated here"),
@@ -108,11 +101,11 @@ def _adds_itself(tokenizer: LibraryObject) -> bool:
     return isinstance(setting, Constant) and setting.value is True
 
 
-def _set_at(tokenizer: LibraryObject, run: CheckContext) -> Place | None:
+def _set_at(tokenizer: LibraryObject, context: CheckContext) -> Place | None:
     """Where the pad token was set last; where the tokenizer was made, if nowhere else."""
     places = [
         event.place
-        for event in run.events
+        for event in context.events
         if isinstance(event, AttributeSet)
         and event.owner is tokenizer
         and event.name in ("pad_token", "pad_token_id")
@@ -120,7 +113,7 @@ def _set_at(tokenizer: LibraryObject, run: CheckContext) -> Place | None:
     return places[-1] if places else tokenizer.place
 
 
-def _is_told(event: Collated, run: CheckContext) -> bool:
+def _is_told(event: Collated, context: CheckContext) -> bool:
     """Whether something else went through the same collator before."""
-    earlier = run.events[: run.events.index(event)]
+    earlier = context.events[: context.events.index(event)]
     return any(isinstance(one, Collated) and one.collator is event.collator for one in earlier)

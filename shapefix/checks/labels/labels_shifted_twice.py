@@ -7,39 +7,32 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.bound_names import name_of
-from shapefix.checks.support.evidence import calls
-from shapefix.diagnostics import Diagnostic, Evidence, Severity
-from shapefix.interpreter.batch_events import SHIFTED, Collated, ModelCalled
+from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.wording import abbreviate
+from shapefix.diagnostics import Diagnostic, Evidence
+from shapefix.domains.batches import SHIFTED, Collated, ModelCalled
+from shapefix.domains.tokens import is_same, row_of
 from shapefix.interpreter.containers import DictValue
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.token_rows import is_same, row_of
 from shapefix.interpreter.values import Value
 
 
-@rule(
-    "SF204",
-    "labels-shifted-twice",
-    Severity.WARNING,
-    "labels that are shifted by one meet a model that shifts them itself",
-    None,
-    on=(ModelCalled, Collated),
-)
+@rule("SF204", on=(ModelCalled, Collated))
 def labels_shifted_twice(
-    event: ModelCalled | Collated, run: CheckContext, this: Rule
+    event: ModelCalled | Collated, context: CheckContext, rule: Rule
 ) -> Iterator[Diagnostic]:
     cut = _cut(event)
-    if cut is None or _is_told(event, cut, run):
+    if cut is None or _is_told(event, cut, context):
         return
-    yield this.diagnostic(
+    yield rule.diagnostic(
         cut.span,
         f"`{name_of(cut)}` is shifted by one, and {_model(event, cut)} shifts its labels itself: "
         "each position is trained on the token after the next",
         evidence=[
-            *calls(event),
+            *call_trace(event),
             Evidence(cut.span, "shifted here"),
             Evidence(event.place.span, "and in here once more"),
         ],
@@ -51,7 +44,7 @@ def _model(event: ModelCalled | Collated, seen_from: Place) -> str:
     if isinstance(event, Collated):
         return f"the model of `{event.consumer.rpartition('.')[2]}` ({line})"
     code = event.place.module.code(node.func if isinstance(node, cst.Call) else node)
-    return f"`{short(code)}` ({line})"
+    return f"`{abbreviate(code)}` ({line})"
 
 
 def _cut(event: ModelCalled | Collated) -> Place | None:
@@ -69,9 +62,9 @@ def _inputs_and_labels(event: ModelCalled | Collated) -> tuple[Value | None, Val
     return fields.get("input_ids"), fields.get("labels")
 
 
-def _is_told(event: ModelCalled | Collated, cut: Place, run: CheckContext) -> bool:
+def _is_told(event: ModelCalled | Collated, cut: Place, context: CheckContext) -> bool:
     """Whether an earlier event tells of labels that were shifted at the same place."""
-    for earlier in run.events:
+    for earlier in context.events:
         if earlier is event:
             return False
         if isinstance(earlier, (ModelCalled, Collated)):

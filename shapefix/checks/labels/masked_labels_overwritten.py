@@ -10,28 +10,21 @@ import libcst as cst
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites, seq2seq_collator
-from shapefix.checks.support.evidence import calls
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Import, Severity
-from shapefix.interpreter.batch_events import Collated
+from shapefix.checks.support.evidence import call_trace
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Import
+from shapefix.domains.batches import Collated
+from shapefix.domains.raggedness import differs
+from shapefix.domains.tokens import Tokens, row_of, tokens_of
 from shapefix.interpreter.containers import DictValue, ListValue
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.rows import differs
-from shapefix.interpreter.token_rows import Tokens, row_of, tokens_of
 from shapefix.interpreter.values import TEXT, Constant, LibraryObject, Text, Unknown, Value
 
 _COLLATOR = "DataCollatorForLanguageModeling"
 _OVERWRITES = f"`{_COLLATOR}` makes labels of its own from input_ids"
 
 
-@rule(
-    "SF205",
-    "masked-labels-overwritten",
-    Severity.WARNING,
-    "labels with -100 for the prompt meet a collator that makes labels of its own",
-    Applicability.UNSAFE,
-    on=Collated,
-)
-def masked_labels_overwritten(event: Collated, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+@rule("SF205", on=Collated)
+def masked_labels_overwritten(event: Collated, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     collator, sample = event.collator, event.sample
     if not isinstance(collator, LibraryObject) or not collator.kind.endswith(f".{_COLLATOR}"):
         return
@@ -42,12 +35,12 @@ def masked_labels_overwritten(event: Collated, run: CheckContext, this: Rule) ->
         return
     place = collator.place or event.place
     lost = _lost(sample, _mlm(collator), place)
-    if lost is None or _is_repeated(event, run):
+    if lost is None or _is_repeated(event, context):
         return
-    yield this.diagnostic(
+    yield rule.diagnostic(
         place.span,
         f"{_OVERWRITES}: {lost.what}",
-        evidence=[*calls(event), *lost.evidence, Evidence(event.place.span, "collated here")],
+        evidence=[*call_trace(event), *lost.evidence, Evidence(event.place.span, "collated here")],
         fixes=_keep_labels(collator) if lost.is_mask else (),
     )
 
@@ -61,9 +54,9 @@ class _Lost:
     is_mask: bool
 
 
-def _is_repeated(event: Collated, run: CheckContext) -> bool:
+def _is_repeated(event: Collated, context: CheckContext) -> bool:
     """Whether the same labels went through the same collator before, for another split or trainer."""
-    for other in run.events:
+    for other in context.events:
         if other is event:
             return False
         if isinstance(other, Collated) and other.collator is event.collator:

@@ -7,44 +7,37 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.checks.context import CheckContext, lineage
-from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import padding_code, rewrites
 from shapefix.checks.support.bound_names import name_of, named, value_at
-from shapefix.checks.support.evidence import calls
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
-from shapefix.interpreter.batch_events import Collated, ModelCalled, Tokenized, TokensCompared
+from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.wording import abbreviate
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
+from shapefix.domains.batches import Collated, ModelCalled
+from shapefix.domains.tokens import Tokenized, Tokens, TokensCompared, is_same, row_of, tokens_of
 from shapefix.interpreter.containers import DictValue, ListValue
 from shapefix.interpreter.modules import Module, Place
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.token_rows import Tokens, is_same, row_of, tokens_of
 from shapefix.interpreter.values import Constant, Value
 
 Counted = ModelCalled | Collated | TokensCompared
 _PADDED = ("longest", "max_length")
 
 
-@rule(
-    "SF203",
-    "padding-in-the-loss",
-    Severity.WARNING,
-    "labels are copied from padded ids: the loss counts the padding",
-    Applicability.UNSAFE,
-    on=(ModelCalled, Collated, TokensCompared),
-)
-def padding_in_the_loss(event: Counted, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+@rule("SF203", on=(ModelCalled, Collated, TokensCompared))
+def padding_in_the_loss(event: Counted, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     tokens, place = _padded(event), _set_at(event)
-    if tokens is None or place is None or _is_told(event, place, run):
+    if tokens is None or place is None or _is_told(event, place, context):
         return
-    made = _tokenized(tokens, run)
+    made = _tokenized(tokens, context)
     line = rewrites.line_of(tokens.place, place.module)
     name, source = _name(place), "input_ids" if _is_copy(event) else name_of(tokens.place)
     kept = f"the pad ids of `{source}`" if source != name else "its pad ids"
-    yield this.diagnostic(
+    yield rule.diagnostic(
         place.span,
         f"`{name}` keeps {kept} ({_padding(made)}, {line}): the loss counts the padding",
         evidence=[
-            *calls(event),
+            *call_trace(event),
             Evidence(tokens.place.span, "padded here"),
             Evidence(place.span, "labels set here"),
             Evidence(event.place.span, "the loss ignores -100, and nothing else"),
@@ -113,9 +106,9 @@ def _targets_set_at(event: TokensCompared) -> Place | None:
     return Place(event.place.module, given) if given is not None else None
 
 
-def _is_told(event: Counted, place: Place, run: CheckContext) -> bool:
+def _is_told(event: Counted, place: Place, context: CheckContext) -> bool:
     """Whether an earlier event tells of labels that were set at the same place."""
-    for earlier in run.events:
+    for earlier in context.events:
         if earlier is event:
             return False
         if isinstance(earlier, (ModelCalled, Collated, TokensCompared)) and _padded(earlier) is not None:
@@ -125,8 +118,8 @@ def _is_told(event: Counted, place: Place, run: CheckContext) -> bool:
     return False
 
 
-def _tokenized(tokens: Tokens, run: CheckContext) -> Tokenized | None:
-    for event in run.events:
+def _tokenized(tokens: Tokens, context: CheckContext) -> Tokenized | None:
+    for event in context.events:
         if isinstance(event, Tokenized) and event.place.node is tokens.place.node:
             return event
     return None
@@ -141,7 +134,7 @@ def _padding(made: Tokenized | None) -> str:
 def _name(place: Place) -> str:
     if isinstance(place.node, cst.Arg):
         is_named = place.node.keyword is not None and place.node.keyword.value == "labels"
-        return "labels" if is_named else short(place.module.code(place.node.value))
+        return "labels" if is_named else abbreviate(place.module.code(place.node.value))
     if isinstance(place.node, cst.SimpleString):
         return str(place.node.evaluated_value)
     around = rewrites.enclosing(place.module, place.node)

@@ -5,41 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shapefix.checks.context import CheckContext, lineage
-from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
-from shapefix.checks.support.evidence import calls, history
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity, Span
-from shapefix.interpreter.events import InPlaceWrite
+from shapefix.checks.support.evidence import call_trace, layout_trace
+from shapefix.checks.support.wording import abbreviate
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Span
+from shapefix.domains.operations import InPlaceWrite
 
 
-@rule(
-    "SF104",
-    "write-into-expanded",
-    Severity.ERROR,
-    "in-place write into an expanded tensor, several of whose elements are one in memory",
-    Applicability.SAFE,
-    on=InPlaceWrite,
-)
-def write_into_expanded(event: InPlaceWrite, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+@rule("SF104", on=InPlaceWrite)
+def write_into_expanded(event: InPlaceWrite, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     layout, dim = event.layout, event.shared
     if layout is None or dim is None or event.subject is None:
         return
     module = event.place.module
-    target = short(module.code(event.subject))
+    target = abbreviate(module.code(event.subject))
     outcome = "torch refuses it" if event.refused else "the write is seen in every element along it"
-    yield this.diagnostic(
+    yield rule.diagnostic(
         event.place.span,
-        f"`{short(event.place.code)}` writes into `{target}`, whose dimension {dim} is expanded: {outcome}",
+        f"`{abbreviate(event.place.code)}` writes into `{target}`, whose dimension {dim} is expanded: "
+        f"{outcome}",
         evidence=[
-            *calls(event),
-            *history(event.tensor, run),
+            *call_trace(event),
+            *layout_trace(event.tensor, context),
             Evidence(
                 event.place.span,
-                f"written to here: all {run.text(layout.sizes[dim])} elements along dimension {dim} are one "
-                "in memory",
+                f"written to here: all {context.text(layout.sizes[dim])} elements along dimension {dim} "
+                "are one in memory",
             ),
         ],
-        condition=run.condition([layout.sizes[dim]]),
+        condition=context.condition([layout.sizes[dim]]),
         fixes=_clone(event),
     )
 

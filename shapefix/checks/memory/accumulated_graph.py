@@ -7,49 +7,42 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.event_order import is_certain, within
-from shapefix.checks.support.evidence import calls
+from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.scalar_uses import is_only_a_number, may_be_differentiated
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity
+from shapefix.checks.support.wording import abbreviate
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
+from shapefix.domains.gradients import carries_graph, lineage
+from shapefix.domains.training import Backward, LossAccumulated
 from shapefix.interpreter.evaluator import Loop
-from shapefix.interpreter.gradients import carries_graph, lineage
 from shapefix.interpreter.modules import Module, Place, children, dotted_name
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.training_events import Backward, LossAccumulated
 from shapefix.interpreter.values import Unknown
 
 FEW = 20
 """Loops that are known to make no more passes fill no memory."""
 
 
-@rule(
-    "SF701",
-    "accumulated-graph",
-    Severity.WARNING,
-    "a loss is added up, or kept in a list, with its graph: memory grows with each step",
-    Applicability.SAFE,
-    on=LossAccumulated,
-)
-def accumulated_graph(event: LossAccumulated, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+@rule("SF701", on=LossAccumulated)
+def accumulated_graph(event: LossAccumulated, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     value = _tensor(event)
     if value is None:
         return
-    found = _differentiated(event, value, run)
+    found = _differentiated(event, value, context)
     if found is None:
         return
     loop, backward = found
     module = event.place.module
-    kept, added = short(module.code(event.holder)), short(module.code(event.added))
+    kept, added = abbreviate(module.code(event.holder)), abbreviate(module.code(event.added))
     holds = f"`{kept}` sums up `{added}`" if event.total is not None else f"`{kept}` keeps `{added}`"
     method = "item()" if _may_be_number(event, value) else "detach()"
-    yield this.diagnostic(
+    yield rule.diagnostic(
         event.place.span,
         f"{holds} with its graph: that of every pass stays in memory, and none can be used again",
         evidence=[
-            *calls(event),
+            *call_trace(event),
             Evidence(
                 backward.place.span,
                 "backward walks through the graph here, and frees what it needed: it cannot be used again",
@@ -57,7 +50,7 @@ def accumulated_graph(event: LossAccumulated, run: CheckContext, this: Rule) -> 
             Evidence(
                 event.place.span,
                 f"`{kept}` refers to the graph all the same, in each pass of the loop in "
-                f"{rewrites.line_of(Place(module, loop.around.node), module)}",
+                f"{rewrites.line_of(Place(module, loop.node), module)}",
             ),
         ],
         fixes=()
@@ -72,7 +65,7 @@ def _tensor(event: LossAccumulated) -> TensorValue | None:
 
 
 def _differentiated(
-    event: LossAccumulated, value: TensorValue, run: CheckContext
+    event: LossAccumulated, value: TensorValue, context: CheckContext
 ) -> tuple[Loop, Backward] | None:
     """The loop whose passes add up, and the backward in it after which the value's graph is of no use."""
     holder = event.place.module.code(event.holder)
@@ -80,9 +73,9 @@ def _differentiated(
     for position, loop in reversed(list(enumerate(own))):
         if _binds(event, loop, holder):
             return None
-        if _is_short(loop.around.node) or _is_one_step(event, own[: position + 1], holder):
+        if _is_short(loop.node) or _is_one_step(event, own[: position + 1], holder):
             continue
-        for backward in within(loop, run, Backward):
+        for backward in within(loop, context, Backward):
             if _runs_with(backward, event) and _uses_up(backward, value, event):
                 return loop, backward
     return None
@@ -100,7 +93,7 @@ def _runs_with(backward: Backward, event: LossAccumulated) -> bool:
     if all(entered.loop is not innermost for entered in backward.loops):
         return False
     module, added = event.place.module, event.place
-    body = innermost.around.node.body
+    body = innermost.node.body
     if backward.place.module is not module or not rewrites.holds(body, backward.place.node):
         return False
     if not any(
@@ -126,7 +119,7 @@ def _block(module: Module, node: cst.CSTNode) -> cst.CSTNode | None:
 
 def _binds(event: LossAccumulated, loop: Loop, holder: str) -> bool:
     """Whether each pass of a loop binds what grows anew."""
-    return holder in event.place.module.once(loop.around.node.body, _bound_each_pass)
+    return holder in event.place.module.once(loop.node.body, _bound_each_pass)
 
 
 def _is_short(node: cst.For | cst.While) -> bool:
@@ -142,7 +135,7 @@ def _is_one_step(event: LossAccumulated, loops: list[Loop], holder: str) -> bool
     """Whether the innermost of these loops goes through the parts of one batch, for one step behind it."""
     if len(loops) < 2 or not _binds(event, loops[-2], holder):
         return False
-    steps = [event.place.module.once(loop.around.node.body, _has_step) for loop in loops[-2:]]
+    steps = [event.place.module.once(loop.node.body, _has_step) for loop in loops[-2:]]
     return steps == [True, False]
 
 

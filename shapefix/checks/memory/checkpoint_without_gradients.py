@@ -7,37 +7,30 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
-from shapefix.checks.support.evidence import calls
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity
-from shapefix.interpreter.training_events import CheckpointDetached
+from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.wording import abbreviate
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
+from shapefix.domains.training import CheckpointDetached
 from shapefix.interpreter.values import LibraryObject
 
 
-@rule(
-    "SF703",
-    "checkpoint-without-gradients",
-    Severity.ERROR,
-    "a reentrant checkpoint of layers whose inputs require no gradient: the layers are never trained",
-    Applicability.SAFE,
-    on=CheckpointDetached,
-)
+@rule("SF703", on=CheckpointDetached)
 def checkpoint_without_gradients(
-    event: CheckpointDetached, run: CheckContext, this: Rule
+    event: CheckpointDetached, context: CheckContext, rule: Rule
 ) -> Iterator[Diagnostic]:
     module, node = event.place.module, event.place.node
     if not isinstance(node, cst.Call) or not node.args:
         return
-    called = short(module.code(node.args[0].value))
+    called = abbreviate(module.code(node.args[0].value))
     layer = event.function if isinstance(event.function, LibraryObject) else None
     made = [Evidence(layer.place.span, "made here, to be trained")] if layer and layer.place else []
-    yield this.diagnostic(
+    yield rule.diagnostic(
         event.place.span,
         f"`{called}` gets no gradients: no input of its checkpoint requires one, and that is reentrant",
         evidence=[
-            *calls(event),
+            *call_trace(event),
             *made,
             Evidence(event.place.span, "what comes out requires no gradient either: the graph ends here"),
         ],

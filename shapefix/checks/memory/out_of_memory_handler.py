@@ -7,22 +7,24 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
-from shapefix.checks.support.evidence import calls
+from shapefix.checks.support.batch_loops import call_text, is_in_batches
+from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.handlers import (
     ExceptHandler,
     all_below,
     asks_what,
     bound_name,
+    header_span,
     is_swallowing,
     means_memory,
+    memory_errors_only,
     shrinks_batches,
     speaks_of_memory,
 )
-from shapefix.checks.training.swallowed_exception import called, header, is_in_batches, narrowed
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity, Span
-from shapefix.interpreter.attempts import ExceptClause, StepKind, TryBlock
+from shapefix.checks.support.wording import abbreviate
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Span
+from shapefix.domains.try_blocks import ExceptClause, StepKind, TryBlock
 from shapefix.interpreter.modules import Module, Place, dotted_name
 
 _OWN = frozenset(
@@ -36,22 +38,15 @@ _LOOKS_AT = frozenset({"exception", "exc_info", "print_exc", "format_exc"})
 _KEEPS = frozenset({"append", "add", "put", "put_nowait", "extend", "insert"})
 
 
-@rule(
-    "SF704",
-    "out-of-memory-handler",
-    Severity.WARNING,
-    "a handler of exhausted memory keeps it from being freed, or takes every RuntimeError for it",
-    Applicability.SAFE,
-    on=TryBlock,
-)
-def out_of_memory_handler(event: TryBlock, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+@rule("SF704", on=TryBlock)
+def out_of_memory_handler(event: TryBlock, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     recorded = any(act.kind in _RUNS and act.recorded for act in event.acts)
     for handler in event.handlers:
         if _is_of_memory(event, handler) and recorded:
-            yield from _tried_again(event, handler, this)
-            yield from _kept(event, handler, this)
+            yield from _tried_again(event, handler, rule)
+            yield from _kept(event, handler, rule)
         if handler.catches_all:
-            yield from _takes_all(event, handler, this)
+            yield from _takes_all(event, handler, rule)
             return
 
 
@@ -66,7 +61,7 @@ def _names(handler: ExceptHandler) -> set[str]:
     return {node.value for node in all_below(handler.body) if isinstance(node, cst.Name)}
 
 
-def _tried_again(event: TryBlock, handler: ExceptClause, this: Rule) -> Iterator[Diagnostic]:
+def _tried_again(event: TryBlock, handler: ExceptClause, rule: Rule) -> Iterator[Diagnostic]:
     """The model is run once more inside of the handler."""
     again = next((act for act in handler.acts if act.kind in _RUNS), None)
     if again is None or _names(handler.node) & _FREES:
@@ -74,14 +69,15 @@ def _tried_again(event: TryBlock, handler: ExceptClause, this: Rule) -> Iterator
     depth = len(event.calls)
     place = again.calls[depth] if len(again.calls) > depth else again.place
     module = event.place.module
-    yield this.diagnostic(
+    yield rule.diagnostic(
         place.span,
-        f"`{called(place)}` runs inside the handler, where the exception still holds the frames of the "
+        f"`{call_text(place)}` runs inside the handler, where the exception still holds the frames of the "
         "first try: its memory is not free yet",
         evidence=[
-            *calls(event),
+            *call_trace(event),
             Evidence(
-                header(module, handler.node), "from here to the end of the handler the exception is alive"
+                header_span(module, handler.node),
+                "from here to the end of the handler the exception is alive",
             ),
             Evidence(place.span, "this needs the memory that it holds"),
         ],
@@ -119,7 +115,7 @@ def _inserted(before: Span, text: str) -> Edit:
     return Edit(Span(before.path, before.row, before.column, before.row, before.column), text)
 
 
-def _kept(event: TryBlock, handler: ExceptClause, this: Rule) -> Iterator[Diagnostic]:
+def _kept(event: TryBlock, handler: ExceptClause, rule: Rule) -> Iterator[Diagnostic]:
     """The exception outlives the handler, while the loop goes on."""
     name = bound_name(handler.node)
     if not name or not (event.loops or event.repeated) or _names(handler.node) & _FREES:
@@ -129,12 +125,14 @@ def _kept(event: TryBlock, handler: ExceptClause, this: Rule) -> Iterator[Diagno
         if value is None:
             continue
         place = Place(event.place.module, value)
-        yield this.diagnostic(
+        yield rule.diagnostic(
             place.span,
             f"`{holder}` keeps the exception, and with it the frames and the graph of the batch that failed",
             evidence=[
-                *calls(event),
-                Evidence(header(event.place.module, handler.node), f"`{name}` holds the frames of the try"),
+                *call_trace(event),
+                Evidence(
+                    header_span(event.place.module, handler.node), f"`{name}` holds the frames of the try"
+                ),
                 Evidence(place.span, f"`{holder}` holds `{name}` beyond the handler"),
             ],
             fixes=[
@@ -163,7 +161,7 @@ def _is_name(node: cst.BaseExpression, name: str) -> bool:
     return isinstance(node, cst.Name) and node.value == name
 
 
-def _takes_all(event: TryBlock, handler: ExceptClause, this: Rule) -> Iterator[Diagnostic]:
+def _takes_all(event: TryBlock, handler: ExceptClause, rule: Rule) -> Iterator[Diagnostic]:
     """Every RuntimeError is treated as if it had been memory."""
     module, node = event.place.module, handler.node
     if not any(act.kind in _RUNS for act in event.acts) or _looks(node):
@@ -173,13 +171,14 @@ def _takes_all(event: TryBlock, handler: ExceptClause, this: Rule) -> Iterator[D
         return
     if is_in_batches(event) and is_swallowing(module, node) and not handler.acts:
         return
-    span = header(module, node)
+    span = header_span(module, node)
     outcome = f"makes `{shrunk}` smaller" if shrunk else "goes on as if it had been memory"
-    edit = narrowed(module, node)
-    yield this.diagnostic(
+    edit = memory_errors_only(module, node)
+    yield rule.diagnostic(
         span,
-        f"`{short(_header_text(module, node))}` {outcome}, whatever was raised: sizes that do not fit, too",
-        evidence=[*calls(event), Evidence(span, "nobody looks at what was raised")],
+        f"`{abbreviate(_header_text(module, node))}` {outcome}, whatever was raised: sizes that do not "
+        "fit, too",
+        evidence=[*call_trace(event), Evidence(span, "nobody looks at what was raised")],
         fixes=[]
         if edit is None
         else [
@@ -207,8 +206,15 @@ def _looks(handler: ExceptHandler) -> bool:
         ):
             return True
         if isinstance(node, cst.Call):
-            called = dotted_name(node.func)
-            if called.rpartition(".")[2] in ("exit", "_exit", "isinstance", "is_oom_error", "fail", "skip"):
+            call_text = dotted_name(node.func)
+            if call_text.rpartition(".")[2] in (
+                "exit",
+                "_exit",
+                "isinstance",
+                "is_oom_error",
+                "fail",
+                "skip",
+            ):
                 return True
         if isinstance(node, (cst.If, cst.IfExp)) and asks_what(handler, node.test):
             return True

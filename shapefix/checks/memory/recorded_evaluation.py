@@ -8,17 +8,19 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.event_order import of_kind, within
-from shapefix.checks.support.evidence import calls
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity, Span
+from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.wording import abbreviate
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Span
+from shapefix.domains.gradients import carries_graph, lineage
+from shapefix.domains.modes import EvaluationRecorded, ModeSwitched
+from shapefix.domains.training import Backward, LossAccumulated
+from shapefix.domains.try_blocks import EnclosingLoop
 from shapefix.interpreter.evaluator import Loop
-from shapefix.interpreter.gradients import carries_graph, lineage
 from shapefix.interpreter.modules import Module, dotted_name
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.training_events import Backward, EvaluationRecorded, LossAccumulated, ModeSwitched
 from shapefix.interpreter.values import Unknown
 
 _DIFFERENTIATES = re.compile(
@@ -28,38 +30,35 @@ _DIFFERENTIATES = re.compile(
 _COUNTERS = ("range", "trange", "count", "itertools.count")
 
 
-@rule(
-    "SF702",
-    "recorded-evaluation",
-    Severity.WARNING,
-    "a model in evaluation mode is called for every batch with gradients recorded, which nobody asks for",
-    Applicability.UNSAFE,
-    on=EvaluationRecorded,
-)
-def recorded_evaluation(event: EvaluationRecorded, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+@rule("SF702", on=EvaluationRecorded)
+def recorded_evaluation(event: EvaluationRecorded, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     module = event.place.module
     loop = event.loops[-1].loop
     around = rewrites.enclosing(module, event.place.node)
-    if loop.around.node not in around or not _goes_over_data(loop) or within(loop, run, Backward):
+    if loop.node not in around or not _goes_over_data(loop) or within(loop, context, Backward):
         return
-    switched = _switched(event, run)
-    if switched is None or switched.training is not False or _is_differentiated(event, run):
+    switched = _switched(event, context)
+    if switched is None or switched.training is not False or _is_differentiated(event, context):
         return
     function = next((node for node in reversed(around) if isinstance(node, cst.FunctionDef)), None)
-    if _DIFFERENTIATES.search(_text(module, function or loop.around.node)):
+    if _DIFFERENTIATES.search(_text(module, function or loop.node)):
         return
     called = (
-        short(module.code(event.place.node.func)) if isinstance(event.place.node, cst.Call) else "the model"
+        abbreviate(module.code(event.place.node.func))
+        if isinstance(event.place.node, cst.Call)
+        else "the model"
     )
-    kept = _kept(event, loop, run)
+    kept = _kept(event, loop, context)
     effect = "each batch keeps its activations for a backward that never comes"
     if kept is not None:
-        effect = f"`{short(module.code(kept.holder))}` keeps the graph, and the activations, of every batch"
-    yield this.diagnostic(
+        effect = (
+            f"`{abbreviate(module.code(kept.holder))}` keeps the graph, and the activations, of every batch"
+        )
+    yield rule.diagnostic(
         event.place.span,
         f"`{called}` is evaluated with gradients recorded: {effect}",
         evidence=[
-            *calls(event),
+            *call_trace(event),
             Evidence(switched.place.span, "put into evaluation mode here"),
             Evidence(event.place.span, "torch records a graph here, as nothing says `torch.no_grad()`"),
             *([Evidence(kept.place.span, "kept here with its graph")] if kept is not None else ()),
@@ -70,16 +69,16 @@ def recorded_evaluation(event: EvaluationRecorded, run: CheckContext, this: Rule
 
 def _goes_over_data(loop: Loop) -> bool:
     """Whether a loop goes over a data set, and does not just count."""
-    node = loop.around.node
-    if not isinstance(node, cst.For) or loop.around.of_settings:
+    node = loop.node
+    if not isinstance(node, cst.For) or loop.state[EnclosingLoop].of_settings:
         return False
     counts = isinstance(node.iter, cst.Call) and dotted_name(node.iter.func) in _COUNTERS
-    return loop.around.over_batches or not counts
+    return loop.state[EnclosingLoop].over_batches or not counts
 
 
-def _switched(event: EvaluationRecorded, run: CheckContext) -> ModeSwitched | None:
+def _switched(event: EvaluationRecorded, context: CheckContext) -> ModeSwitched | None:
     """The last time before the call that the mode of the module was set."""
-    before = run.training[: run.positions[event]]
+    before = context.training[: context.positions[event]]
     return next(
         (
             other
@@ -90,12 +89,12 @@ def _switched(event: EvaluationRecorded, run: CheckContext) -> ModeSwitched | No
     )
 
 
-def _is_differentiated(event: EvaluationRecorded, run: CheckContext) -> bool:
+def _is_differentiated(event: EvaluationRecorded, context: CheckContext) -> bool:
     """Whether somebody computes gradients of what the module returned."""
     results = {id(result) for result in event.results}
     return any(
         isinstance(each.loss, TensorValue) and not results.isdisjoint(map(id, lineage(each.loss)))
-        for each in of_kind(run, Backward)
+        for each in of_kind(context, Backward)
     )
 
 
@@ -104,10 +103,10 @@ def _text(module: Module, node: cst.CSTNode) -> str:
     return "\n".join(module.text.split("\n")[span.row - 1 : span.end_row])
 
 
-def _kept(event: EvaluationRecorded, loop: Loop, run: CheckContext) -> LossAccumulated | None:
+def _kept(event: EvaluationRecorded, loop: Loop, context: CheckContext) -> LossAccumulated | None:
     """Where the loop adds up, or keeps, something that has the graph of the module's results."""
     results = {id(result) for result in event.results}
-    for each in within(loop, run, LossAccumulated):
+    for each in within(loop, context, LossAccumulated):
         value = each.value.tensor if isinstance(each.value, Unknown) else each.value
         if value is None or not carries_graph(value) or each.place.module is not event.place.module:
             continue

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import libcst as cst
 
-from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.support import rewrites
+from shapefix.checks.support.wording import abbreviate
 from shapefix.interpreter.modules import Place
 
 
@@ -17,12 +17,12 @@ def name_of(place: Place) -> str:
     if isinstance(assigned, cst.Dict):
         for element in assigned.elements:
             if isinstance(element, cst.DictElement) and element.value in around:
-                return _key(element.key) or short(place.code)
+                return _key(element.key) or abbreviate(place.code)
     if isinstance(assigned, cst.Assign):
         target = _target(assigned, around)
         if target is not None:
-            return named(target) or short(place.code)
-    return short(place.code)
+            return named(target) or abbreviate(place.code)
+    return abbreviate(place.code)
 
 
 def named(target: cst.CSTNode) -> str:

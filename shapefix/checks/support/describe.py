@@ -60,56 +60,56 @@ class DisplayedValue:
     is_number: bool = False
 
 
-def describe(value: Value, run: CheckContext) -> str:
+def describe(value: Value, context: CheckContext) -> str:
     """A value in one line: `f32[B, T - 1, V] strides (T*V, V, 1)`, the strides where it is not contiguous."""
     if isinstance(value, TensorValue):
-        return _tensor(value, run)
+        return _tensor(value, context)
     if isinstance(value, Unknown) and value.tensor is not None and value.tensor.layout is not None:
-        return _tensor(value.tensor, run)
+        return _tensor(value.tensor, context)
     if isinstance(value, Integer):
-        return run.text(value.size)
+        return context.text(value.size)
     if isinstance(value, Constant):
         return repr(value.value)
     if isinstance(value, TupleValue):
-        inner = ", ".join(describe(item, run) for item in value.items)
+        inner = ", ".join(describe(item, context) for item in value.items)
         return f"({inner},)" if len(value.items) == 1 else f"({inner})"
     return "unknown"
 
 
-def _tensor(tensor: TensorValue, run: CheckContext) -> str:
+def _tensor(tensor: TensorValue, context: CheckContext) -> str:
     dtype = SHORT.get(tensor.dtype, tensor.dtype) if tensor.dtype else "?"
     if tensor.layout is None:
         return f"{dtype}[...]" + (" contiguous" if tensor.contiguous else "")
-    text = f"{dtype}[{', '.join(run.text(size) for size in tensor.layout.sizes)}]"
+    text = f"{dtype}[{', '.join(context.text(size) for size in tensor.layout.sizes)}]"
     if has_unknown_strides(tensor.layout):
         return f"{text} strides unknown"
     if is_contiguous(tensor.layout):
         return text
-    return f"{text} strides {run.shape(tensor.layout.strides)}"
+    return f"{text} strides {context.shape(tensor.layout.strides)}"
 
 
-def parts(name: str, value: Value, run: CheckContext) -> Iterator[tuple[str, DisplayedValue]]:
+def parts(name: str, value: Value, context: CheckContext) -> Iterator[tuple[str, DisplayedValue]]:
     """What is shown of a value: one line, or one for each item where there are tensors in it."""
     items = _items(name, value)
     if items is None or not _holds_tensor(value):
-        yield name, shown(value, run)
+        yield name, shown(value, context)
         return
-    texts = {shown(item, run) for _, item in items}
+    texts = {shown(item, context) for _, item in items}
     if len(texts) == 1 and len(items) > 2 and not isinstance(value, DictValue):
         (same,) = texts
         yield name, DisplayedValue(f"{len(items)} x {same.text}")
         return
     for part, item in items:
-        yield from parts(part, item, run)
+        yield from parts(part, item, context)
 
 
-def in_words(value: Value, run: CheckContext) -> Iterator[str]:
+def in_words(value: Value, context: CheckContext) -> Iterator[str]:
     """The value as `reveal` reports it; where tensors are in it, each of them with its place in it."""
     if isinstance(value, (ListValue, DictValue)):
-        yield from (f"{name} {shown.text}".strip() for name, shown in parts("", value, run))
+        yield from (f"{name} {shown.text}".strip() for name, shown in parts("", value, context))
     else:
-        text = describe(value, run)
-        yield shown(value, run).text if text == "unknown" else text
+        text = describe(value, context)
+        yield shown(value, context).text if text == "unknown" else text
 
 
 def _items(name: str, value: Value) -> list[tuple[str, Value]] | None:
@@ -130,17 +130,17 @@ def _holds_tensor(value: Value) -> bool:
     return any(_holds_tensor(item) for _, item in _items("", value) or ())
 
 
-def shown(value: Value, run: CheckContext) -> DisplayedValue:
+def shown(value: Value, context: CheckContext) -> DisplayedValue:
     """A value in one line."""
     if isinstance(value, TensorValue):
-        return _displayed_tensor(value, run)
+        return _displayed_tensor(value, context)
     is_number = isinstance(value, Integer) or (isinstance(value, Constant) and type(value.value) is int)
-    return DisplayedValue(_words(value, run), is_number=is_number)
+    return DisplayedValue(_words(value, context), is_number=is_number)
 
 
-def _displayed_tensor(tensor: TensorValue, run: CheckContext) -> DisplayedValue:
+def _displayed_tensor(tensor: TensorValue, context: CheckContext) -> DisplayedValue:
     # Whether the strides are known is no question that sizes answer.
-    text = describe(tensor, run).removesuffix(" strides unknown")
+    text = describe(tensor, context).removesuffix(" strides unknown")
     device = None if tensor.device is None else tensor.device.name or None
     if device is not None and device != "cpu":
         text += f" on {device}"
@@ -149,15 +149,15 @@ def _displayed_tensor(tensor: TensorValue, run: CheckContext) -> DisplayedValue:
         return DisplayedValue(text, tensor.dtype, device=device)
     strides = None
     if not is_contiguous(layout) and not has_unknown_strides(layout):
-        strides = _numbers(layout.strides, run)
-    return DisplayedValue(text, tensor.dtype, _numbers(layout.sizes, run), strides, device)
+        strides = _numbers(layout.strides, context)
+    return DisplayedValue(text, tensor.dtype, _numbers(layout.sizes, context), strides, device)
 
 
-def _numbers(sizes: Iterable[Size], run: CheckContext) -> tuple[int | str, ...]:
-    return tuple(run.text(size) if size.value is None else size.value for size in sizes)
+def _numbers(sizes: Iterable[Size], context: CheckContext) -> tuple[int | str, ...]:
+    return tuple(context.text(size) if size.value is None else size.value for size in sizes)
 
 
-def _words(value: Value, run: CheckContext) -> str:
+def _words(value: Value, context: CheckContext) -> str:
     if isinstance(value, Constant):
         text = repr(value.value)
         return text if len(text) <= _LONGEST_CONSTANT else text[: _LONGEST_CONSTANT - 3] + "..."
@@ -176,24 +176,24 @@ def _words(value: Value, run: CheckContext) -> str:
     if isinstance(value, Text):
         return "str"
     if isinstance(value, TupleValue):
-        inner = ", ".join(_words(item, run) for item in value.items[:MOST_PARTS])
+        inner = ", ".join(_words(item, context) for item in value.items[:MOST_PARTS])
         more = ", ..." if len(value.items) > MOST_PARTS else "," if len(value.items) == 1 else ""
         return f"({inner}{more})"
     if isinstance(value, ListValue):
-        return _list(value, run)
+        return _list(value, context)
     if isinstance(value, DictValue):
         return "dict"
-    return describe(value, run)
+    return describe(value, context)
 
 
-def _list(value: ListValue, run: CheckContext) -> str:
+def _list(value: ListValue, context: CheckContext) -> str:
     if value.items is not None:
-        texts = [_words(item, run) for item in value.items]
+        texts = [_words(item, context) for item in value.items]
         if len(texts) > 2 and len(set(texts)) == 1:
             return f"list of {len(texts)} {texts[0]}"
         return f"[{', '.join(texts[:MOST_PARTS])}{', ...' if len(texts) > MOST_PARTS else ''}]"
-    element = "" if value.element is None else shown(value.element, run).text
-    number = "" if value.length is None else f" of {run.text(value.length)}"
+    element = "" if value.element is None else shown(value.element, context).text
+    number = "" if value.length is None else f" of {context.text(value.length)}"
     return f"list{number}" + (f" of {element}" if element and element != "unknown" else "")
 
 

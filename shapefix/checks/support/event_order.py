@@ -9,33 +9,33 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.support.rewrites import enclosing
+from shapefix.domains.training import TrainingEvent
 from shapefix.interpreter.evaluator import Loop
 from shapefix.interpreter.modules import Module, Place
-from shapefix.interpreter.training_events import TrainingEvent
 
 Kind = TypeVar("Kind", bound=TrainingEvent)
 
 
-def of_kind(run: CheckContext, kind: type[Kind]) -> Iterator[Kind]:
+def of_kind(context: CheckContext, kind: type[Kind]) -> Iterator[Kind]:
     """The events of this type, in their order."""
-    return (event for event in run.training if isinstance(event, kind))
+    return (event for event in context.training if isinstance(event, kind))
 
 
-def after(event: TrainingEvent, run: CheckContext, kind: type[Kind]) -> Iterator[Kind]:
+def after(event: TrainingEvent, context: CheckContext, kind: type[Kind]) -> Iterator[Kind]:
     """The events of this type that come later in the run."""
-    position = run.positions[event]
-    return (other for other in run.training[position + 1 :] if isinstance(other, kind))
+    position = context.positions[event]
+    return (other for other in context.training[position + 1 :] if isinstance(other, kind))
 
 
-def between(first: TrainingEvent, last: TrainingEvent, run: CheckContext, kind: type[Kind]) -> list[Kind]:
+def between(first: TrainingEvent, last: TrainingEvent, context: CheckContext, kind: type[Kind]) -> list[Kind]:
     """The events of this type from first to last."""
-    start, end = run.positions[first], run.positions[last]
-    return [event for event in run.training[start : end + 1] if isinstance(event, kind)]
+    start, end = context.positions[first], context.positions[last]
+    return [event for event in context.training[start : end + 1] if isinstance(event, kind)]
 
 
-def within(loop: Loop, run: CheckContext, kind: type[Kind]) -> list[Kind]:
+def within(loop: Loop, context: CheckContext, kind: type[Kind]) -> list[Kind]:
     """The events of this type in a loop, in their order."""
-    return [event for event in run.in_loops.get(loop, ()) if isinstance(event, kind)]
+    return [event for event in context.in_loops.get(loop, ()) if isinstance(event, kind)]
 
 
 def is_certain(event: TrainingEvent, loop: Loop) -> bool:
@@ -51,7 +51,7 @@ def is_followed(loop: Loop) -> bool:
 
 def ends_early(loop: Loop) -> bool:
     """Whether the body of a loop ends in a break or a return, so that there is no second pass."""
-    last = loop.around.node.body.body[-1]
+    last = loop.node.body.body[-1]
     ends = last.body if isinstance(last, cst.SimpleStatementLine) else ()
     return any(isinstance(node, (cst.Break, cst.Return, cst.Raise)) for node in ends)
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shapefix.checks.context import CheckContext, lineage
+from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Evidence
-from shapefix.interpreter.events import Event
-from shapefix.interpreter.rows import Origin
+from shapefix.domains.raggedness import Origin
+from shapefix.interpreter.events import Event, OpRejected
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
+from shapefix.interpreter.values import LibraryObject, Value
 from shapefix.tensors.layout import Layout, is_contiguous
 
 LONGEST = 6
 """A chain of more steps than this tells its last ones."""
 
 
-def calls(event: Event) -> Iterator[Evidence]:
+def call_trace(event: Event) -> Iterator[Evidence]:
     """The last calls through which the event was reached, outermost first."""
     for place in event.calls[-3:]:
         yield Evidence(place.span, "called here")
@@ -26,7 +28,7 @@ def own_lengths(made: Origin) -> Evidence:
     return Evidence(made.place.span, f"{made.what}: each row keeps its own length")
 
 
-def history(tensor: TensorValue, run: CheckContext) -> list[Evidence]:
+def layout_trace(tensor: TensorValue, context: CheckContext) -> list[Evidence]:
     """How the tensor got its layout, from the last time that it was contiguous."""
     steps: list[LayoutStep] = []
     for step in lineage(tensor):
@@ -37,6 +39,43 @@ def history(tensor: TensorValue, run: CheckContext) -> list[Evidence]:
     before: Layout | None = None
     for step in reversed(steps[:LONGEST]):
         if step.layout is not None and step.layout != before:
-            evidence.append(Evidence(step.place.span, f"{step.verb} here: {run.layout(step.layout)}"))
+            evidence.append(Evidence(step.place.span, f"{step.verb} here: {context.layout(step.layout)}"))
         before = step.layout
     return evidence
+
+
+def shape_trace(tensor: TensorValue, context: CheckContext) -> list[Evidence]:
+    """How the tensor came to its sizes: the last steps at which they changed, from the first of them on."""
+    steps: list[LayoutStep] = []
+    step = tensor.origin
+    while step is not None and len(steps) < 40:
+        steps.append(step)
+        step = step.source
+    found: list[Evidence] = []
+    before: object = None
+    for step in reversed(steps):
+        sizes = None if step.layout is None else step.layout.sizes
+        if sizes is not None and sizes != before:
+            producer = f" by `{layer_code(step.producer)}`" if layer_code(step.producer) else ""
+            found.append(Evidence(step.place.span, f"{step.verb}{producer} here: {context.shape(sizes)}"))
+        before = sizes
+    return found[-LONGEST:]
+
+
+def layer_trace(event: OpRejected, context: CheckContext) -> list[Evidence]:
+    """The calls that lead to a layer, where it is made, and how its input came to its sizes."""
+    came = shape_trace(event.operands[0].tensor, context) if event.operands else []
+    return [*call_trace(event), *made_at(event.layer), *came]
+
+
+def layer_code(layer: Value | None) -> str:
+    """The code that made a layer, `nn.Linear(271, 256)`; empty where it is not known."""
+    if not isinstance(layer, LibraryObject) or layer.place is None:
+        return ""
+    return abbreviate(layer.place.code)
+
+
+def made_at(layer: Value | None) -> Iterator[Evidence]:
+    """Where a layer is made."""
+    if isinstance(layer, LibraryObject) and layer.place is not None:
+        yield Evidence(layer.place.span, f"`{abbreviate(layer.place.code)}` is made here")

@@ -8,6 +8,7 @@ from enum import Flag, auto
 
 import libcst as cst
 
+from shapefix.diagnostics import Edit, Span
 from shapefix.interpreter.modules import Module, children, dotted_name, target_names
 
 ExceptHandler = cst.ExceptHandler | cst.ExceptStarHandler
@@ -266,3 +267,25 @@ def all_below(root: cst.CSTNode) -> Iterator[cst.CSTNode]:
     yield root
     for child in children(root):
         yield from all_below(child)
+
+
+def header_span(module: Module, handler: ExceptHandler) -> Span:
+    """Where `except Exception as e` stands, without the body."""
+    span = module.span(handler)
+    last = handler.name or handler.type
+    if last is None:
+        return Span(span.path, span.row, span.column, span.row, span.column + len("except"))
+    end = module.span(last)
+    return Span(span.path, span.row, span.column, end.end_row, end.end_column)
+
+
+def memory_errors_only(module: Module, handler: ExceptHandler) -> Edit | None:
+    """The edit that catches exhausted memory only; None for a tuple of exceptions."""
+    wanted = "torch.cuda.OutOfMemoryError"
+    if handler.type is not None:
+        if isinstance(handler.type, cst.Tuple):
+            return None
+        return Edit(module.span(handler.type), wanted)
+    span = header_span(module, handler)
+    end = Span(span.path, span.row, span.end_column, span.row, span.end_column)
+    return Edit(end, f" {wanted}")

@@ -6,10 +6,19 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.checks.support.layer_settings import can_be, constructor, from_end, item_edit, taken_by
+from shapefix.checks.support.evidence import layer_code
+from shapefix.checks.support.layer_settings import (
+    GIVES,
+    can_be,
+    chosen_by,
+    constructor,
+    from_end,
+    item_edit,
+    taken_by,
+)
 from shapefix.checks.support.literal_sites import edit_of, given_to, product_of, stated
 from shapefix.checks.support.rewrites import line_of
-from shapefix.diagnostics import Edit, Evidence
+from shapefix.diagnostics import Applicability, Edit, Evidence, Fix
 from shapefix.interpreter.containers import elements
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.values import LibraryObject
@@ -92,3 +101,39 @@ def merged_sizes(event: OpRejected, error: SizeMismatch) -> tuple[int, ...]:
             return ()
         step = step.source
     return ()
+
+
+def number_fixes(event: OpRejected, error: SizeMismatch, otherwise: str = "") -> Iterator[Fix]:
+    """Make the layer with the number that it is handed, or the layer that gave it with another one.
+
+    Only shown where a layer of the model gave it, and where something else may have been meant: otherwise.
+    """
+    setting = taken_by(event)
+    have, want = error.have.value, error.want.value
+    if setting is None or have is None or want is None:
+        return
+    told, edit = fitting(event, error, have, want)
+    edits = () if edit is None else (edit,)
+    giver = giver_of(event, error)
+    if giver is not None:
+        told += f", or `{layer_code(giver)}` with {GIVES[giver.kind].name}={want}"
+    if otherwise:
+        told += f", or {otherwise}"
+    is_sure = (
+        not otherwise and giver is None and edit is not None and edit.span.path == event.place.module.path
+    )
+    yield Fix(Applicability.UNSAFE if is_sure else Applicability.DISPLAY, told, edits)
+
+
+def giver_of(event: OpRejected, error: SizeMismatch) -> LibraryObject | None:
+    """The layer whose setting gave the tensor the size that does not fit; None where no layer chose it."""
+    step, dim = event.operands[error.operand].tensor.origin, from_end(event, error)
+    while step is not None:
+        if step.layout is not None:
+            sizes = step.layout.sizes
+            if -dim > len(sizes) or same(sizes[dim], error.have) is not True:
+                return None
+        if isinstance(step.producer, LibraryObject) and chosen_by(step.producer, dim) is not None:
+            return step.producer
+        step = step.source
+    return None

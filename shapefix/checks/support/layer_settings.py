@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.support import rewrites
-from shapefix.checks.support.operands import layer_code
+from shapefix.checks.support.evidence import layer_code
+from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Edit
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.values import InstanceValue, LibraryObject, Value, as_size
@@ -116,7 +116,7 @@ def called(event: OpRejected) -> str:
     if isinstance(event.layer, InstanceValue):
         return event.layer.cls.name
     if not event.operands:
-        return short(event.place.code)
+        return abbreviate(event.place.code)
     return layer_code(event.layer) or event.function.replace("torch.nn.functional.", "F.").replace(_NN, "nn.")
 
 

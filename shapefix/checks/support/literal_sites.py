@@ -9,9 +9,8 @@ import libcst as cst
 
 from shapefix.checks.support import rewrites
 from shapefix.diagnostics import Edit
-from shapefix.interpreter.literals import IntegerLiteral
 from shapefix.interpreter.modules import Module, Place, children
-from shapefix.interpreter.values import LibraryObject
+from shapefix.interpreter.values import IntegerLiteral, LibraryObject
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from shapefix.checks.support.bound_names import value_at
-from shapefix.interpreter.holders import Holder
+from shapefix.domains.masks import Holder
 from shapefix.interpreter.modules import Place, children
 
 INPUTS = "input_ids"

@@ -8,10 +8,10 @@ from itertools import zip_longest
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.support import rewrites
-from shapefix.checks.support.evidence import calls
-from shapefix.checks.support.operands import code_of, named, shown, way
+from shapefix.checks.support.evidence import call_trace, shape_trace
+from shapefix.checks.support.operands import code_of, named, shown
+from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Edit, Evidence
 from shapefix.interpreter.events import OpRejected
 from shapefix.tensors.bounds import same
@@ -39,9 +39,9 @@ def concerned(event: OpRejected) -> tuple[int, ...]:
     return tuple(sorted(number for number in numbers if number < len(event.operands)))
 
 
-def told(event: OpRejected, run: CheckContext, numbers: Sequence[int]) -> str:
+def told(event: OpRejected, context: CheckContext, numbers: Sequence[int]) -> str:
     """`x` is f32[2, 3] and `y` is f32[4, 3]."""
-    parts = [f"{subject(event, number)} is {shown(event.operands[number], run)}" for number in numbers]
+    parts = [f"{subject(event, number)} is {shown(event.operands[number], context)}" for number in numbers]
     return " and ".join(parts)
 
 
@@ -57,14 +57,14 @@ def code(event: OpRejected) -> str:
     text = event.place.code
     if isinstance(node, cst.BaseExpression) and len(node.lpar) == 1:
         text = text.removeprefix("(").removesuffix(")").strip()
-    return short(text)
+    return abbreviate(text)
 
 
-def evidence(event: OpRejected, run: CheckContext, numbers: Sequence[int], reason: str) -> list[Evidence]:
+def evidence(event: OpRejected, context: CheckContext, numbers: Sequence[int], reason: str) -> list[Evidence]:
     """The calls, the ways of the operands, and why they do not fit."""
-    ways = [way(event.operands[number].tensor, run)[-_EACH:] for number in numbers]
+    ways = [shape_trace(event.operands[number].tensor, context)[-_EACH:] for number in numbers]
     steps = list(dict.fromkeys(step for steps in ways for step in steps))
-    return [*calls(event), *steps, Evidence(event.place.span, reason)]
+    return [*call_trace(event), *steps, Evidence(event.place.span, reason)]
 
 
 def changed(event: OpRejected, number: int, method: str) -> Edit | None:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.support.describe import SHORT
-from shapefix.checks.support.evidence import LONGEST, calls
 from shapefix.checks.support.rewrites import argument
-from shapefix.diagnostics import Evidence
-from shapefix.interpreter.events import Broadcast, DeviceMismatch, Operand, OpRejected
-from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
-from shapefix.interpreter.values import LibraryObject, Value
+from shapefix.checks.support.wording import abbreviate
+from shapefix.domains.devices import DeviceMismatch
+from shapefix.domains.operations import Broadcast
+from shapefix.interpreter.events import Operand, OpRejected
 from shapefix.tensors.errors import ShapeError, WrongNumberOfElements
 from shapefix.tensors.polynomials import Size
 
@@ -87,55 +83,20 @@ def _position(event: OpRejected | Broadcast | DeviceMismatch, name: str) -> int:
 def named(event: OpRejected | Broadcast | DeviceMismatch, operand: int) -> str:
     """What the code calls an operand, between backticks; "the input" where it has no words of its own."""
     node = code_of(event, operand)
-    return "the input" if node is None else f"`{short(event.place.module.code(node))}`"
+    return "the input" if node is None else f"`{abbreviate(event.place.module.code(node))}`"
 
 
-def shown(operand: Operand, run: CheckContext) -> str:
+def shown(operand: Operand, context: CheckContext) -> str:
     """A tensor as `f32[256, 20, 4000]`, with ? for an unknown dtype; `f32[..., 128]` for an unknown rank."""
     dtype = SHORT.get(operand.tensor.dtype or "", operand.tensor.dtype or "")
     if operand.layout is not None:
-        return f"{dtype}[{', '.join(map(run.text, operand.layout.sizes))}]"
+        return f"{dtype}[{', '.join(map(context.text, operand.layout.sizes))}]"
     last = operand.tensor.known_size(-1)
-    return f"{dtype}[..., {run.text(last)}]" if last is not None else f"{dtype}[...]"
+    return f"{dtype}[..., {context.text(last)}]" if last is not None else f"{dtype}[...]"
 
 
-def way(tensor: TensorValue, run: CheckContext) -> list[Evidence]:
-    """How the tensor came to its sizes: the last steps at which they changed, from the first of them on."""
-    steps: list[LayoutStep] = []
-    step = tensor.origin
-    while step is not None and len(steps) < 40:
-        steps.append(step)
-        step = step.source
-    found: list[Evidence] = []
-    before: object = None
-    for step in reversed(steps):
-        sizes = None if step.layout is None else step.layout.sizes
-        if sizes is not None and sizes != before:
-            producer = f" by `{layer_code(step.producer)}`" if layer_code(step.producer) else ""
-            found.append(Evidence(step.place.span, f"{step.verb}{producer} here: {run.shape(sizes)}"))
-        before = sizes
-    return found[-LONGEST:]
-
-
-def approach(event: OpRejected, run: CheckContext) -> list[Evidence]:
-    """The calls that lead to a layer, where it is made, and how its input came to its sizes."""
-    came = way(event.operands[0].tensor, run) if event.operands else []
-    return [*calls(event), *made_at(event.layer), *came]
-
-
-def layer_code(layer: Value | None) -> str:
-    """The code that made a layer, `nn.Linear(271, 256)`; empty where it is not known."""
-    if not isinstance(layer, LibraryObject) or layer.place is None:
-        return ""
-    return short(layer.place.code)
-
-
-def made_at(layer: Value | None) -> Iterator[Evidence]:
-    """Where a layer is made."""
-    if isinstance(layer, LibraryObject) and layer.place is not None:
-        yield Evidence(layer.place.span, f"`{short(layer.place.code)}` is made here")
-
-
-def product_text(sizes: tuple[Size, ...], run: CheckContext) -> str:
+def product_text(sizes: tuple[Size, ...], context: CheckContext) -> str:
     """`64 * 7 * 7` for the sizes that a flatten merges."""
-    return " * ".join(run.text(size) if len(size.terms) == 1 else f"({run.text(size)})" for size in sizes)
+    return " * ".join(
+        context.text(size) if len(size.terms) == 1 else f"({context.text(size)})" for size in sizes
+    )

@@ -8,10 +8,10 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.support import rewrites
-from shapefix.interpreter.batch_events import Tokenized
+from shapefix.domains.raggedness import Origin
+from shapefix.domains.tokens import Tokenized
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Module, Place, dotted_name
-from shapefix.interpreter.rows import Origin
 from shapefix.interpreter.values import Constant
 
 VALUES = {
@@ -24,13 +24,13 @@ VALUES = {
 """What a column is padded with, by its name."""
 
 
-def tokenizer_at(place: Place, made: Origin, run: CheckContext) -> str | None:
+def tokenizer_at(place: Place, made: Origin, context: CheckContext) -> str | None:
     """What the code at place calls the tokenizer that made rows; None where it has no name for it."""
     call = made.place.node
     if not isinstance(call, cst.Call) or made.place.module is not place.module:
         return None
     name = call.func if isinstance(call.func, cst.Name) else None
-    if name is None or not any(_is_at(event, made) for event in run.events):
+    if name is None or not any(_is_at(event, made) for event in context.events):
         return None
     if not is_bound(place.module, place.node, name.value):
         return None
@@ -41,9 +41,9 @@ def _is_at(event: Event, made: Origin) -> TypeGuard[Tokenized]:
     return isinstance(event, Tokenized) and event.place.node is made.place.node
 
 
-def has_pad_token(made: Origin, run: CheckContext) -> bool:
+def has_pad_token(made: Origin, context: CheckContext) -> bool:
     """Whether the tokenizer that made rows is not known to lack a pad token."""
-    for event in run.events:
+    for event in context.events:
         if _is_at(event, made):
             token = event.tokenizer.fields.get("pad_token")
             if isinstance(token, Constant) and token.value is None:
@@ -51,18 +51,20 @@ def has_pad_token(made: Origin, run: CheckContext) -> bool:
     return True
 
 
-def padding_value(key: str | None, place: Place, made: Origin | None, run: CheckContext) -> tuple[str, bool]:
+def padding_value(
+    key: str | None, place: Place, made: Origin | None, context: CheckContext
+) -> tuple[str, bool]:
     """What to pad a column with, as code, and whether that is certain to be right."""
     if key in VALUES:
         return VALUES[key], True
     if key == "input_ids" and made is not None:
-        tokenizer = tokenizer_at(place, made, run) or _own_tokenizer(place, made, run)
-        if tokenizer is not None and has_pad_token(made, run):
+        tokenizer = tokenizer_at(place, made, context) or _own_tokenizer(place, made, context)
+        if tokenizer is not None and has_pad_token(made, context):
             return f"{tokenizer}.pad_token_id", True
     return "0", False
 
 
-def _own_tokenizer(place: Place, made: Origin, run: CheckContext) -> str | None:
+def _own_tokenizer(place: Place, made: Origin, context: CheckContext) -> str | None:
     """`self.tokenizer` where the object has one of the name that the rows were made with; else None."""
     call = made.place.node
     name = call.func if isinstance(call, cst.Call) else None
@@ -73,15 +75,15 @@ def _own_tokenizer(place: Place, made: Origin, run: CheckContext) -> str | None:
         if isinstance(name, cst.Name)
         else ""
     )
-    if not last or not any(_is_at(event, made) for event in run.events):
+    if not last or not any(_is_at(event, made) for event in context.events):
         return None
     around = rewrites.enclosing(place.module, place.node)
     owner = next((node for node in reversed(around) if isinstance(node, cst.ClassDef)), None)
     method = next((node for node in reversed(around) if isinstance(node, cst.FunctionDef)), None)
     if owner is None or method is None or not method.params.params:
         return None
-    this = method.params.params[0].name.value
-    return f"{this}.{last}" if last in _attributes(owner) else None
+    receiver = method.params.params[0].name.value
+    return f"{receiver}.{last}" if last in _attributes(owner) else None
 
 
 def _attributes(owner: cst.ClassDef) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""SF802: a metric that looks the same whatever happens: cut off, or a number in the place of an exception."""
+"""SF802: a clamped metric or loss, or a number returned in place of an exception."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
-from shapefix.checks.support.evidence import calls
-from shapefix.checks.support.handlers import all_below, asks_what, is_swallowing, tells_only
+from shapefix.checks.support.batch_loops import is_in_batches
+from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.handlers import all_below, asks_what, header_span, is_swallowing, tells_only
+from shapefix.checks.support.loss_clamps import clamping_step, has_upper_bound, without_clamp
 from shapefix.checks.support.rewrites import enclosing
-from shapefix.checks.training.swallowed_exception import header, is_in_batches
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity
-from shapefix.interpreter.attempts import ClampedExp, ExceptClause, StepKind, TryBlock
+from shapefix.checks.support.wording import abbreviate
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
+from shapefix.domains.exponentials import ClampedExp
+from shapefix.domains.training import Backward
+from shapefix.domains.try_blocks import ExceptClause, StepKind, TryBlock
 from shapefix.interpreter.modules import dotted_name
+from shapefix.interpreter.tensor_values import TensorValue
 
-CODE, NAME = "SF802", "saturated-metric"
-SUMMARY = (
-    "a metric that looks the same whatever happens: a perplexity cut off, `inf` for a swallowed exception"
-)
 _SMALLEST, _LARGEST = 2.0, 1e6
 """A perplexity is at least 1; above the largest, nobody tells one from another."""
 _PERPLEXITY = re.compile(r"(?:^|_)ppl|perplexity", re.IGNORECASE)
 _LOSS = re.compile(rf"loss|nll|entropy|(?:^|_)ce(?:_|$)|{_PERPLEXITY.pattern}", re.IGNORECASE)
 
 
-@rule(CODE, NAME, Severity.WARNING, SUMMARY, Applicability.UNSAFE, on=ClampedExp)
-def capped_perplexity(event: ClampedExp, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+@rule("SF802", on=ClampedExp)
+def clamped_perplexity(event: ClampedExp, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     if not _SMALLEST < event.bound < _LARGEST or not _is_of_loss(event):
         return
     bound = f"{event.bound:.6g}"
-    yield this.diagnostic(
+    yield rule.diagnostic(
         event.place.span,
-        f"`{short(event.place.code)}` is {bound} for all that is larger: a model that learns nothing and one "
-        "that falls apart look the same",
+        f"`{abbreviate(event.place.code)}` is {bound} for all that is larger: a model that learns nothing "
+        "and one that falls apart look the same",
         evidence=[
-            *calls(event),
+            *call_trace(event),
             Evidence(event.exponential.span, "the perplexity is computed here"),
             Evidence(event.place.span, f"cut off at {bound} here"),
         ],
@@ -87,14 +87,14 @@ def _is_number(node: cst.BaseExpression) -> bool:
     return isinstance(node, (cst.Integer, cst.Float))
 
 
-@rule(CODE, NAME, Severity.WARNING, SUMMARY, Applicability.UNSAFE, on=TryBlock)
-def number_for_an_exception(event: TryBlock, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+@rule("SF802", on=TryBlock)
+def number_for_exception(event: TryBlock, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     if not _evaluates(event):
         return
     for handler in event.handlers:
         if handler.catches_all and not handler.acts:
-            yield from _returned(event, handler, this)
-            yield from _averages_over_nothing(event, handler, this)
+            yield from _returned(event, handler, rule)
+            yield from _averages_over_nothing(event, handler, rule)
             return
 
 
@@ -107,7 +107,7 @@ def _evaluates(event: TryBlock) -> bool:
     return StepKind.LOSS in kinds or (over_batches and StepKind.MODEL in kinds)
 
 
-def _returned(event: TryBlock, handler: ExceptClause, this: Rule) -> Iterator[Diagnostic]:
+def _returned(event: TryBlock, handler: ExceptClause, rule: Rule) -> Iterator[Diagnostic]:
     """A handler that returns a number which an evaluation may as well have found."""
     module, node = event.place.module, handler.node
     last = _last_statement(node.body)
@@ -117,20 +117,20 @@ def _returned(event: TryBlock, handler: ExceptClause, this: Rule) -> Iterator[Di
     if value is None:
         return
     span = module.span(last)
-    code = short(module.code(last.value))
-    yield this.diagnostic(
+    code = abbreviate(module.code(last.value))
+    yield rule.diagnostic(
         span,
         f"`{code}` stands for whatever went wrong: nobody can tell it from a result of the evaluation",
         evidence=[
-            *calls(event),
-            Evidence(header(module, node), "every exception of the evaluation ends here"),
+            *call_trace(event),
+            Evidence(header_span(module, node), "every exception of the evaluation ends here"),
             Evidence(span, f"and becomes `{code}`"),
         ],
         fixes=[Fix(Applicability.UNSAFE, "raise it again: the run stops", (Edit(span, "raise"),))],
     )
 
 
-def _averages_over_nothing(event: TryBlock, handler: ExceptClause, this: Rule) -> Iterator[Diagnostic]:
+def _averages_over_nothing(event: TryBlock, handler: ExceptClause, rule: Rule) -> Iterator[Diagnostic]:
     """What comes out where each batch has been swallowed: `return float("inf")` behind `if count == 0`."""
     module = event.place.module
     if not is_in_batches(event) or not is_swallowing(module, handler.node):
@@ -146,13 +146,13 @@ def _averages_over_nothing(event: TryBlock, handler: ExceptClause, this: Rule) -
     around = event.function if event.function is not None else module.tree
     for node, value in _stand_ins(around, counted):
         span = module.span(node)
-        code = short(module.code(value))
-        yield this.diagnostic(
+        code = abbreviate(module.code(value))
+        yield rule.diagnostic(
             span,
             f"`{code}` is what comes out where every batch has failed: nobody can tell it from a result",
             evidence=[
-                *calls(event),
-                Evidence(header(module, handler.node), "each batch that fails is swallowed here"),
+                *call_trace(event),
+                Evidence(header_span(module, handler.node), "each batch that fails is swallowed here"),
                 Evidence(span, f"nothing was counted: `{code}`"),
             ],
         )
@@ -215,3 +215,29 @@ def number_of(node: cst.BaseExpression) -> float | None:
             except ValueError:
                 return None
     return None
+
+
+@rule("SF802", on=Backward)
+def clamped_loss(event: Backward, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+    step = clamping_step(event.loss.origin) if isinstance(event.loss, TensorValue) else None
+    if step is None or not isinstance(step.place.node, cst.Call):
+        return
+    node, place = step.place.node, step.place
+    if step.verb == "nan_to_num":
+        outcome = "a number where the loss is nan: the run goes on, and the gradients may be nan all the same"
+    elif has_upper_bound(node, step.verb):
+        outcome = (
+            "a constant where the loss is larger, and has no gradient there: such a batch teaches nothing"
+        )
+    else:
+        return
+    yield rule.diagnostic(
+        place.span,
+        f"`{abbreviate(place.code)}` is {outcome}",
+        evidence=[
+            *call_trace(event),
+            Evidence(place.span, "the loss is replaced here"),
+            Evidence(event.place.span, "and the gradients are those of what is left"),
+        ],
+        fixes=list(without_clamp(place, node)),
+    )

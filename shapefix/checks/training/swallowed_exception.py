@@ -7,31 +7,27 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import RULES, Rule, findings, rule
-from shapefix.checks.support.evidence import calls
-from shapefix.checks.support.handlers import ExceptHandler, asks_what, is_swallowing, means_memory
+from shapefix.checks.support.batch_loops import call_text, is_in_batches
+from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.handlers import (
+    ExceptHandler,
+    asks_what,
+    header_span,
+    is_swallowing,
+    means_memory,
+    memory_errors_only,
+)
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity, Span
-from shapefix.interpreter.attempts import ExceptClause, StepKind, TrainStep, TryBlock
-from shapefix.interpreter.modules import Module, Place
+from shapefix.domains.try_blocks import ExceptClause, StepKind, TrainStep, TryBlock
+from shapefix.interpreter.modules import Module
 
-_LONGEST = 60
-_TRAINING = frozenset({StepKind.LOSS, StepKind.BACKWARD})
 _FAMILIES = ("SF1", "SF3", "SF4", "SF5")
 """Rules of which the errors are exceptions of torch, and SF602, whose are too."""
-_RAISES_NOTHING = frozenset({"SF103", "SF402"})
-"""Errors of other rules that no exception comes of, or not always."""
 
 
-@rule(
-    "SF801",
-    "swallowed-exception",
-    Severity.WARNING,
-    "a loop over batches swallows what the model, the loss or the backward pass raises, and goes on",
-    Applicability.UNSAFE,
-    on=TryBlock,
-)
-def swallowed_exception(event: TryBlock, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+@rule("SF801", on=TryBlock)
+def swallowed_exception(event: TryBlock, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     if not is_in_batches(event):
         return
     for handler in event.handlers:
@@ -39,30 +35,16 @@ def swallowed_exception(event: TryBlock, run: CheckContext, this: Rule) -> Itera
             continue
         if handler.acts or not is_swallowing(event.place.module, handler.node):
             return
-        yield _finding(event, handler, run, this)
+        yield _finding(event, handler, context, rule)
         return
 
 
-def is_in_batches(event: TryBlock) -> bool:
-    """Whether a try statement stands in a loop over batches, or steps, of a training or an evaluation.
-
-    What makes its own model tries a configuration, and a loop over stated settings does so, too.
-    """
-    kinds = {act.kind for act in event.acts}
-    if event.tries_settings:
-        return False
-    trains = not kinds.isdisjoint(_TRAINING)
-    if event.loops:
-        return trains or (event.loops[-1].over_batches and StepKind.MODEL in kinds)
-    return event.repeated and StepKind.BACKWARD in kinds
-
-
-def _finding(event: TryBlock, handler: ExceptClause, run: CheckContext, this: Rule) -> Diagnostic:
+def _finding(event: TryBlock, handler: ExceptClause, context: CheckContext, rule: Rule) -> Diagnostic:
     module = event.place.module
-    span = header(module, handler.node)
+    span = header_span(module, handler.node)
     act = _foremost(event)
-    subject = f"`{called(act.place)}`" if isinstance(act.place.node, cst.Call) else act.kind
-    hidden = _hidden(event, run)
+    subject = f"`{call_text(act.place)}`" if isinstance(act.place.node, cst.Call) else act.kind
+    hidden = _hidden(event, context)
     goes_on = f"what {subject} raises is swallowed here, and the loop goes on"
     if hidden:
         first = hidden[0]
@@ -70,11 +52,11 @@ def _finding(event: TryBlock, handler: ExceptClause, run: CheckContext, this: Ru
         consequence = f"this hides {first.code} at {where}"
     else:
         consequence = "every batch may fail without anybody noticing"
-    return this.diagnostic(
+    return rule.diagnostic(
         span,
         f"{goes_on}: {consequence}",
         evidence=[
-            *calls(event),
+            *call_trace(event),
             Evidence(act.place.span, f"{act.kind} is tried here"),
             *(Evidence(each.span, f"{each.code}, hidden: {each.message}") for each in hidden[:3]),
         ],
@@ -87,14 +69,6 @@ def _elsewhere(finding: Diagnostic) -> str:
     return f"{file}:{finding.span.row}"
 
 
-def called(place: Place) -> str:
-    """The code of a call, its arguments left out where it is long: `train_model(…)`."""
-    code, node = place.code, place.node
-    if len(code) <= _LONGEST or not isinstance(node, cst.Call):
-        return short(code)
-    return short(f"{place.module.code(node.func)}(…)")
-
-
 def _foremost(event: TryBlock) -> TrainStep:
     """The step that the try statement is there for: the first one of those that the fewest calls lead to."""
     return min(
@@ -103,32 +77,22 @@ def _foremost(event: TryBlock) -> TrainStep:
     )
 
 
-def _hidden(event: TryBlock, run: CheckContext) -> list[Diagnostic]:
+def _hidden(event: TryBlock, context: CheckContext) -> list[Diagnostic]:
     """What other rules find in the body of the try statement, and that raises."""
     codes = frozenset(
         code
         for code, other in RULES.items()
         if other.severity is Severity.ERROR and (code[:3] in _FAMILIES or code == "SF602")
     )
-    found = findings(CheckContext(event.hidden, run.symbol_names), codes - _RAISES_NOTHING)
+    found = findings(CheckContext(event.hidden, context.symbol_names), codes)
     by_place = {(each.code, each.span): each for each in found}
     return sorted(by_place.values(), key=lambda each: (each.condition is not None, each.span, each.code))
-
-
-def header(module: Module, handler: ExceptHandler) -> Span:
-    """Where `except Exception as e` stands, without the body."""
-    span = module.span(handler)
-    last = handler.name or handler.type
-    if last is None:
-        return Span(span.path, span.row, span.column, span.row, span.column + len("except"))
-    end = module.span(last)
-    return Span(span.path, span.row, span.column, end.end_row, end.end_column)
 
 
 def _fixes(module: Module, handler: ExceptClause) -> Iterator[Fix]:
     node = handler.node
     if not any(asks_what(node, test) for test in _tests(node.body)) and means_memory(module, node):
-        edit = narrowed(module, node)
+        edit = memory_errors_only(module, node)
         if edit is not None:
             message = "catch what the handler means, and nothing else: torch.cuda.OutOfMemoryError"
             yield Fix(Applicability.UNSAFE, message, (edit,), (Import("torch"),))
@@ -143,18 +107,6 @@ def _tests(block: cst.BaseSuite) -> Iterator[cst.BaseExpression]:
         while isinstance(node, cst.If):
             yield node.test
             node = node.orelse
-
-
-def narrowed(module: Module, handler: ExceptHandler) -> Edit | None:
-    """The edit that catches exhausted memory only; None for a tuple of exceptions."""
-    wanted = "torch.cuda.OutOfMemoryError"
-    if handler.type is not None:
-        if isinstance(handler.type, cst.Tuple):
-            return None
-        return Edit(module.span(handler.type), wanted)
-    span = header(module, handler)
-    end = Span(span.path, span.row, span.end_column, span.row, span.end_column)
-    return Edit(end, f" {wanted}")
 
 
 def _raising(module: Module, handler: ExceptHandler, block: cst.BaseSuite) -> Edit | None:

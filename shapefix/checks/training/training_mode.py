@@ -7,48 +7,45 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.event_order import between, ends_early, is_followed, within
-from shapefix.checks.support.evidence import calls
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Severity, Span
+from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.wording import abbreviate
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Span
+from shapefix.domains.modes import ForwardCalled, ModeSwitched
+from shapefix.domains.training import Backward, OptimizerStepped
+from shapefix.domains.try_blocks import EnclosingLoop
 from shapefix.interpreter.evaluator import Loop
 from shapefix.interpreter.modules import Module, Place, dotted_name
-from shapefix.interpreter.training_events import Backward, ForwardCalled, ModeSwitched, OptimizerStepped
 from shapefix.interpreter.values import LibraryObject
 
 
-@rule(
-    "SF804",
-    "training-mode",
-    Severity.WARNING,
-    "a model with dropout or batch norm is evaluated without `eval()`, or trained after it without `train()`",
-    Applicability.UNSAFE,
-    on=(ForwardCalled, ModeSwitched),
-)
-def training_mode(event: ForwardCalled | ModeSwitched, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+@rule("SF804", on=(ForwardCalled, ModeSwitched))
+def training_mode(
+    event: ForwardCalled | ModeSwitched, context: CheckContext, rule: Rule
+) -> Iterator[Diagnostic]:
     if isinstance(event, ModeSwitched):
         if event.training is False:
-            yield from _never_back(event, run, this)
+            yield from _never_back(event, context, rule)
     elif event.training and event.mode_dependent and not event.recording and event.loops:
-        yield from _evaluated_in_training(event, run, this)
+        yield from _evaluated_in_training(event, context, rule)
 
 
-def _evaluated_in_training(event: ForwardCalled, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+def _evaluated_in_training(event: ForwardCalled, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     loop = event.loops[-1].loop
-    if not _is_over_batches(loop) or within(loop, run, Backward) or _is_meant(event, run):
+    if not _is_over_batches(loop) or within(loop, context, Backward) or _is_meant(event, context):
         return
-    if any(each.module is event.module and each.recording for each in within(loop, run, ForwardCalled)):
+    if any(each.module is event.module and each.recording for each in within(loop, context, ForwardCalled)):
         return
     named = _called(event.place)
-    fixes = _in_front(event.place.module, loop.around.node, f"{named}.eval()", "evaluate as it will be used")
-    switched = _switched_on(event, run)
+    fixes = _in_front(event.place.module, loop.node, f"{named}.eval()", "evaluate as it will be used")
+    switched = _switched_on(event, context)
     layer = event.mode_dependent[0]
-    yield this.diagnostic(
+    yield rule.diagnostic(
         event.place.span,
         f"`{named}` is evaluated in training mode, {_effect(layer)}",
         evidence=[
-            *calls(event),
+            *call_trace(event),
             *_made(layer, "does something else in training"),
             *([Evidence(switched.place.span, "put into training mode here")] if switched else []),
             Evidence(event.place.span, "evaluated here: nobody called `eval()` on the way"),
@@ -59,27 +56,27 @@ def _evaluated_in_training(event: ForwardCalled, run: CheckContext, this: Rule) 
 
 def _is_over_batches(loop: Loop) -> bool:
     """Whether a loop goes over a data set, and does not just count."""
-    node = loop.around.node
-    if not isinstance(node, cst.For) or loop.around.of_settings:
+    node = loop.node
+    if not isinstance(node, cst.For) or loop.state[EnclosingLoop].of_settings:
         return False
     counts = isinstance(node.iter, cst.Call) and dotted_name(node.iter.func) in ("range", "trange", "count")
-    return loop.around.over_batches or not counts
+    return loop.state[EnclosingLoop].over_batches or not counts
 
 
-def _is_meant(event: ForwardCalled, run: CheckContext) -> bool:
+def _is_meant(event: ForwardCalled, context: CheckContext) -> bool:
     """Whether the function that evaluates puts the model into training mode itself, to sample dropout.
 
     That is not so where it has trained since.
     """
-    switched = _switched_on(event, run)
+    switched = _switched_on(event, context)
     if switched is None or switched.calls != event.calls:
         return switched is not None and switched.training is None
-    return not between(switched, event, run, Backward)
+    return not between(switched, event, context, Backward)
 
 
-def _switched_on(event: ForwardCalled, run: CheckContext) -> ModeSwitched | None:
+def _switched_on(event: ForwardCalled, context: CheckContext) -> ModeSwitched | None:
     """The last time before that the mode of the model was set."""
-    before = run.training[: run.positions[event]]
+    before = context.training[: context.positions[event]]
     switches = [each for each in before if isinstance(each, ModeSwitched) and each.module in event.modules]
     return switches[-1] if switches else None
 
@@ -94,7 +91,7 @@ def _effect(layer: LibraryObject) -> str:
 def _called(place: Place) -> str:
     """What the code calls the model: `self.model` of `self.model(x)`."""
     node = place.node
-    return short(place.module.code(node.func)) if isinstance(node, cst.Call) else short(place.code)
+    return abbreviate(place.module.code(node.func)) if isinstance(node, cst.Call) else abbreviate(place.code)
 
 
 def _made(layer: LibraryObject, what: str) -> Iterator[Evidence]:
@@ -113,24 +110,24 @@ def _in_front(module: Module, loop: cst.CSTNode, code: str, what: str) -> Iterat
         yield Fix(Applicability.UNSAFE, f"{what}: `{code}`", (Edit(start, f"{code}\n{indent}"),))
 
 
-def _never_back(event: ModeSwitched, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+def _never_back(event: ModeSwitched, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     """A loop that trains, then evaluates, and trains on in evaluation mode from its second pass on."""
     for around in reversed(event.loops):
         loop = around.loop
-        trained = _trained_before(event, loop, run)
+        trained = _trained_before(event, loop, context)
         if trained is None:
             continue
-        if not around.certain or ends_early(loop) or _may_switch_back(event, loop, run):
+        if not around.certain or ends_early(loop) or _may_switch_back(event, loop, context):
             return
         named, layer = _called(trained.place), trained.mode_dependent[0]
         inner = trained.loops[-1].loop
-        fixes = _in_front(trained.place.module, inner.around.node, f"{named}.train()", "train as meant")
-        yield this.diagnostic(
+        fixes = _in_front(trained.place.module, inner.node, f"{named}.train()", "train as meant")
+        yield rule.diagnostic(
             event.place.span,
-            f"`{short(event.place.code)}` is never undone: from the second pass on, `{named}` is trained "
-            f"{_lack(layer)}",
+            f"`{abbreviate(event.place.code)}` is never undone: from the second pass on, `{named}` is "
+            f"trained {_lack(layer)}",
             evidence=[
-                *calls(event),
+                *call_trace(event),
                 *_made(layer, "does nothing in evaluation, or goes by old statistics"),
                 Evidence(trained.place.span, "trained here, in training mode in the first pass only"),
                 Evidence(event.place.span, "put into evaluation mode here, in each pass of the loop"),
@@ -140,11 +137,11 @@ def _never_back(event: ModeSwitched, run: CheckContext, this: Rule) -> Iterator[
         return
 
 
-def _trained_before(event: ModeSwitched, loop: Loop, run: CheckContext) -> ForwardCalled | None:
+def _trained_before(event: ModeSwitched, loop: Loop, context: CheckContext) -> ForwardCalled | None:
     """The call in which a pass of the loop trains the model that is put into evaluation mode after it."""
-    position = run.positions[event]
-    before = [each for each in within(loop, run, ForwardCalled) if run.positions[each] < position]
-    if not within(loop, run, Backward) or not within(loop, run, OptimizerStepped):
+    position = context.positions[event]
+    before = [each for each in within(loop, context, ForwardCalled) if context.positions[each] < position]
+    if not within(loop, context, Backward) or not within(loop, context, OptimizerStepped):
         return None
     return next(
         (
@@ -160,8 +157,8 @@ def _lack(layer: LibraryObject) -> str:
     return "with the statistics of the first one" if "Norm" in layer.kind else "without dropout"
 
 
-def _may_switch_back(event: ModeSwitched, loop: Loop, run: CheckContext) -> bool:
+def _may_switch_back(event: ModeSwitched, loop: Loop, context: CheckContext) -> bool:
     """Whether any call in the loop puts a module into training mode, or may do so without being followed."""
     return not is_followed(loop) or any(
-        each.training is not False for each in within(loop, run, ModeSwitched)
+        each.training is not False for each in within(loop, context, ModeSwitched)
     )

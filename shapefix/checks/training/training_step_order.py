@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.event_order import (
     after,
@@ -18,21 +17,22 @@ from shapefix.checks.support.event_order import (
     receiver_code,
     within,
 )
-from shapefix.checks.support.evidence import calls
+from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.rewrites import before_statement, enclosing
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Severity
-from shapefix.interpreter.modules import Place, children
-from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.training_events import (
+from shapefix.checks.support.wording import abbreviate
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
+from shapefix.domains.training import (
     OWNERS,
     Backward,
-    Gradients,
     GradientsZeroed,
     OptimizerCreated,
     OptimizerStepped,
+    PendingGradients,
     SchedulerStepped,
     TrainingEvent,
 )
+from shapefix.interpreter.modules import Place, children
+from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import LibraryObject, Value
 
 _GRADIENT = re.compile(r"\.grad\b")
@@ -41,30 +41,23 @@ _HARMLESS = frozenset({"print", "append", "info", "debug", "item", "format", "st
 """What may be called between throwing gradients away and the step, and computes none."""
 
 
-@rule(
-    "SF803",
-    "training-step-order",
-    Severity.ERROR,
-    "gradients that pile up from batch to batch, are zeroed before the step, or never reach the weights",
-    Applicability.UNSAFE,
-    on=(Backward, OptimizerStepped, SchedulerStepped),
-)
+@rule("SF803", on=(Backward, OptimizerStepped, SchedulerStepped))
 def training_step_order(
-    event: Backward | OptimizerStepped | SchedulerStepped, run: CheckContext, this: Rule
+    event: Backward | OptimizerStepped | SchedulerStepped, context: CheckContext, rule: Rule
 ) -> Iterator[Diagnostic]:
     if isinstance(event, Backward):
-        yield from _cut_off(event, run, this)
+        yield from _cut_off(event, context, rule)
     elif isinstance(event, SchedulerStepped):
-        yield from _only_scheduled(event, run, this)
+        yield from _only_scheduled(event, context, rule)
     elif isinstance(event.optimizer, LibraryObject) and not event.closure:
         gradients = event.gradients
         if gradients is not None and gradients.zeroed is not None:
-            yield from _zeroed_before(event, event.optimizer, gradients, gradients.zeroed, this)
+            yield from _zeroed_before(event, event.optimizer, gradients, gradients.zeroed, rule)
         else:
-            yield from _never_zeroed(event, event.optimizer, run, this)
+            yield from _never_zeroed(event, event.optimizer, context, rule)
 
 
-def _cut_off(event: Backward, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+def _cut_off(event: Backward, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     loss = event.loss
     if (
         not isinstance(loss, TensorValue)
@@ -72,20 +65,20 @@ def _cut_off(event: Backward, run: CheckContext, this: Rule) -> Iterator[Diagnos
         or not (event.leaf or event.requires is False)
     ):
         return
-    if event.leaf and not any(_shares_loop(event, step) for step in after(event, run, OptimizerStepped)):
+    if event.leaf and not any(_shares_loop(event, step) for step in after(event, context, OptimizerStepped)):
         return
-    named = short(receiver_code(event.place)) or short(event.place.code)
+    named = abbreviate(receiver_code(event.place)) or abbreviate(event.place.code)
     made = loss.origin
     is_new = made.verb in _MADE_ANEW
     if is_new and _is_assigned_between(named, made.place, event.place):
         return
     how = "is a new tensor" if is_new else "is cut off from what it was computed of"
     outcome = "the gradient ends there, and no weight gets any" if event.leaf else "RuntimeError"
-    yield this.diagnostic(
+    yield rule.diagnostic(
         event.place.span,
         f"`{named}` {how}: {outcome}",
         evidence=[
-            *calls(event),
+            *call_trace(event),
             Evidence(made.place.span, "made here, of numbers alone" if is_new else "computed here"),
             Evidence(event.place.span, f"`{named}` has no way back to that, or to any weight"),
         ],
@@ -110,19 +103,20 @@ def _shares_loop(one: TrainingEvent, other: TrainingEvent) -> bool:
 def _zeroed_before(
     event: OptimizerStepped,
     optimizer: LibraryObject,
-    gradients: Gradients,
+    gradients: PendingGradients,
     zeroed: GradientsZeroed,
-    this: Rule,
+    rule: Rule,
 ) -> Iterator[Diagnostic]:
     if optimizer in gradients.stepped or not _covers(zeroed.owner, optimizer):
         return
     if event.unfollowed != zeroed.unfollowed or not _is_straight(zeroed, event):
         return
-    yield this.diagnostic(
+    yield rule.diagnostic(
         event.place.span,
-        f"`{short(event.place.code)}` finds no gradients: `{short(zeroed.place.code)}` has thrown them away",
+        f"`{abbreviate(event.place.code)}` finds no gradients: `{abbreviate(zeroed.place.code)}` has "
+        "thrown them away",
         evidence=[
-            *calls(event),
+            *call_trace(event),
             Evidence(gradients.place.span, "the gradients are computed here"),
             Evidence(zeroed.place.span, "and thrown away here, before anything used them"),
             Evidence(event.place.span, "so this step changes nothing"),
@@ -166,25 +160,25 @@ def _called(node: cst.CSTNode) -> Iterator[str]:
 
 
 def _never_zeroed(
-    event: OptimizerStepped, optimizer: LibraryObject, run: CheckContext, this: Rule
+    event: OptimizerStepped, optimizer: LibraryObject, context: CheckContext, rule: Rule
 ) -> Iterator[Diagnostic]:
     if not event.loops or not event.loops[-1].certain:
         return
     loop = event.loops[-1].loop
-    computed = [each for each in within(loop, run, Backward) if is_certain(each, loop)]
-    if not computed or within(loop, run, GradientsZeroed) or not is_followed(loop) or ends_early(loop):
+    computed = [each for each in within(loop, context, Backward) if is_certain(each, loop)]
+    if not computed or within(loop, context, GradientsZeroed) or not is_followed(loop) or ends_early(loop):
         return
-    if any(each.optimizer is optimizer for each in within(loop, run, OptimizerCreated)):
+    if any(each.optimizer is optimizer for each in within(loop, context, OptimizerCreated)):
         return
     backward = computed[0]
     if any(_touches_gradients(place) for place in (event.place, backward.place)):
         return
     named = _name_of(event)
-    yield this.diagnostic(
+    yield rule.diagnostic(
         event.place.span,
         f"`{named}` steps in every pass of the loop, and nobody zeroes the gradients: they add up",
         evidence=[
-            *calls(event),
+            *call_trace(event),
             Evidence(backward.place.span, "adds to the gradients that the passes before have left"),
             Evidence(event.place.span, "steps with the sum"),
         ],
@@ -214,20 +208,20 @@ def _zero_first(event: OptimizerStepped, backward: Backward, named: str) -> Iter
         yield Fix(Applicability.UNSAFE, f"zero the gradients first: `{named}.zero_grad()`", (edit,))
 
 
-def _only_scheduled(event: SchedulerStepped, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+def _only_scheduled(event: SchedulerStepped, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     if not isinstance(event.optimizer, LibraryObject):
         return
-    outer = next((each.loop for each in event.loops if within(each.loop, run, Backward)), None)
-    if outer is None or within(outer, run, OptimizerStepped) or not is_followed(outer):
+    outer = next((each.loop for each in event.loops if within(each.loop, context, Backward)), None)
+    if outer is None or within(outer, context, OptimizerStepped) or not is_followed(outer):
         return
-    backward = within(outer, run, Backward)[0]
+    backward = within(outer, context, Backward)[0]
     if any(_touches_gradients(place) for place in (event.place, backward.place)):
         return
-    yield this.diagnostic(
+    yield rule.diagnostic(
         event.place.span,
-        f"`{short(event.place.code)}` schedules an optimizer that never steps: no weight changes",
+        f"`{abbreviate(event.place.code)}` schedules an optimizer that never steps: no weight changes",
         evidence=[
-            *calls(event),
+            *call_trace(event),
             Evidence(backward.place.span, "gradients are computed here"),
             Evidence(event.place.span, "the scheduler steps, and the optimizer does not"),
         ],

@@ -10,14 +10,13 @@ from collections.abc import Callable
 
 import libcst as cst
 
-from shapefix.interpreter.axes import varying
-from shapefix.interpreter.batch_events import Collated
+from shapefix.domains.batches import Collated
+from shapefix.domains.raggedness import row_sizes, varying
+from shapefix.domains.tokens import row_of
 from shapefix.interpreter.calls import Arguments, Call, call_value
 from shapefix.interpreter.containers import DictValue, ListValue
 from shapefix.interpreter.iteration import iterate
-from shapefix.interpreter.rows import row_sizes
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.token_rows import row_of
 from shapefix.interpreter.values import (
     NONE,
     BoundMethod,

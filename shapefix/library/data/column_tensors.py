@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from shapefix.interpreter.axes import varying
+from shapefix.domains.devices import CPU, placed
+from shapefix.domains.raggedness import row_sizes, varying
+from shapefix.domains.tokens import row_of
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, TupleValue, elements
-from shapefix.interpreter.devices import CPU, placed
-from shapefix.interpreter.rows import row_sizes
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.token_rows import row_of
 from shapefix.interpreter.values import Constant, Integer, Number, Unknown, Value, is_text
 from shapefix.library.tensors import contiguous_result
 from shapefix.tensors.dtypes import is_floating

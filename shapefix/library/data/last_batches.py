@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
+from shapefix.domains.batches import Batches, OpRejectedForLastBatch
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, TupleValue, elements
-from shapefix.interpreter.events import OpRejectedForLastBatch
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Integer, Value, integer
 from shapefix.library.rejections import refusal
@@ -35,7 +35,7 @@ def try_last_batch(
     the full number of samples stands among them, so that it may have been meant for all batches.
     """
     ev = call.ev
-    if not ev.batch_sizes or ev.muted:
+    if not ev.state[Batches].vary or ev.silenced:
         return
     for batch in _batches(given):
         if not any(_holds(value, batch.full) for value in given.values()):
@@ -51,7 +51,7 @@ def try_last_batch(
 
 def _error_of(call: Call, again: Callable[[Values], object], given: Values) -> ShapeError | None:
     """What the operation raises for these values; it tells the checks nothing meanwhile."""
-    call.ev.muted += 1
+    call.ev.silenced += 1
     try:
         again(given)
     except ShapeError as error:
@@ -59,7 +59,7 @@ def _error_of(call: Call, again: Callable[[Values], object], given: Values) -> S
     except IndexError:
         return None
     finally:
-        call.ev.muted -= 1
+        call.ev.silenced -= 1
     return None
 
 

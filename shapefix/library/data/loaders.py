@@ -8,19 +8,18 @@ from typing import TypeGuard
 
 import libcst as cst
 
-from shapefix.interpreter.attempts import StepKind
-from shapefix.interpreter.axes import now
-from shapefix.interpreter.batch_events import Collated
+from shapefix.domains.batches import Batches, Collated
+from shapefix.domains.devices import CPU, placed
+from shapefix.domains.raggedness import may_differ
+from shapefix.domains.try_blocks import StepKind, note_step
 from shapefix.interpreter.calls import Arguments, Call, call_method
 from shapefix.interpreter.classes import member
 from shapefix.interpreter.containers import DictValue, ListValue, RaggedDim, TextTuple, TupleValue, elements
-from shapefix.interpreter.devices import CPU, Device, DeviceKind, placed
-from shapefix.interpreter.gradients import requires_grad
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.joins import join
-from shapefix.interpreter.rows import may_differ
+from shapefix.interpreter.per_item_sizes import now
 from shapefix.interpreter.subscripts import item
-from shapefix.interpreter.tensor_values import TensorValue, tensor_row
+from shapefix.interpreter.tensor_values import Device, DeviceKind, TensorValue, requires_grad, tensor_row
 from shapefix.interpreter.values import (
     NONE,
     TEXT,
@@ -194,7 +193,7 @@ def initialize_loader(call: Call) -> Value:
 @method(LOADER, "__iter__")
 def batches(call: Call) -> Value:
     loader = call.receiver
-    call.ev.note(StepKind.LOADER, call.place.node)
+    note_step(call.ev, StepKind.LOADER, call.place.node)
     made = _batch(call, loader) if isinstance(loader, (LibraryObject, InstanceValue)) else None
     if made is not None and isinstance(loader, LibraryObject) and SENT in loader.fields:
         return ListValue(None, sent(made.batch, None), axes=frozenset({RaggedDim()}))
@@ -251,7 +250,7 @@ def _batch_size(call: Call, loader: LibraryObject | InstanceValue) -> Size | Non
     place = loader.place if isinstance(loader, LibraryObject) else None
     drawn = isinstance(fields["sampler"], Constant)
     length = length_of(call, fields["dataset"]) if drawn else None
-    call.ev.batch_sizes = True
+    call.ev.state[Batches].vary = True
     return batch_size(name, size if known else None, length, place)
 
 

@@ -6,15 +6,14 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from shapefix.domains.devices import MoveOfNonTensor
 from shapefix.interpreter.attributes import MOVES, NUMBER_OR_NONE
-from shapefix.interpreter.batch_events import MoveOfNonTensor
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
 from shapefix.interpreter.modules import children, dotted_name
 from shapefix.interpreter.names import peek
-from shapefix.interpreter.scopes import Scope
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Constant, Unknown, Value
+from shapefix.interpreter.values import Constant, Scope, Unknown, Value
 from shapefix.library.registry import function
 
 _KINDS = ("builtins.list", "builtins.tuple", "builtins.str", "builtins.dict", NUMBER_OR_NONE)
@@ -24,7 +23,7 @@ _KINDS = ("builtins.list", "builtins.tuple", "builtins.str", "builtins.dict", NU
 def moved(call: Call) -> Value:
     """An AttributeError, at the latest at the second look."""
     value = call.receiver
-    if value is None or id(value) in call.ev.asked or call.ev.expects("AttributeError"):
+    if value is None or id(value) in call.ev.type_checked or call.ev.expects("AttributeError"):
         return Unknown()
     batch, key = _entry(call, value)
     # A number that stands in no batch may as well be the member of an enumeration.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from shapefix.interpreter.batch_events import ListGiven, Stacked
+from shapefix.domains.batches import ListGiven, Stacked
+from shapefix.domains.raggedness import has_rows
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, TupleValue
-from shapefix.interpreter.rows import has_rows
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value
 

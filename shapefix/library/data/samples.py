@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-from shapefix.interpreter.axes import now, over_samples
+from shapefix.domains.raggedness import over_samples
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import Contents, DictValue, ListValue, RaggedDim, TupleValue, elements
 from shapefix.interpreter.iteration import each
 from shapefix.interpreter.joins import join, without_length
+from shapefix.interpreter.per_item_sizes import now
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Integer, Value
 from shapefix.library.data.datasets.cells import Lengths

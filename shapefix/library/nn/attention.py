@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shapefix.domains.gradients import Gradients
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.tensor_values import TensorValue
@@ -112,7 +113,7 @@ def multihead_attention(call: Call, given: Given) -> Value:
 
 def _fast_path(call: Call, given: Given) -> bool | None:
     """Whether torch takes its fast path, which it may in evaluation, without gradients; None where it may."""
-    if not call.ev.without_gradients:
+    if call.ev.state[Gradients].recording is not False:
         return False
     heads = given.number("num_heads")
     apart = given.value("query") is not given.value("key") or given.value("key") is not given.value("value")

@@ -8,14 +8,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from shapefix.domains.devices import OF_MODULE
 from shapefix.interpreter.calls import Arguments, Call, call_value
 from shapefix.interpreter.containers import CONTENTS, DictValue, ListValue, TupleValue, elements
-from shapefix.interpreter.devices import OF_MODULE
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.joins import join
 from shapefix.interpreter.subscripts import item
-from shapefix.interpreter.tensor_values import TensorValue, as_tensor
-from shapefix.interpreter.values import NONE, Constant, LibraryObject, Slice, Unknown, Value, integer
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import (
+    NONE,
+    Constant,
+    LibraryObject,
+    Slice,
+    Unknown,
+    Value,
+    as_tensor,
+    integer,
+)
 from shapefix.library.nn.layers import fields_of
 from shapefix.library.nn.module import MODULE
 from shapefix.library.registry import declare, function, method

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from shapefix.domains.precision import Precision
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
-from shapefix.interpreter.tensor_values import TensorValue, as_tensor
-from shapefix.interpreter.values import Constant, Unknown, Value
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import Constant, Unknown, Value, as_tensor
 from shapefix.library.signatures import Given
 from shapefix.library.tensors import alias_of, default_dtype, dtype_of
 from shapefix.tensors import refused_dtypes
@@ -97,7 +98,7 @@ def of_weights(call: Call) -> Value:
 
 def converted(call: Call, dtype: str | None) -> Value:
     """The field of a layer whose weights are made of this dtype here."""
-    return Unknown() if dtype is None else TupleValue((Constant(dtype), Constant(call.ev.root)))
+    return Unknown() if dtype is None else TupleValue((Constant(dtype), Constant(call.ev.entry_point)))
 
 
 _REGISTERED = "<registered>"
@@ -168,12 +169,12 @@ def _weights(call: Call, settings: Mapping[str, Value]) -> str | None:
     if not isinstance(field, TupleValue):
         return None
     dtype, root = (part.value if isinstance(part, Constant) else None for part in field.items)
-    return dtype if root == call.ev.root and isinstance(dtype, str) else None
+    return dtype if root == call.ev.entry_point and isinstance(dtype, str) else None
 
 
 def may_be_cast(call: Call) -> bool:
     """Whether autocast may be at work: there is no telling in a function that nobody called."""
-    return bool(call.ev.casting or call.ev.root)
+    return bool(call.ev.state[Precision].casting or call.ev.entry_point)
 
 
 def check_dtypes(call: Call, name: str, given: Given, settings: Mapping[str, Value]) -> None:

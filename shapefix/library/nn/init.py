@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.tensor_values import as_tensor
-from shapefix.interpreter.values import Unknown, Value
+from shapefix.interpreter.values import Unknown, Value, as_tensor
 from shapefix.library.ops.in_place import emit_write, subject_of
 from shapefix.library.registry import expanded_dim, function
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from shapefix.domains.batches import Batches
+from shapefix.domains.devices import WHERE
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.devices import WHERE
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import NONE, InstanceValue, LibraryObject, Unknown, Value
 from shapefix.library.data.last_batches import try_last_batch
@@ -210,7 +211,7 @@ def _run(
         reject(call, error, given, function=name, layer=layer, settings=values)
         # torch would raise; what the result would be is nobody's concern.
         return TensorValue()
-    if call.ev.batch_sizes:
+    if call.ev.state[Batches].vary:
         try_last_batch(
             call,
             given,

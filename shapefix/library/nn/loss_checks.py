@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.tensor_values import TensorValue, as_tensor
-from shapefix.interpreter.values import Value
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import Value, as_tensor
 from shapefix.library.nn.dtypes import may_be_cast
 from shapefix.library.ops.broadcasts import note_broadcast
 from shapefix.library.registry import add

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from shapefix.interpreter.attempts import StepKind
-from shapefix.interpreter.batch_events import TokensCompared
+from shapefix.domains.masks import MASK
+from shapefix.domains.tokens import TokensCompared
+from shapefix.domains.try_blocks import StepKind, note_step
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import TupleValue
-from shapefix.interpreter.joins import MASK
 from shapefix.interpreter.tensor_values import TensorValue, tensor_row
 from shapefix.interpreter.values import Value
 from shapefix.library.nn.layers import functional, layer, result
@@ -25,7 +25,7 @@ Unreduced = Callable[[Given], Layout | None]
 
 def _loss(call: Call, given: Given, unreduced: Unreduced) -> Value:
     """The loss under the reduction that was asked for."""
-    call.ev.note(StepKind.LOSS, call.place.node)
+    note_step(call.ev, StepKind.LOSS, call.place.node)
     first = given.tensor(
         next((n for n in ("input", "log_probs", "anchor", "input1") if n in given.values), "")
     )

@@ -6,14 +6,16 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.interpreter import gradients
-from shapefix.interpreter.attempts import StepKind
-from shapefix.interpreter.calls import Arguments, Call, call_method
+from shapefix.domains.devices import OF_MODULE, WHERE, named_device, placed
+from shapefix.domains.gradients import Gradients
+from shapefix.domains.modes import EvaluationRecorded
+from shapefix.domains.training import surroundings
+from shapefix.domains.try_blocks import StepKind, note_step
+from shapefix.interpreter import hooks
+from shapefix.interpreter.calls import Arguments, Call, before_call, call_method
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
-from shapefix.interpreter.devices import OF_MODULE, WHERE, named_device, placed
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
-from shapefix.interpreter.training_events import EvaluationRecorded, surroundings
+from shapefix.interpreter.tensor_values import LayoutStep, TensorValue, requires_grad
 from shapefix.interpreter.values import (
     FALSE,
     NONE,
@@ -45,7 +47,7 @@ declare("torch.nn.modules.module.Module", MODULE)
 def call_module(call: Call) -> Value:
     """Calling a module runs its forward: the project's own, or that of the library's layer."""
     made = _forwarded(call)
-    if call.ev.gradients and call.receiver is not None:
+    if call.ev.state[Gradients].recording and call.receiver is not None:
         _note_recorded(call, call.receiver, made)
     return made
 
@@ -57,7 +59,7 @@ def _note_recorded(call: Call, module: Value, made: Value) -> None:
         return
     loops = surroundings(ev)
     parts = made.fields.values() if isinstance(made, LibraryObject) else elements(made) or (made,)
-    results = tuple(part for part in parts if isinstance(part, TensorValue) and gradients.requires_grad(part))
+    results = tuple(part for part in parts if isinstance(part, TensorValue) and requires_grad(part))
     if loops and results:
         ev.emit(EvaluationRecorded(call.place, ev.calls, loops, ev.unfollowed, module, results))
 
@@ -97,7 +99,7 @@ def moved(call: Call) -> Value:
 
 
 @method(MODULE, "requires_grad_")
-def requires_grad(call: Call) -> Value:
+def set_requires_grad(call: Call) -> Value:
     """The module itself; its parameters, and those below it, are trained from here on, or are no longer."""
     receiver = call.receiver or Unknown()
     asked = call.constant(0, "requires_grad", True)
@@ -131,7 +133,7 @@ def _convert(call: Call, receiver: Value, dtype: str | None, whole: bool = False
 
 @method(MODULE, "__init__")
 def initialize(call: Call) -> Value:
-    call.ev.note(StepKind.MADE, call.place.node)
+    note_step(call.ev, StepKind.MADE, call.place.node)
     if isinstance(call.receiver, InstanceValue):
         call.ev.journal.write(call.receiver.fields, WHERE, parameter_devices.made_where(call, {}))
     return NONE
@@ -193,8 +195,23 @@ def modules_in(root: Value) -> Iterator[InstanceValue | LibraryObject]:
                 waiting.append(field)
 
 
-def forget_place(ev: Evaluator, value: Value) -> None:
-    """Forget where a module is, and all below it, that code was handed which may have sent it anywhere."""
+@before_call
+def _invalidate_arguments(call: Call) -> None:
+    """Libraries other than torch may send the modules that they get to a device."""
+    if not call.name.startswith(("torch.", "builtins.", "operator.")):
+        for given in call.arguments.everything:
+            invalidate_device(call.ev, given)
+
+
+@hooks.read_unknown
+def _invalidate_owner(ev: Evaluator, owner: Value, name: str) -> None:
+    """An unknown method, like `parallelize`, may send its module to a device."""
+    invalidate_device(ev, owner)
+
+
+@hooks.escape
+def invalidate_device(ev: Evaluator, value: Value) -> None:
+    """Forget the device of a module and of all below it, passed to code that may have sent them anywhere."""
     if isinstance(value, (InstanceValue, LibraryObject)) and WHERE in value.fields:
         for module in modules_in(value):
             if WHERE in module.fields:

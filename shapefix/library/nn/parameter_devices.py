@@ -5,17 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from shapefix.domains.devices import OF_MODULE, WHERE, DeviceValue, Whereabouts, shared
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.devices import (
-    OF_MODULE,
-    WHERE,
-    Device,
-    DeviceKind,
-    DeviceValue,
-    Whereabouts,
-    shared,
-)
-from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.tensor_values import Device, DeviceKind, TensorValue
 from shapefix.interpreter.values import InstanceValue, LibraryObject, Unknown, Value
 from shapefix.library.nn.training import has_weights
 from shapefix.library.ops.devices import joint, meet
@@ -33,7 +25,7 @@ def made_where(call: Call, settings: Mapping[str, Value]) -> Value:
 
 
 def _field(call: Call, found: Device | None) -> Value:
-    return Unknown() if found is None else Whereabouts(found, call.ev.root)
+    return Unknown() if found is None else Whereabouts(found, call.ev.entry_point)
 
 
 _SPREAD = frozenset({"device_map", "quantization_config", "load_in_8bit", "load_in_4bit"})
@@ -61,7 +53,7 @@ def note_model_place(call: Call, made: Mapping[str, Value]) -> None:
 def where_is(call: Call, fields: Mapping[str, Value]) -> Device | None:
     """Where the parameters of a module are; None where somebody may have sent them anywhere."""
     field = fields.get(WHERE)
-    return field.device if isinstance(field, Whereabouts) and field.root == call.ev.root else None
+    return field.device if isinstance(field, Whereabouts) and field.root == call.ev.entry_point else None
 
 
 def device_of_model(call: Call) -> Value:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from shapefix.domains.gradients import Gradients
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.values import FALSE, Constant, Unknown, Value
 from shapefix.library.signatures import Given
@@ -72,7 +73,7 @@ _SWITCHED = {
 
 def made_here(call: Call) -> Value:
     """The field of a module that is made by this call."""
-    return Constant(call.ev.root)
+    return Constant(call.ev.entry_point)
 
 
 def set_trained(call: Call, fields: dict[str, Value], trained: bool | None) -> None:
@@ -86,7 +87,11 @@ def is_trained(call: Call, fields: Mapping[str, Value]) -> bool | None:
     field = fields.get(TRAINED)
     if field is FALSE:
         return False
-    known = isinstance(field, Constant) and field.value == call.ev.root and not call.ev.frozen
+    known = (
+        isinstance(field, Constant)
+        and field.value == call.ev.entry_point
+        and not call.ev.state[Gradients].frozen
+    )
     return True if known else None
 
 

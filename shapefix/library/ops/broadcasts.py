@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from shapefix.domains.operations import Broadcast, ReducedToScalar
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.events import Broadcast, ReducedToScalar
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value
 from shapefix.library.rejections import may_not_reach, operands_in

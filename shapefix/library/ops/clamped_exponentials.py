@@ -6,7 +6,7 @@ import math
 
 import libcst as cst
 
-from shapefix.interpreter.attempts import ClampedExp
+from shapefix.domains.exponentials import ClampedExp, Exponentials
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
@@ -19,7 +19,7 @@ _EXPONENTIAL = "exp"
 def exponential(call: Call) -> Value:
     """What `math.exp(x)` gives: a number of which it is known that it is one; numpy's may be an array."""
     made = Number() if call.name == "math.exp" else Unknown()
-    call.ev.exponentials[id(made)] = made, call.place
+    call.ev.state[Exponentials].computed_at[id(made)] = made, call.place
     node = call.place.node
     if isinstance(node, cst.Call) and node.args:
         bound = _bound_of_least(call, node.args[0].value)
@@ -34,7 +34,7 @@ def same_number(call: Call) -> Value:
     if place is None:
         return NUMBER
     made = Number()
-    call.ev.exponentials[id(made)] = made, place
+    call.ev.state[Exponentials].computed_at[id(made)] = made, place
     return made
 
 
@@ -77,7 +77,7 @@ def note_item(call: Call, tensor: TensorValue, made: Value) -> Value:
     """Take note that the number in a tensor is an exponential, where the tensor is one; gives it back."""
     place = exponent_of(call, tensor)
     if place is not None:
-        call.ev.exponentials[id(made)] = made, place
+        call.ev.state[Exponentials].computed_at[id(made)] = made, place
     return made
 
 
@@ -85,7 +85,7 @@ def exponent_of(call: Call, value: Value | None) -> Place | None:
     """Where an exponential was computed; None for anything else."""
     if isinstance(value, TensorValue):
         return _computed_at(value.origin)
-    found = call.ev.exponentials.get(id(value))
+    found = call.ev.state[Exponentials].computed_at.get(id(value))
     return found[1] if found is not None else None
 
 

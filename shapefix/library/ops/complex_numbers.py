@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.tensor_values import TensorValue, as_tensor
-from shapefix.interpreter.values import Value
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import Value, as_tensor
 from shapefix.library.ops.elementwise import result_of
 from shapefix.library.registry import tensor_function, tensor_method
 from shapefix.library.tensors import as_view

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from shapefix.domains.devices import device_of, named_device, placed
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.devices import Device, DeviceKind, device_of, named_device, placed, same
-from shapefix.interpreter.tensor_values import TensorValue, tensor_row
+from shapefix.interpreter.tensor_values import Device, DeviceKind, TensorValue, is_same_device, tensor_row
 from shapefix.interpreter.values import TEXT, Constant, Reference, Unknown, Value
 from shapefix.library.registry import tensor_method
 from shapefix.library.tensors import (
@@ -131,7 +131,7 @@ def _differs(one: str | None, two: str | None) -> bool | None:
 def _is_elsewhere(one: Device | None, two: Device | None) -> bool | None:
     if one is None or two is None:
         return None
-    if same(one, two):
+    if is_same_device(one, two):
         return False
     # "cuda" may be "cuda:0".
     return True if {one.kind, two.kind} == {DeviceKind.CPU, DeviceKind.GPU} else None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import libcst as cst
 
+from shapefix.domains.precision import Precision
+from shapefix.domains.tokens import row_of
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.containers import ListValue, TupleValue, elements
-from shapefix.interpreter.devices import Device
-from shapefix.interpreter.tensor_values import Shape, Sizes, TensorValue, tensor_row
-from shapefix.interpreter.token_rows import row_of
+from shapefix.interpreter.containers import ListValue, Shape, Sizes, TupleValue, elements
+from shapefix.interpreter.tensor_values import Device, TensorValue, tensor_row
 from shapefix.interpreter.values import NONE, Constant, Integer, Unknown, Value, as_size
 from shapefix.library.data.rows import note_rows
 from shapefix.library.numpy_arrays import as_array, as_tensor_of
@@ -111,7 +111,7 @@ def linspace(call: Call) -> Value:
 @function("torch.set_default_dtype", "torch.set_default_tensor_type")
 def set_default_dtype(call: Call) -> Value:
     """Whatever is made without a dtype has another one from here on."""
-    call.ev.default_dtype = None
+    call.ev.state[Precision].default_dtype = None
     return NONE
 
 

@@ -10,24 +10,23 @@ from collections.abc import Mapping, Sequence
 
 import libcst as cst
 
-from shapefix.interpreter.calls import Call
-from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
-from shapefix.interpreter.devices import (
+from shapefix.domains.devices import (
     ASKED_CPU,
     FORWARD,
-    Device,
-    DeviceKind,
+    DeviceMismatch,
     DeviceValue,
     chosen,
     device_of,
     is_forward,
     placed,
-    same,
     shared,
 )
+from shapefix.interpreter import hooks
+from shapefix.interpreter.calls import Call, after_call
+from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.events import DeviceMismatch, Operand
-from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.events import Operand
+from shapefix.interpreter.tensor_values import Device, DeviceKind, TensorValue, is_same_device
 from shapefix.interpreter.values import Constant, Unknown, Value
 from shapefix.library.registry import function, tensor_method
 from shapefix.library.rejections import by_position, may_not_reach, operands_in
@@ -185,6 +184,7 @@ def own_device(call: Call, tensor: TensorValue) -> Value:
     return DeviceValue(tensor.device)
 
 
+@after_call
 def note_device(call: Call, made: Value) -> None:
     """Take note in what a function of torch made of where that lies; tell the checks what torch refuses."""
     name = call.name
@@ -221,7 +221,7 @@ def joint(tensors: Sequence[TensorValue], weights: Device | None = None) -> Devi
     if weights is not None:
         devices.append(weights)
     first = devices[0] if devices else None
-    return first if all(same(first, each) for each in devices) else None
+    return first if all(is_same_device(first, each) for each in devices) else None
 
 
 def is_number_on_cpu(tensor: TensorValue) -> bool:
@@ -373,8 +373,11 @@ def sent(value: Value, found: Device | None, depth: int = 0) -> Value:
     return value
 
 
-def forget_places(ev: Evaluator, batch: DictValue) -> None:
-    """Forget where the tensors of a batch are that unknown code was handed."""
+@hooks.escape
+def invalidate_batch(ev: Evaluator, batch: Value) -> None:
+    """Forget the devices of the tensors in a batch that is passed to unknown code."""
+    if not isinstance(batch, DictValue):
+        return
     for key, value in list(batch.fields.items()):
         if isinstance(value, TensorValue) and value.device is not None:
             ev.journal.write(batch.fields, key, sent(value, None))

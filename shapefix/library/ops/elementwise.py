@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from shapefix.domains.batches import Batches
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.tensor_values import TensorValue, as_tensor
-from shapefix.interpreter.values import Unknown, Value
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import Unknown, Value, as_tensor
 from shapefix.library.data.last_batches import try_last_batch
 from shapefix.library.ops.broadcasts import COMPARING, note_broadcast
 from shapefix.library.ops.clamped_exponentials import CLAMPS, note_clamped
@@ -232,7 +233,7 @@ def result_of(call: Call, operands: list[Value | None], name: str) -> TensorValu
         reject(call, error, named)
         return TensorValue(dtype=dtype)
     refuse_beyond_one(call, named, known)
-    if call.ev.batch_sizes:
+    if call.ev.state[Batches].vary:
         try_last_batch(call, named, _broadcast)
     before = next((tensor.origin for tensor in tensors if tensor.layout == layout), None)
     made = trace(call, as_result(call, layout, name, dtype=dtype, device=first.device, before=before), first)

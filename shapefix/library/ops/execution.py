@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from shapefix.domains.gradients import require_grad
+from shapefix.domains.training import CheckpointDetached, surroundings
 from shapefix.interpreter.calls import Arguments, Call, call_value
 from shapefix.interpreter.containers import TupleValue, elements
-from shapefix.interpreter.gradients import require_grad, requires_grad
-from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.training_events import CheckpointDetached, surroundings
+from shapefix.interpreter.tensor_values import TensorValue, requires_grad
 from shapefix.interpreter.values import FALSE, TRUE, Constant, Integer, Number, Unknown, Value
 from shapefix.library.python.builtins import PLAIN
 from shapefix.library.registry import function

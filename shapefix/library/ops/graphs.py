@@ -8,16 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from shapefix.interpreter.calls import Call
+from shapefix.domains.gradients import (
+    ENABLE_GRAD,
+    RECORDED_BEFORE,
+    SET_GRAD_ENABLED,
+    Gradients,
+    records_gradients,
+    require_grad,
+)
+from shapefix.interpreter.calls import Call, after_call
 from shapefix.interpreter.containers import ListValue, TupleValue, elements
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.gradients import require_grad, requires_grad
-from shapefix.interpreter.literals import IntegerLiteral
-from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.tensor_values import TensorValue, requires_grad
 from shapefix.interpreter.values import (
     Constant,
     InstanceValue,
     Integer,
+    IntegerLiteral,
     LibraryObject,
     Number,
     Reference,
@@ -28,9 +35,6 @@ from shapefix.interpreter.values import (
 )
 from shapefix.library.registry import function
 from shapefix.library.tensors import dtype_of, is_no_dtype
-
-NO_GRAD = frozenset({"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad"})
-ENABLE_GRAD, SET_GRAD_ENABLED = "torch.enable_grad", "torch.set_grad_enabled"
 
 _SPACES = ("torch.", "operator.", "einops.", "transformers.", "builtins.sum")
 _ELSEWHERE = ("torch.utils.", "torch.jit.", "torch.compile", "torch.load", "torch.hub.", "torch.autograd.")
@@ -157,17 +161,26 @@ def note_graph(call: Call, made: Value, trained: bool | None = False) -> None:
             require_grad(call.ev, part, asked if isinstance(asked, bool) else None)
 
 
+after_call(note_graph)
+
+
+after_call(note_graph)
+
+
+after_call(note_graph)
+
+
 def _note(ev: Evaluator, part: TensorValue, known: bool | None, tensors: list[TensorValue]) -> None:
-    if known is not False and ev.gradients is False:
+    if known is not False and ev.state[Gradients].recording is False:
         # What may be an operand itself, or a view of it, still requires what that does.
         same = part.origin is None or any(
             part.origin is tensor.origin or part.storage is tensor.storage for tensor in tensors
         )
         known = None if same else False
-    elif known and ev.gradients is None:
+    elif known and ev.state[Gradients].recording is None:
         known = None
     part.graph = known
-    if known is not False and ev.gradients is not False:
+    if known is not False and ev.state[Gradients].recording is not False:
         part.sources = tuple(tensors)
 
 
@@ -235,7 +248,7 @@ def _flat(values: Iterable[Value], depth: int = 0) -> Iterator[Value]:
 
 def note_graph_write(call: Call, tensor: TensorValue, values: Iterable[Value]) -> None:
     """Take note that values were written into the memory of a tensor, or added to what is there."""
-    if call.ev.gradients is False or call.name.startswith("torch.nn.init."):
+    if call.ev.state[Gradients].recording is False or call.name.startswith("torch.nn.init."):
         return
     given = [value.tensor if isinstance(value, Unknown) else value for value in _flat(values)]
     known = [
@@ -251,26 +264,10 @@ def note_graph_write(call: Call, tensor: TensorValue, values: Iterable[Value]) -
         call.ev.journal.write(tensor, "graph", None)
         return
     tensor.storage.grafted = True
-    if True in known and call.ev.gradients:
+    if True in known and call.ev.state[Gradients].recording:
         call.ev.journal.write(tensor, "graph", True)
     elif tensor.graph is False:
         call.ev.journal.write(tensor, "graph", None)
-
-
-def records_gradients(value: Value, before: bool | None) -> bool | None:
-    """Whether torch records gradients in the body of `with value:`, where it did as told by before."""
-    name = getattr(value, "kind", None) or getattr(value, "name", None)
-    if name == ENABLE_GRAD:
-        return True
-    if name == SET_GRAD_ENABLED or name in NO_GRAD:
-        mode = getattr(value, "arguments", {}).get("mode")
-        if mode is None:
-            return None if name == SET_GRAD_ENABLED else False
-        asked = mode.value if isinstance(mode, Constant) else None
-        if name == SET_GRAD_ENABLED:
-            return bool(asked) if isinstance(mode, Constant) else None
-        return False if asked is True else before if asked is False else None
-    return None if isinstance(value, Unknown) else before
 
 
 @function("torch.inference_mode", "torch.autograd.inference_mode")
@@ -289,8 +286,9 @@ def enable_grad(call: Call) -> Value:
 def set_grad_enabled(call: Call) -> Value:
     """It counts from here on; where it is a context, until its block ends."""
     mode = call.value(0, "mode") or Unknown()
-    made = LibraryObject(SET_GRAD_ENABLED, {"mode": mode}, call.place)
-    after = records_gradients(made, call.ev.gradients)
-    unsure = call.ev.frame.undecided and after is not call.ev.gradients
-    call.ev.gradients = None if unsure else after
+    state = call.ev.state[Gradients]
+    made = LibraryObject(SET_GRAD_ENABLED, {"mode": mode}, call.place, {RECORDED_BEFORE: state.recording})
+    after = records_gradients(made, state.recording)
+    unsure = call.ev.frame.undecided and after is not state.recording
+    state.recording = None if unsure else after
     return made

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import libcst as cst
 
+from shapefix.domains.masks import note_mask
+from shapefix.domains.operations import InPlaceWrite
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import TupleValue
-from shapefix.interpreter.events import InPlaceWrite
-from shapefix.interpreter.holders import note_mask
-from shapefix.interpreter.tensor_values import TensorValue, as_tensor
-from shapefix.interpreter.values import NONE, Constant, Integer, Value
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import NONE, Constant, Integer, Value, as_tensor
 from shapefix.library.ops.graphs import note_graph_write
 from shapefix.library.ops.indexing import specs_of
 from shapefix.library.ops.scatters import check_scatter

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, TupleValue, elements
-from shapefix.interpreter.tensor_values import TensorValue, as_tensor
-from shapefix.interpreter.values import Constant, Integer, Slice, Unknown, Value
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import Constant, Integer, Slice, Unknown, Value, as_tensor
 from shapefix.library.registry import function
 from shapefix.library.rejections import reject
 from shapefix.library.tensors import as_result, as_view, assume_rank, size_name

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from shapefix.interpreter.axes import longest as longest_of
-from shapefix.interpreter.axes import varying
+from shapefix.domains.batches import Batches
+from shapefix.domains.raggedness import longest as longest_of
+from shapefix.domains.raggedness import ragged, varying
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import Contents, ListValue, elements
 from shapefix.interpreter.iteration import each
-from shapefix.interpreter.rows import ragged
-from shapefix.interpreter.tensor_values import TensorValue, as_tensor
-from shapefix.interpreter.values import Unknown, Value, as_size
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import Unknown, Value, as_size, as_tensor
 from shapefix.library.data.last_batches import try_last_batch
 from shapefix.library.data.rows import note_rows
 from shapefix.library.ops.elementwise import result_of
@@ -67,7 +67,7 @@ def cat(call: Call) -> Value:
         return TensorValue()
     except IndexError:
         return TensorValue()
-    if complete and call.ev.batch_sizes:
+    if complete and call.ev.state[Batches].vary:
         given = {"tensors": ListValue(tuple(parts))}
         try_last_batch(call, given, lambda fewer: _joined(fewer["tensors"], dim))
     return trace(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shapefix.interpreter.axes import varying
+from shapefix.domains.raggedness import varying
 from shapefix.interpreter.containers import ListValue, elements
 from shapefix.interpreter.values import Constant, Integer, Number, Value
 from shapefix.library.tensors import is_number

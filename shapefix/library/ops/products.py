@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import elements
-from shapefix.interpreter.tensor_values import TensorValue, as_tensor
-from shapefix.interpreter.values import Constant, Unknown, Value
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import Constant, Unknown, Value, as_tensor
 from shapefix.library.nn.dtypes import may_be_cast
 from shapefix.library.registry import function, operation, tensor_function
 from shapefix.library.rejections import by_position, reject, trace

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.devices import DeviceKind
-from shapefix.interpreter.tensor_values import Shape, Sizes, TensorValue
+from shapefix.interpreter.containers import Shape, Sizes
+from shapefix.interpreter.tensor_values import DeviceKind, TensorValue
 from shapefix.interpreter.values import FALSE, NONE, TRUE, Constant, Reference, Unknown, Value, integer
 from shapefix.library.ops.clamped_exponentials import note_item
 from shapefix.library.registry import operation, tensor_method

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.tensor_values import TensorValue, as_tensor
-from shapefix.interpreter.values import Value, as_size
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import Value, as_size, as_tensor
 from shapefix.library.registry import function, operation, tensor_function
 from shapefix.library.tensors import contiguous_result, dtype_of, size_list
 from shapefix.tensors.errors import ShapeError

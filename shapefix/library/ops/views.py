@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from shapefix.domains.gradients import require_grad
+from shapefix.domains.operations import Viewed
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, TupleValue
-from shapefix.interpreter.events import Viewed
-from shapefix.interpreter.gradients import require_grad
-from shapefix.interpreter.tensor_values import TensorValue, as_tensor, own_row, tensor_row
-from shapefix.interpreter.values import Constant, Value, as_size
+from shapefix.interpreter.tensor_values import TensorValue, own_row, tensor_row
+from shapefix.interpreter.values import Constant, Value, as_size, as_tensor
 from shapefix.library.ops.conversions import in_memory_format
 from shapefix.library.registry import TENSOR, operation, tensor_method
 from shapefix.library.tensors import (

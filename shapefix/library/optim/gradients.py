@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from shapefix.interpreter.attempts import StepKind
-from shapefix.interpreter.calls import Call
-from shapefix.interpreter.gradients import is_leaf, requires_grad
-from shapefix.interpreter.modules import Place
-from shapefix.interpreter.tensor_values import TensorValue, as_tensor
-from shapefix.interpreter.training_events import (
+from shapefix.domains.gradients import is_leaf
+from shapefix.domains.training import (
+    PENDING,
     Backward,
-    Gradients,
     GradientsClipped,
     GradientsZeroed,
+    PendingGradients,
+    TrainingOrder,
     Within,
     surroundings,
 )
-from shapefix.interpreter.values import NONE, Unknown, Value
+from shapefix.domains.try_blocks import StepKind, note_step
+from shapefix.interpreter.calls import Call
+from shapefix.interpreter.modules import Place
+from shapefix.interpreter.tensor_values import TensorValue, requires_grad
+from shapefix.interpreter.values import NONE, Unknown, Value, as_tensor
 from shapefix.library.accelerate import ACCELERATOR
 from shapefix.library.nn.module import MODULE
 from shapefix.library.registry import function, method, tensor_method
@@ -26,7 +28,6 @@ from shapefix.tensors.layout import Layout
 
 SCALED = "scaled"
 """The verb of the step in which a GradScaler, its maker, multiplied a loss."""
-_GRADIENTS = "gradients"
 _FARTHEST = 12
 
 
@@ -45,19 +46,19 @@ def where(call: Call) -> Where:
     return Where(call.place, ev.calls, surroundings(ev), ev.unfollowed)
 
 
-def known_gradients(call: Call) -> Gradients | None:
+def known_gradients(call: Call) -> PendingGradients | None:
     """What is known of the gradients at this moment; None where nothing is known on all paths."""
-    found = call.ev.training.get(_GRADIENTS)
+    found = call.ev.state[TrainingOrder].pending.get(PENDING)
     # What the script has left behind is not there whenever somebody calls a function of it.
-    return found if isinstance(found, Gradients) and found.root == call.ev.root else None
+    return found if isinstance(found, PendingGradients) and found.entry_point == call.ev.entry_point else None
 
 
 def remember(call: Call, gradients: Value) -> None:
     """Keep in mind what became of the gradients."""
-    training = call.ev.training
+    pending = call.ev.state[TrainingOrder].pending
     # What is there before any branch is what a path without a backward ends with.
-    training.setdefault(_GRADIENTS, NONE)
-    call.ev.journal.write(training, _GRADIENTS, gradients)
+    pending.setdefault(PENDING, NONE)
+    call.ev.journal.write(pending, PENDING, gradients)
 
 
 def _scaled_by(tensor: TensorValue | None) -> Value | None:
@@ -91,9 +92,9 @@ def backward_of(call: Call) -> Value:
 
 
 def _computed(call: Call, tensor: TensorValue | None, scaled: Value | None) -> Value:
-    call.ev.note(StepKind.BACKWARD, call.place.node)
+    note_step(call.ev, StepKind.BACKWARD, call.place.node)
     at = where(call)
-    gradients = Gradients(at.place, at.calls, scaled, call.ev.root)
+    gradients = PendingGradients(at.place, at.calls, scaled, call.ev.entry_point)
     remember(call, gradients)
     requires = requires_grad(tensor) if tensor is not None else None
     leaf = tensor is not None and is_leaf(call.ev, tensor)

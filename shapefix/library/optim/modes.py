@@ -6,9 +6,10 @@ import re
 
 import libcst as cst
 
+from shapefix.domains.gradients import Gradients
+from shapefix.domains.modes import ForwardCalled, ModeSwitched, ModuleModes
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.training_events import ForwardCalled, ModeSwitched
 from shapefix.interpreter.truth import truth
 from shapefix.interpreter.values import FALSE, TRUE, Constant, InstanceValue, LibraryObject, Unknown, Value
 from shapefix.library.nn.module import MODULE, modules_in
@@ -17,18 +18,16 @@ from shapefix.library.registry import Handler, derives, method, wrap_method
 from shapefix.library.transformers.added_tokens import CHECKPOINT
 from shapefix.library.transformers.architectures import CLASS
 
-_ROOT = "root"
-"""With a module: the function that nobody called in which it was made, or switched last."""
-
 
 def mode_of(ev: Evaluator, module: Value) -> bool | None:
     """Whether a module is in training mode; None where that is not known."""
     if not isinstance(module, (InstanceValue, LibraryObject)):
         return None
-    if ev.root and ev.training.get((_ROOT, module)) != ev.root:
+    modes = ev.state[ModuleModes]
+    if ev.entry_point and modes.set_in.get(module) != ev.entry_point:
         # Whoever calls this function may have switched it before.
         return None
-    return truth(ev.training.get(module) or _at_first(module))
+    return truth(modes.switched_to.get(module) or _at_first(module))
 
 
 def _at_first(module: InstanceValue | LibraryObject) -> Value:
@@ -43,14 +42,15 @@ def _at_first(module: InstanceValue | LibraryObject) -> Value:
 
 def switch(ev: Evaluator, root: Value, mode: Value) -> None:
     """Set the mode of a module and of all that are known to stand below it."""
+    modes = ev.state[ModuleModes]
     for module in modules_in(root):
         if isinstance(module, LibraryObject) and not derives(module.kind, MODULE):
             continue
         # What is there before any branch is what a path that does not switch ends with.
-        ev.training.setdefault(module, _at_first(module))
-        ev.journal.write(ev.training, module, mode)
-        ev.training.setdefault((_ROOT, module), 0)
-        ev.journal.write(ev.training, (_ROOT, module), ev.root)
+        modes.switched_to.setdefault(module, _at_first(module))
+        ev.journal.write(modes.switched_to, module, mode)
+        modes.set_in.setdefault(module, 0)
+        ev.journal.write(modes.set_in, module, ev.entry_point)
 
 
 _DROPOUTS = ("Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "FeatureAlphaDropout")
@@ -66,7 +66,7 @@ _MOODY = frozenset(
 @wrap_method(MODULE, "__init__")
 def made(call: Call, initialize: Handler) -> Value:
     if call.receiver is not None:
-        call.ev.training[_ROOT, call.receiver] = call.ev.root
+        call.ev.state[ModuleModes].set_in[call.receiver] = call.ev.entry_point
     return initialize(call)
 
 
@@ -74,12 +74,13 @@ def made(call: Call, initialize: Handler) -> Value:
 def called(call: Call, call_module: Handler) -> Value:
     """Calls the module, and tells the checks of it where that is not part of another module's forward."""
     ev = call.ev
-    is_inner = ev.forwarding or any(map(_is_forward, ev.running))
-    ev.forwarding += 1
+    modes = ev.state[ModuleModes]
+    is_inner = modes.open_calls or any(map(_is_forward, ev.running))
+    modes.open_calls += 1
     try:
         result = call_module(call)
     finally:
-        ev.forwarding -= 1
+        modes.open_calls -= 1
     if not is_inner and call.receiver is not None:
         _note_call(call, call.receiver, result)
     return result
@@ -99,7 +100,7 @@ def _note_call(call: Call, module: Value, result: Value) -> None:
         for each in below
         if isinstance(each, LibraryObject) and is_mode_dependent(each) and mode_of(ev, each)
     )
-    recording = not ev.without_gradients
+    recording = ev.state[Gradients].recording is not False
     ev.emit(
         ForwardCalled(*where(call), module, mode_of(ev, module), recording, below, mode_dependent, result)
     )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from shapefix.interpreter.attempts import StepKind
+from shapefix.domains.training import OWNERS, OptimizerCreated, OptimizerStepped, PendingGradients
+from shapefix.domains.try_blocks import StepKind, note_step
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.training_events import OWNERS, Gradients, OptimizerCreated, OptimizerStepped
 from shapefix.interpreter.values import NONE, Constant, LibraryObject, Unknown, Value
 from shapefix.library.nn.module import modules_in
 from shapefix.library.optim.gradients import known_gradients, remember, where, zeroed
@@ -79,7 +79,7 @@ for _kind in _KINDS:
 def optimizer(call: Call) -> Value:
     """An optimizer of the parameters that it is handed."""
     given = call.value(0, "params")
-    call.ev.note(StepKind.MADE, call.place.node)
+    note_step(call.ev, StepKind.MADE, call.place.node)
     owners = None if call.arguments.open else owners_of(given)
     made = LibraryObject(call.name, dict(call.arguments.keywords), call.place, {OWNERS: owners})
     _note_modules(call, made, owners, given)
@@ -121,15 +121,17 @@ def step(call: Call) -> Value:
     has_closure = call.arguments.open or not (
         closure is None or (isinstance(closure, Constant) and closure.value is None)
     )
-    note_step(call, call.receiver, None, has_closure)
+    note_optimizer_step(call, call.receiver, None, has_closure)
     return Unknown("loss") if has_closure else NONE
 
 
-def note_step(call: Call, stepped: Value | None, scaler: Value | None, closure: bool = False) -> None:
+def note_optimizer_step(
+    call: Call, stepped: Value | None, scaler: Value | None, closure: bool = False
+) -> None:
     """Tell the checks of an optimizer's step, and keep it in mind."""
     gradients = known_gradients(call)
     call.ev.emit(OptimizerStepped(*where(call), stepped, scaler, gradients, closure))
     if closure:
         remember(call, Unknown())
-    elif isinstance(gradients, Gradients) and stepped is not None:
+    elif isinstance(gradients, PendingGradients) and stepped is not None:
         remember(call, gradients.after(stepped=stepped))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from shapefix.domains.training import ENABLED, SCALES, GradientsUnscaled, ScalerUpdated
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.tensor_values import as_tensor
-from shapefix.interpreter.training_events import ENABLED, SCALES, GradientsUnscaled, ScalerUpdated
-from shapefix.interpreter.values import NONE, TRUE, LibraryObject, Unknown, Value
+from shapefix.interpreter.values import NONE, TRUE, LibraryObject, Unknown, Value, as_tensor
 from shapefix.library.optim.gradients import SCALED, known_gradients, remember, where
-from shapefix.library.optim.optimizers import note_step
+from shapefix.library.optim.optimizers import note_optimizer_step
 from shapefix.library.registry import declare, function, method
 from shapefix.library.tensors import copied
 
@@ -71,7 +70,7 @@ def unscale(call: Call) -> Value:
 @method(SCALER, "step")
 def step(call: Call) -> Value:
     """The optimizer's step, with divided gradients; none where they are not finite."""
-    note_step(call, call.value(0, "optimizer"), call.receiver)
+    note_optimizer_step(call, call.value(0, "optimizer"), call.receiver)
     return Unknown("stepped")
 
 

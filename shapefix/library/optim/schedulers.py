@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from shapefix.domains.training import SchedulerStepped
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.training_events import SchedulerStepped
 from shapefix.interpreter.values import NONE, LibraryObject, Value
 from shapefix.library.optim.gradients import where
 from shapefix.library.registry import declare, function, method

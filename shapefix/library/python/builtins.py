@@ -5,17 +5,17 @@ from __future__ import annotations
 import libcst as cst
 
 from shapefix.interpreter.attributes import MOVES, attribute
-from shapefix.interpreter.axes import axes_of, now, rebound
 from shapefix.interpreter.calls import Arguments, Call, call_value
 from shapefix.interpreter.classes import is_closed, lineage
 from shapefix.interpreter.containers import Contents, DictValue, ListValue, TupleValue, elements
+from shapefix.interpreter.dictionaries import is_complete
 from shapefix.interpreter.events import Revealed
 from shapefix.interpreter.functions import invalidate
-from shapefix.interpreter.gradients import requires_grad
-from shapefix.interpreter.iteration import each, is_complete, iterate
+from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.joins import join
+from shapefix.interpreter.per_item_sizes import axes_of, now, rebound
 from shapefix.interpreter.subscripts import note_integer
-from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.tensor_values import TensorValue, requires_grad
 from shapefix.interpreter.values import (
     FALSE,
     NONE,
@@ -189,7 +189,7 @@ def is_instance(call: Call) -> Value:
         return TRUE
     if None in verdicts or not verdicts:
         if value is not None:
-            call.ev.asked_about(value)
+            call.ev.note_type_check(value)
         return Unknown()
     return FALSE
 
@@ -242,7 +242,7 @@ def has_attribute(call: Call) -> Value:
         if isinstance(owner, PLAIN) and not (isinstance(owner, DictValue) and owner.kind != "builtins.dict"):
             return FALSE
     if owner is not None:
-        call.ev.asked_about(owner)
+        call.ev.note_type_check(owner)
     return Unknown()
 
 
@@ -250,7 +250,7 @@ def has_attribute(call: Call) -> Value:
 def type_(call: Call) -> Value:
     value = call.value(0)
     if value is not None:
-        call.ev.asked_about(value)
+        call.ev.note_type_check(value)
     return Unknown()
 
 

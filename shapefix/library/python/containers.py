@@ -6,13 +6,21 @@ from collections.abc import Mapping
 
 import libcst as cst
 
+from shapefix.domains.tokens import put_together
+from shapefix.domains.training import note_accumulated
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.containers import CONTENTS, Contents, DictValue, ListValue, TupleValue, elements
-from shapefix.interpreter.iteration import Entries, certain_keys, each, is_complete, iterate
+from shapefix.interpreter.containers import (
+    CONTENTS,
+    Contents,
+    DictValue,
+    ListValue,
+    Shape,
+    TupleValue,
+    elements,
+)
+from shapefix.interpreter.dictionaries import Entries, certain_keys, is_complete
+from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.joins import join, join_contents, without_length
-from shapefix.interpreter.tensor_values import Shape
-from shapefix.interpreter.token_rows import put_together
-from shapefix.interpreter.training_events import note_accumulated
 from shapefix.interpreter.values import NONE, TEXT, Constant, Integer, Text, Unknown, Value
 from shapefix.library.registry import function
 from shapefix.tensors.polynomials import Size

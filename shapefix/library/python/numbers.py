@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from shapefix.interpreter.axes import longest, total, varying
+from shapefix.domains.raggedness import longest, total, varying
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, elements
 from shapefix.interpreter.joins import join_contents, without_length

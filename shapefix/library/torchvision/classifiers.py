@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from shapefix.interpreter.calls import Arguments, Call, call_library, call_value
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
-from shapefix.interpreter.tensor_values import TensorValue, as_tensor
-from shapefix.interpreter.values import Constant, LibraryObject, Unknown, Value
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import Constant, LibraryObject, Unknown, Value, as_tensor
 from shapefix.library.nn.layers import fields_of
 from shapefix.library.nn.module import MODULE
 from shapefix.library.registry import declare, method

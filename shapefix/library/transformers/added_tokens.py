@@ -9,13 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from shapefix.interpreter.batch_events import TokensWithoutRow
+from shapefix.domains.tokens import Tokens, TokensWithoutRow, row_of, sources_of
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import elements
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.tensor_values import as_tensor
-from shapefix.interpreter.token_rows import Tokens, row_of, sources_of
-from shapefix.interpreter.values import Constant, LibraryObject, Value
+from shapefix.interpreter.values import Constant, LibraryObject, Value, as_tensor
 from shapefix.library.transformers.pad_tokens import PAD
 
 ADDED, RESIZED, CHECKPOINT = "added tokens", "resized", "checkpoint"

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from shapefix.domains.masks import is_mask
+from shapefix.domains.tokens import from_the_start, is_same, row_of
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import START, LabelMask, TensorValue, TokenRow, own_row
-from shapefix.interpreter.token_rows import from_the_start, is_mask, is_same, row_of
 from shapefix.interpreter.values import Constant, Integer, Slice, Unknown, Value, as_size
 from shapefix.tensors.polynomials import Size
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import libcst as cst
 
-from shapefix.interpreter.attempts import StepKind
-from shapefix.interpreter.batch_events import CallSignature, ModelCalled
+from shapefix.domains.batches import CallSignature, ModelCalled
+from shapefix.domains.try_blocks import StepKind, note_step
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.classes import assigned_late, is_closed, member, outside_bases
 from shapefix.interpreter.evaluator import Evaluator
@@ -35,7 +35,7 @@ def note_call(call: Call, model: Value | None) -> None:
     """
     ev, given = call.ev, call.arguments
     if model is not None:
-        ev.note(StepKind.MODEL, call.place.node)
+        note_step(ev, StepKind.MODEL, call.place.node)
     note_rows_missing(call, model, call.value(0, "input_ids"))
     if model is None or not isinstance(call.place.node, cst.Call) or ev.expects("TypeError"):
         return

@@ -13,13 +13,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeGuard
 
-from shapefix.interpreter.attempts import StepKind
+from shapefix.domains.devices import WHERE
+from shapefix.domains.gradients import Gradients
+from shapefix.domains.try_blocks import StepKind, note_step
+from shapefix.interpreter import hooks
 from shapefix.interpreter.attributes import attribute
 from shapefix.interpreter.calls import Arguments, Call, instantiate
 from shapefix.interpreter.containers import ListValue
-from shapefix.interpreter.devices import WHERE
+from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.refinement import refine_rank
-from shapefix.interpreter.tensor_values import TensorValue, as_tensor
+from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     FALSE,
     NONE,
@@ -31,6 +34,7 @@ from shapefix.interpreter.values import (
     Unknown,
     Value,
     as_size,
+    as_tensor,
 )
 from shapefix.library.nn.layers import fields_of
 from shapefix.library.nn.module import MODULE
@@ -38,7 +42,7 @@ from shapefix.library.nn.parameter_devices import device_of_model, model_where, 
 from shapefix.library.nn.training import TRAINED, is_trained, made_here
 from shapefix.library.ops.graphs import note_graph
 from shapefix.library.optim.modes import switch
-from shapefix.library.registry import declare, function, method
+from shapefix.library.registry import declare, derives, function, method
 from shapefix.library.tensors import as_result
 from shapefix.library.transformers.added_tokens import CHECKPOINT, RESIZED
 from shapefix.library.transformers.architectures import CLASS, configuration_of
@@ -47,6 +51,15 @@ from shapefix.tensors.layout import Layout, contiguous, unknown_strides
 from shapefix.tensors.polynomials import Size
 
 BASE, CONFIGURATION = "transformers.PreTrainedModel", "transformers.PretrainedConfig"
+
+
+@hooks.escape
+def _invalidate(ev: Evaluator, value: Value) -> None:
+    """Code that gets a model as an argument may resize its embedding."""
+    if isinstance(value, LibraryObject) and derives(value.kind, BASE):
+        ev.journal.write(value.fields, RESIZED, Unknown(RESIZED))
+
+
 CAUSAL, MASKED = "transformers.AutoModelForCausalLM", "transformers.AutoModelForMaskedLM"
 SEQ2SEQ, TOKENS = "transformers.AutoModelForSeq2SeqLM", "transformers.AutoModelForTokenClassification"
 SEQUENCES = "transformers.AutoModelForSequenceClassification"
@@ -134,7 +147,7 @@ def _is_text(value: Value | None) -> TypeGuard[Constant]:
 
 def _made(call: Call, config: Value) -> LibraryObject:
     """A model; the name of its class is kept, and that of the configuration where an Auto class is asked."""
-    call.ev.note(StepKind.MADE, call.place.node)
+    note_step(call.ev, StepKind.MADE, call.place.node)
     name = call.name
     for constructor in (".from_pretrained", "._from_config", ".from_config"):
         name = name.removesuffix(constructor)
@@ -372,7 +385,7 @@ def forward_to_states(call: Call) -> Value:
 @function("peft.get_peft_model", "peft.prepare_model_for_kbit_training")
 def wrapped(call: Call) -> Value:
     """The model, which still takes and returns the same; most of it is not trained."""
-    call.ev.frozen = True
+    call.ev.state[Gradients].frozen = True
     model = call.value(0, "model") or Unknown()
     switch(call.ev, model, Unknown())
     return model

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from shapefix.interpreter.batch_events import PadTokenMissing
+from shapefix.domains.tokens import PadTokenMissing
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.values import Constant, Integer, LibraryObject, Reference, Value

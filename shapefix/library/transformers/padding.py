@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from shapefix.interpreter.axes import longest, varying
-from shapefix.interpreter.batch_events import Collated
+from shapefix.domains.batches import Collated
+from shapefix.domains.devices import CPU, placed
+from shapefix.domains.raggedness import longest, row_sizes, varying
+from shapefix.domains.tokens import row_of
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
-from shapefix.interpreter.devices import CPU, placed
 from shapefix.interpreter.iteration import iterate
-from shapefix.interpreter.rows import row_sizes
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.token_rows import row_of
 from shapefix.interpreter.values import Constant, Integer, LibraryObject, Reference, Unknown, Value
 from shapefix.library.data.column_tensors import count, dtype_of, in_tensor, is_scalar, python_dtype
 from shapefix.library.data.samples import known_apart, one_of

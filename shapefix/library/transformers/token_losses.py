@@ -6,7 +6,7 @@ Executed with transformers 5.23 on small random models of all architectures that
 
 from __future__ import annotations
 
-from shapefix.interpreter.batch_events import ALIGNED, SHIFTED
+from shapefix.domains.batches import ALIGNED, SHIFTED
 from shapefix.interpreter.values import Constant, LibraryObject, Value
 from shapefix.library.transformers.architectures import CLASS
 

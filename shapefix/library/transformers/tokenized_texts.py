@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from shapefix.domains.raggedness import PADDED_IN_MAP, Origin
 from shapefix.interpreter.containers import ListValue, RaggedDim, TupleValue
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.rows import PADDED_IN_MAP, Origin
 from shapefix.interpreter.values import Constant, Text, Unknown, Value, is_text
 from shapefix.library.signatures import Given
 from shapefix.tensors.polynomials import Size

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from shapefix.interpreter import hooks
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import Contents, DictValue, ListValue, TupleValue
+from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.values import (
     NONE,
@@ -32,8 +34,16 @@ from shapefix.tensors.symbols import SpecialId
 TOKENIZER = "transformers.PreTrainedTokenizerBase"
 declare(TOKENIZER, "builtins.object")
 
-CHANGEABLE = (PAD, PAD_ID, "eos_token", "model_input_names")
-"""The fields that code which is handed a tokenizer is known to change."""
+_CHANGEABLE = (PAD, PAD_ID, "eos_token", "model_input_names")
+"""The fields of a tokenizer that code may change that gets it as an argument."""
+
+
+@hooks.escape
+def _invalidate(ev: Evaluator, value: Value) -> None:
+    if isinstance(value, LibraryObject) and value.kind == TOKENIZER:
+        for name in _CHANGEABLE:
+            ev.journal.write(value.fields, name, Unknown(name))
+
 
 _SUFFIXES = ("Tokenizer", "TokenizerFast", "PreTrainedTokenizerBase", "TokenizersBackend")
 _PARTS = frozenset(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import libcst as cst
 
-from shapefix.interpreter.batch_events import Tokenized
+from shapefix.domains.batches import Batches
+from shapefix.domains.devices import CPU, placed
+from shapefix.domains.tokens import Tokenized, Tokens
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import NO_AXES, DictValue, ListValue, RaggedDim, TupleValue, elements
-from shapefix.interpreter.devices import CPU, placed
 from shapefix.interpreter.iteration import each
 from shapefix.interpreter.tensor_values import TokenRow
-from shapefix.interpreter.token_rows import Tokens
 from shapefix.interpreter.values import TEXT, Constant, Integer, LibraryObject, Reference, Unknown, Value
 from shapefix.library.registry import method
 from shapefix.library.signatures import Given, bound
@@ -60,7 +60,7 @@ def tokenize_texts(call: Call) -> Value:
     """`tokenizer(texts)`: an encoding with `input_ids`; of targets as well, it has `labels`."""
     given = Given(bound(_CALL, call.arguments))
     words = given.flag("is_split_into_words")
-    mapping = call.ev.mapping
+    mapping = call.ev.state[Batches].mapping
     # A column that `map` hands over row by row is one text, or the list of its words.
     one = False if mapping is not None and mapping[1] is False else None
     targets = with_pairs(texts(given.value("text_target"), words, one), given.value("text_pair_target"))
@@ -166,7 +166,7 @@ class _Rows:
         # What `pad_to_max_length=True` of older versions does, nobody knows here.
         others = call.arguments.keywords.keys() - given.values.keys()
         padding, fixed = None if others else strategy(given.value("padding")), fixed_length(given)
-        mapping = call.ev.mapping
+        mapping = call.ev.state[Batches].mapping
         in_map = mapping is not None and mapping[1] is not False
         self.call = call
         self.given = sources
@@ -281,7 +281,7 @@ def _tell(call: Call, given: Given, rows: _Rows, result: Value) -> None:
     tokenizer = call.receiver
     if not isinstance(tokenizer, LibraryObject):
         return
-    mapped, batched = call.ev.mapping or (None, None)
+    mapped, batched = call.ev.state[Batches].mapping or (None, None)
     lists = rows.listed(Integer(Size.symbol("id", least=0))) if rows.tensors else None
     several = rows.given.several
     call.ev.emit(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from shapefix.interpreter.axes import now
-from shapefix.interpreter.batch_events import Collated, ColumnsChosen
+from shapefix.domains.batches import Collated, ColumnsChosen
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.classes import member
 from shapefix.interpreter.containers import DictValue
+from shapefix.interpreter.per_item_sizes import now
 from shapefix.interpreter.values import (
     NONE,
     TRUE,

@@ -8,27 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from shapefix.diagnostics import Diagnostic, Seen, Severity, Span, Verdict
+from shapefix.rulebook.pages import Raises, pages_by_code
 from shapefix.runtime.confirmation import conditions
 from shapefix.runtime.confirmation.evaluation_order import Order
 from shapefix.runtime.confirmation.run_record import Found, Held, Reached, Record
 
 Bytes = Callable[[str], bytes | None]
 """From the path of a file to what is in it, None where there is none."""
-
-RAISING = frozenset(
-    {
-        "SF101", "SF104", "SF303", "SF304", "SF401", "SF403", "SF405", "SF406", "SF501", "SF503", "SF504",
-        "SF506", "SF507", "SF508", "SF510", "SF511", "SF512",
-    }
-)  # fmt: skip
-"""The rules whose errors raise at a place among those of the finding: to come past all of them refutes it.
-
-What only makes numbers wrong cannot be refuted by a run that goes on, and what fails elsewhere is left open.
-"""
-
-
-SWALLOWING = frozenset({"SF801"})
-"""The rules whose findings stand at the `except` that swallows something."""
 
 
 class Judge:
@@ -86,7 +72,7 @@ class Judge:
         passed = list(self._passed(own, order))
         if not passed and not self._returned(own, order):
             return Seen(Verdict.OPEN, "the run is not known to have come past this place")
-        if finding.code not in RAISING or finding.severity is not Severity.ERROR:
+        if _raises(finding) is not Raises.HERE or finding.severity is not Severity.ERROR:
             return Seen(
                 Verdict.OPEN, "the run came past this place, and that it raised nothing tells nothing"
             )
@@ -109,10 +95,11 @@ class Judge:
                 _meet(found.places[0], own, *others) or any(_meet(each, own) for each in found.places)
             ):
                 return found.message
+        raises = _raises(finding)
         for raised in self._record.raised:
-            if finding.code in RAISING and raised.stack and _meet(raised.stack[0], own):
+            if raises is Raises.HERE and raised.stack and _meet(raised.stack[0], own):
                 return str(raised)
-            if finding.code in SWALLOWING and raised.swallowed and _meet(raised.swallowed, own):
+            if raises is Raises.HIDDEN and raised.swallowed and _meet(raised.swallowed, own):
                 return f"it swallowed {raised}"
         return None
 
@@ -190,6 +177,12 @@ class Judge:
             except (SyntaxError, ValueError, RecursionError):
                 self._orders[path] = None
         return self._orders[path]
+
+
+def _raises(finding: Diagnostic) -> Raises:
+    """Return where the reported code raises an exception, according to the page of the rule."""
+    page = pages_by_code().get(finding.code)
+    return Raises.NEVER if page is None else page.raises
 
 
 def _real(span: Span) -> Span:

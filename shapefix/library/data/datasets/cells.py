@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-from shapefix.interpreter.axes import along, provably_ragged, varying, with_others
+from shapefix.domains.raggedness import PADDED_IN_MAP, Origin, varying
+from shapefix.domains.tokens import element_symbol
 from shapefix.interpreter.containers import Contents, DictValue, ListValue, RaggedDim, TupleValue
 from shapefix.interpreter.joins import join, without_length
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.rows import PADDED_IN_MAP, Origin
+from shapefix.interpreter.per_item_sizes import along, provably_ragged, with_others
 from shapefix.interpreter.tensor_values import TensorValue, tensor_row
-from shapefix.interpreter.token_rows import element_symbol
 from shapefix.interpreter.values import NUMBER, Constant, Integer, Number, Text, Unknown, Value
 from shapefix.library.data.datasets.objects import Remembered
 from shapefix.tensors.bounds import same

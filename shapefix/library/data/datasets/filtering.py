@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from shapefix.domains.raggedness import may_differ
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import DictValue, ListValue
 from shapefix.interpreter.modules import children
-from shapefix.interpreter.rows import may_differ
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import BoundMethod, FunctionValue, LibraryObject, Reference, Unknown, Value
 from shapefix.library.data.datasets.formats import PLAIN, formatted

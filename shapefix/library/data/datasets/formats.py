@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from shapefix.domains.raggedness import ragged
+from shapefix.domains.tokens import row_of
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
 from shapefix.interpreter.joins import without_length
-from shapefix.interpreter.rows import ragged
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.token_rows import row_of
 from shapefix.interpreter.values import Constant, Integer, Number, Text, Unknown, Value
 from shapefix.tensors.layout import contiguous
 from shapefix.tensors.polynomials import Size

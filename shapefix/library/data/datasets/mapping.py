@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from shapefix.interpreter.batch_events import Mapped
+from shapefix.domains.batches import Batches, Mapped
 from shapefix.interpreter.calls import Arguments, Call, call_value
 from shapefix.interpreter.containers import DictValue, ListValue, RaggedDim, TupleValue, elements
-from shapefix.interpreter.iteration import certain_keys, is_complete
-from shapefix.interpreter.scopes import UNCHANGED, Changes
+from shapefix.interpreter.dictionaries import certain_keys, is_complete
+from shapefix.interpreter.journal import UNCHANGED, Changes
 from shapefix.interpreter.tensor_values import TensorValue, tensor_row
 from shapefix.interpreter.values import NONE, Constant, Integer, LibraryObject, Unknown, Value
 from shapefix.library.data.datasets.cells import Lengths, columns, either, fresh_row, row, stored
@@ -93,9 +93,10 @@ def map_(call: Call) -> Value:
     handed = None if batched is None else hand_over(_read_by_functions(dataset), given, batched)
     if handed is None or batched is None:
         return with_rows(dataset, call.place, any_rows(), same_number=False)
-    before, call.ev.mapping = call.ev.mapping, (call.place, batched)
+    batches = call.ev.state[Batches]
+    before, batches.mapping = batches.mapping, (call.place, batched)
     returned = run_apart(call, given.value("function"), handed)
-    call.ev.mapping = before
+    batches.mapping = before
     if isinstance(returned, Constant) and returned.value is None:
         # It was run for what it does: nothing is removed, either.
         return another(dataset, same_number=True)

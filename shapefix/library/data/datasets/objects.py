@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from shapefix.domains.raggedness import Column
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import DictValue, ListValue, elements
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.rows import Column
 from shapefix.interpreter.values import Constant, Integer, LibraryObject, Text, Unknown, Value
 from shapefix.library.data.datasets.formats import PLAIN, Format, formatted, unknown_column
 from shapefix.library.registry import Handler, declare, method

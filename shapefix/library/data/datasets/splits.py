@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import DictValue, TupleValue
-from shapefix.interpreter.iteration import Entries, certain_keys, is_complete
+from shapefix.interpreter.dictionaries import Entries, certain_keys, is_complete
 from shapefix.interpreter.values import NONE, TEXT, Constant, LibraryObject, Unknown, Value
 from shapefix.library.data.datasets.objects import (
     DATASET,

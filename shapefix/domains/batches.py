@@ -3,51 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-
-import libcst as cst
+from dataclasses import dataclass
 
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
-from shapefix.interpreter.events import Event
+from shapefix.interpreter.events import Event, OpRejected
+from shapefix.interpreter.joins import join_objects, join_values
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import LibraryObject, Value
+from shapefix.tensors.symbols import BatchSize
 
 SHIFTED, ALIGNED = "shifted", "aligned"
 """A label is compared with the logits of the position before it, or with those of its own."""
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Tokenized(Event):
-    """A tokenizer was called.
-
-    arguments are those of the call by name, with their defaults. several tells whether a list of texts was
-    given, None where that is not known. mapped is the call of `Dataset.map` that runs the function in which
-    this stands, None outside of one; batched tells how that hands over its samples. rows are the lists of ids
-    that go into one tensor, None where no tensor is asked for.
-    """
-
-    tokenizer: LibraryObject
-    arguments: Mapping[str, Value]
-    several: bool | None
-    result: Value
-    mapped: Place | None = None
-    batched: bool | None = None
-    rows: Value | None = None
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class PadTokenMissing(Event):
-    """A tokenizer that has no pad token at this moment was asked to pad.
-
-    subject is what the code calls the tokenizer, asked what needs the pad token: `padding=True`,
-    `tokenizer.pad`, a collator. later tells whether that raises only with the first batch.
-    """
-
-    tokenizer: LibraryObject
-    subject: cst.CSTNode | None
-    asked: str
-    later: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -155,33 +121,29 @@ class ModelCalled(Event):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class TokensWithoutRow(Event):
-    """A model is given ids of a tokenizer to which a token was added, and its embedding was never resized.
+class OpRejectedForLastBatch(Event):
+    """torch raises at this place for the last batch of a loader only, which is smaller than the others."""
 
-    token is the first one added, at `added`; pads tells whether it is the pad token, and nothing else was.
-    """
-
-    model: LibraryObject
-    tokenizer: LibraryObject
-    token: str
-    added: Place
-    pads: bool
+    refused: OpRejected
+    batch: BatchSize
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class TokensCompared(Event):
-    """A cross entropy over all targets but those that are -100: nobody weighs them, or leaves out others."""
+@dataclass(eq=False, slots=True)
+class Batches:
+    """What is known of the batches of a run."""
 
-    targets: TensorValue
+    vary: bool = False
+    """Whether the size of a loader's batches, of which the last one is smaller, is one of the symbols."""
+    mapping: tuple[Place, bool | None] | None = None
+    """The call of `Dataset.map` whose function is running, and whether the function gets lists of samples."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class MoveOfNonTensor(Event):
-    """`value.to(device)` of a value that is no tensor, and no module: a list, a number, a string.
+_DATASETS = frozenset({"datasets.Dataset", "datasets.IterableDataset"})
+"""Objects of which a program uses one or the other, created alike."""
 
-    key is the batch's key that it stood under, None where it came from no dictionary.
-    """
 
-    value: Value
-    key: object = field(default=None)
-    batch: DictValue | None = None
+@join_values
+def _join_datasets(left: Value, right: Value, depth: int) -> Value | None:
+    if isinstance(left, LibraryObject) and isinstance(right, LibraryObject) and left.kind == right.kind:
+        return join_objects(left, right, depth + 1) if left.kind in _DATASETS else None
+    return None

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from shapefix.interpreter.axes import provably_ragged
-from shapefix.interpreter.containers import ListValue, TupleValue, elements
+from shapefix.interpreter.containers import ListValue, RaggedDim, TupleValue, elements
 from shapefix.interpreter.modules import Place
+from shapefix.interpreter.per_item_sizes import provably_ragged, rebound
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value
 from shapefix.tensors.bounds import same
 from shapefix.tensors.polynomials import Size, every_symbol
-from shapefix.tensors.symbols import PerItemSize, RangeItem
+from shapefix.tensors.symbols import PerItemSize
 
 DEEPEST = 4
 
@@ -29,17 +29,6 @@ class Origin:
 
     place: Place
     what: str
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Cut:
-    """Where a list is cut into chunks, the last of which may be shorter: the `source` of a Varying symbol.
-
-    chunk is the loop's counter: any one number of `range(start, stop, step)`.
-    """
-
-    place: Place
-    chunk: RangeItem
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -109,3 +98,40 @@ def origins(size: Size) -> Iterator[Origin]:
     for symbol in sorted(every_symbol(size), key=lambda symbol: symbol.serial):
         if isinstance(symbol, PerItemSize) and isinstance(symbol.source, Origin):
             yield symbol.source
+
+
+def varying(size: Size, axes: Collection[object]) -> PerItemSize | None:
+    """A symbol of size that differs along one of the axes; None where the size is the same for all items."""
+    for symbol in every_symbol(size):
+        if isinstance(symbol, PerItemSize) and symbol.axis in axes:
+            return symbol
+    return None
+
+
+def over_samples(value: Value, axis: RaggedDim, since: int) -> Value:
+    """The same, where value is one sample of many: what varies along any other axis varies along this one."""
+    return rebound(value, axis, since, samples=True)
+
+
+def longest(size: Size, axes: Collection[RaggedDim], source: object = None) -> Size:
+    """The largest of a size over all items; where none differs it is the size itself."""
+    return _over_all(size, axes, "longest", source)
+
+
+def total(size: Size, axes: Collection[RaggedDim], source: object = None) -> Size:
+    """The sum of a size over all items, of an unknown number of them."""
+    return _over_all(size, axes, "total", source)
+
+
+def _over_all(size: Size, axes: Collection[RaggedDim], what: str, source: object) -> Size:
+    symbol = varying(size, axes)
+    if symbol is None and what == "longest":
+        return size
+    axis = symbol.axis if symbol is not None else next(iter(axes), None)
+    known = {}
+    if isinstance(axis, RaggedDim):
+        known = axis.longest if what == "longest" else axis.totals
+    if size not in known:
+        origin = source if symbol is None else symbol.source
+        known[size] = Size.from_symbol(PerItemSize(what, None, origin))
+    return known[size]

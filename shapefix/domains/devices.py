@@ -2,53 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from enum import Enum
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import libcst as cst
 
+from shapefix.interpreter import hooks
 from shapefix.interpreter.classes import outside_bases
-from shapefix.interpreter.values import Constant, InstanceValue, Integer, Text, Unknown, Value
-
-if TYPE_CHECKING:
-    from shapefix.interpreter.evaluator import Evaluator
-    from shapefix.interpreter.modules import Place
-
-
-class DeviceKind(Enum):
-    """CHOSEN is the CPU or a GPU, as the machine or a setting has it; SHARED is that of some tensor or module
-    of which nothing else is known.
-    """
-
-    CPU = "cpu"
-    GPU = "gpu"
-    CHOSEN = "chosen"
-    SHARED = "shared"
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Device:
-    """Where something lies.
-
-    name is torch's: "cuda:1". symbol is the same object for two devices that are the same one, whichever that
-    is. place is where something was made or sent there; by_default tells that it lies on the CPU because the
-    code said nothing. within is the method of a module, `forward` or `__init__`, that was being run when the
-    code said nothing, there or where the device was taken from.
-    """
-
-    kind: DeviceKind
-    name: str = ""
-    symbol: object = None
-    place: Place | None = None
-    within: cst.FunctionDef | None = None
-    by_default: bool = False
-
-    @property
-    def may_be_gpu(self) -> bool:
-        """Whether the code itself sent something here that may be, or is, a GPU."""
-        return self.kind in (DeviceKind.GPU, DeviceKind.CHOSEN)
-
+from shapefix.interpreter.containers import DictValue
+from shapefix.interpreter.evaluator import Evaluator, Frame
+from shapefix.interpreter.events import Event, Operand
+from shapefix.interpreter.joins import join_values
+from shapefix.interpreter.modules import Place
+from shapefix.interpreter.tensor_values import Device, DeviceKind, is_same_device
+from shapefix.interpreter.values import Constant, InstanceValue, Integer, Text, Unknown, Value, as_tensor
 
 CPU = Device(DeviceKind.CPU, "cpu")
 ASKED_CPU = Device(DeviceKind.CPU, "cpu", "asked")
@@ -57,6 +24,14 @@ OF_MODULE = Device(DeviceKind.SHARED, symbol=object())
 """Where the parameters of a module are, and what it is handed, where nothing else is known of it."""
 WHERE = "<device>"
 """The field of a module that holds where its parameters are, see Whereabouts."""
+
+
+@dataclass(eq=False, slots=True)
+class Placement:
+    """Where torch creates tensors at this moment of a run."""
+
+    contexts: list[Device] = field(default_factory=list)
+    """The devices of the open `with torch.device(...)` blocks, outermost first."""
 
 
 class DeviceValue(Value):
@@ -87,6 +62,28 @@ class DeviceName(Text):
         self.device = device
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class DeviceMismatch(Event):
+    """torch is handed tensors on two devices, or a layer one on another device than its weights.
+
+    here is the number of the operand that is on the CPU, None for the weights; there likewise what is
+    elsewhere. cpu and other are the two devices. tensors are the names that hold tensors for certain at this
+    moment, by the function being run. The other fields are those of Refused.
+    """
+
+    function: str
+    layer: Value | None
+    given: tuple[str, ...]
+    operands: tuple[Operand, ...]
+    here: int | None
+    there: int | None
+    cpu: Device
+    other: Device
+    within: cst.CSTNode | None
+    undecided: bool
+    tensors: Mapping[cst.CSTNode, frozenset[str]]
+
+
 def chosen() -> Device:
     """A device that the machine or a setting chooses, another one than all others."""
     return Device(DeviceKind.CHOSEN, symbol=object())
@@ -95,20 +92,6 @@ def chosen() -> Device:
 def shared() -> Device:
     """The device of something of which nothing is known."""
     return Device(DeviceKind.SHARED, symbol=object())
-
-
-def same(one: Device | None, two: Device | None) -> bool:
-    """Whether two devices are certainly one."""
-    if one is None or two is None or one.kind is not two.kind:
-        return False
-    if one.kind in (DeviceKind.CPU, DeviceKind.GPU):
-        return one.name == two.name
-    return one.symbol is two.symbol
-
-
-def joined(one: Device | None, two: Device | None) -> Device | None:
-    """Where something lies that is one of two."""
-    return one if same(one, two) else None
 
 
 _GPUS = ("cuda", "mps", "xpu", "hip", "npu", "hpu")
@@ -167,8 +150,9 @@ def placed(ev: Evaluator, device: Device | None, place: Place) -> Device | None:
 
 def by_default(ev: Evaluator, place: Place) -> Device | None:
     """Where torch puts what is made at place if the code says nothing; None where that may be anywhere."""
-    if ev.placing:
-        return placed(ev, ev.placing[-1], place)
+    contexts = ev.state[Placement].contexts
+    if contexts:
+        return placed(ev, contexts[-1], place)
     if any("set_default_" in frame.module.text for frame in ev.frames):
         return None
     return Device(DeviceKind.CPU, "cpu", None, place, _method_of_module(ev), True)
@@ -201,10 +185,11 @@ def is_module(ev: Evaluator, value: Value | None) -> bool:
     )
 
 
-def join_names(left: Value, right: Value) -> Value | None:
+@join_values
+def join_names(left: Value, right: Value, depth: int = 0) -> Value | None:
     """What is one of two names of devices, or of two devices; None where these are others."""
     if isinstance(left, DeviceValue) and isinstance(right, DeviceValue):
-        return left if same(left.device, right.device) else _either(left, right)
+        return left if is_same_device(left.device, right.device) else _either(left, right)
     sides = (left, right)
     if not all(isinstance(side, (Text, DeviceName)) or _is_name(side) for side in sides):
         return None
@@ -225,3 +210,38 @@ def _is_name(value: Value) -> bool:
 
 def _is_cpu(value: Value) -> bool:
     return isinstance(value, Constant) and value.value == "cpu"
+
+
+@hooks.enter_context
+def _enter(ev: Evaluator, value: Value) -> hooks.Exit | None:
+    if not isinstance(value, DeviceValue):
+        return None
+    contexts = ev.state[Placement].contexts
+    contexts.append(value.device)
+
+    def leave() -> None:
+        contexts.pop()
+
+    return leave
+
+
+@hooks.bind_entry_point
+def _place_inputs(ev: Evaluator, frame: Frame) -> None:
+    """The inputs of a module's `forward` are where its parameters are."""
+    if is_forward(ev, frame.function, frame.receiver):
+        for value in frame.scope.names.values():
+            tensor = as_tensor(value)
+            if tensor is not None:
+                tensor.device = OF_MODULE
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class MoveOfNonTensor(Event):
+    """`value.to(device)` of a value that is no tensor, and no module: a list, a number, a string.
+
+    key is the batch's key that it stood under, None where it came from no dictionary.
+    """
+
+    value: Value
+    key: object = field(default=None)
+    batch: DictValue | None = None

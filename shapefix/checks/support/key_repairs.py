@@ -8,9 +8,9 @@ import libcst as cst
 
 from shapefix.checks.support import rewrites
 from shapefix.diagnostics import Applicability, Edit, Fix, Span
-from shapefix.interpreter.batch_events import ModelCalled
+from shapefix.domains.batches import ModelCalled
+from shapefix.domains.raggedness import Column
 from shapefix.interpreter.modules import Module, Place, children
-from shapefix.interpreter.rows import Column
 
 _PLAIN = (cst.Name, cst.Attribute, cst.Subscript, cst.Call)
 

@@ -1,4 +1,4 @@
-"""Scopes, and the journal through which everything that can change is written."""
+"""The journal of all writes to variables, containers and objects, for branches to be undone and joined."""
 
 from __future__ import annotations
 
@@ -7,37 +7,11 @@ from typing import Any
 
 from shapefix.interpreter.joins import join
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Value
 
 Container = dict[Any, Any] | TensorValue
 Location = tuple[int, Any]
 
 MISSING: Any = object()
-
-
-class Names(dict[str, Value]):
-    """The names of a scope: to read one that is not bound is an error, so nobody asks whether it is there."""
-
-    __slots__ = ()
-
-
-class Scope:
-    """The names of a function, a module or a comprehension, and the scope around it."""
-
-    __slots__ = ("comprehension", "elsewhere", "names", "outer")
-
-    def __init__(self, outer: Scope | None = None, comprehension: bool = False) -> None:
-        self.outer = outer
-        self.comprehension = comprehension
-        self.names: dict[str, Value] = Names()
-        self.elsewhere: dict[str, Scope] | None = None
-        """Names that a `global` or `nonlocal` statement sends to another scope."""
-
-    def home(self, name: str) -> Scope:
-        """The scope that an assignment to name writes to."""
-        if self.elsewhere is not None:
-            return self.elsewhere.get(name, self)
-        return self
 
 
 class Changes:

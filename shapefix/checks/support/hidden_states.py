@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shapefix.checks.context import CheckContext
-from shapefix.checks.layout.view_across_stride_gap import short
 from shapefix.checks.registry import Rule
-from shapefix.checks.support.evidence import calls
-from shapefix.checks.support.operands import layer_code, made_at, named, shown, way
+from shapefix.checks.support.evidence import call_trace, layer_code, made_at, shape_trace
+from shapefix.checks.support.operands import named, shown
+from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Diagnostic, Evidence
 from shapefix.interpreter.events import OpRejected
 from shapefix.tensors.errors import SizeMismatch, WrongRank
@@ -16,7 +16,7 @@ from shapefix.tensors.errors import SizeMismatch, WrongRank
 RECURRENT = frozenset(f"torch.nn.{kind}{part}" for kind in ("RNN", "LSTM", "GRU") for part in ("", "Cell"))
 
 
-def hidden_state(event: OpRejected, run: CheckContext, this: Rule) -> Iterator[Diagnostic]:
+def hidden_state(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     """What is wrong with the hidden state that a recurrent layer is handed."""
     error = event.error
     if not isinstance(error, (SizeMismatch, WrongRank)):
@@ -26,25 +26,25 @@ def hidden_state(event: OpRejected, run: CheckContext, this: Rule) -> Iterator[D
     operand = event.operands[error.operand]
     subject = named(event, error.operand)
     subject = "the hidden state" if subject == "the input" else subject
-    reason = _reason(event, error, run)
-    yield this.diagnostic(
+    reason = _reason(event, error, context)
+    yield rule.diagnostic(
         event.place.span,
-        f"`{short(event.place.code)}`: {subject} is {shown(operand, run)}, {reason}",
+        f"`{abbreviate(event.place.code)}`: {subject} is {shown(operand, context)}, {reason}",
         evidence=[
-            *calls(event),
+            *call_trace(event),
             *made_at(event.layer),
-            *way(operand.tensor, run),
+            *shape_trace(operand.tensor, context),
             Evidence(event.place.span, reason.removeprefix("but ")),
         ],
     )
 
 
-def _reason(event: OpRejected, error: SizeMismatch | WrongRank, run: CheckContext) -> str:
+def _reason(event: OpRejected, error: SizeMismatch | WrongRank, context: CheckContext) -> str:
     layer = layer_code(event.layer) or event.function.removeprefix("torch.")
     if isinstance(error, WrongRank):
         wanted = " or ".join(map(str, error.want))
         return f"but this input needs a hidden state of {wanted} dimensions"
-    want = run.text(error.want)
+    want = context.text(error.want)
     if error.other is not None:
         return f"but the batch of {named(event, error.other)} is {want}"
     layout = event.operands[error.operand].layout

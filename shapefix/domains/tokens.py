@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import libcst as cst
 
+from shapefix.domains.masks import MASK, is_mask, note_mask
+from shapefix.interpreter import hooks
 from shapefix.interpreter.containers import Contents, ListValue
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.joins import MASK
+from shapefix.interpreter.events import Event
+from shapefix.interpreter.joins import join_integers
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import START, LabelMask, TensorValue, TokenRow, tensor_row
-from shapefix.interpreter.values import Constant, Integer, LibraryObject, Slice, Unknown, Value
+from shapefix.interpreter.values import Constant, Integer, LibraryObject, Slice, Unknown, Value, as_size
 from shapefix.tensors.polynomials import Size
-from shapefix.tensors.symbols import UNBOUNDED, Counter, Id, Masked, Symbol
+from shapefix.tensors.symbols import UNBOUNDED, Counter, Id, Masked, SpecialId, Symbol
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -108,14 +111,7 @@ def from_the_start(index: Value) -> bool:
     return isinstance(first, Constant) and first.value in (None, 0)
 
 
-def is_mask(value: Value | None) -> bool:
-    """Whether value is -100, or a list of nothing else."""
-    if isinstance(value, ListValue):
-        items = value.items
-        return all(is_mask(item) for item in items) if items else is_mask(value.element)
-    return isinstance(value, Constant) and type(value.value) is int and value.value == MASK
-
-
+@hooks.choose
 def masked(ev: Evaluator, node: cst.IfExp, first: Value, second: Value) -> Value | None:
     """A label that is -100 or an id, as the position tells; None for any other conditional expression.
 
@@ -150,3 +146,98 @@ def _is_below(ev: Evaluator, test: cst.Comparison) -> bool | None:
 def _plain(*sides: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
     """The sides that may be evaluated once more."""
     return (side for side in sides if isinstance(side, (cst.Name, cst.Integer, cst.Attribute)))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Tokenized(Event):
+    """A tokenizer was called.
+
+    arguments are those of the call by name, with their defaults. several tells whether a list of texts was
+    given, None where that is not known. mapped is the call of `Dataset.map` that runs the function in which
+    this stands, None outside of one; batched tells how that hands over its samples. rows are the lists of ids
+    that go into one tensor, None where no tensor is asked for.
+    """
+
+    tokenizer: LibraryObject
+    arguments: Mapping[str, Value]
+    several: bool | None
+    result: Value
+    mapped: Place | None = None
+    batched: bool | None = None
+    rows: Value | None = None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PadTokenMissing(Event):
+    """A tokenizer that has no pad token at this moment was asked to pad.
+
+    subject is what the code calls the tokenizer, asked what needs the pad token: `padding=True`,
+    `tokenizer.pad`, a collator. later tells whether that raises only with the first batch.
+    """
+
+    tokenizer: LibraryObject
+    subject: cst.CSTNode | None
+    asked: str
+    later: bool = False
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class TokensWithoutRow(Event):
+    """A model is given ids of a tokenizer to which a token was added, and its embedding was never resized.
+
+    token is the first one added, at `added`; pads tells whether it is the pad token, and nothing else was.
+    """
+
+    model: LibraryObject
+    tokenizer: LibraryObject
+    token: str
+    added: Place
+    pads: bool
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class TokensCompared(Event):
+    """A cross entropy over all targets but those that are -100: nobody weighs them, or leaves out others."""
+
+    targets: TensorValue
+
+
+@join_integers
+def _join_labels(left: Value, right: Value) -> Value | None:
+    """What any one of two ids or labels is."""
+    sizes = [size for size in (as_size(left), as_size(right)) if size is not None]
+    for item, size in zip((left, right), sizes, strict=True):
+        if isinstance(size.only_symbol, Masked):
+            return item
+    if any(size.value == MASK for size in sizes):
+        return Integer(Size.from_symbol(Masked("label")))
+    return _join_ids(left, right)
+
+
+def _join_ids(left: Value, right: Value) -> Value | None:
+    """An id that is one of two, of texts or of special tokens; None where something else is among them."""
+    items = [item for item in (left, right) if isinstance(item, Integer)]
+    symbols = [item.size.only_symbol for item in items]
+    ids = [(item, one) for item, one in zip(items, symbols, strict=True) if isinstance(one, Id)]
+    special = frozenset((one, None) for one in symbols if isinstance(one, SpecialId))
+    if not ids or len(ids) + len(special) < 2:
+        return None
+    item, first = ids[0]
+    sources = first.sources.union(*(one.sources for _, one in ids))
+    added = special.union(*(one.added for _, one in ids))
+    if sources == first.sources and added == first.added:
+        return item
+    return Integer(Size.from_symbol(Id(first.name, sources, added)))
+
+
+@hooks.concatenate
+def _concatenate(left: Contents, contents: Contents, place: Place) -> Contents:
+    return put_together(contents, place, leading=is_mask(ListValue.of(left)))
+
+
+@hooks.set_item
+def _set_item(
+    ev: Evaluator, target: cst.Subscript, owner: ListValue, index: Value, value: Value, contents: Contents
+) -> Contents:
+    note_mask(ev, owner, value, target, target.value)
+    return put_together(contents, ev.place(target), leading=from_the_start(index))

@@ -12,8 +12,7 @@ from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.token_rows import is_mask
-from shapefix.interpreter.values import Unknown, Value
+from shapefix.interpreter.values import Constant, Unknown, Value
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -49,7 +48,7 @@ def note_mask(
     subject: cst.CSTNode | None,
 ) -> None:
     """Tell the checks that value was written, where that is -100, and who sees it."""
-    if is_mask(value) and not ev.muted:
+    if is_mask(value) and not ev.silenced:
         ev.emit(MaskWritten(ev.place(node), ev.calls, written, subject, tuple(_holders(ev, written, node))))
 
 
@@ -80,3 +79,15 @@ def _shares(value: Value | None, written: Value) -> bool:
     if not isinstance(value, ListValue):
         return False
     return value is written or value.element is written or any(item is written for item in value.items or ())
+
+
+MASK = -100
+"""What the losses of torch ignore."""
+
+
+def is_mask(value: Value | None) -> bool:
+    """Whether value is -100, or a list of nothing else."""
+    if isinstance(value, ListValue):
+        items = value.items
+        return all(is_mask(item) for item in items) if items else is_mask(value.element)
+    return isinstance(value, Constant) and type(value.value) is int and value.value == MASK

@@ -6,12 +6,13 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from shapefix.interpreter.containers import NO_AXES, DictValue, ListValue, RaggedDim, TupleValue
+from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Integer, Value
 from shapefix.tensors.layout import Layout
 from shapefix.tensors.polynomials import Size, every_symbol
 from shapefix.tensors.quotients import substitute
-from shapefix.tensors.symbols import Atom, PerItemSize, Symbol
+from shapefix.tensors.symbols import Atom, PerItemSize, RangeItem, Symbol
 
 DEEPEST = 8
 """Containers inside containers are looked into this far."""
@@ -56,14 +57,6 @@ def provably_ragged(size: Size, axes: Collection[object] | None = None) -> PerIt
     return found
 
 
-def varying(size: Size, axes: Collection[object]) -> PerItemSize | None:
-    """A symbol of size that differs along one of the axes; None where the size is the same for all items."""
-    for symbol in every_symbol(size):
-        if isinstance(symbol, PerItemSize) and symbol.axis in axes:
-            return symbol
-    return None
-
-
 @dataclass(frozen=True, slots=True)
 class Rebinding:
     """Which varying sizes are made to vary along axis: those made since a moment, and perhaps all that do."""
@@ -82,17 +75,12 @@ class Rebinding:
         return along(symbol, self.axis) if self.samples and symbol.axis is not self.axis else None
 
 
-def rebound(value: Value, axis: RaggedDim, since: int) -> Value:
-    """The value with what was made after a moment, and belongs to no axis yet, made to vary along axis.
+def rebound(value: Value, axis: RaggedDim, since: int, *, samples: bool = False) -> Value:
+    """The value with all sizes created after a moment varying along axis; equal sizes remain equal.
 
-    Equal sizes remain equal.
+    With samples, sizes of another axis vary along axis, too, and those that were there before are fixed.
     """
-    return _renewed(value, Rebinding(axis, since, False), {}, 0)
-
-
-def over_samples(value: Value, axis: RaggedDim, since: int) -> Value:
-    """The same, where value is one sample of many: what varies along any other axis varies along this one."""
-    return _renewed(value, Rebinding(axis, since, True), {}, 0)
+    return _renewed(value, Rebinding(axis, since, samples), {}, 0)
 
 
 def _renewed(value: Value, renewal: Rebinding, known: dict[Symbol, int | Size], depth: int) -> Value:
@@ -176,25 +164,12 @@ def _renewed_tensor(tensor: TensorValue, renewal: Rebinding, known: dict[Symbol,
     )
 
 
-def longest(size: Size, axes: Collection[RaggedDim], source: object = None) -> Size:
-    """The largest of a size over all items; where none differs it is the size itself."""
-    return _over_all(size, axes, "longest", source)
+@dataclass(frozen=True, eq=False, slots=True)
+class Cut:
+    """Where a list is cut into chunks, the last of which may be shorter: the `source` of a Varying symbol.
 
+    chunk is the loop's counter: any one number of `range(start, stop, step)`.
+    """
 
-def total(size: Size, axes: Collection[RaggedDim], source: object = None) -> Size:
-    """The sum of a size over all items, of an unknown number of them."""
-    return _over_all(size, axes, "total", source)
-
-
-def _over_all(size: Size, axes: Collection[RaggedDim], what: str, source: object) -> Size:
-    symbol = varying(size, axes)
-    if symbol is None and what == "longest":
-        return size
-    axis = symbol.axis if symbol is not None else next(iter(axes), None)
-    known = {}
-    if isinstance(axis, RaggedDim):
-        known = axis.longest if what == "longest" else axis.totals
-    if size not in known:
-        origin = source if symbol is None else symbol.source
-        known[size] = Size.from_symbol(PerItemSize(what, None, origin))
-    return known[size]
+    place: Place
+    chunk: RangeItem

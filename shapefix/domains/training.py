@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
 
 import libcst as cst
 
+from shapefix.domains.gradients import Gradients
+from shapefix.interpreter import hooks
+from shapefix.interpreter.evaluator import Evaluator, Loop
 from shapefix.interpreter.events import Event
-from shapefix.interpreter.gradients import requires_grad
-from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.modules import Place
+from shapefix.interpreter.tensor_values import TensorValue, requires_grad
 from shapefix.interpreter.values import LibraryObject, Unknown, Value
-
-if TYPE_CHECKING:
-    from shapefix.interpreter.evaluator import Evaluator, Loop
-    from shapefix.interpreter.modules import Place
-
 
 ENABLED, SCALES = "enabled", "has scaled"
 """The fields of a GradScaler: whether it does anything at all, and whether any call of `scale` was seen."""
@@ -42,35 +39,47 @@ class TrainingEvent(Event):
     unfollowed: int
 
 
-class Gradients(Value):
+class PendingGradients(Value):
     """What is known of the gradients since the last backward, on all paths that lead here.
 
-    scaled is the GradScaler that had scaled the loss, None where nobody had, and Unknown where that is not
-    known. place is where backward was called, calls lead there, root is the function that nobody called in
-    which these began. The others are what was done since: unscaled and zeroed by whom, and stepped which
-    optimizers.
+    place is the call of backward, reached through calls; entry_point is the number of the function without
+    known callers in which these began. scaled is the GradScaler of the loss, None for none, Unknown where it
+    is not known. The other fields are what happened since then: unscaled, zeroed, and the optimizers stepped.
     """
 
-    __slots__ = ("calls", "place", "root", "scaled", "stepped", "unscaled", "zeroed")
+    __slots__ = ("calls", "entry_point", "place", "scaled", "stepped", "unscaled", "zeroed")
 
-    def __init__(self, place: Place, calls: tuple[Place, ...], scaled: Value | None, root: int) -> None:
+    def __init__(
+        self, place: Place, calls: tuple[Place, ...], scaled: Value | None, entry_point: int
+    ) -> None:
         self.place = place
         self.calls = calls
         self.scaled = scaled
-        self.root = root
+        self.entry_point = entry_point
         self.unscaled = False
         self.zeroed: GradientsZeroed | None = None
         self.stepped: tuple[Value, ...] = ()
 
     def after(
         self, *, unscaled: bool = False, zeroed: GradientsZeroed | None = None, stepped: Value | None = None
-    ) -> Gradients:
+    ) -> PendingGradients:
         """The same after one more thing was done."""
-        later = Gradients(self.place, self.calls, self.scaled, self.root)
+        later = PendingGradients(self.place, self.calls, self.scaled, self.entry_point)
         later.unscaled = self.unscaled or unscaled
         later.zeroed = self.zeroed or zeroed
         later.stepped = self.stepped if stepped is None else (*self.stepped, stepped)
         return later
+
+
+@dataclass(eq=False, slots=True)
+class TrainingOrder:
+    """What is known of the order of training steps at this moment of a run."""
+
+    pending: dict[str, Value] = field(default_factory=dict)
+    """Under the key PENDING, the gradients since the last backward. Written to the journal."""
+
+
+PENDING = "gradients"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -84,7 +93,7 @@ class Backward(TrainingEvent):
     loss: Value | None
     requires: bool | None
     leaf: bool
-    gradients: Gradients
+    gradients: PendingGradients
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -95,14 +104,6 @@ class CheckpointDetached(TrainingEvent):
     """
 
     function: Value
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class EvaluationRecorded(TrainingEvent):
-    """A loop calls a module while gradients are recorded; results are its tensors that carry a graph."""
-
-    module: Value
-    results: tuple[TensorValue, ...]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -125,7 +126,7 @@ class GradientsClipped(TrainingEvent):
     """Gradients are clipped: those of parameters, of which gradients tells what is known."""
 
     parameters: Value | None
-    gradients: Gradients | None
+    gradients: PendingGradients | None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -164,7 +165,7 @@ class OptimizerStepped(TrainingEvent):
 
     optimizer: Value | None
     scaler: Value | None
-    gradients: Gradients | None
+    gradients: PendingGradients | None
     closure: bool
 
 
@@ -183,32 +184,6 @@ class SchedulerStepped(TrainingEvent):
     optimizer: Value | None
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class ModeSwitched(TrainingEvent):
-    """`module.train()` or `module.eval()`; training is None where the mode is not known."""
-
-    module: Value
-    training: bool | None
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class ForwardCalled(TrainingEvent):
-    """A module is called from outside of any forward.
-
-    training is its mode, None where that is not known; recording tells whether gradients are recorded.
-    modules are all that are known to stand below it, itself among them; moody are those of them that do
-    something else in training than in evaluation, with dropout or batch statistics, and are in training mode.
-    result is what the call returned.
-    """
-
-    module: Value
-    training: bool | None
-    recording: bool
-    modules: frozenset[Value]
-    mode_dependent: tuple[LibraryObject, ...]
-    result: Value
-
-
 def surroundings(ev: Evaluator) -> tuple[Within, ...]:
     """The loops that are open in all functions being run, outermost first."""
     found: list[Within] = []
@@ -224,6 +199,7 @@ def surroundings(ev: Evaluator) -> tuple[Within, ...]:
     return tuple(reversed(found))
 
 
+@hooks.add_up
 def note_accumulated(
     ev: Evaluator,
     node: cst.CSTNode,
@@ -237,7 +213,7 @@ def note_accumulated(
     if not loops or not isinstance(value, (TensorValue, Unknown)):
         return
     tensor = value.tensor if isinstance(value, Unknown) else value
-    if ev.gradients is False or (tensor is not None and requires_grad(tensor) is False):
+    if ev.state[Gradients].recording is False or (tensor is not None and requires_grad(tensor) is False):
         return
     where = (ev.place(node), ev.calls, surroundings(ev), ev.unfollowed)
     ev.emit(LossAccumulated(*where, holder, added, value, total, len(loops)))

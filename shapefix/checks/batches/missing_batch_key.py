@@ -1,0 +1,36 @@
+"""SF403: an argument that `forward` requires and no batch key provides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shapefix.checks.context import CheckContext
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support.batch_keys import definition, forward_text, keys_in_code, unexpected_keys
+from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.wording import abbreviate, listed
+from shapefix.diagnostics import Diagnostic, Evidence
+from shapefix.domains.batches import ModelCalled
+
+
+@rule("SF403", on=ModelCalled)
+def missing_batch_key(event: ModelCalled, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+    forward = event.signature
+    # Nobody calls a model with an empty batch: then something else is called than what is known here.
+    from_batch = event.keywords.keys() - keys_in_code(event)
+    if not from_batch or not event.complete or event.trainer or unexpected_keys(event):
+        return
+    given = {*forward.named[: event.positional], *event.keywords}
+    missing = [name for name in forward.named if name in forward.required and name not in given]
+    if not missing:
+        return
+    yield rule.diagnostic(
+        event.place.span,
+        f"`{abbreviate(event.place.code)}` does not pass {listed(missing)}, which "
+        f"{forward_text(event, event.place.module)} requires: TypeError at the first batch",
+        evidence=[
+            *call_trace(event),
+            *definition(event),
+            Evidence(event.place.span, f"passes {listed(list(event.keywords))}"),
+        ],
+    )

@@ -1,0 +1,132 @@
+"""SF302: default collation of rows of different lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.checks.context import CheckContext
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support import padding_code, rewrites
+from shapefix.checks.support.evidence import call_trace, own_lengths
+from shapefix.checks.support.ragged_columns import LABELS, RAGGED, ragged_origin
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Import
+from shapefix.domains.batches import Collated
+from shapefix.domains.raggedness import Origin
+from shapefix.interpreter.containers import DictValue
+from shapefix.interpreter.modules import Module, Place
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import LibraryObject, Reference, Text, Value
+
+
+@rule("SF302", on=Collated)
+def ragged_default_collation(event: Collated, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+    default = _default_text(event)
+    if default is None or event.single:
+        return
+    for key, row in _columns(event.sample):
+        made = ragged_origin(row)
+        if made is None:
+            continue
+        place = _collation_place(event)
+        error = (
+            "RuntimeError" if event.consumer.startswith("torch.") and event.collator is None else "ValueError"
+        )
+        named = f"`{key}` rows" if key is not None else "rows"
+        yield rule.diagnostic(
+            place.span,
+            f"{default} stacks {named} of different lengths ({made.what}, "
+            f"{rewrites.line_of(made.place, place.module)}): {error} at the first batch with two lengths",
+            evidence=[
+                *call_trace(event),
+                own_lengths(made),
+                Evidence(event.place.span, "collated here"),
+            ],
+            condition=RAGGED,
+            fixes=_pad_inputs(event, made, context),
+        )
+        return
+
+
+def _columns(sample: Value) -> Iterator[tuple[object, Value]]:
+    """The columns of a sample, or its parts, with their names where they have some."""
+    if isinstance(sample, DictValue):
+        yield from sample.fields.items()
+    else:
+        yield None, sample
+        for part in getattr(sample, "items", None) or ():
+            yield None, part
+
+
+def _default_text(event: Collated) -> str | None:
+    """What collates without padding, in the user's words; None for anything else."""
+    collator = event.collator
+    if isinstance(collator, Reference) and collator.name.endswith("default_data_collator"):
+        return "`default_data_collator`"
+    if isinstance(collator, LibraryObject) and collator.kind.endswith(".DefaultDataCollator"):
+        return "`DefaultDataCollator`"
+    if collator is not None:
+        return None
+    if event.consumer.startswith("torch."):
+        return "`DataLoader` without a collate_fn"
+    if event.consumer.startswith("transformers.") and event.tokenizer is None:
+        return f"`{event.consumer.rpartition('.')[2]}` without a tokenizer or data_collator"
+    return None
+
+
+def _collation_place(event: Collated) -> Place:
+    """The argument that names the collator, else the call that makes the batches."""
+    node = event.place.node
+    if isinstance(node, cst.Call) and event.collator is not None:
+        for name in ("data_collator", "collate_fn"):
+            given = rewrites.argument(node, 99, name)
+            if given is not None:
+                return Place(event.place.module, given)
+    return event.place
+
+
+def _pad_inputs(event: Collated, made: Origin, context: CheckContext) -> list[Fix]:
+    call, module = event.place.node, event.place.module
+    if not event.consumer or not isinstance(call, cst.Call) or any(given.star for given in call.args):
+        return []
+    keyword = "collate_fn" if event.consumer.startswith("torch.") else "data_collator"
+    if not isinstance(event.sample, DictValue):
+        return _pad_sequence(event, module, call, keyword)
+    tokenizer = padding_code.tokenizer_at(event.place, made, context)
+    if tokenizer is None or not padding_code.has_pad_token(made, context):
+        return []
+    if keyword == "collate_fn" and any(isinstance(value, Text) for value in event.sample.fields.values()):
+        return []
+    labels = any(ragged_origin(event.sample.fields.get(key)) is not None for key in LABELS)
+    name = "DataCollatorForSeq2Seq" if labels else "DataCollatorWithPadding"
+    arguments = f"{tokenizer}, label_pad_token_id=-100" if labels else tokenizer
+    code = f"{keyword}={name}({arguments})"
+    given = rewrites.argument(call, 99, keyword)
+    edit = rewrites.appended(module, call, code) if given is None else rewrites.replaced(module, given, code)
+    old = rewrites.argument_name(given)
+    return [
+        Fix(
+            Applicability.SAFE,
+            f"collate with `{name}`, which pads",
+            (edit,),
+            (Import("transformers", name),),
+            (Import("transformers", old),) if old else (),
+        )
+    ]
+
+
+def _pad_sequence(event: Collated, module: Module, call: cst.Call, keyword: str) -> list[Fix]:
+    """A collate function for samples that are one row each."""
+    row = event.sample
+    if not (isinstance(row, TensorValue) and row.layout is not None and row.layout.rank == 1):
+        return []
+    code = f"{keyword}=lambda rows: pad_sequence(rows, batch_first=True, padding_value=0)"
+    return [
+        Fix(
+            Applicability.UNSAFE,
+            "pad the rows with 0, if that is no token of its own",
+            (rewrites.appended(module, call, code),),
+            (Import("torch.nn.utils.rnn", "pad_sequence"),),
+        )
+    ]

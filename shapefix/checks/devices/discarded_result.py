@@ -1,0 +1,150 @@
+"""SF601: the unused result of an operation that is not in-place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.checks.context import CheckContext
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support.rewrites import enclosing, nodes
+from shapefix.checks.support.unused_results import assigned, is_unused, may_be_rebound, scope, unused_result
+from shapefix.diagnostics import Diagnostic, Fix
+from shapefix.domains.operations import Discarded
+from shapefix.interpreter.modules import dotted_name, target_names
+from shapefix.interpreter.tensor_values import TensorValue
+
+_CONVERSIONS = frozenset(
+    {
+        "to",
+        "cuda",
+        "cpu",
+        "xpu",
+        "half",
+        "float",
+        "double",
+        "bfloat16",
+        "long",
+        "int",
+        "short",
+        "char",
+        "byte",
+        "bool",
+        "type",
+        "type_as",
+        "detach",
+        "pin_memory",
+    }
+)
+
+
+_WITH_TWIN_IN_PLACE = frozenset(
+    {
+        "masked_fill",
+        "masked_scatter",
+        "clamp",
+        "clip",
+        "clamp_min",
+        "clamp_max",
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "pow",
+        "sqrt",
+        "exp",
+        "log",
+        "abs",
+        "neg",
+        "sigmoid",
+        "tanh",
+        "relu",
+        "round",
+        "floor",
+        "ceil",
+        "nan_to_num",
+        "scatter",
+        "scatter_add",
+        "index_fill",
+        "index_add",
+        "index_copy",
+        "fill_diagonal",
+        "tril",
+        "triu",
+    }
+)
+"""What people write without the underscore, and then think that it was done in place."""
+
+
+@rule("SF601", on=Discarded)
+def discarded_result(event: Discarded, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+    if not is_unused(event, _CONVERSIONS | _WITH_TWIN_IN_PLACE):
+        return
+    if not event.name and _is_made_here(event):
+        # `torch.zeros(1).cuda()` wakes the GPU up, and is meant to.
+        return
+    fixes = _repairs(event)
+    if not fixes and not event.function.startswith("torch.Tensor."):
+        # `torch.add(x, y)` alone is there to be measured.
+        return
+    yield unused_result(event, rule, fixes if may_be_rebound(event, context) else ())
+
+
+def _is_made_here(event: Discarded) -> bool:
+    """Whether the tensor is made in the statement itself."""
+    node: cst.BaseExpression = event.call
+    while isinstance(node, (cst.Call, cst.Attribute)):
+        if isinstance(node, cst.Call) and not isinstance(node.func, cst.Attribute):
+            return True
+        node = node.func if isinstance(node, cst.Call) else node.value
+    receiver = event.receiver
+    step = receiver.origin if isinstance(receiver, TensorValue) else None
+    inside = nodes(event.place.node)
+    return step is not None and any(node is step.place.node for node in inside)
+
+
+def _repairs(event: Discarded) -> list[Fix]:
+    """Assign the result to the name, or to the entry of the dictionary that is gone through.
+
+    There is none where nobody reads the name behind the line: then something else was meant.
+    """
+    if not event.name:
+        return []
+    around = enclosing(event.place.module, event.place.node)
+    loop = _loop_of(around, event.name)
+    if _is_read_behind(event, loop or scope(around)):
+        return assigned(event, event.name)
+    entry = _entry(loop, event.name) if loop is not None else ""
+    return assigned(event, entry) if entry else []
+
+
+def _loop_of(around: list[cst.CSTNode], name: str) -> cst.For | None:
+    """The loop that gives the name its values."""
+    loops = [node for node in around if isinstance(node, cst.For) and name in target_names(node.target)]
+    return loops[-1] if loops else None
+
+
+def _is_read_behind(event: Discarded, body: cst.CSTNode) -> bool:
+    """Whether the code of body mentions the name behind the line."""
+    module, here = event.place.module, event.place.span
+    for node in nodes(body):
+        if dotted_name(node) == event.name:
+            span = module.span(node)
+            if (span.row, span.column) >= (here.end_row, here.end_column):
+                return True
+    return False
+
+
+def _entry(loop: cst.For, name: str) -> str:
+    """`batch[k]` for the `v` of `for k, v in batch.items()`; empty for anything else."""
+    if not isinstance(loop.target, cst.Tuple) or len(loop.target.elements) != 2:
+        return ""
+    key, value = (element.value for element in loop.target.elements)
+    if not isinstance(key, cst.Name) or not isinstance(value, cst.Name) or value.value != name:
+        return ""
+    match loop.iter:
+        case cst.Call(func=cst.Attribute(value=cst.Name(value=batch), attr=cst.Name(value="items")), args=[]):
+            return f"{batch}[{key.value}]"
+        case _:
+            return ""

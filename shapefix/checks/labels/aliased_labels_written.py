@@ -1,0 +1,110 @@
+"""SF202: -100 is written to labels that are the same memory as the input ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.checks.context import CheckContext, lineage
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support import rewrites
+from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.liveness import is_argument, is_read_as_input
+from shapefix.checks.support.shared_labels import SharedLabels, shared_labels
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Span
+from shapefix.domains.masks import MaskWritten
+from shapefix.domains.tokens import is_same
+from shapefix.interpreter.modules import Place
+from shapefix.interpreter.tensor_values import TensorValue, tensor_row
+from shapefix.interpreter.values import Unknown, Value
+
+_WHOLE = frozenset(
+    {
+        "viewed",
+        "reshaped",
+        "flattened",
+        "unflattened",
+        "transposed",
+        "permuted",
+        "moved",
+        "squeezed",
+        "unsqueezed",
+        "detached",
+    }
+)
+_PARTS = frozenset({"sliced", "indexed", "narrowed", "selected", "expanded", "unfolded", "split"})
+
+
+@rule("SF202", on=MaskWritten)
+def aliased_labels_written(event: MaskWritten, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+    pair = _shared_memory(event)
+    if pair is None:
+        return
+    (labels, inputs), place = pair.names, pair.bound.place
+    same = _tensor(pair.labels.value) is _tensor(pair.inputs.value)
+    how = "is the same tensor as" if same else "shares memory with"
+    yield rule.diagnostic(
+        event.place.span,
+        f"`{labels}` {how} `{inputs}` ({rewrites.line_of(place, event.place.module)}): "
+        f"this write changes `{inputs}` too",
+        evidence=[*call_trace(event), Evidence(place.span, f"`{labels}` gets the memory of `{inputs}` here")],
+        fixes=_clone(place, pair.bound.value) if place.module is event.place.module else (),
+    )
+
+
+def _shared_memory(event: MaskWritten) -> SharedLabels | None:
+    """The tensors that have memory in common, into which -100 is written."""
+    written = event.written
+    if not isinstance(written, TensorValue):
+        return None
+    for inputs in event.holders:
+        tensor = _tensor(inputs.value)
+        if tensor is None:
+            continue
+        if _is_all_of(written, tensor) and is_read_as_input(inputs):
+            return shared_labels([h for h in event.holders if _is_all_of(written, _tensor(h.value))], inputs)
+        if _is_one_before(tensor, written) and (is_read_as_input(inputs) or is_argument(inputs)):
+            return shared_labels([h for h in event.holders if _tensor(h.value) is written], inputs)
+    return None
+
+
+def _tensor(value: Value) -> TensorValue | None:
+    value = value.tensor if isinstance(value, Unknown) and value.tensor is not None else value
+    return value if isinstance(value, TensorValue) else None
+
+
+def _is_all_of(one: TensorValue, other: TensorValue | None) -> bool:
+    """Whether two tensors of one storage have the same elements, however they are seen."""
+    if other is None:
+        return False
+    if one is other or (_is_whole(one) and _is_whole(other)):
+        return True
+    first, second = tensor_row(one), tensor_row(other)
+    if first is None or second is None or not is_same(first, second) or first.start != second.start:
+        return False
+    return one.layout is not None and one.layout == other.layout
+
+
+def _is_whole(tensor: TensorValue) -> bool:
+    """Whether a view shows all of the memory."""
+    for step in lineage(tensor):
+        if step.verb in _PARTS:
+            return False
+        if step.verb not in _WHOLE:
+            break
+    return True
+
+
+def _is_one_before(inputs: TensorValue, labels: TensorValue) -> bool:
+    """Whether two slices of one tensor are those of a language model: the labels one position further on."""
+    one, other = tensor_row(inputs), tensor_row(labels)
+    if one is None or other is None or not is_same(one, other) or one.short is None:
+        return False
+    return (other.start - one.start).value == 1
+
+
+def _clone(place: Place, value: cst.BaseExpression) -> list[Fix]:
+    span = place.module.span(value)
+    end = Span(span.path, span.end_row, span.end_column, span.end_row, span.end_column)
+    return [Fix(Applicability.SAFE, "give the labels memory of their own", (Edit(end, ".clone()"),))]

@@ -1,0 +1,96 @@
+"""SF103: a view that swaps sizes and mixes up the elements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from shapefix.checks.context import CheckContext, lineage
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support.evidence import call_trace, layout_trace
+from shapefix.checks.support.view_calls import method_name, viewed_code
+from shapefix.checks.support.wording import abbreviate
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Span
+from shapefix.domains.operations import Viewed
+from shapefix.interpreter.tensor_values import LayoutStep
+from shapefix.tensors.polynomials import Size
+from shapefix.tensors.verdicts import Illegal
+
+
+@rule("SF103", on=Viewed)
+def view_as_transpose(event: Viewed, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+    # One size and a -1 say little about what was meant: `.view(beams, -1)`.
+    if isinstance(event.verdict, Illegal) or event.stated < 2:
+        return
+    have, want = list(event.layout.sizes), list(event.target)
+    if len(have) == 2 and all(size.value is not None for size in have):
+        # Six numbers in two rows of three, or in three of two: who can tell what was meant?
+        return
+    order = _permutation(have, want)
+    if order is None:
+        return
+    if event.call in context.cut_views or any(
+        _means_it(step, event, context) for step in lineage(event.tensor)
+    ):
+        return
+    subject, call = viewed_code(event), abbreviate(event.place.code)
+    swap = _swapped(order)
+    moves = f"swap dimensions {swap[0]} and {swap[1]} of" if swap else "permute the dimensions of"
+    to = "" if swap else f" to ({', '.join(map(str, order))})"
+    instead = f"transpose({swap[0]}, {swap[1]})" if swap else f"permute({', '.join(map(str, order))})"
+    yield rule.diagnostic(
+        event.place.span,
+        f"`{call}` does not {moves} `{subject}`{to}: it keeps the order in memory, and mixes up the elements",
+        evidence=[
+            *call_trace(event),
+            *layout_trace(event.tensor, context),
+            Evidence(event.place.span, f"the same elements, read as {context.shape(want)}"),
+        ],
+        fixes=_permute_instead(event, instead),
+    )
+
+
+def _means_it(step: LayoutStep, event: Viewed, context: CheckContext) -> bool:
+    """Whether an earlier step shows that the elements are meant to be read at another width.
+
+    Relative positions are shifted so: put a column in front, read the rows at another width, drop a part, and
+    read the rest at the old width. And going back to sizes that the tensor had before undoes an earlier view.
+    """
+    if step.verb in ("joined", "padded") or step.place.node in context.cut_views:
+        return True
+    return step.layout is not None and step.layout.sizes == event.target
+
+
+def _permute_instead(event: Viewed, instead: str) -> list[Fix]:
+    name = method_name(event.call)
+    if event.method not in ("view", "reshape") or not isinstance(event.call, cst.Call):
+        return []
+    message = f"use `.{instead}`, which moves the elements along; results change"
+    end = event.place.span
+    if name is not None and not event.free:
+        start = event.place.module.span(name)
+        whole = Span(start.path, start.row, start.column, end.end_row, end.end_column)
+        return [Fix(Applicability.UNSAFE, message, (Edit(whole, instead),))]
+    subject = event.call.args[0].value
+    if not isinstance(subject, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)):
+        return []
+    code = event.place.module.code(subject)
+    return [Fix(Applicability.UNSAFE, message, (Edit(end, f"{code}.{instead}"),))]
+
+
+def _permutation(have: list[Size], want: list[Size]) -> list[int] | None:
+    """The dims of `have` in the order of `want`, None where want is no true permutation of other sizes."""
+    if len(have) != len(want) or have == want or len(set(have)) < len(have):
+        return None
+    if set(have) != set(want):
+        return None
+    order = [have.index(size) for size in want]
+    moved = [size for size in have if size.value != 1]
+    # Moving dimensions of size 1 about moves no element.
+    return None if moved == [size for size in want if size.value != 1] else order
+
+
+def _swapped(order: list[int]) -> tuple[int, int] | None:
+    moved = [dim for dim, source in enumerate(order) if dim != source]
+    return (moved[0], moved[1]) if len(moved) == 2 else None

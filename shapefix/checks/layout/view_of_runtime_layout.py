@@ -1,0 +1,54 @@
+"""SF102: a view of a layout that is only known at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shapefix.checks.context import CheckContext, lineage
+from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.view_calls import RESHAPES, reshape_instead, viewed_code
+from shapefix.checks.support.wording import abbreviate
+from shapefix.diagnostics import Diagnostic, Evidence
+from shapefix.domains.operations import Viewed
+from shapefix.tensors.layout import has_unknown_strides
+from shapefix.tensors.verdicts import Undecided
+
+
+@rule("SF102", on=Viewed)
+def view_of_runtime_layout(event: Viewed, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
+    verdict = event.verdict
+    if event.method not in RESHAPES or not isinstance(verdict, Undecided):
+        return
+    # Only a merge asks for strides, and a merge leaves fewer dimensions.
+    if not has_unknown_strides(event.layout) or len(event.target) >= event.layout.rank:
+        return
+    origin = None
+    for step in lineage(event.tensor):
+        if step.layout is None or has_unknown_strides(step.layout):
+            origin = step
+    reason = _RUNTIME_LAYOUTS.get(origin.verb) if origin is not None else None
+    if origin is None or reason is None:
+        return
+    subject, call = viewed_code(event), abbreviate(event.place.code)
+    yield rule.diagnostic(
+        event.place.span,
+        f"`{call}` merges dimensions of `{subject}`, whose layout depends on the run: on {reason}",
+        evidence=[
+            *call_trace(event),
+            Evidence(origin.place.span, f"{origin.verb} here: the strides depend on {reason}"),
+            Evidence(event.place.span, "merged here"),
+        ],
+        condition="the layout at run time has a gap between the merged dimensions",
+        fixes=reshape_instead(event, context),
+    )
+
+
+_RUNTIME_LAYOUTS = {
+    "computed by a module": "what the module returns",
+    "attended": "the attention backend",
+    "convolved": "the memory format of input and weight",
+    "pooled": "the memory format of the input",
+    "normalised": "the memory format of the input",
+    "resized": "the memory format of the input",
+}

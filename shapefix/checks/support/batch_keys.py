@@ -1,0 +1,57 @@
+"""The keys of a batch and the arguments of `forward`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import libcst as cst
+
+from shapefix.checks.support import key_repairs
+from shapefix.checks.support.rewrites import line_of
+from shapefix.checks.support.wording import listed
+from shapefix.diagnostics import Evidence
+from shapefix.domains.batches import ModelCalled
+from shapefix.interpreter.modules import Module
+
+
+def unexpected_keys(event: ModelCalled) -> list[str]:
+    """The keys that forward refuses.
+
+    What the code itself writes at the call is only wrong for certain where the call is certain to happen.
+    """
+    forward = event.signature
+    if forward.raises is not True or event.trainer:
+        return []
+    keys = [key for key in event.keywords if key in event.certain and key not in forward.named]
+    stated = keys_in_code(event)
+    return [key for key in keys if key not in stated or not event.undecided]
+
+
+def keys_in_code(event: ModelCalled) -> frozenset[str]:
+    """The keywords that stand at the call itself."""
+    node = event.place.node
+    given = node.args if isinstance(node, cst.Call) else ()
+    return frozenset(argument.keyword.value for argument in given if argument.keyword is not None)
+
+
+def forward_text(event: ModelCalled, module: Module) -> str:
+    """forward, and where it is defined."""
+    forward = event.signature
+    if forward.place is None:
+        name = forward.name if forward.raises else forward.name.removesuffix(".forward")
+        return f"`{name}`"
+    return f"`{forward.name}` ({line_of(forward.place, module)})"
+
+
+def definition(event: ModelCalled) -> Iterator[Evidence]:
+    forward = event.signature
+    if forward.place is not None:
+        takes = listed(forward.named) if forward.named else "nothing"
+        yield Evidence(forward.place.span, f"takes {takes}" + ("" if forward.raises else ", and `**kwargs`"))
+
+
+def origins(event: ModelCalled, keys: Sequence[str]) -> Iterator[Evidence]:
+    for key in keys:
+        place = key_repairs.origin(event, key)
+        if place is not None:
+            yield Evidence(place.span, f"`{key}` comes from here")

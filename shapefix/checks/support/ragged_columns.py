@@ -1,0 +1,53 @@
+"""Columns of a dataset whose rows differ in length."""
+
+from __future__ import annotations
+
+from shapefix.domains.batches import Collated
+from shapefix.domains.raggedness import PADDED_IN_MAP, Origin, differs
+from shapefix.interpreter.containers import DictValue
+from shapefix.interpreter.values import Constant, LibraryObject, Reference, Value
+
+_PADS_INPUTS = {
+    "transformers.DataCollatorForLanguageModeling",
+    "transformers.DataCollatorWithPadding",
+}
+
+
+PAD = "transformers.PreTrainedTokenizerBase.pad"
+
+
+LABELS = ("labels", "label", "label_ids")
+
+
+RAGGED = "two rows of a batch differ in length"
+
+
+def labels_fail(event: Collated) -> bool:
+    """Whether SF301 is reported for the column `labels`."""
+    sample = event.sample
+    if padding_kind(event) is None or not isinstance(sample, DictValue) or event.single:
+        return False
+    return ragged_origin(sample.fields.get("labels")) is not None
+
+
+def ragged_origin(row: Value | None) -> Origin | None:
+    """Why the lengths of a row differ from sample to sample; None where they are not known to."""
+    symbol = differs(row)
+    made = symbol.source if symbol is not None else None
+    return made if isinstance(made, Origin) and made.what != PADDED_IN_MAP else None
+
+
+def padding_kind(event: Collated) -> str | None:
+    """The collator that pads inputs and no labels; None for any other."""
+    collator = event.collator
+    if isinstance(collator, LibraryObject):
+        kind = collator.kind
+        padding = collator.fields.get("padding")
+        if isinstance(padding, Constant) and padding.value in (False, "do_not_pad"):
+            return None
+        return kind if kind in _PADS_INPUTS else None
+    if isinstance(collator, Reference):
+        return PAD if collator.name == PAD else None
+    if collator is None and event.consumer.startswith("transformers.") and event.tokenizer is not None:
+        return "transformers.DataCollatorWithPadding"
+    return None

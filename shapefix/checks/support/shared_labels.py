@@ -1,0 +1,31 @@
+"""Labels that share their memory with the input ids."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shapefix.checks.support.liveness import Bound, last_bound
+from shapefix.domains.masks import Holder
+
+
+@dataclass(frozen=True)
+class SharedLabels:
+    """What -100 is written into, how it came by its memory, and the input ids that have the same."""
+
+    labels: Holder
+    bound: Bound
+    inputs: Holder
+
+    @property
+    def names(self) -> tuple[str, str]:
+        return self.labels.key or self.labels.name, self.inputs.key or self.inputs.name
+
+
+def shared_labels(holders: list[Holder], inputs: Holder) -> SharedLabels | None:
+    """The outermost of the holders, which is where the second name was given, and the inputs."""
+    for labels in reversed(holders):
+        bound = last_bound(labels)
+        is_other = (labels.name, labels.key, labels.body) != (inputs.name, inputs.key, inputs.body)
+        if is_other and bound is not None:
+            return SharedLabels(labels, bound, inputs)
+    return None

@@ -1,0 +1,159 @@
+"""Results of tensor operations that the code discards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import libcst as cst
+
+from shapefix.checks.context import CheckContext
+from shapefix.checks.registry import Rule
+from shapefix.checks.support.rewrites import enclosing, nodes
+from shapefix.checks.support.wording import abbreviate
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Fix, Span
+from shapefix.domains.gradients import lineage
+from shapefix.domains.operations import Discarded
+from shapefix.domains.training import Backward, OptimizerCreated
+from shapefix.interpreter.containers import DictValue, elements
+from shapefix.interpreter.modules import dotted_name
+from shapefix.interpreter.tensor_values import TensorValue, requires_grad
+from shapefix.interpreter.values import Unknown, Value
+
+
+def is_unused(event: Discarded, operations: frozenset[str]) -> bool:
+    """Whether a tensor that one of these operations made is certainly not wanted by anybody."""
+    kind, _, name = event.function.rpartition(".")
+    if kind not in ("torch.Tensor", "torch") or name not in operations:
+        return False
+    if _is_display(event) or any(each.keyword and each.keyword.value == "out" for each in event.call.args):
+        return False
+    receiver = event.receiver.tensor if isinstance(event.receiver, Unknown) else event.receiver
+    return isinstance(receiver, TensorValue) and receiver.certain
+
+
+def unused_result(event: Discarded, rule: Rule, fixes: Sequence[Fix]) -> Diagnostic:
+    if _writes_in_place(event.call):
+        method = event.function.rpartition(".")[2]
+        own = _without_receiver(event)
+        return rule.diagnostic(
+            event.place.span, f"the result of `{own}` is unused: `.{method}()` is not in-place", fixes=fixes
+        )
+    outcome = f"`{event.name}` itself does not change" if event.name else "the line does nothing"
+    return rule.diagnostic(
+        event.place.span,
+        f"the result of `{abbreviate(event.place.code)}` is thrown away: {outcome}",
+        fixes=fixes,
+    )
+
+
+def _writes_in_place(call: cst.Call) -> bool:
+    """Whether an earlier part of a chain changes the tensor: `squeeze_` of `x.squeeze_(-1).to(device)`."""
+    return any(
+        isinstance(node, cst.Call)
+        and node is not call
+        and isinstance(node.func, cst.Attribute)
+        and node.func.attr.value.endswith("_")
+        and not node.func.attr.value.endswith("__")
+        for node in nodes(call)
+    )
+
+
+def _without_receiver(event: Discarded) -> str:
+    """`.to(device)` of `x.squeeze_(-1).to(device)`."""
+    code, function = event.place.module.code, event.call.func
+    is_method = event.function.startswith("torch.Tensor.") and isinstance(function, cst.Attribute)
+    before = code(function.value) if is_method else ""  # type: ignore[attr-defined]
+    return abbreviate(code(event.call).removeprefix(before).strip())
+
+
+_OF_GRADIENTS = frozenset(
+    [
+        "grad",
+        "grad_fn",
+        "is_leaf",
+        "requires_grad",
+        "requires_grad_",
+        "retain_grad",
+        "retains_grad",
+        "register_hook",
+        "register_post_accumulate_grad_hook",
+    ]
+)
+
+
+_WHOLE_NUMBERS = frozenset(["long", "int", "short", "char", "byte", "bool"])
+
+
+def may_be_rebound(event: Discarded, context: CheckContext) -> bool:
+    """Whether the variable may be given another tensor, and gradients still go where they are looked for.
+
+    They go to the leaf that was there before, which an optimizer may hold, and whose `grad` may be read.
+    """
+    held = event.held
+    if not event.name or "." in event.name:
+        # An attribute may be a parameter, and would change from call to call.
+        return False
+    if held is None:
+        return True
+    graph = requires_grad(held)
+    if event.leaf or (graph is True and not held.sources):
+        return False
+    around = scope(enclosing(event.place.module, event.place.node))
+    if any(_asks_for_gradient(node, event.name) for node in nodes(around)):
+        return False
+    if any(isinstance(each, OptimizerCreated) and _contains(each.given, held) for each in context.training):
+        return False
+    method = event.function.rpartition(".")[2]
+    cuts = (method == "detach" and graph is not False) or (method in _WHOLE_NUMBERS and graph is True)
+    return not cuts or not any(
+        isinstance(each, Backward) and (not isinstance(each.loss, TensorValue) or _flows(each.loss, held))
+        for each in context.training
+    )
+
+
+def _asks_for_gradient(node: cst.CSTNode, name: str) -> bool:
+    """Whether a node reads a gradient of a variable: `x.grad`, `torch.autograd.grad(loss, x)`."""
+    if isinstance(node, cst.Attribute):
+        return node.attr.value in _OF_GRADIENTS and dotted_name(node.value) == name
+    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
+        return False
+    return node.func.attr.value == "grad" and any(
+        dotted_name(part) == name for given in node.args for part in nodes(given)
+    )
+
+
+def _contains(value: Value | None, tensor: TensorValue, depth: int = 0) -> bool:
+    """Whether a tensor is what an optimizer is given, or is in a list or a group of it."""
+    own = value.tensor if isinstance(value, Unknown) else value
+    if own is tensor or value is None or depth > 3:
+        return own is tensor
+    parts = value.fields.values() if isinstance(value, DictValue) else elements(value) or ()
+    return any(isinstance(part, Value) and _contains(part, tensor, depth + 1) for part in parts)
+
+
+def _flows(loss: TensorValue, tensor: TensorValue) -> bool:
+    """Whether gradients of a loss flow back to a tensor."""
+    return any(each is tensor for each in lineage(loss))
+
+
+def _is_display(event: Discarded) -> bool:
+    """Whether the file is the transcript of a session, where a line at the top level shows its value.
+
+    Nobody else writes a bare name or attribute there.
+    """
+    lines = [line for line in event.place.module.tree.body if isinstance(line, cst.SimpleStatementLine)]
+    shown = [part for line in lines for part in line.body if isinstance(part, cst.Expr)]
+    return event.place.node in shown and any(
+        isinstance(part.value, (cst.Name, cst.Attribute)) for part in shown
+    )
+
+
+def assigned(event: Discarded, target: str) -> list[Fix]:
+    span = event.place.span
+    start = Span(span.path, span.row, span.column, span.row, span.column)
+    return [Fix(Applicability.SAFE, f"assign it: `{target} = …`", (Edit(start, f"{target} = "),))]
+
+
+def scope(around: list[cst.CSTNode]) -> cst.CSTNode:
+    scopes = [node for node in around if isinstance(node, (cst.Module, cst.FunctionDef))]
+    return scopes[-1] if scopes else around[0]

@@ -1,0 +1,25 @@
+"""Exponentials, and bounds that cut them off."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from shapefix.interpreter.events import Event
+from shapefix.interpreter.modules import Place
+from shapefix.interpreter.values import Value
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ClampedExp(Event):
+    """An exponential, which was computed at exponential, is replaced by bound where it is larger."""
+
+    exponential: Place
+    bound: float
+
+
+@dataclass(eq=False, slots=True)
+class Exponentials:
+    """The numbers of a run that are exponentials."""
+
+    computed_at: dict[int, tuple[Value, Place]] = field(default_factory=dict)
+    """The numbers by their ids, and where each was computed."""

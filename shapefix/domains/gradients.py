@@ -1,0 +1,133 @@
+"""Gradients: where torch records them, and which tensors carry the graph that autograd walks back through."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from shapefix.interpreter import hooks
+from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.tensor_values import TensorValue, requires_grad
+from shapefix.interpreter.values import FALSE, TRUE, Constant, LibraryObject, Unknown, Value
+
+NO_GRAD = frozenset({"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad"})
+ENABLE_GRAD, SET_GRAD_ENABLED = "torch.enable_grad", "torch.set_grad_enabled"
+
+RECORDED_BEFORE = "<recorded before>"
+"""The field of a `set_grad_enabled` object: whether gradients were recorded before it was created."""
+NONE_PROVED: frozenset[int] = frozenset()
+
+
+@dataclass(eq=False, slots=True)
+class Gradients:
+    """What is known of the recording of gradients at this moment of a run."""
+
+    recording: bool | None = True
+    """Whether torch records gradients, None where that is not known."""
+    frozen: bool = False
+    """Whether the code may have taken parameters out of training, unknown which."""
+    leaves: dict[TensorValue, Value] = field(default_factory=dict)
+    """The tensors that `requires_grad` was set of, TRUE for leaves of the graph. Written to the journal."""
+
+
+@hooks.enter_context
+def _enter(ev: Evaluator, value: Value) -> hooks.Exit | None:
+    state = ev.state[Gradients]
+    before = state.recording
+    if isinstance(value, LibraryObject) and RECORDED_BEFORE in value.fields:
+        before = value.fields[RECORDED_BEFORE]
+    state.recording = records_gradients(value, before)
+
+    def leave() -> None:
+        state.recording = before
+
+    return leave
+
+
+@hooks.begin_entry_point
+def _begin_entry_point(ev: Evaluator) -> hooks.Exit:
+    """The unknown caller may run the function under `no_grad`."""
+    state = ev.state[Gradients]
+    before, state.recording = state.recording, None
+
+    def leave() -> None:
+        state.recording = before
+
+    return leave
+
+
+_FREEZING = ("requires_grad_", "freeze")
+"""How methods begin that take parameters out of training."""
+
+
+@hooks.read_unknown
+def _note_frozen(ev: Evaluator, owner: Value, name: str) -> None:
+    if isinstance(owner, Unknown) and name.startswith(_FREEZING):
+        ev.state[Gradients].frozen = True
+
+
+@hooks.set_attribute
+def _set_requires_grad(ev: Evaluator, owner: Value, name: str, value: Value) -> None:
+    if name != "requires_grad":
+        return
+    ev.state[Gradients].frozen = True
+    if isinstance(owner, TensorValue):
+        known = value.value if isinstance(value, Constant) else None
+        require_grad(ev, owner, known if isinstance(known, bool) else None)
+
+
+def require_grad(ev: Evaluator, tensor: TensorValue, asked: bool | None) -> None:
+    """Note that tensor is told whether to require a gradient, None where that is not known.
+
+    One that required none before is a leaf from then on: gradients flow to it, and no further.
+    """
+    leaves = ev.state[Gradients].leaves
+    leaves.setdefault(tensor, FALSE)
+    if asked is not True or requires_grad(tensor) is not True:
+        leaf = TRUE if asked and requires_grad(tensor) is False else Unknown()
+        ev.journal.write(leaves, tensor, leaf)
+    ev.journal.write(tensor, "graph", asked)
+
+
+def is_leaf(ev: Evaluator, tensor: TensorValue) -> bool:
+    """Whether tensor was certainly made one that gradients flow to, and no further."""
+    return ev.state[Gradients].leaves.get(tensor) is TRUE
+
+
+def carries_graph(tensor: TensorValue, proved: Collection[int] = NONE_PROVED) -> bool | None:
+    """Whether gradients flow back through tensor, None where that is not known.
+
+    proved are the ids of tensors of which it turned out later on that they do: somebody called backward.
+    """
+    known = requires_grad(tensor)
+    if known is not None:
+        return known
+    return True if any(id(each) in proved for each in lineage(tensor)) else None
+
+
+def lineage(tensor: TensorValue) -> list[TensorValue]:
+    """The tensor, and all that it was computed from in a way that gradients flow back to."""
+    found = [tensor]
+    seen = {id(tensor)}
+    for each in found:
+        for source in each.sources:
+            if id(source) not in seen and requires_grad(source) is not False:
+                seen.add(id(source))
+                found.append(source)
+    return found
+
+
+def records_gradients(value: Value, before: bool | None) -> bool | None:
+    """Whether torch records gradients in the body of `with value:`, where it did as told by before."""
+    name = getattr(value, "kind", None) or getattr(value, "name", None)
+    if name == ENABLE_GRAD:
+        return True
+    if name == SET_GRAD_ENABLED or name in NO_GRAD:
+        mode = getattr(value, "arguments", {}).get("mode")
+        if mode is None:
+            return None if name == SET_GRAD_ENABLED else False
+        asked = mode.value if isinstance(mode, Constant) else None
+        if name == SET_GRAD_ENABLED:
+            return bool(asked) if isinstance(mode, Constant) else None
+        return False if asked is True else before if asked is False else None
+    return None if isinstance(value, Unknown) else before

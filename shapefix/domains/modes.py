@@ -1,0 +1,63 @@
+"""Training and evaluation mode of modules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from shapefix.domains.training import TrainingEvent
+from shapefix.interpreter import hooks
+from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import InstanceValue, LibraryObject, Unknown, Value
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class EvaluationRecorded(TrainingEvent):
+    """A loop calls a module while gradients are recorded; results are its tensors that carry a graph."""
+
+    module: Value
+    results: tuple[TensorValue, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ModeSwitched(TrainingEvent):
+    """`module.train()` or `module.eval()`; training is None where the mode is not known."""
+
+    module: Value
+    training: bool | None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ForwardCalled(TrainingEvent):
+    """A module is called from outside of any forward.
+
+    training is its mode, None where that is not known; recording tells whether gradients are recorded.
+    modules are all that are known to stand below it, itself among them; moody are those of them that do
+    something else in training than in evaluation, with dropout or batch statistics, and are in training mode.
+    result is what the call returned.
+    """
+
+    module: Value
+    training: bool | None
+    recording: bool
+    modules: frozenset[Value]
+    mode_dependent: tuple[LibraryObject, ...]
+    result: Value
+
+
+@dataclass(eq=False, slots=True)
+class ModuleModes:
+    """Which modules are in training mode at this moment of a run."""
+
+    switched_to: dict[Value, Value] = field(default_factory=dict)
+    """The mode of a module where the code set it: TRUE for training. Written to the journal."""
+    set_in: dict[Value, int] = field(default_factory=dict)
+    """The entry point in which a module was created, or switched last. Written to the journal."""
+    open_calls: int = 0
+    """How many calls of modules are running, one inside of the other."""
+
+
+@hooks.escape
+def _may_be_switched(ev: Evaluator, value: Value) -> None:
+    if isinstance(value, (InstanceValue, LibraryObject)):
+        ev.journal.write(ev.state[ModuleModes].switched_to, value, Unknown())

@@ -1,0 +1,121 @@
+"""Events of tensor operations: views, writes, broadcasts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import libcst as cst
+
+from shapefix.domains.gradients import is_leaf
+from shapefix.interpreter import hooks
+from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.events import Event, Operand
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import Value
+from shapefix.tensors.layout import Layout
+from shapefix.tensors.polynomials import Size
+from shapefix.tensors.verdicts import ViewVerdict
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class InPlaceWrite(Event):
+    """A write into the memory of a tensor: `x += 1`, `x[mask] = 0`, `x.add_(1)`.
+
+    layout is the tensor's at that moment, subject the expression that the code has for it. shared is the
+    first dimension along which several elements that are written to are one in memory, None where there is
+    none; refused says whether torch raises then, or lets the write be seen in all of them.
+    """
+
+    tensor: TensorValue
+    layout: Layout | None
+    subject: cst.CSTNode | None
+    shared: int | None = None
+    refused: bool = False
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Viewed(Event):
+    """`.view`, `.view_as` or `.reshape` of a tensor whose rank is known, and what torch says to it.
+
+    layout is the tensor's at that moment; target holds the sizes asked for, the -1 already resolved, and
+    stated counts those that the code states. function is the one being run; undecided says whether the call
+    stands in a branch of it that may never be taken. free is True for `torch.reshape(x, …)`.
+    """
+
+    call: cst.CSTNode
+    method: str
+    tensor: TensorValue
+    layout: Layout
+    target: tuple[Size, ...]
+    verdict: ViewVerdict
+    result: TensorValue
+    function: cst.CSTNode | None
+    undecided: bool
+    stated: int
+    free: bool = False
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Broadcast(Event):
+    """Two tensors are compared of which one has one dimension more, of size 1, and is else of the same sizes.
+
+    Each is repeated along a dimension of the other, which nobody means who compares predictions with targets.
+    longer is the number of the operand with the dimension dim more. result is what comes out of it, and else
+    the fields are those of Refused.
+    """
+
+    function: str
+    layer: Value | None
+    given: tuple[str, ...]
+    operands: tuple[Operand, ...]
+    longer: int
+    dim: int
+    result: TensorValue | None
+    within: cst.CSTNode | None
+    undecided: bool
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ReducedToScalar(Event):
+    """The sum or the mean of all elements of a tensor that elementwise operations came before."""
+
+    tensor: TensorValue
+
+
+@hooks.set_attribute
+def _set_data(ev: Evaluator, owner: Value, name: str, value: Value) -> None:
+    """`x.data = y`: x takes over the layout of y."""
+    if name == "data" and isinstance(owner, TensorValue):
+        ev.journal.write(owner, "layout", value.layout if isinstance(value, TensorValue) else None)
+        owner.clear_sizes()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Discarded(Event):
+    """An expression statement whose value nobody uses: the call, its qualified function and its receiver.
+
+    name is the variable that the chain of methods starts from, `y` of `y.permute(0, 2, 1).contiguous()`; None
+    where it starts from something else. held is the tensor in that variable, leaf tells whether the code has
+    made it one that gradients flow to, and no further.
+    """
+
+    call: cst.Call
+    function: str
+    receiver: Value
+    name: str | None
+    held: TensorValue | None
+    leaf: bool
+
+
+@hooks.discard
+def _note_discarded(
+    ev: Evaluator,
+    node: cst.Expr,
+    call: cst.Call,
+    function: str,
+    receiver: Value,
+    name: str | None,
+    held: TensorValue | None,
+) -> None:
+    leaf = held is not None and is_leaf(ev, held)
+    ev.emit(Discarded(ev.place(node), ev.calls, call, function, receiver, name, held, leaf))

@@ -1,0 +1,43 @@
+"""Precision: the default dtype, and contexts in which torch casts by itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shapefix.domains.gradients import NO_GRAD
+from shapefix.interpreter import hooks
+from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.values import Value
+
+_WITHOUT_CASTS = NO_GRAD | {
+    "builtins.open",
+    "contextlib.suppress",
+    "pytest.raises",
+    "torch.enable_grad",
+    "torch.set_grad_enabled",
+    "tqdm.tqdm",
+}
+"""Contexts that are known to cast nothing; any other one may enter `torch.autocast`."""
+
+
+@dataclass(eq=False, slots=True)
+class Precision:
+    """What decides on the dtype of results at this moment of a run."""
+
+    default_dtype: str | None = "float32"
+    """The dtype of floats that torch creates, None where the code changed it."""
+    casting: int = 0
+    """The number of open contexts in which torch may cast, as `torch.autocast` does."""
+
+
+@hooks.enter_context
+def _enter(ev: Evaluator, value: Value) -> hooks.Exit | None:
+    if (getattr(value, "kind", None) or getattr(value, "name", None)) in _WITHOUT_CASTS:
+        return None
+    state = ev.state[Precision]
+    state.casting += 1
+
+    def leave() -> None:
+        state.casting -= 1
+
+    return leave

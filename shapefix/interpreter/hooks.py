@@ -1,0 +1,95 @@
+"""The moments of a run at which other packages add what they know: lists of functions, filled on import.
+
+A hook is registered as a decorator, `@hooks.escape`, and called in the order of registration. The interpreter
+calls hooks and knows nothing about the functions registered there. Hooks of library calls are in `calls`
+(`before_call`, `after_call`), those of joins in `joins` (`join_values`, `join_integers`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import libcst as cst
+
+from shapefix.interpreter.containers import Contents, ListValue
+from shapefix.interpreter.evaluator import Evaluator, Frame, Loop
+from shapefix.interpreter.events import Event
+from shapefix.interpreter.modules import Place
+from shapefix.interpreter.state import Hooks
+from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.values import Value
+
+Exit = Callable[[], None]
+"""Called when the block that a hook was called for ends."""
+
+
+class TryListener(Protocol):
+    """Notes of one `try` statement while it runs: its body, then each handler."""
+
+    def end_body(self, hidden: tuple[Event, ...]) -> None:
+        """The body has run; hidden are the events of the body and of what it called."""
+
+    def begin_handler(self) -> None:
+        """The body of a handler begins."""
+
+    def end_handler(
+        self, node: cst.ExceptHandler | cst.ExceptStarHandler, catches: frozenset[str] | None
+    ) -> None:
+        """The body of a handler has run; catches are the qualified names of what it catches, None for all."""
+
+    def end(self) -> None:
+        """The body and all handlers have run, but not the `finally` block."""
+
+
+enter_context: Hooks[Callable[[Evaluator, Value], Exit | None]] = Hooks()
+"""`with value:`, or the call of a function decorated with value; the exit is called when the block ends."""
+
+begin_entry_point: Hooks[Callable[[Evaluator], Exit | None]] = Hooks()
+"""A function without known callers is about to run; the exit is called when it has run."""
+
+bind_entry_point: Hooks[Callable[[Evaluator, Frame], None]] = Hooks()
+"""The parameters of a function without known callers are bound in the frame."""
+
+begin_loop: Hooks[Callable[[Evaluator, Loop], None]] = Hooks()
+"""A `for` loop is about to run; its iterable is known."""
+
+recursion: Hooks[Callable[[Evaluator, cst.CSTNode], None]] = Hooks()
+"""A running function is called again at a node; the call is not followed."""
+
+escape: Hooks[Callable[[Evaluator, Value], None]] = Hooks()
+"""A value is passed to code that cannot be followed, which may change it."""
+
+read_unknown: Hooks[Callable[[Evaluator, Value, str], None]] = Hooks()
+"""An attribute of a value is read for the first time, and nothing is known of it: perhaps a method."""
+
+set_attribute: Hooks[Callable[[Evaluator, Value, str, Value], None]] = Hooks()
+"""`owner.name = value`."""
+
+begin_try: Hooks[Callable[[Evaluator, cst.Try | cst.TryStar], TryListener]] = Hooks()
+"""The body of a `try` statement is about to run."""
+
+add_up: Hooks[
+    Callable[[Evaluator, cst.CSTNode, cst.BaseExpression, cst.BaseExpression, Value, Value | None], None]
+] = Hooks()
+"""The statement at a node adds to what a variable held: node, variable, added code, added value, sum.
+
+The sum is None for a list that the value is appended to.
+"""
+
+discard: Hooks[
+    Callable[[Evaluator, cst.Expr, cst.Call, str, Value, str | None, TensorValue | None], None]
+] = Hooks()
+"""An expression statement discards the result of a library call: statement, call, function and receiver.
+
+The last two are the variable at the start of a chain of methods, and the tensor in it.
+"""
+
+choose: Hooks[Callable[[Evaluator, cst.IfExp, Value, Value], Value | None]] = Hooks()
+"""`first if test else second` with an unknown test: the value where it is more than the join of both."""
+
+set_item: Hooks[Callable[[Evaluator, cst.Subscript, ListValue, Value, Value, Contents], Contents]] = Hooks()
+"""`list[index] = value`: target, list, index, value and new contents; returns the contents to write."""
+
+concatenate: Hooks[Callable[[Contents, Contents, Place], Contents]] = Hooks()
+"""`left + right` of lists of unknown length: the left contents, those of the sum, the place of the sum."""
