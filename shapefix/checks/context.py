@@ -15,6 +15,7 @@ from shapefix.interpreter.events import Event
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.tensors.bounds import at_least
 from shapefix.tensors.layout import Layout, has_unknown_strides, is_contiguous
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import ONE, Size
 from shapefix.tensors.quotients import substitute
 from shapefix.tensors.symbols import OpaqueStride, Symbol
@@ -66,8 +67,8 @@ class CheckContext:
             if isinstance(event, Viewed):
                 sliced = False
                 for step in lineage(event.tensor):
-                    sliced = sliced or step.verb == "sliced"
-                    if sliced and step.verb in ("viewed", "reshaped"):
+                    sliced = sliced or step.op is Op.SLICE
+                    if sliced and step.op in (Op.VIEW, Op.RESHAPE):
                         found.add(step.place.node)
         return frozenset(found)
 

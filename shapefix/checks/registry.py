@@ -78,6 +78,12 @@ def rule(
     return register
 
 
+def listened_to(codes: frozenset[str]) -> frozenset[type[Event]]:
+    """The types of events that the rules of these codes check."""
+    kinds = [on for code, on, _ in CHECKS if code in codes]
+    return frozenset(kind for on in kinds for kind in (on if isinstance(on, tuple) else (on,)))
+
+
 def require_checks() -> None:
     """Raise UnmatchedRule if a page has no registered check."""
     for page in pages():

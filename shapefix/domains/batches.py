@@ -1,4 +1,4 @@
-"""What happens to samples on their way into a model: tokenizing, mapping, collating, calling."""
+"""Batches: events of mapping, collating and calling a model, and the batch sizes of a run."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ class Stacked(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ListGiven(Event):
-    """A layer that takes a tensor was handed a list of tensors."""
+    """A layer for tensors gets a list of tensors."""
 
     given: ListValue | TupleValue
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Collated(Event):
-    """A batch was made of samples; the place is where the loader, or the trainer, is made.
+    """A batch was created from samples; the place is the creation of the loader or the trainer.
 
-    consumer is its class. sample is what one of the samples is like. collator is the object or function that
-    puts them together, None for the default of the consumer; tokenizer is what a trainer was given, None
-    where it got none. batch is what came out, Unknown where a library's collator raises. loss is
-    what a trainer's model does with it, as in ModelCalled; single tells that batches hold one sample.
+    consumer is its class. sample is any one of the samples. collator is the object or function that puts them
+    together, None for the default of the consumer; tokenizer is the one passed to a trainer, None for none.
+    batch is the result, Unknown where a library's collator raises. loss is how a trainer's model uses it, as
+    in ModelCalled; single is True for batches of one sample.
     """
 
     consumer: str
@@ -60,12 +60,12 @@ class Collated(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ColumnsChosen(Event):
-    """A trainer was given a dataset: which of its columns it removes, and what the others go through.
+    """A trainer gets a dataset: the columns that it removes, and the collator of the others.
 
-    consumer is its class, settings are its TrainingArguments, None where it got none. removes tells whether
-    it removes the columns that forward does not name; sample is a row with all of them. collator is the
-    object that puts samples together, or the name of a function, be it the trainer's default or given.
-    is_table tells whether the dataset is one of Hugging Face's, whose columns are removed at once.
+    consumer is its class, settings are its TrainingArguments, None for none. removes is whether it removes
+    the columns that forward does not name; sample is a row with all of them. collator is the object that puts
+    samples together, or the name of a function, be it the trainer's default or passed to it. is_table is
+    whether the dataset is one of Hugging Face's, whose columns are removed at once.
     """
 
     consumer: str
@@ -79,12 +79,12 @@ class ColumnsChosen(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class CallSignature:
-    """What forward takes: the named parameters, those without a default, and whether it takes any other.
+    """The signature of a forward: named parameters, those without a default, and whether it takes others.
 
-    name is what the user's code calls it, `EnhancedModel.forward`; place is where it is defined, None in a
-    library. raises tells whether a key that is not named ends in a TypeError, None where that is not known:
-    transformers' heads that take `**kwargs` swallow them. used are keys that do something though they are
-    not named; unused tells whether nothing is done with the others at all.
+    name is its name in the user's code, `EnhancedModel.forward`; place is its definition, None in a library.
+    raises is whether an unnamed key ends in a TypeError, None where that is not known: transformers' heads
+    with `**kwargs` swallow them. used are unnamed keys that have an effect; unused is whether all others have
+    none.
     """
 
     name: str
@@ -100,11 +100,11 @@ class CallSignature:
 class ModelCalled(Event):
     """A model's forward was called.
 
-    keywords are all keyword arguments that are known to be handed over, positional counts the others.
-    unpacked are the dictionaries behind `**`. certain are the keys that every batch has; complete is False
-    where there may be others. trainer is the class whose loop calls it, empty for the user's own. undecided
-    tells whether the call stands in a branch that may never be taken. first is the first positional argument;
-    loss is what a language model does with labels: SHIFTED, ALIGNED, or empty where that is not known.
+    keywords are all known keyword arguments, positional counts the others. unpacked are the dictionaries
+    after `**`. certain are the keys that every batch has; complete is False where there may be others.
+    trainer is the class whose loop calls it, empty for the user's own. undecided is whether the call is in a
+    branch that may never be taken. first is the first positional argument; loss is how a language model uses
+    labels: SHIFTED, ALIGNED, or empty where that is not known.
     """
 
     model: Value
@@ -130,7 +130,7 @@ class OpRejectedForLastBatch(Event):
 
 @dataclass(eq=False, slots=True)
 class Batches:
-    """What is known of the batches of a run."""
+    """State of batches at this moment of a run."""
 
     vary: bool = False
     """Whether the size of a loader's batches, of which the last one is smaller, is one of the symbols."""

@@ -1,4 +1,4 @@
-"""Devices: where a tensor or a module lies, as far as the code tells."""
+"""Devices of tensors and modules, as far as the code says."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shapefix.interpreter import hooks
 from shapefix.interpreter.classes import outside_bases
 from shapefix.interpreter.containers import DictValue
 from shapefix.interpreter.evaluator import Evaluator, Frame
-from shapefix.interpreter.events import Event, Operand
+from shapefix.interpreter.events import Event, OperationEvent
 from shapefix.interpreter.joins import join_values
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import Device, DeviceKind, is_same_device
@@ -21,14 +21,14 @@ CPU = Device(DeviceKind.CPU, "cpu")
 ASKED_CPU = Device(DeviceKind.CPU, "cpu", "asked")
 """The CPU, because the code says so."""
 OF_MODULE = Device(DeviceKind.SHARED, symbol=object())
-"""Where the parameters of a module are, and what it is handed, where nothing else is known of it."""
-WHERE = "<device>"
-"""The field of a module that holds where its parameters are, see Whereabouts."""
+"""The device of a module's parameters, and of its inputs, if nothing else is known of it."""
+DEVICE_FIELD = "<device>"
+"""The field of a module for the device of its parameters: a ModuleDevice."""
 
 
 @dataclass(eq=False, slots=True)
 class Placement:
-    """Where torch creates tensors at this moment of a run."""
+    """State of devices at this moment of a run: the default for new tensors."""
 
     contexts: list[Device] = field(default_factory=list)
     """The devices of the open `with torch.device(...)` blocks, outermost first."""
@@ -43,14 +43,14 @@ class DeviceValue(Value):
         self.device = device
 
 
-class Whereabouts(Value):
-    """Where the parameters of a module are, with the run that knows it: what is not joined is forgotten."""
+class ModuleDevice(Value):
+    """The device of a module's parameters, and the entry point that it is known in; a join forgets it."""
 
-    __slots__ = ("device", "root")
+    __slots__ = ("device", "entry_point")
 
-    def __init__(self, device: Device, root: int) -> None:
+    def __init__(self, device: Device, entry_point: int) -> None:
         self.device = device
-        self.root = root
+        self.entry_point = entry_point
 
 
 class DeviceName(Text):
@@ -63,24 +63,18 @@ class DeviceName(Text):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class DeviceMismatch(Event):
-    """torch is handed tensors on two devices, or a layer one on another device than its weights.
+class DeviceMismatch(OperationEvent):
+    """An operation gets tensors on two devices, or a layer gets one on another device than its weights.
 
-    here is the number of the operand that is on the CPU, None for the weights; there likewise what is
-    elsewhere. cpu and other are the two devices. tensors are the names that hold tensors for certain at this
-    moment, by the function being run. The other fields are those of Refused.
+    here and there are the numbers of the operands on the CPU and elsewhere, None for the weights; cpu and
+    other are the two devices. tensors are the names that certainly hold tensors at this moment, by the
+    running function.
     """
 
-    function: str
-    layer: Value | None
-    given: tuple[str, ...]
-    operands: tuple[Operand, ...]
     here: int | None
     there: int | None
     cpu: Device
     other: Device
-    within: cst.CSTNode | None
-    undecided: bool
     tensors: Mapping[cst.CSTNode, frozenset[str]]
 
 
@@ -114,7 +108,7 @@ def named_device(name: object) -> Device | None:
 
 
 def device_of(value: Value | None) -> Device | None:
-    """The device that a value stands for where torch wants one; None where it may be anything."""
+    """The device of a value, as torch reads it; None for any device."""
     if isinstance(value, Constant):
         return named_device(value.value)
     if isinstance(value, (DeviceValue, DeviceName)):
@@ -149,7 +143,7 @@ def placed(ev: Evaluator, device: Device | None, place: Place) -> Device | None:
 
 
 def by_default(ev: Evaluator, place: Place) -> Device | None:
-    """Where torch puts what is made at place if the code says nothing; None where that may be anywhere."""
+    """The default device for a tensor created at place; None for any device."""
     contexts = ev.state[Placement].contexts
     if contexts:
         return placed(ev, contexts[-1], place)
@@ -159,7 +153,7 @@ def by_default(ev: Evaluator, place: Place) -> Device | None:
 
 
 FORWARD = frozenset({"forward", "training_step", "validation_step", "test_step", "predict_step"})
-"""The methods of modules that compute on what they are handed."""
+"""The methods of modules that compute on their inputs."""
 
 
 def _method_of_module(ev: Evaluator) -> cst.FunctionDef | None:
@@ -172,7 +166,7 @@ def _method_of_module(ev: Evaluator) -> cst.FunctionDef | None:
 
 
 def is_forward(ev: Evaluator, function: cst.CSTNode | None, receiver: Value | None) -> bool:
-    """Whether a function is the method of a module that computes on what it is handed."""
+    """Whether a function is the method of a module that computes on its inputs."""
     return (
         isinstance(function, cst.FunctionDef) and function.name.value in FORWARD and is_module(ev, receiver)
     )
@@ -187,7 +181,7 @@ def is_module(ev: Evaluator, value: Value | None) -> bool:
 
 @join_values
 def join_names(left: Value, right: Value, depth: int = 0) -> Value | None:
-    """What is one of two names of devices, or of two devices; None where these are others."""
+    """The join of two device names, or of two devices; None for other values."""
     if isinstance(left, DeviceValue) and isinstance(right, DeviceValue):
         return left if is_same_device(left.device, right.device) else _either(left, right)
     sides = (left, right)
@@ -237,10 +231,7 @@ def _place_inputs(ev: Evaluator, frame: Frame) -> None:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class MoveOfNonTensor(Event):
-    """`value.to(device)` of a value that is no tensor, and no module: a list, a number, a string.
-
-    key is the batch's key that it stood under, None where it came from no dictionary.
-    """
+    """`value.to(device)` of a value that is neither a tensor nor a module: a list, a number, a string."""
 
     value: Value
     key: object = field(default=None)

@@ -20,7 +20,7 @@ NONE_PROVED: frozenset[int] = frozenset()
 
 @dataclass(eq=False, slots=True)
 class Gradients:
-    """What is known of the recording of gradients at this moment of a run."""
+    """State of gradients at this moment of a run."""
 
     recording: bool | None = True
     """Whether torch records gradients, None where that is not known."""
@@ -57,7 +57,7 @@ def _begin_entry_point(ev: Evaluator) -> hooks.Exit:
 
 
 _FREEZING = ("requires_grad_", "freeze")
-"""How methods begin that take parameters out of training."""
+"""Prefixes of methods that take parameters out of training."""
 
 
 @hooks.read_unknown
@@ -77,9 +77,10 @@ def _set_requires_grad(ev: Evaluator, owner: Value, name: str, value: Value) -> 
 
 
 def require_grad(ev: Evaluator, tensor: TensorValue, asked: bool | None) -> None:
-    """Note that tensor is told whether to require a gradient, None where that is not known.
+    """Set `requires_grad` of a tensor, None for an unknown value.
 
-    One that required none before is a leaf from then on: gradients flow to it, and no further.
+    A tensor that did not require a gradient before is a leaf from then on: gradients flow to it, and no
+    further.
     """
     leaves = ev.state[Gradients].leaves
     leaves.setdefault(tensor, FALSE)
@@ -97,7 +98,7 @@ def is_leaf(ev: Evaluator, tensor: TensorValue) -> bool:
 def carries_graph(tensor: TensorValue, proved: Collection[int] = NONE_PROVED) -> bool | None:
     """Whether gradients flow back through tensor, None where that is not known.
 
-    proved are the ids of tensors of which it turned out later on that they do: somebody called backward.
+    proved are the ids of tensors of which a later `backward()` proves that they do.
     """
     known = requires_grad(tensor)
     if known is not None:
@@ -118,7 +119,7 @@ def lineage(tensor: TensorValue) -> list[TensorValue]:
 
 
 def records_gradients(value: Value, before: bool | None) -> bool | None:
-    """Whether torch records gradients in the body of `with value:`, where it did as told by before."""
+    """Whether torch records gradients in the body of `with value:`, given whether it did before."""
     name = getattr(value, "kind", None) or getattr(value, "name", None)
     if name == ENABLE_GRAD:
         return True

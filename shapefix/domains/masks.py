@@ -1,4 +1,4 @@
-"""Who else holds what is written to: the variables and dictionaries that are in sight."""
+"""Masked labels: writes of -100, and the variables and dictionaries that share the written memory."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from shapefix.interpreter.values import Constant, Unknown, Value
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Holder:
-    """A variable, or a key of a dictionary that it holds, whose value shares memory with what is written to.
+    """A variable, or a key of a dictionary in it, whose value shares memory with a written one.
 
-    value is the tensor, the list itself or a list of which it is a row. body is the function, or the file,
-    that the variable belongs to; at is where the run stands in it, and set_at where the key was set.
+    value is the tensor, the list itself or a list with it as a row. body is the function, or the file, of the
+    variable; at is the running place in it, and set_at the place where the key was set.
     """
 
     name: str
@@ -47,7 +47,7 @@ def note_mask(
     node: cst.CSTNode,
     subject: cst.CSTNode | None,
 ) -> None:
-    """Tell the checks that value was written, where that is -100, and who sees it."""
+    """Report a write of -100, with all names that share the written memory."""
     if is_mask(value) and not ev.silenced:
         ev.emit(MaskWritten(ev.place(node), ev.calls, written, subject, tuple(_holders(ev, written, node))))
 
@@ -82,7 +82,7 @@ def _shares(value: Value | None, written: Value) -> bool:
 
 
 MASK = -100
-"""What the losses of torch ignore."""
+"""The label that the losses of torch ignore."""
 
 
 def is_mask(value: Value | None) -> bool:

@@ -31,10 +31,9 @@ class ModeSwitched(TrainingEvent):
 class ForwardCalled(TrainingEvent):
     """A module is called from outside of any forward.
 
-    training is its mode, None where that is not known; recording tells whether gradients are recorded.
-    modules are all that are known to stand below it, itself among them; moody are those of them that do
-    something else in training than in evaluation, with dropout or batch statistics, and are in training mode.
-    result is what the call returned.
+    training is its mode, None where that is not known; recording is whether gradients are recorded. modules
+    are all known modules below it, itself included; mode_dependent are those in training mode that compute
+    something else in evaluation, with dropout or batch statistics. result is the result of the call.
     """
 
     module: Value
@@ -47,14 +46,14 @@ class ForwardCalled(TrainingEvent):
 
 @dataclass(eq=False, slots=True)
 class ModuleModes:
-    """Which modules are in training mode at this moment of a run."""
+    """State of the modes of modules at this moment of a run."""
 
     switched_to: dict[Value, Value] = field(default_factory=dict)
     """The mode of a module where the code set it: TRUE for training. Written to the journal."""
     set_in: dict[Value, int] = field(default_factory=dict)
     """The entry point in which a module was created, or switched last. Written to the journal."""
     open_calls: int = 0
-    """How many calls of modules are running, one inside of the other."""
+    """The number of running calls of modules, one inside of the other."""
 
 
 @hooks.escape

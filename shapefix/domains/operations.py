@@ -9,7 +9,7 @@ import libcst as cst
 from shapefix.domains.gradients import is_leaf
 from shapefix.interpreter import hooks
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.events import Event, Operand
+from shapefix.interpreter.events import Event, OperationEvent
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value
 from shapefix.tensors.layout import Layout
@@ -35,11 +35,11 @@ class InPlaceWrite(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Viewed(Event):
-    """`.view`, `.view_as` or `.reshape` of a tensor whose rank is known, and what torch says to it.
+    """`.view`, `.view_as` or `.reshape` of a tensor of known rank, and the verdict of torch on it.
 
-    layout is the tensor's at that moment; target holds the sizes asked for, the -1 already resolved, and
-    stated counts those that the code states. function is the one being run; undecided says whether the call
-    stands in a branch of it that may never be taken. free is True for `torch.reshape(x, …)`.
+    layout is the tensor's at that moment; target holds the requested sizes, the -1 already resolved, and
+    stated counts the sizes in the code. function is the running one; undecided is whether the call is in a
+    branch of it that may never be taken. free is True for `torch.reshape(x, …)`.
     """
 
     call: cst.CSTNode
@@ -56,23 +56,16 @@ class Viewed(Event):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Broadcast(Event):
-    """Two tensors are compared of which one has one dimension more, of size 1, and is else of the same sizes.
+class Broadcast(OperationEvent):
+    """A loss compares two tensors of the same sizes but for one dimension of size 1, which only one has.
 
-    Each is repeated along a dimension of the other, which nobody means who compares predictions with targets.
-    longer is the number of the operand with the dimension dim more. result is what comes out of it, and else
-    the fields are those of Refused.
+    Each is repeated along a dimension of the other, which is never meant for predictions and targets. longer
+    is the number of the operand with the dimension dim more.
     """
 
-    function: str
-    layer: Value | None
-    given: tuple[str, ...]
-    operands: tuple[Operand, ...]
     longer: int
     dim: int
     result: TensorValue | None
-    within: cst.CSTNode | None
-    undecided: bool
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -92,11 +85,11 @@ def _set_data(ev: Evaluator, owner: Value, name: str, value: Value) -> None:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Discarded(Event):
-    """An expression statement whose value nobody uses: the call, its qualified function and its receiver.
+    """An expression statement with an unused result: the call, its qualified function and its receiver.
 
-    name is the variable that the chain of methods starts from, `y` of `y.permute(0, 2, 1).contiguous()`; None
-    where it starts from something else. held is the tensor in that variable, leaf tells whether the code has
-    made it one that gradients flow to, and no further.
+    name is the variable at the start of the chain of methods, `y` of `y.permute(0, 2, 1).contiguous()`; None
+    for any other start. held is the tensor in that variable, leaf is whether it was certainly made a leaf, so
+    that gradients flow to it, and no further.
     """
 
     call: cst.Call

@@ -22,7 +22,7 @@ _WITHOUT_CASTS = NO_GRAD | {
 
 @dataclass(eq=False, slots=True)
 class Precision:
-    """What decides on the dtype of results at this moment of a run."""
+    """State of dtypes at this moment of a run."""
 
     default_dtype: str | None = "float32"
     """The dtype of floats that torch creates, None where the code changed it."""

@@ -1,4 +1,4 @@
-"""Rows that are put together into one tensor: their lengths, and whether these are all the same."""
+"""Rows combined into one tensor: their lengths, and whether they are all the same."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from shapefix.tensors.symbols import PerItemSize
 DEEPEST = 4
 
 PADDED_IN_MAP = "padded to the longest of a map batch"
-"""What an Origin says of rows that have one length in each map batch, and another one in the next."""
+"""The text of an Origin for rows that have one length in each map batch, and another one in the next."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Origin:
-    """Where sizes come from that differ from row to row, and how: the `source` of a Varying symbol.
+    """The origin of sizes that differ per row: the `source` of a PerItemSize.
 
     what completes "…: the rows keep their own lengths", as "tokenizer called without padding".
     """
@@ -33,7 +33,7 @@ class Origin:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Column(Place):
-    """Where a column of a dataset comes from, and what has changed the dataset's columns since, in order."""
+    """The origin of a dataset's column, and all later changes of the dataset's columns, in order."""
 
     steps: tuple[Place, ...] = ()
 
@@ -83,7 +83,7 @@ def row_sizes(row: Value | None) -> tuple[Size, ...]:
 
 
 def differs(row: Value | None) -> PerItemSize | None:
-    """What surely makes the length of this row, or a size of this tensor, differ from sample to sample."""
+    """A symbol that certainly makes the length of this row, or a size of this tensor, differ per sample."""
     found = (provably_ragged(size) for size in row_sizes(row))
     return next((symbol for symbol in found if symbol is not None), None)
 
@@ -94,7 +94,7 @@ def may_differ(row: Value | None) -> bool:
 
 
 def origins(size: Size) -> Iterator[Origin]:
-    """Where the differences in a size come from."""
+    """The origins of the differences in a size."""
     for symbol in sorted(every_symbol(size), key=lambda symbol: symbol.serial):
         if isinstance(symbol, PerItemSize) and isinstance(symbol.source, Origin):
             yield symbol.source

@@ -1,4 +1,4 @@
-"""Rows of token ids and of labels: which texts they are of, where -100 stands in them, where they begin."""
+"""Token ids and labels: the texts of rows, their starts, and the places of -100 in them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import START, LabelMask, TensorValue, TokenRow, tensor_row
 from shapefix.interpreter.values import Constant, Integer, LibraryObject, Slice, Unknown, Value, as_size
 from shapefix.tensors.polynomials import Size
-from shapefix.tensors.symbols import UNBOUNDED, Counter, Id, Masked, SpecialId, Symbol
+from shapefix.tensors.symbols import UNBOUNDED, ItemPosition, MaskedLabel, SpecialId, Symbol, TokenId
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Tokens:
-    """One call of a tokenizer, the source of an Id: the text, or texts, and how the rows were padded.
+    """One call of a tokenizer, the source of a TokenId: the text, or texts, and the padding of the rows.
 
-    padding is "longest" or "max_length" where pad ids may stand in the rows, "none" where none do, None where
+    padding is "longest" or "max_length" where pad ids may be in the rows, "none" where none are, None where
     that is not known.
     """
 
@@ -45,15 +45,15 @@ def row_of(value: Value | None) -> TokenRow | None:
     symbol = value.element.size.only_symbol
     if symbol is None:
         return None
-    source = symbol.source if isinstance(symbol, Masked) else None
+    source = symbol.source if isinstance(symbol, MaskedLabel) else None
     return TokenRow(symbol, mask=source if isinstance(source, LabelMask) else None)
 
 
 def element_symbol(tensor: TensorValue) -> Symbol:
-    """What stands for any one element of a tensor of whole numbers, where it becomes a list."""
+    """The symbol of any one element of a tensor of whole numbers, for the list made of it."""
     row = tensor_row(tensor)
     if row is not None and row.start == START:
-        return row.symbol if row.mask is None else Masked("label", row.mask)
+        return row.symbol if row.mask is None else MaskedLabel("label", row.mask)
     return Symbol("n", UNBOUNDED)
 
 
@@ -62,29 +62,29 @@ def is_same(one: TokenRow | None, other: TokenRow | None) -> bool:
     if one is None or other is None:
         return False
     left, right = one.symbol, other.symbol
-    if isinstance(left, Id) and isinstance(right, Id):
+    if isinstance(left, TokenId) and isinstance(right, TokenId):
         return left.sources == right.sources and left.added == right.added
     return left is right
 
 
 def tokens_of(row: TokenRow | None) -> tuple[Tokens, ...]:
-    """The calls of a tokenizer that the ids in a row come from; empty where others may stand there, too."""
+    """The tokenizer calls that the ids in a row come from; empty if other ids may be among them."""
     symbol = row.symbol if row is not None else None
-    return () if isinstance(symbol, Id) and symbol.added else sources_of(row)
+    return () if isinstance(symbol, TokenId) and symbol.added else sources_of(row)
 
 
 def sources_of(row: TokenRow | None) -> tuple[Tokens, ...]:
     """The same, special tokens or not."""
     symbol = row.symbol if row is not None else None
-    if not isinstance(symbol, Id):
+    if not isinstance(symbol, TokenId):
         return ()
     return tuple(source for source in symbol.sources if isinstance(source, Tokens))
 
 
 def added_to(row: TokenRow | None, special: Symbol) -> Place | None:
-    """Where the id of a special token was put into a row; None where it was not."""
+    """The place that added the id of a special token to a row; None if it was not added."""
     symbol = row.symbol if row is not None else None
-    for one, place in symbol.added if isinstance(symbol, Id) else ():
+    for one, place in symbol.added if isinstance(symbol, TokenId) else ():
         if one is special and isinstance(place, Place):
             return place
     return None
@@ -95,11 +95,11 @@ def put_together(contents: Contents, place: Place, *, leading: bool = False) -> 
     element = contents.element
     symbol = element.size.only_symbol if isinstance(element, Integer) else None
     noted: Symbol
-    if isinstance(symbol, Masked) and symbol.source is None:
-        noted = Masked(symbol.name, LabelMask(place, leading))
-    elif isinstance(symbol, Id) and any(known is None for _, known in symbol.added):
+    if isinstance(symbol, MaskedLabel) and symbol.source is None:
+        noted = MaskedLabel(symbol.name, LabelMask(place, leading))
+    elif isinstance(symbol, TokenId) and any(known is None for _, known in symbol.added):
         added = frozenset((special, place if known is None else known) for special, known in symbol.added)
-        noted = Id(symbol.name, symbol.sources, added)
+        noted = TokenId(symbol.name, symbol.sources, added)
     else:
         return contents
     return Contents(None, Integer(Size.from_symbol(noted)), contents.length, contents.axes)
@@ -113,18 +113,18 @@ def from_the_start(index: Value) -> bool:
 
 @hooks.choose
 def masked(ev: Evaluator, node: cst.IfExp, first: Value, second: Value) -> Value | None:
-    """A label that is -100 or an id, as the position tells; None for any other conditional expression.
+    """A label that is -100 or an id, depending on the position; None for any other conditional expression.
 
-    What the id itself tells, or an attention mask, may be the padding.
+    A condition on the id itself, or on an attention mask, may select the padding.
     """
     token = second if is_mask(first) else first
     if not (is_mask(first) or is_mask(second)) or not isinstance(token, Integer):
         return None
-    if not isinstance(token.size.only_symbol, Id) or not isinstance(node.test, cst.Comparison):
+    if not isinstance(token.size.only_symbol, TokenId) or not isinstance(node.test, cst.Comparison):
         return None
     if _is_below(ev, node.test) is not is_mask(first):
         return None
-    return Integer(Size.from_symbol(Masked("label", LabelMask(ev.place(node), True))))
+    return Integer(Size.from_symbol(MaskedLabel("label", LabelMask(ev.place(node), True))))
 
 
 def _is_below(ev: Evaluator, test: cst.Comparison) -> bool | None:
@@ -133,7 +133,9 @@ def _is_below(ev: Evaluator, test: cst.Comparison) -> bool | None:
         return None
     target = test.comparisons[0]
     sides = [ev.evaluate(side) for side in _plain(test.left, target.comparator)]
-    counters = [isinstance(side, Integer) and isinstance(side.size.only_symbol, Counter) for side in sides]
+    counters = [
+        isinstance(side, Integer) and isinstance(side.size.only_symbol, ItemPosition) for side in sides
+    ]
     if counters not in ([True, False], [False, True]):
         return None
     if isinstance(target.operator, (cst.LessThan, cst.LessThanEqual)):
@@ -152,10 +154,10 @@ def _plain(*sides: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
 class Tokenized(Event):
     """A tokenizer was called.
 
-    arguments are those of the call by name, with their defaults. several tells whether a list of texts was
-    given, None where that is not known. mapped is the call of `Dataset.map` that runs the function in which
-    this stands, None outside of one; batched tells how that hands over its samples. rows are the lists of ids
-    that go into one tensor, None where no tensor is asked for.
+    arguments are those of the call by name, with their defaults. several is whether it gets a list of texts,
+    None where that is not known. mapped is the call of `Dataset.map` that runs the function around this call,
+    None outside of one; batched is whether that passes lists of samples. rows are the lists of ids that go
+    into one tensor, None if no tensor is requested.
     """
 
     tokenizer: LibraryObject
@@ -169,10 +171,10 @@ class Tokenized(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PadTokenMissing(Event):
-    """A tokenizer that has no pad token at this moment was asked to pad.
+    """A tokenizer without a pad token at this moment is to pad.
 
-    subject is what the code calls the tokenizer, asked what needs the pad token: `padding=True`,
-    `tokenizer.pad`, a collator. later tells whether that raises only with the first batch.
+    subject is its name in the code, asked is what needs the pad token: `padding=True`, `tokenizer.pad`, a
+    collator. later is whether only the first batch raises.
     """
 
     tokenizer: LibraryObject
@@ -183,9 +185,9 @@ class PadTokenMissing(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TokensWithoutRow(Event):
-    """A model is given ids of a tokenizer to which a token was added, and its embedding was never resized.
+    """A model gets ids of a tokenizer with an added token, and its embedding was never resized.
 
-    token is the first one added, at `added`; pads tells whether it is the pad token, and nothing else was.
+    token is the first one added, at `added`; pads is whether it is the pad token, and the only one.
     """
 
     model: LibraryObject
@@ -197,20 +199,20 @@ class TokensWithoutRow(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TokensCompared(Event):
-    """A cross entropy over all targets but those that are -100: nobody weighs them, or leaves out others."""
+    """A cross entropy over all targets but those that are -100, without weights."""
 
     targets: TensorValue
 
 
 @join_integers
 def _join_labels(left: Value, right: Value) -> Value | None:
-    """What any one of two ids or labels is."""
+    """Any one of two ids or labels."""
     sizes = [size for size in (as_size(left), as_size(right)) if size is not None]
     for item, size in zip((left, right), sizes, strict=True):
-        if isinstance(size.only_symbol, Masked):
+        if isinstance(size.only_symbol, MaskedLabel):
             return item
     if any(size.value == MASK for size in sizes):
-        return Integer(Size.from_symbol(Masked("label")))
+        return Integer(Size.from_symbol(MaskedLabel("label")))
     return _join_ids(left, right)
 
 
@@ -218,7 +220,7 @@ def _join_ids(left: Value, right: Value) -> Value | None:
     """An id that is one of two, of texts or of special tokens; None where something else is among them."""
     items = [item for item in (left, right) if isinstance(item, Integer)]
     symbols = [item.size.only_symbol for item in items]
-    ids = [(item, one) for item, one in zip(items, symbols, strict=True) if isinstance(one, Id)]
+    ids = [(item, one) for item, one in zip(items, symbols, strict=True) if isinstance(one, TokenId)]
     special = frozenset((one, None) for one in symbols if isinstance(one, SpecialId))
     if not ids or len(ids) + len(special) < 2:
         return None
@@ -227,7 +229,7 @@ def _join_ids(left: Value, right: Value) -> Value | None:
     added = special.union(*(one.added for _, one in ids))
     if sources == first.sources and added == first.added:
         return item
-    return Integer(Size.from_symbol(Id(first.name, sources, added)))
+    return Integer(Size.from_symbol(TokenId(first.name, sources, added)))
 
 
 @hooks.concatenate

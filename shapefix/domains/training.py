@@ -1,4 +1,4 @@
-"""What a training loop does in its order: forward, backward, clipping, steps, and what it all stands in."""
+"""The order of a training loop: forward, backward, clipping, steps, and the loops around them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OWNERS = "owners of the parameters"
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Within:
-    """A loop that an event stands in; certain tells whether each pass of the loop gets there."""
+    """A loop around an event; certain is whether each pass of the loop gets there."""
 
     loop: Loop
     certain: bool
@@ -32,7 +32,7 @@ class Within:
 class TrainingEvent(Event):
     """An event in the order of a training; loops are all that are open, outermost first.
 
-    unfollowed counts the calls before it of which nobody knows what they do.
+    unfollowed counts the calls before it that could not be followed.
     """
 
     loops: tuple[Within, ...]
@@ -40,7 +40,7 @@ class TrainingEvent(Event):
 
 
 class PendingGradients(Value):
-    """What is known of the gradients since the last backward, on all paths that lead here.
+    """State of the gradients since the last backward, the same on all paths to this place.
 
     place is the call of backward, reached through calls; entry_point is the number of the function without
     known callers in which these began. scaled is the GradScaler of the loss, None for none, Unknown where it
@@ -73,7 +73,7 @@ class PendingGradients(Value):
 
 @dataclass(eq=False, slots=True)
 class TrainingOrder:
-    """What is known of the order of training steps at this moment of a run."""
+    """State of the order of training steps at this moment of a run."""
 
     pending: dict[str, Value] = field(default_factory=dict)
     """Under the key PENDING, the gradients since the last backward. Written to the journal."""
@@ -84,10 +84,10 @@ PENDING = "gradients"
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Backward(TrainingEvent):
-    """`loss.backward()`; loss is None where something else than a tensor is asked.
+    """`loss.backward()`; loss is None for anything but a tensor.
 
-    requires tells whether the loss requires a gradient, None where that is not known; leaf that its gradient
-    flows to the loss itself, and no further.
+    requires is whether the loss requires a gradient, None where that is not known; leaf is whether the loss
+    is a leaf itself, so that its gradient flows no further.
     """
 
     loss: Value | None
@@ -98,9 +98,9 @@ class Backward(TrainingEvent):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class CheckpointDetached(TrainingEvent):
-    """`torch.utils.checkpoint.checkpoint` runs something that is trained, and hands back no graph.
+    """`torch.utils.checkpoint.checkpoint` runs trained parameters, and returns no graph.
 
-    It is reentrant, and none of the tensors that it was given requires a gradient.
+    It is reentrant, and none of its tensor arguments requires a gradient.
     """
 
     function: Value
@@ -108,10 +108,10 @@ class CheckpointDetached(TrainingEvent):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LossAccumulated(TrainingEvent):
-    """A loop adds a value to what it had before: `total += loss`, `total = total + loss`, `all.append(loss)`.
+    """A loop adds to a variable or a list: `total += loss`, `total = total + loss`, `all.append(loss)`.
 
-    holder is the code of what grows, added that of the value; own counts the loops of the function that the
-    statement stands in. total is what comes out of the sum, None for a list.
+    holder is the code of the variable, added that of the value; own counts the loops of the function around
+    the statement. total is the sum, None for a list.
     """
 
     holder: cst.BaseExpression
@@ -123,7 +123,7 @@ class LossAccumulated(TrainingEvent):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class GradientsClipped(TrainingEvent):
-    """Gradients are clipped: those of parameters, of which gradients tells what is known."""
+    """Gradients of parameters are clipped; gradients is the state of them before."""
 
     parameters: Value | None
     gradients: PendingGradients | None
@@ -158,9 +158,9 @@ class OptimizerCreated(TrainingEvent):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class OptimizerStepped(TrainingEvent):
-    """`optimizer.step()`, or `scaler.step(optimizer)`; gradients are what is known of them before.
+    """`optimizer.step()`, or `scaler.step(optimizer)`; gradients is the state of them before.
 
-    closure tells whether a function was handed over that computes the gradients.
+    closure is whether the step gets a function that computes the gradients.
     """
 
     optimizer: Value | None
@@ -208,7 +208,7 @@ def note_accumulated(
     value: Value,
     total: Value | None,
 ) -> None:
-    """Tell the checks that the statement at node adds value to what holder holds, in each pass of a loop."""
+    """Report a statement at node that adds value to holder in each pass of a loop."""
     loops = ev.frame.loops
     if not loops or not isinstance(value, (TensorValue, Unknown)):
         return

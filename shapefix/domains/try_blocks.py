@@ -28,7 +28,7 @@ _ALL = frozenset({"builtins.Exception", "builtins.BaseException", "builtins.Runt
 
 
 class StepKind(StrEnum):
-    """What a step is, in words."""
+    """The kind of a step, in words."""
 
     MODEL = "a call of the model"
     LOSS = "the loss"
@@ -42,7 +42,7 @@ class StepKind(StrEnum):
 class TrainStep:
     """A step of a training or an evaluation, and the calls that led there, outermost first.
 
-    recorded tells whether torch may have kept a graph of it, for the gradients.
+    recorded is whether torch may have kept a graph of it, for the gradients.
     """
 
     kind: StepKind
@@ -78,11 +78,11 @@ class ExceptClause:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TryBlock(Event):
-    """A try statement whose body holds steps of a training or an evaluation.
+    """A try statement with steps of a training or an evaluation in its body.
 
-    place is the statement, function the one that it stands in, None at the top level of a file. loops are
-    those around it in that function, outermost first; repeated tells that a caller of the function loops.
-    hidden is what happened in the body, and in what it called.
+    place is the statement, function the one around it, None at the top level of a file. loops are those
+    around it in that function, outermost first; repeated is whether a caller of the function loops. hidden
+    are the events of the body, and of its calls.
     """
 
     function: cst.CSTNode | None

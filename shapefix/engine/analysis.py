@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
+from shapefix.checks.registry import listened_to
 from shapefix.checks.rules import findings
 from shapefix.checks.support.describe import describe, in_words
 from shapefix.checks.support.evidence import call_trace
@@ -78,7 +79,8 @@ class FileAnalyzer:
     def _analyze(self, path: str, source: SourceText, files: ProjectFiles) -> AnalysisResult:
         module = self._modules.module(source)
         files.add(module)
-        ev = Evaluator(self._modules.library, files, STEPS, self._modules.versions)
+        heard = listened_to(self._rules)
+        ev = Evaluator(self._modules.library, files, STEPS, self._modules.versions, heard)
         try:
             lines = source.text.count("\n") + 1
             run_program(ev, module, UNCALLED_STEPS + UNCALLED_STEPS_PER_LINE * lines)

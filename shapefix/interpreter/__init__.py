@@ -1,4 +1,5 @@
-"""An abstract interpreter over libcst trees: it runs a file on facts instead of data, and emits events.
+"""An abstract interpreter over libcst trees: runs a file on facts instead of data, and emits events.
 
-It knows Python, and no library: what torch or transformers do to a value it asks the `Library` it is given.
+It knows the Python language. Functions of torch and other libraries come from a `Library`; facts of the field
+are attached by the `domains` package through `ev.state` and hooks.
 """

@@ -1,4 +1,4 @@
-"""What an annotation says about a parameter."""
+"""Values of parameters, from their annotations."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _LISTS = frozenset({"builtins.list", "typing.List", "typing.Sequence", "collecti
 
 
 def annotated_value(ev: Evaluator, annotation: cst.Annotation | None, name: str) -> Value | None:
-    """What a parameter called name holds by its annotation; None where the annotation tells nothing.
+    """The value of a parameter called name, from its annotation; None where the annotation says nothing.
 
-    An optional tensor is Unknown, with the tensor that it is where it is not None.
+    An optional tensor is an Unknown that refers to the tensor.
     """
     return None if annotation is None else _value(ev, annotation.annotation, name)
 

@@ -85,7 +85,7 @@ NAMES: dict[type, str] = {
 }
 _ARITHMETIC = frozenset((*SIZES, cst.Divide, cst.Power))
 LONGEST = 10_000
-"""Constants are not folded past this: `"-" * 10**9` is somebody's test."""
+"""Constants are not folded past this: `"-" * 10**9` occurs in tests."""
 MOST_BITS = 64
 """No size and no index of a tensor takes more."""
 HIGHEST_DEGREE = 16

@@ -12,6 +12,7 @@ from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.names import module_name, resolve, resolved
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
+    Binding,
     BoundMethod,
     ClassValue,
     Constant,
@@ -122,16 +123,16 @@ def _of_instance(ev: Evaluator, owner: InstanceValue, name: str, node: cst.CSTNo
 
 
 def bound(ev: Evaluator, own: Value, owner: InstanceValue, node: cst.CSTNode) -> Value:
-    """What a member of the class is when it is read through an object."""
+    """The value of a class member, read through an object."""
     if isinstance(own, FunctionValue):
         match own.binding:
-            case "property":
+            case Binding.PROPERTY:
                 return call_value(ev, own, Arguments([owner]), node)
-            case "staticmethod":
+            case Binding.STATIC_METHOD:
                 return own
-            case "classmethod":
+            case Binding.CLASS_METHOD:
                 return BoundMethod(owner.cls, own)
-            case "unknown":
+            case Binding.UNKNOWN:
                 return Unknown(own.name)
         return BoundMethod(owner, own)
     return own
@@ -154,7 +155,7 @@ def _of_super(ev: Evaluator, owner: LibraryObject, name: str, node: cst.CSTNode)
 
 def _of_class(ev: Evaluator, owner: ClassValue, name: str, node: cst.CSTNode) -> Value:
     own = member(owner, name)
-    if isinstance(own, FunctionValue) and own.binding == "classmethod":
+    if isinstance(own, FunctionValue) and own.binding is Binding.CLASS_METHOD:
         return BoundMethod(owner, own)
     if own is not None:
         return own

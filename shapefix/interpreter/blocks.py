@@ -1,4 +1,4 @@
-"""Statements with a body: branches, try, with and match; loops stand in loops.py."""
+"""Statements with a body: branches, `try`, `with` and `match`; loops are in loops.py."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from shapefix.interpreter.truth import truth
 from shapefix.interpreter.values import LibraryObject, Reference, Unknown
 
 _REFUSALS = frozenset({"builtins.RuntimeError", "builtins.ValueError", "builtins.IndexError"})
-"""What comes where sizes do not fit."""
+"""The exceptions that torch raises for sizes that do not fit."""
 
 
 @statement(cst.If)
-def branch(ev: Evaluator, node: cst.If) -> int:
+def branch(ev: Evaluator, node: cst.If) -> Flow:
     known = truth(ev.evaluate(node.test))
     if known is True:
         return ev.run(node.body)
@@ -35,32 +35,32 @@ def branch(ev: Evaluator, node: cst.If) -> int:
         ev.frame.tests.pop()
 
 
-def _both(ev: Evaluator, node: cst.If, orelse: cst.If | cst.Else | None) -> int:
+def _both(ev: Evaluator, node: cst.If, orelse: cst.If | cst.Else | None) -> Flow:
     """Run both branches, and go on with what they agree on."""
     ev.journal.begin()
     first = ev.run(node.body)
     one = ev.journal.undo()
     if orelse is None:
-        ev.journal.apply([one, UNCHANGED] if first == Flow.FALLS_THROUGH else [UNCHANGED])
+        ev.journal.apply([one, UNCHANGED] if first is Flow.FALLS_THROUGH else [UNCHANGED])
         return Flow.FALLS_THROUGH
     ev.journal.begin()
     second = _otherwise(ev, orelse)
     other = ev.journal.undo()
-    paths = [path for path, end in ((one, first), (other, second)) if end == Flow.FALLS_THROUGH]
+    paths = [path for path, end in ((one, first), (other, second)) if end is Flow.FALLS_THROUGH]
     if not paths:
         return Flow.LEAVES
     ev.journal.apply(paths)
     return Flow.FALLS_THROUGH
 
 
-def _otherwise(ev: Evaluator, orelse: cst.If | cst.Else | None) -> int:
+def _otherwise(ev: Evaluator, orelse: cst.If | cst.Else | None) -> Flow:
     if orelse is None:
         return Flow.FALLS_THROUGH
     return ev.execute(orelse) if isinstance(orelse, cst.If) else ev.run(orelse.body)
 
 
 @statement(cst.Try, cst.TryStar)
-def try_(ev: Evaluator, node: cst.Try | cst.TryStar) -> int:
+def try_(ev: Evaluator, node: cst.Try | cst.TryStar) -> Flow:
     tried: Sequence[cst.ExceptHandler | cst.ExceptStarHandler] = node.handlers
     caught = [_caught(ev, handler) for handler in tried]
     named = frozenset(name for names in caught for name in names or ())
@@ -79,10 +79,10 @@ def try_(ev: Evaluator, node: cst.Try | cst.TryStar) -> int:
     for listener in listeners:
         listener.end_body(hidden)
     ev.events = reported
-    if body == Flow.FALLS_THROUGH and node.orelse is not None:
+    if body is Flow.FALLS_THROUGH and node.orelse is not None:
         body = ev.run(node.orelse.body)
     after = ev.journal.undo()
-    paths = [after] if body == Flow.FALLS_THROUGH else []
+    paths = [after] if body is Flow.FALLS_THROUGH else []
     for handler, catches in zip(tried, caught, strict=True):
         ev.journal.begin()
         for listener in listeners:
@@ -95,7 +95,7 @@ def try_(ev: Evaluator, node: cst.Try | cst.TryStar) -> int:
         for listener in listeners:
             listener.end_handler(handler, catches)
         state = ev.journal.undo()
-        if end == Flow.FALLS_THROUGH:
+        if end is Flow.FALLS_THROUGH:
             paths.append(state)
     for listener in listeners:
         listener.end()
@@ -110,8 +110,8 @@ def try_(ev: Evaluator, node: cst.Try | cst.TryStar) -> int:
     return Flow.LEAVES
 
 
-def _attempt(ev: Evaluator, block: cst.BaseSuite) -> tuple[int, list[Changes]]:
-    """Run a block, and tell how it ended and what had been written after each of its statements."""
+def _attempt(ev: Evaluator, block: cst.BaseSuite) -> tuple[Flow, list[Changes]]:
+    """Run a block; return how it ended, and the changes after each of its statements."""
     depth = ev.journal.depth - 1
     stages: list[Changes] = []
     for node in block.body:
@@ -119,7 +119,7 @@ def _attempt(ev: Evaluator, block: cst.BaseSuite) -> tuple[int, list[Changes]]:
         for part in parts:
             end = ev.execute(part)
             stages.append(ev.journal.since(depth))
-            if end == Flow.LEAVES:
+            if end is Flow.LEAVES:
                 return end, stages
     return Flow.FALLS_THROUGH, stages
 
@@ -133,12 +133,12 @@ def _caught(ev: Evaluator, handler: cst.ExceptHandler | cst.ExceptStarHandler) -
 
 
 def _is_one_line(block: cst.BaseSuite) -> bool:
-    """Whether one single line is tried: whoever does so for what torch raises knows that it may come."""
+    """Whether the block is a single line: a `try` around one line expects that line to raise."""
     return len(block.body) == 1 and isinstance(block.body[0], cst.SimpleStatementLine)
 
 
 @statement(cst.With)
-def with_(ev: Evaluator, node: cst.With) -> int:
+def with_(ev: Evaluator, node: cst.With) -> Flow:
     suppressing = False
     exits: list[hooks.Exit] = []
     for entry in node.items:
@@ -167,7 +167,7 @@ def _asserts_raises(item: cst.BaseExpression) -> bool:
 
 
 @statement(cst.Match)
-def match(ev: Evaluator, node: cst.Match) -> int:
+def match(ev: Evaluator, node: cst.Match) -> Flow:
     ev.evaluate(node.subject)
     paths = [UNCHANGED]
     ev.frame.tests.append(node.subject)
@@ -177,7 +177,7 @@ def match(ev: Evaluator, node: cst.Match) -> int:
             bind(ev, captured, Unknown())
         end = ev.run(case.body)
         state = ev.journal.undo()
-        if end == Flow.FALLS_THROUGH:
+        if end is Flow.FALLS_THROUGH:
             paths.append(state)
         if _matches_all(case):
             paths.remove(UNCHANGED)

@@ -10,6 +10,7 @@ import libcst as cst
 from shapefix.interpreter.classes import is_closed, member, outside_bases
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.events import OperationCalled
 from shapefix.interpreter.functions import invalidate, run_function
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.names import resolved, resolved_deep
@@ -17,6 +18,7 @@ from shapefix.interpreter.records import Field, bound_fields, fields_of_record, 
 from shapefix.interpreter.state import Hooks
 from shapefix.interpreter.values import (
     NONE,
+    Binding,
     BoundMethod,
     ClassValue,
     Constant,
@@ -55,9 +57,9 @@ class Arguments:
 
 @dataclass(eq=False, slots=True)
 class Call:
-    """What a library function is handed: its own qualified name, where it is called, and its arguments.
+    """One call of a library function: its qualified name, place and arguments.
 
-    receiver is the object whose method it is. Positions count without it.
+    receiver is the object of a method. Positions count without it.
     """
 
     ev: Evaluator
@@ -120,7 +122,7 @@ def evaluate_arguments(ev: Evaluator, node: cst.Call) -> Arguments:
         elif argument.keyword is not None:
             arguments.keywords[argument.keyword.value] = value
         elif arguments.open:
-            # Behind an unknown *args no position is certain any more.
+            # After an unknown *args no position is certain.
             continue
         else:
             arguments.positional.append(value)
@@ -128,10 +130,10 @@ def evaluate_arguments(ev: Evaluator, node: cst.Call) -> Arguments:
 
 
 def call_value(ev: Evaluator, function: Value, arguments: Arguments, node: cst.CSTNode) -> Value:
-    """What calling function with these arguments returns."""
+    """Call a value with these arguments, and return the result."""
     function = resolved(ev, function)
     if isinstance(function, FunctionValue):
-        if function.binding == "unknown":
+        if function.binding is Binding.UNKNOWN:
             return _decorated(ev, function, arguments, node)
         return run_function(ev, function, arguments.positional, arguments.keywords, arguments.open, node)
     if isinstance(function, BoundMethod):
@@ -149,6 +151,8 @@ def call_value(ev: Evaluator, function: Value, arguments: Arguments, node: cst.C
         if method is not None:
             name = f"{function.kind}.__call__"
             value = method(Call(ev, name, ev.place(node), arguments, function))
+            if ev.notes_operations:
+                _note_operation(ev, name, arguments, node, function, value)
             if isinstance(node, cst.Call):
                 # What the object did in turn was called at the same place.
                 ev.last_call = (node, name, function)
@@ -159,9 +163,9 @@ def call_value(ev: Evaluator, function: Value, arguments: Arguments, node: cst.C
 
 
 def _may_do_anything(ev: Evaluator, function: Value, node: cst.CSTNode) -> bool:
-    """Whether a call that nobody can follow may be one that works on the objects that the code has.
+    """Whether a call that cannot be followed may change objects that the code holds.
 
-    One for which the arguments are all that matters, or that tensors have as well, is not.
+    A call with arguments changes these only, and a method that tensors have changes nothing else either.
     """
     if not isinstance(node, cst.Call) or (
         isinstance(function, Unknown) and function.hint.startswith("self.")
@@ -176,9 +180,9 @@ def _may_do_anything(ev: Evaluator, function: Value, node: cst.CSTNode) -> bool:
 
 
 def _decorated(ev: Evaluator, function: FunctionValue, arguments: Arguments, node: cst.CSTNode) -> Value:
-    """What a function returns that an unknown decorator may have replaced: nobody knows.
+    """The result of a function that an unknown decorator may have replaced: Unknown.
 
-    It is followed all the same where it is not handed anything that a decorator might want to change.
+    The function is followed all the same if it gets no arguments that a decorator might change.
     """
     if not arguments.everything:
         run_function(ev, function, [], {}, arguments.open, node)
@@ -190,7 +194,7 @@ def _decorated(ev: Evaluator, function: FunctionValue, arguments: Arguments, nod
 def call_library(
     ev: Evaluator, name: str, arguments: Arguments, node: cst.CSTNode, receiver: Value | None = None
 ) -> Value:
-    """What a library function of this qualified name returns; a receiver makes it a method."""
+    """Call a library function of this qualified name; a receiver makes it a method."""
     function = ev.library.function(name)
     if name in ev.replaced:
         invalidate(ev, arguments.everything)
@@ -208,17 +212,26 @@ def call_library(
     value = function(call)
     for after in after_call:
         after(call, value)
+    if ev.notes_operations:
+        _note_operation(ev, name, arguments, node, receiver, value)
     if isinstance(node, cst.Call):
         ev.last_call = (node, name, receiver or (arguments.positional[0] if arguments.positional else NONE))
     return value
 
 
+def _note_operation(
+    ev: Evaluator, name: str, arguments: Arguments, node: cst.CSTNode, receiver: Value | None, value: Value
+) -> None:
+    positional, keywords = tuple(arguments.positional), dict(arguments.keywords)
+    ev.emit(OperationCalled(ev.place(node), ev.calls, name, receiver, positional, keywords, value))
+
+
 def call_method(
     ev: Evaluator, instance: InstanceValue, name: str, arguments: Arguments, node: cst.CSTNode
 ) -> Value:
-    """What a method of an object of a project class returns, be it its own or of a library base."""
+    """Call a method of an object of a project class, be it its own or of a library base."""
     own = instance.fields.get(name) or member(instance.cls, name)
-    if isinstance(own, FunctionValue) and own.binding != "unknown":
+    if isinstance(own, FunctionValue) and own.binding is not Binding.UNKNOWN:
         return run_function(
             ev, own, [instance, *arguments.positional], arguments.keywords, arguments.open, node, instance
         )
@@ -252,7 +265,7 @@ def instantiate(ev: Evaluator, cls: ClassValue, arguments: Arguments, node: cst.
             base == "builtins.object" or ev.library.is_class(base) for base in outside_bases(cls)
         )
         if instance.open:
-            # A base that nobody knows may keep its arguments in attributes of their names.
+            # An unknown base may keep its arguments in attributes of their names.
             instance.fields.update((name, Unknown(name)) for name in arguments.keywords if member(cls, name))
     return instance
 

@@ -1,4 +1,4 @@
-"""What the later iterations of a loop do otherwise than the first one, because of what that one changed."""
+"""Loop-carried dependencies: after one pass, invalidate every value that depends on a change of that pass."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, InstanceValue, LibraryObject, Names, Unknown, Value
 
 RETURNED = "return"
-"""What a function returns, as the target of its return statements."""
+"""The target of return statements: the result of the function."""
 ITEMS = "[]"
-"""Behind a name: what is in its list, as the target of what is put there."""
+"""The suffix of a name for the items of its list, as the target of `append`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What a statement in a loop assigns, and all that its value depends on, conditions around it included.
+    """The targets of a statement in a loop, and all names that its value depends on, conditions included.
 
     Names are dotted: `x`, or `self.x`.
     """
@@ -35,7 +35,7 @@ class Assignment:
 
 
 class LoopCarried:
-    """What stood before a loop in all the places that its first iteration wrote to."""
+    """The state before a loop, at all locations that its first iteration wrote to."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class LoopCarried:
         containers = {container for container, key in changed if key != "graph"}
         names = {name for entry in assignments for name in entry.reads}
         if isinstance(self._loop, cst.For):
-            # Each iteration binds these anew before it reads them.
+            # Each iteration binds these again before it reads them.
             names.difference_update(_targets(self._loop.target))
         tainted = {name for name in names if _is_changed(ev, name, changed, containers)}
         lost: set[str] = set()
@@ -95,7 +95,7 @@ class LoopCarried:
                 _forget(ev, name)
 
     def _forget_content(self, ev: Evaluator, container: Container, key: Any) -> None:
-        """Forget what stands in a list, a dictionary, an object or a tensor, that each iteration changes."""
+        """Invalidate the content of a list, dictionary, object or tensor that each iteration changes."""
         value = content(container, key)
         if isinstance(container, TensorValue):
             ev.journal.write(container, key, None)
@@ -114,7 +114,7 @@ class LoopCarried:
 
 
 def _holder(ev: Evaluator, name: str) -> tuple[dict[str, Value], str] | None:
-    """The dictionary that a name, or an attribute of a project object, stands in, and its key there."""
+    """The dictionary of a name, or of an attribute of a project object, and its key there."""
     first, _, attribute = name.partition(".")
     scope = ev.frame.scope.home(first)
     while first not in scope.names and scope.outer is not None:
@@ -138,7 +138,7 @@ def _is_changed(ev: Evaluator, name: str, changed: set[Location], containers: se
 
 
 def _facts(value: Any) -> Any:
-    """What is known of a value, in a form that can be compared."""
+    """The facts of a value, in a form that can be compared."""
     if value is MISSING:
         return "missing"
     if isinstance(value, Constant):
@@ -162,7 +162,7 @@ def _forget(ev: Evaluator, name: str) -> None:
 
 
 _MADE = (TensorValue, InstanceValue, LibraryObject)
-"""What is made for given sizes; rows of a list keep what they have in common."""
+"""Values created for given sizes; the rows of a list keep what they have in common."""
 
 
 def _forget_items(ev: Evaluator, name: str) -> None:
@@ -196,7 +196,7 @@ def _in_block(block: cst.BaseSuite, conditions: frozenset[str]) -> Iterator[Assi
             if isinstance(statement, (cst.For, cst.With)):
                 yield Assignment(tuple(_bound(statement)), conditions | tests)
             if tests and _jumps(statement):
-                # What stands behind it only runs where it does not jump.
+                # The statements after it only run where it does not jump.
                 conditions |= tests
 
 
@@ -260,7 +260,7 @@ def _note(node: cst.CSTNode, reads: set[str], walruses: list[str]) -> None:
 
 
 def _tests(statement: cst.CSTNode) -> Iterator[str]:
-    """What decides whether, and for what, the blocks of a compound statement run."""
+    """The names that decide whether, and for which items, the blocks of a compound statement run."""
     if isinstance(statement, (cst.If, cst.While)):
         yield from _reads(statement.test)
         if isinstance(statement, cst.If) and isinstance(statement.orelse, cst.If):

@@ -42,7 +42,7 @@ def _is_same(one: Value, other: Value) -> bool:
 
 
 def member(cls: ClassValue, name: str, after: ClassValue | None = None) -> Value | None:
-    """What cls binds to name, itself or through its project bases; after skips up to and with that base."""
+    """The member of cls called name, its own or of a project base; after skips all bases up to it."""
     skipping = after is not None
     for base in lineage(cls):
         if skipping:

@@ -24,10 +24,10 @@ class TupleValue(Value):
 
 
 class RaggedDim:
-    """What the items of a list range over: the samples of a batch, the rows of a tokenizer's call.
+    """The dimension along which the items of a list differ: samples of a batch, rows of a tokenizer's call.
 
-    A size that differs from item to item is a `Varying` symbol of this axis. totals and longest are the sums
-    and the maxima over all items of such sizes, so that the same size gives the same sum.
+    A size that differs per item is a `PerItemSize` of this dimension. totals and longest are the sums and
+    maxima of such sizes over all items, so that the same size gives the same sum.
     """
 
     __slots__ = ("longest", "totals")
@@ -41,9 +41,10 @@ NO_AXES: frozenset[RaggedDim] = frozenset()
 
 
 class Contents:
-    """What is in a list: its items, or where these are not known one by one, what any of them is like.
+    """The contents of a list: its items, or one element for all items that are not known one by one.
 
-    length is the number of items, None where it is not known; axes are what the items range over.
+    length is the number of items, None where it is not known; axes are the dimensions that the items range
+    over.
     """
 
     __slots__ = ("axes", "element", "items", "length")
@@ -113,11 +114,11 @@ class TextTuple(ListValue):
 
 
 class DictValue(Value):
-    """A dictionary with constant keys; closed is False where it may hold further keys.
+    """A dictionary with constant keys; closed is False if it may have further keys.
 
-    fields: one entry for each known key. kind is the class that it is an object of, for what has more methods
-    than a dict. absent tells what reading a key gives that is not known to be there, the same each time;
-    written are the places where keys were set last.
+    fields has one entry for each known key. kind is the class, for subclasses with more methods than a dict.
+    absent returns the value of a key that is not known to be there, the same each time; written are the
+    places where keys were last set.
     """
 
     __slots__ = ("absent", "closed", "fields", "kind", "written")
@@ -137,7 +138,7 @@ class DictValue(Value):
         self.written: dict[Any, Place] = dict(written or {})
 
     def read(self, key: object) -> Value:
-        """What stands under a key."""
+        """The value of a key."""
         found = self.fields.get(key)
         if found is None:
             found = self.absent(key) if self.absent is not None and not self.closed else Unknown()
@@ -152,7 +153,7 @@ def elements(value: Value | None) -> tuple[Value, ...] | None:
 
 
 class Shape(Value):
-    """`x.shape` of a tensor of unknown rank: unpacking it tells the rank."""
+    """`x.shape` of a tensor of unknown rank: unpacking it reveals the rank."""
 
     __slots__ = ("tensor",)
 

@@ -1,15 +1,16 @@
-"""The evaluator: walks a tree, keeps the state, and lets the library and the tables say what things mean."""
+"""The evaluator: walks a tree, keeps the state of the run, and calls the handlers of nodes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import libcst as cst
 
-from shapefix.interpreter.events import Event
+from shapefix.interpreter.events import Event, OperationCalled
 from shapefix.interpreter.journal import Changes, Journal
 from shapefix.interpreter.modules import Module, Place
 from shapefix.interpreter.state import DomainState
@@ -22,17 +23,17 @@ if TYPE_CHECKING:
 
 
 Handler = Callable[[Any], Value]
-"""What a library function does: from a `calls.Call` to the value that it returns."""
+"""A library function: takes a `calls.Call` and returns the result."""
 
 
 class Library(Protocol):
-    """What the interpreter asks about everything that the project did not write."""
+    """The questions of the interpreter about code outside of the project."""
 
     def function(self, name: str) -> Handler | None:
-        """What calling the function or class of this qualified name does."""
+        """The handler of a function or class of this qualified name."""
 
     def method(self, kind: str, name: str) -> Handler | None:
-        """What a method or a property (`@shape`) of a class does, its bases included."""
+        """The handler of a method or a property (`@shape`) of a class, bases included."""
 
     def is_class(self, name: str) -> bool:
         """Whether this qualified name is known to be a class."""
@@ -47,7 +48,7 @@ class Library(Protocol):
         """Whether an unknown value with a method of this name is best taken for a tensor."""
 
     def annotated(self, name: str) -> Value | None:
-        """What a parameter annotated with this qualified name holds."""
+        """The value of a parameter annotated with this qualified name."""
 
     def is_transparent(self, decorator: str) -> bool:
         """Whether a function decorated with this still takes and returns the same."""
@@ -69,12 +70,12 @@ class Files(Protocol):
         """Read files of at most so many bytes in all from here on."""
 
 
-class Flow:
+class Flow(Enum):
     """How a block ended."""
 
-    FALLS_THROUGH = 0
-    LEAVES = 1
-    """By return or raise, or by a break or continue that its loop has taken note of."""
+    FALLS_THROUGH = auto()
+    LEAVES = auto()
+    """By return or raise, or by a break or continue that its loop knows of."""
 
 
 @dataclass(eq=False, slots=True)
@@ -96,7 +97,7 @@ class Loop:
     breaks: list[Changes] = field(default_factory=list)
     continues: list[Changes] = field(default_factory=list)
     state: DomainState = field(default_factory=DomainState)
-    """What domains know of this loop, by the type of their state."""
+    """State of this loop that domains attach, by its type."""
 
 
 @dataclass(eq=False, slots=True)
@@ -111,20 +112,20 @@ class Frame:
     depth: int = 0
     """The journal's depth when the body of the function began."""
     exits: list[Changes] = field(default_factory=list)
-    """What had been written at each return, from the first one on that stands in a branch or a loop."""
+    """The changes at each return, from the first one on inside of a branch or a loop."""
     yields: list[Value] = field(default_factory=list)
     loops: list[Loop] = field(default_factory=list)
     generator: bool = False
     function: cst.CSTNode | None = None
     """The function that is run, None for a class body or a module."""
     tests: list[cst.CSTNode] = field(default_factory=list)
-    """The conditions of the open branches of which nobody knows whether they are taken."""
+    """The conditions of the open branches that may or may not be taken."""
     dimensions: dict[str, Size] = field(default_factory=dict)
     """Symbols that the annotations of this function name: `Float[Tensor, "B T"]`."""
 
     @property
     def undecided(self) -> bool:
-        """Whether what is being run stands in a branch of the function that may not be taken."""
+        """Whether the running statement is in a branch of the function that may not be taken."""
         return bool(self.tests)
 
 
@@ -133,7 +134,7 @@ Expression = Callable[["Evaluator", "cst.BaseExpression"], Value]
 Statement = Callable[["Evaluator", "cst.CSTNode"], int]
 
 EXPRESSIONS: dict[type, Callable[..., Value]] = {}
-STATEMENTS: dict[type, Callable[..., int]] = {}
+STATEMENTS: dict[type, Callable[..., Flow]] = {}
 
 
 def expression(*kinds: type) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
@@ -147,10 +148,10 @@ def expression(*kinds: type) -> Callable[[Callable[..., Value]], Callable[..., V
     return register
 
 
-def statement(*kinds: type) -> Callable[[Callable[..., int]], Callable[..., int]]:
+def statement(*kinds: type) -> Callable[[Callable[..., Flow]], Callable[..., Flow]]:
     """Register what executing nodes of these types does."""
 
-    def register(function: Callable[..., int]) -> Callable[..., int]:
+    def register(function: Callable[..., Flow]) -> Callable[..., Flow]:
         for kind in kinds:
             STATEMENTS[kind] = function
         return function
@@ -167,11 +168,15 @@ class Evaluator:
         files: Files,
         allowance: int,
         versions: Mapping[str, str] | None = None,
+        listening: frozenset[type[Event]] = frozenset(),
     ) -> None:
         self.library = library
         self.files = files
         self.versions = versions or {}
         """The versions of libraries, by name, where they are known: `{"transformers": "4.57"}`."""
+        self.listening = listening
+        """The types of events that rules check; the frequent ones are only emitted where they are listed."""
+        self.notes_operations = OperationCalled in listening
         self.journal = Journal()
         self.events: list[Event] = []
         self.frames: list[Frame] = []
@@ -179,7 +184,7 @@ class Evaluator:
         self.running: list[cst.CSTNode] = []
         """The functions being run, innermost last: recursion is not followed."""
         self.state = DomainState()
-        """What domains know of this run, by the type of their state."""
+        """State of this run that domains attach, by its type."""
         self.visited: set[int] = set()
         """The ids of all function nodes that have been run."""
         self.module_scopes: dict[str, Scope] = {}
@@ -189,18 +194,18 @@ class Evaluator:
         self.allowance = allowance
         """Steps after which calls are no longer followed."""
         self.bounded = 0
-        """How many calls were not followed because a bound was hit."""
+        """The number of calls that were not followed because a bound was hit."""
         self.unfollowed = 0
-        """How many calls may have done anything to objects that somebody else knows."""
+        """The number of calls so far that may have changed any object that other code holds."""
         self.silenced = 0
         self.type_checked: dict[int, Value] = {}
-        """The values, by their ids, of which the code asks what they are, without a known answer."""
+        """Values tested by `isinstance`-like checks that could not be decided, by id."""
         self.caught: list[frozenset[str]] = []
         """The exceptions that the handlers of the open try statements name, outermost first."""
         self.entry_point = 0
-        """Which function that nobody called is being run, counted from 1; 0 for the script itself."""
+        """The number of the running function without known callers, from 1; 0 for the script itself."""
         self.entry_points = 0
-        """How many functions that nobody called have been run so far."""
+        """The number of functions without known callers that have been run so far."""
         self.replaced: set[str] = set()
         """Qualified names of library functions and classes that the code put something of its own for."""
         self.cycles: list[dict[Any, Any]] = []
@@ -208,7 +213,7 @@ class Evaluator:
         self.last_call: tuple[cst.Call, str, Value] | None = None
         """The last library function that was called: its node, qualified name and receiver."""
         self.symbol_names: dict[Symbol, Size] = {}
-        """What the user's own code calls a size that the library named."""
+        """The names that the user's code gives to sizes of library results."""
 
     @property
     def frame(self) -> Frame:
@@ -223,10 +228,10 @@ class Evaluator:
         return Place(self.frames[-1].module, node)
 
     def may_not_reach(self, made_in: object) -> bool:
-        """Whether a value that one function made reached this place through a branch that may not be taken.
+        """Whether a value created in a function reached this place through a branch that may not be taken.
 
-        What the branches of the functions that it was handed to ask for, it may not be. A value that was made
-        elsewhere, and handed back, is doubtful where the function being run, or its caller, asks.
+        Conditions in the functions that the value was passed to may exclude it. A value that was created
+        elsewhere, and returned, is in doubt if the running function, or its caller, is in such a branch.
         """
         for handed_on, frame in enumerate(reversed(self.frames)):
             if frame.function is made_in:
@@ -244,12 +249,12 @@ class Evaluator:
         return loop
 
     def close_loop(self) -> None:
-        """Take note that the body of the innermost loop has been run."""
+        """End the body of the innermost loop."""
         loop = self.frames[-1].loops.pop()
         loop.unfollowed = (loop.unfollowed[0], self.unfollowed)
 
     def note_type_check(self, value: Value) -> None:
-        """Take note that the code asks what a value is, and that it is not known what the answer is."""
+        """Remember a value that the code tests for its type without a known result."""
         self.type_checked[id(value)] = value
 
     def expects(self, exception: str) -> bool:
@@ -261,30 +266,30 @@ class Evaluator:
             self.events.append(event)
 
     def evaluate(self, node: cst.BaseExpression) -> Value:
-        """The value of an expression; Unknown for what nobody can tell."""
+        """The value of an expression; Unknown where it cannot be known."""
         self.steps += 1
         handler = EXPRESSIONS.get(type(node))
         return handler(self, node) if handler is not None else Unknown()
 
-    def execute(self, node: cst.CSTNode) -> int:
-        """Run one statement, and tell how it ended (see Flow)."""
+    def execute(self, node: cst.CSTNode) -> Flow:
+        """Run one statement, and return how it ended."""
         self.steps += 1
         handler = STATEMENTS.get(type(node))
         return handler(self, node) if handler is not None else Flow.FALLS_THROUGH
 
-    def run(self, block: cst.BaseSuite | cst.Module) -> int:
-        """Run a block; what stands after a return, raise, break or continue in it is dead, and is not run."""
+    def run(self, block: cst.BaseSuite | cst.Module) -> Flow:
+        """Run a block; statements after a return, raise, break or continue in it are dead and not run."""
         for node in block.body:
             if type(node) is cst.SimpleStatementLine:
                 for small in node.body:
-                    if self.execute(small):
+                    if self.execute(small) is Flow.LEAVES:
                         return Flow.LEAVES
-            elif self.execute(node):
+            elif self.execute(node) is Flow.LEAVES:
                 return Flow.LEAVES
         return Flow.FALLS_THROUGH
 
     def close(self) -> None:
-        """Let go of everything, so that memory is free at once, without the garbage collector."""
+        """Release everything, so that memory is free at once, without the garbage collector."""
         self.events.clear()
         self.type_checked.clear()
         self.state.clear()

@@ -1,4 +1,4 @@
-"""What the interpreter saw happen: the checks turn events into diagnostics."""
+"""Events of a run: the checks turn them into diagnostics."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class Event:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Revealed(Event):
-    """`reveal(x)`: the user asks what is known."""
+    """`reveal(x)`: the user wants to see the facts of a value."""
 
     value: Value
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TensorUsedAsIndex(Event):
-    """A tensor stands where Python needs an int: it is asked for its one integer.
+    """A tensor where Python needs an int, converted to its only integer.
 
-    layout is the tensor's at that moment, subject the code of the tensor, and role what it is there for: the
-    "index" of a list or text, the "bound" of a slice, the argument of a "range".
+    layout is the tensor's at that moment, subject the code of the tensor. role is its use: the "index" of a
+    list or text, the "bound" of a slice, the argument of a "range".
     """
 
     tensor: TensorValue
@@ -58,7 +58,7 @@ class AttributeSet(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Operand:
-    """A tensor that an operation was handed: the name of its parameter, and its layout at that moment."""
+    """A tensor that an operation gets: the name of its parameter, and its layout at that moment."""
 
     name: str
     tensor: TensorValue
@@ -66,20 +66,43 @@ class Operand:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class OpRejected(Event):
-    """torch raises at this place: the sizes of the operands do not fit, whatever the symbols in them are.
+class OperationEvent(Event):
+    """An event of one operation on tensors.
 
-    function is the qualified name of the operation, or of the layer's class; layer is the object that was
-    called, None for a function. settings are its arguments by name, where the operation has a signature, and
-    given the names of its parameters in their order. error says why. within is the function being run;
-    undecided tells whether the operands reached this place through a branch that may never be taken.
+    function is the qualified name of the operation, or of the layer's class; layer is the called object, None
+    for a function. given are the names of its parameters, in order. within is the running function; undecided
+    says whether the operands reached this place through a branch that may never be taken.
     """
 
     function: str
     layer: Value | None
-    settings: Mapping[str, Value]
     given: tuple[str, ...]
     operands: tuple[Operand, ...]
-    error: ShapeError
     within: cst.CSTNode | None
     undecided: bool
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class OpRejected(OperationEvent):
+    """torch raises here: the sizes of the operands do not fit, whichever values their symbols have.
+
+    settings are the arguments by name, where the operation has a signature; error is the reason.
+    """
+
+    settings: Mapping[str, Value]
+    error: ShapeError
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class OperationCalled(Event):
+    """A function, method or layer of a library was called.
+
+    function is its qualified name; receiver is the object of a method, or the layer. Emitted only to a run
+    with a listener: see `Evaluator.listening`.
+    """
+
+    function: str
+    receiver: Value | None
+    positional: tuple[Value, ...]
+    keywords: Mapping[str, Value]
+    result: Value

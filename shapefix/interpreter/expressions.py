@@ -1,4 +1,4 @@
-"""What expressions evaluate to."""
+"""Handlers of expressions."""
 
 from __future__ import annotations
 
@@ -336,7 +336,7 @@ def dict_comprehension(ev: Evaluator, node: cst.DictComp) -> Value:
 def _comprehend(ev: Evaluator, loop: cst.CompFor, produce: Callable[[bool], None], over: list[Value]) -> bool:
     """Run produce for the items of the loop; False where their number or choice is not known.
 
-    produce is told whether the item is there on every path. What is iterated over is put into over,
+    The argument of produce is True for an item that is there on every path. The iterables are put into over,
     outermost first.
     """
     scope = Scope(ev.frame.scope, comprehension=True)
@@ -376,7 +376,7 @@ def _run_comprehension(
 
 
 def _unknown_conditions(ev: Evaluator, loop: cst.CompFor) -> list[cst.CSTNode] | None:
-    """The conditions of which nobody knows whether they hold; None where one certainly does not."""
+    """The conditions that may or may not hold; None where one certainly does not."""
     unknown: list[cst.CSTNode] = []
     for condition in loop.ifs:
         known = truth(ev.evaluate(condition.test))

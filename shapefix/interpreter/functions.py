@@ -27,7 +27,7 @@ from shapefix.interpreter.values import (
 DEEPEST = 12
 """Calls inside calls are followed this far."""
 _WITH_METHODS = (InstanceValue, LibraryObject, BoundMethod, FunctionValue)
-"""What unknown code can make do something of its own."""
+"""Values whose methods unknown code can call."""
 
 
 def run_function(
@@ -39,7 +39,7 @@ def run_function(
     node: cst.CSTNode,
     receiver: Value | None = None,
 ) -> Value:
-    """What the function returns for these arguments, the call standing at node.
+    """Run a function for these arguments, called at node, and return its result.
 
     Recursion is not followed, nor are calls beyond the bounds: their result is Unknown.
     """
@@ -72,7 +72,7 @@ def run_function(
 
 
 def run_uncalled(ev: Evaluator, function: FunctionValue, receiver: Value | None) -> Value:
-    """Run a function that nobody called, with unknown arguments."""
+    """Run a function without known callers, with unknown arguments."""
     frame = Frame(function.module, Scope(function.closure), function.owner, receiver, function=function.node)
     ev.frames.append(frame)
     ev.running.append(function.node)
@@ -118,13 +118,13 @@ def run_body(ev: Evaluator, function: FunctionValue, frame: Frame) -> Value:
     if not frame.exits:
         ev.journal.keep(frame.scope.names)
     else:
-        # It may have returned before what stands behind the return was done.
-        if end == Flow.FALLS_THROUGH:
+        # It may have returned before the statements after the return ran.
+        if end is Flow.FALLS_THROUGH:
             frame.exits.append(ev.journal.since(frame.depth))
         ev.journal.undo()
         ev.journal.apply(frame.exits)
     if first:
-        # Inner functions are mostly handed to somebody else's code: map, Trainer, a hook. What they close
+        # Inner functions are mostly passed to other code: map, Trainer, a hook. What they close
         # over is only there now.
         for inner in list(frame.scope.names.values()):
             if isinstance(inner, FunctionValue) and inner.closure is frame.scope:
@@ -140,7 +140,7 @@ def run_body(ev: Evaluator, function: FunctionValue, frame: Frame) -> Value:
     if function.node.asynchronous is not None:
         return Unknown()
     results = list(frame.returns)
-    if end == Flow.FALLS_THROUGH:
+    if end is Flow.FALLS_THROUGH:
         results.append(NONE)
     if not results:
         return Unknown()
@@ -159,7 +159,7 @@ def bind_parameters(
 ) -> None:
     """Bind arguments to parameters in the current frame; what is not given gets its default."""
     params = function.node.params
-    # Nobody else sees the new scope yet: there is nothing to undo.
+    # No other code sees the new scope yet: there is nothing to undo.
     names = ev.frame.scope.names
     ordered = (*params.posonly_params, *params.params)
     taken: set[str] = set()
@@ -214,9 +214,7 @@ def _is_literal(node: cst.BaseExpression) -> bool:
 
 
 def invalidate(ev: Evaluator, arguments: Iterable[Value]) -> None:
-    """What unknown code was handed, it may have changed: lists lose what was known of their length,
-    objects the fields that are meant to be changed.
-    """
+    """Invalidate arguments of unknown code: it may change the length of lists, and fields of objects."""
     for value in arguments:
         if isinstance(value, _WITH_METHODS):
             ev.unfollowed += 1
@@ -229,7 +227,7 @@ def invalidate(ev: Evaluator, arguments: Iterable[Value]) -> None:
 
 
 def _refined(ev: Evaluator, param: cst.Param, value: Value) -> Value:
-    """What the annotation adds to an argument about which nothing is known."""
+    """Add the facts of the annotation to an unknown argument."""
     if isinstance(value, Unknown) and value.tensor is None and param.annotation is not None:
         return annotated_value(ev, param.annotation, param.name.value) or value
     return value

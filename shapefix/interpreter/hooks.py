@@ -72,9 +72,9 @@ begin_try: Hooks[Callable[[Evaluator, cst.Try | cst.TryStar], TryListener]] = Ho
 add_up: Hooks[
     Callable[[Evaluator, cst.CSTNode, cst.BaseExpression, cst.BaseExpression, Value, Value | None], None]
 ] = Hooks()
-"""The statement at a node adds to what a variable held: node, variable, added code, added value, sum.
+"""The statement at a node adds to a variable: node, variable, added code, added value, sum.
 
-The sum is None for a list that the value is appended to.
+The sum is None where a value is appended to a list.
 """
 
 discard: Hooks[

@@ -1,4 +1,4 @@
-"""What a loop over a value sees."""
+"""The items of a loop over a value."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def iterate(ev: Evaluator, iterable: Value, node: cst.CSTNode) -> Value:
 
 
 def each(ev: Evaluator, iterable: Value) -> Value:
-    """What any one item of iterable is."""
+    """Any one item of iterable."""
     if isinstance(iterable, ListValue):
         element = without_length(iterable.contents).element
     else:

@@ -1,4 +1,4 @@
-"""What a variable holds where two paths meet: only what both agree on."""
+"""The join of two values where two paths end: only the facts that both agree on."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from shapefix.interpreter.values import (
     as_size,
     is_text,
 )
-from shapefix.tensors.bounds import lowest
+from shapefix.tensors.bounds import lower_bound
 from shapefix.tensors.layout import Layout, unknown_strides
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.symbols import UNBOUNDED, PerItemSize
@@ -57,7 +57,7 @@ def join(left: Any, right: Any) -> Any:
 
 
 def join_contents(left: Contents, right: Contents, depth: int = 0) -> Contents:
-    """What is in a list that holds one or the other: item by item where there are as many."""
+    """The contents of a list that is one of two: item by item where both have as many."""
     items, others = left.items, right.items
     axes = left.axes | right.axes
     if items is not None and others is not None and len(items) == len(others):
@@ -83,7 +83,7 @@ def join_lengths(left: Size | None, right: Size | None) -> Size | None:
 
 
 def _join_items(left: Value, right: Value, depth: int) -> Value:
-    """What any one of two items is; a whole number stays one."""
+    """Any one of two items; a whole number remains one."""
     if left is not right and _is_whole(left) and _is_whole(right):
         sizes = [size for size in (as_size(left), as_size(right)) if size is not None]
         if sizes[0] == sizes[1]:
@@ -92,7 +92,7 @@ def _join_items(left: Value, right: Value, depth: int) -> Value:
             known = hook(left, right)
             if known is not None:
                 return known
-        least = min(max(lowest(size), UNBOUNDED) for size in sizes)
+        least = min(max(lower_bound(size), UNBOUNDED) for size in sizes)
         return Integer(Size.symbol("n", least=min(least, 1)))
     return _join_values(left, right, depth)
 
@@ -162,7 +162,7 @@ def _join_by_hooks(left: Value, right: Value, depth: int) -> Value | None:
 
 
 def _join_dictionaries(left: DictValue, right: DictValue, depth: int) -> Value:
-    """A dictionary that is one of two with the same keys; of other two nobody knows which keys it has."""
+    """A dictionary that is one of two with the same keys; Unknown for different keys."""
     if left.fields.keys() != right.fields.keys() or left.kind != right.kind:
         return Unknown()
     fields = {key: _join_values(value, right.fields[key], depth) for key, value in left.fields.items()}
@@ -185,7 +185,7 @@ def join_objects(left: LibraryObject, right: LibraryObject, depth: int) -> Value
 
 
 def _is_number(value: Value) -> bool:
-    # An int may yet be asked for as a size, and then it must be its own symbol.
+    # An int may still be used as a size, and then it must be its own symbol.
     return isinstance(value, Number) or (isinstance(value, Constant) and isinstance(value.value, float))
 
 

@@ -15,7 +15,7 @@ MISSING: Any = object()
 
 
 class Changes:
-    """What one path through the code wrote: for each location its container, key, and value at the end."""
+    """The writes of one path through the code: for each location its container, key, and last value."""
 
     __slots__ = ("written",)
 
@@ -24,7 +24,7 @@ class Changes:
 
 
 def content(container: Container, key: Any) -> Any:
-    """What stands at container[key], MISSING where nothing does."""
+    """The content of container[key], MISSING for none."""
     if isinstance(container, dict):
         return container.get(key, MISSING)
     return getattr(container, key)
@@ -68,11 +68,11 @@ class Journal:
         self.write(container, key, MISSING)
 
     def is_maybe_unbound(self, container: Container, key: Any) -> bool:
-        """Whether key, which stands in container, may as well not be there."""
+        """Whether key of container may be missing on some path."""
         return id(container) in self.maybe_unbound and key in self.maybe_unbound[id(container)][1]
 
     def doubt(self, container: Container, key: Any) -> None:
-        """Take note that key, which stands in container, may as well not be there."""
+        """Mark key of container as missing on some path."""
         self.maybe_unbound.setdefault(id(container), (container, set()))[1].add(key)
 
     def begin(self) -> None:
@@ -88,9 +88,9 @@ class Journal:
         return changes
 
     def keep(self, ended: Container | None = None) -> None:
-        """Close the innermost branch and let what it wrote stand.
+        """Close the innermost branch and keep its writes.
 
-        ended are the names of a scope that was made and left in this branch: nobody asks to undo them.
+        ended are the names of a scope that was created and left in this branch: they are never undone.
         """
         log = self._logs.pop()
         if self._logs:
@@ -100,7 +100,7 @@ class Journal:
                     outer.setdefault(location, entry)
 
     def since(self, depth: int) -> Changes:
-        """What has been written since the branch that was opened at depth; nothing is undone."""
+        """The writes since the branch that was opened at depth; nothing is undone."""
         changes = Changes()
         for log in self._logs[depth:]:
             for location, (container, key, _) in log.items():
@@ -108,7 +108,7 @@ class Journal:
         return changes
 
     def apply(self, paths: Sequence[Changes]) -> None:
-        """Make the state what it is after one of several paths, nobody knows which."""
+        """Join the states after several paths, of which any one may be taken."""
         if len(paths) == 1:
             for container, key, value in paths[0].written.values():
                 self.write(container, key, value)
@@ -123,7 +123,7 @@ class Journal:
     def _meet(
         self, paths: Sequence[Changes], location: Location, container: Container, key: Any, first: Any
     ) -> Any:
-        """What stands at a location after one of the paths."""
+        """The content of a location after any one of the paths."""
         before = MISSING
         after = first
         missing = False

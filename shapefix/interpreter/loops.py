@@ -1,4 +1,4 @@
-"""Loops: item by item where the items are known and few, else one iteration that stands for all."""
+"""Loops: item by item for few known items, else one iteration for all."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from shapefix.interpreter.values import (
 
 
 @statement(cst.For)
-def for_loop(ev: Evaluator, node: cst.For) -> int:
+def for_loop(ev: Evaluator, node: cst.For) -> Flow:
     header = ev.steps
     iterable = iterate(ev, ev.evaluate(node.iter), node.iter)
     items = unrolled(ev, iterable)
     if items is not None:
         return _unrolled(ev, node, items, iterable, header)
 
-    def run() -> int:
+    def run() -> Flow:
         bind(ev, node.target, each(ev, iterable))
         return ev.run(node.body)
 
@@ -45,7 +45,7 @@ def _open_loop(
     return loop
 
 
-def _unrolled(ev: Evaluator, node: cst.For, items: tuple[Value, ...], iterable: Value, header: int) -> int:
+def _unrolled(ev: Evaluator, node: cst.For, items: tuple[Value, ...], iterable: Value, header: int) -> Flow:
     depth = ev.journal.depth
     ev.journal.begin()
     loop = _open_loop(ev, node, iterable, header, depth)
@@ -56,15 +56,15 @@ def _unrolled(ev: Evaluator, node: cst.For, items: tuple[Value, ...], iterable: 
         if loop.continues:
             paths = loop.continues
             loop.continues = []
-            if end == Flow.FALLS_THROUGH:
+            if end is Flow.FALLS_THROUGH:
                 paths.append(ev.journal.since(depth))
             _rewind(ev, paths)
-        elif end == Flow.LEAVES:
+        elif end is Flow.LEAVES:
             stopped = True
             break
     ev.close_loop()
     paths = loop.breaks
-    if not stopped and (node.orelse is None or ev.run(node.orelse.body) == Flow.FALLS_THROUGH):
+    if not stopped and (node.orelse is None or ev.run(node.orelse.body) is Flow.FALLS_THROUGH):
         if not paths:
             ev.journal.keep()
             return Flow.FALLS_THROUGH
@@ -84,7 +84,7 @@ def _rewind(ev: Evaluator, paths: list[Changes]) -> None:
 
 
 @statement(cst.While)
-def while_loop(ev: Evaluator, node: cst.While) -> int:
+def while_loop(ev: Evaluator, node: cst.While) -> Flow:
     known = truth(ev.evaluate(node.test))
     if known is False:
         return ev.run(node.orelse.body) if node.orelse is not None else Flow.FALLS_THROUGH
@@ -102,14 +102,14 @@ def _is_literal(test: cst.Name | cst.Integer) -> bool:
 def _repeat(
     ev: Evaluator,
     node: cst.For | cst.While,
-    run: Callable[[], int],
+    run: Callable[[], Flow],
     axes: frozenset[RaggedDim],
     *,
     iterable: Value | None = None,
     header: int = 0,
     at_least_once: bool = False,
     endless: bool = False,
-) -> int:
+) -> Flow:
     """Run a loop's body once, in the state of its first iteration; what it changes is then only half known.
 
     What the first iteration does does happen, so what is found in it holds. Later iterations start from what
@@ -122,7 +122,7 @@ def _repeat(
     end = run()
     ev.close_loop()
     state = ev.journal.undo()
-    iterated = [*loop.continues, state] if end == Flow.FALLS_THROUGH else loop.continues
+    iterated = [*loop.continues, state] if end is Flow.FALLS_THROUGH else loop.continues
     paths = iterated if at_least_once else [UNCHANGED, *iterated]
     carried = LoopCarried(ev, node, [*loop.breaks, *iterated], axes, since)
     left: list[Changes] = []
@@ -130,7 +130,7 @@ def _repeat(
         ev.journal.begin()
         ev.journal.apply(paths)
         carried.forget(ev)
-        if node.orelse is None or ev.run(node.orelse.body) == Flow.FALLS_THROUGH:
+        if node.orelse is None or ev.run(node.orelse.body) is Flow.FALLS_THROUGH:
             left.append(ev.journal.since(depth))
         ev.journal.undo()
     if loop.breaks or ((endless or node.orelse is not None) and ev.frame.module.once(node, may_break)):

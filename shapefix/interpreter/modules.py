@@ -20,7 +20,7 @@ _GLOBAL = re.compile(r"\bglobal\s+(\w+(?:\s*,\s*\w+)*)")
 
 
 class Module:
-    """One source file: its tree, and what is computed from the tree when somebody asks."""
+    """One source file: its tree, and facts of the tree that are computed on demand."""
 
     def __init__(self, path: str, name: str, text: str, tree: cst.Module) -> None:
         self.path = path
@@ -41,9 +41,9 @@ class Module:
 
     @property
     def bindings(self) -> dict[str, list[Statement]]:
-        """The top-level statements that bind each name or change what it holds, in their order.
+        """The top-level statements that bind each name or change its value, in their order.
 
-        Star imports stand under `*`.
+        Star imports are under `*`.
         """
         if self._bindings is None:
             self._bindings = {}
@@ -65,7 +65,7 @@ class Module:
         return self._rebound
 
     def span(self, node: cst.CSTNode) -> Span:
-        """Where node stands. The first call computes all positions of the file: checks ask late."""
+        """The span of node. The first call computes all positions of the file."""
         if self._positions is None:
             wrapper = MetadataWrapper(self.tree, unsafe_skip_copy=True)
             self._positions = wrapper.resolve(PositionProvider)
@@ -74,14 +74,14 @@ class Module:
         return Span(self.path, start.line, start.column + 1, end.line, end.column + 1)
 
     def once(self, node: Node, compute: Callable[[Node], Result]) -> Result:
-        """What compute says of a node of this tree, computed the first time that somebody asks."""
+        """The result of compute for a node of this tree, computed at the first call."""
         key = (node, compute)
         if key not in self._computed:
             self._computed[key] = compute(node)
         return self._computed[key]  # type: ignore[return-value]
 
     def forget_positions(self) -> None:
-        """Free the positions; they are computed again when somebody asks."""
+        """Free the positions; they are computed again on demand."""
         self._positions = None
 
     def code(self, node: cst.CSTNode) -> str:
@@ -130,7 +130,7 @@ class ModuleCache:
         return module if module is not None and module.text == text else None
 
     def add(self, module: Module) -> Module:
-        """Keep a parsed file, and let go of those that were not used for longest."""
+        """Keep a parsed file, and drop the least recently used ones."""
         _, replaced = self._modules.pop(module.path, (module, 0))
         lines = module.text.count("\n") + 1
         self._modules[module.path] = (module, lines)
@@ -190,7 +190,7 @@ def _own_names(statement: Statement) -> Iterator[str]:
 
 
 def _is_for_scripts(test: cst.BaseExpression) -> bool:
-    """Whether this only holds where the file is run as a script: not for whoever imports it."""
+    """Whether this only holds for a file that is run as a script, not for one that is imported."""
     return isinstance(test, cst.Comparison) and dotted_name(test.left) == "__name__"
 
 

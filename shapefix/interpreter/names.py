@@ -15,7 +15,7 @@ _BUILTINS = frozenset(dir(builtins))
 
 
 def look_up(ev: Evaluator, name: str) -> Value:
-    """What name means in the current frame."""
+    """The value of name in the current frame."""
     scope: Scope | None = ev.frame.scope
     while scope is not None:
         value = scope.names.get(name)
@@ -35,7 +35,7 @@ def look_up(ev: Evaluator, name: str) -> Value:
 
 
 def peek(ev: Evaluator, node: cst.BaseExpression) -> Value:
-    """What an expression means as far as that can be told without reading another file for it."""
+    """The value of an expression, without reading another file for it."""
     if isinstance(node, cst.Name):
         scope: Scope | None = ev.frame.scope
         while scope is not None:
@@ -51,7 +51,7 @@ def peek(ev: Evaluator, node: cst.BaseExpression) -> Value:
 
 
 def scope_of(ev: Evaluator, module: Module) -> Scope:
-    """The top-level scope of a module, filled as names are asked for."""
+    """The top-level scope of a module, filled on demand."""
     scope = ev.module_scopes.get(module.path)
     if scope is None:
         scope = ev.module_scopes[module.path] = Scope()
@@ -59,7 +59,7 @@ def scope_of(ev: Evaluator, module: Module) -> Scope:
 
 
 def module_name(ev: Evaluator, module: Module, name: str) -> Value | None:
-    """What a module's top level binds to name, running just the statements that bind it; None for nothing."""
+    """The top-level value of name in a module, running only the statements that bind it; None if unbound."""
     scope = scope_of(ev, module)
     found = scope.names.get(name)
     if found is None and name not in scope.names:
@@ -140,14 +140,14 @@ def resolved_deep(ev: Evaluator, value: Value) -> Value:
 
 
 def resolve(ev: Evaluator, imported: Imported) -> Value:
-    """What an import of a project file brings; Unknown where the file or the name is missing."""
+    """The value of an import of a project file; Unknown if the file or the name is missing."""
     module = ev.files.module(imported.path)
     if module is None:
         return Unknown(imported.name or "")
     if imported.name is None:
         return ModuleValue(module)
     if imported.name in module.rebound:
-        # The import brought what was there then: nobody has kept it.
+        # The import brought the value of that moment, which is not kept.
         return Unknown(imported.name)
     asked = (imported.path, imported.name)
     if asked in ev.resolving:

@@ -1,4 +1,4 @@
-"""Sizes that differ from item to item: what a list ranges over, and what is ragged in it."""
+"""Ragged sizes: symbols whose value differs per item of a list or per pass of a loop."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def now() -> int:
 
 
 def axes_of(iterable: Value) -> frozenset[RaggedDim]:
-    """What a loop over iterable ranges over: something of its own where nothing is known of it."""
+    """The dimensions that a loop over iterable ranges over: a new one for an unknown iterable."""
     known = iterable.axes if isinstance(iterable, ListValue) else NO_AXES
     return known or frozenset({RaggedDim()})
 
 
 def provably_ragged(size: Size, axes: Collection[object] | None = None) -> PerItemSize | None:
-    """A symbol that makes size differ from item to item, whatever the other symbols stand for.
+    """A symbol that makes size differ per item for any values of the other symbols.
 
-    axes are what the items range over, None stands for any axis. `ids + [pad] * n` of an unknown n may have
-    one length after all, and so may whatever varying lengths are subtracted from; `ids[:n]` does not.
+    axes are the dimensions of the items, None for any. `ids + [pad] * n` of an unknown n may have one length
+    after all, as may a size that ragged lengths are subtracted from; `ids[:n]` does not.
     """
     found: PerItemSize | None = None
     for monomial, coefficient in size.terms.items():
@@ -59,14 +59,14 @@ def provably_ragged(size: Size, axes: Collection[object] | None = None) -> PerIt
 
 @dataclass(frozen=True, slots=True)
 class Rebinding:
-    """Which varying sizes are made to vary along axis: those made since a moment, and perhaps all that do."""
+    """Symbols to be made ragged along axis: those created since a moment, with samples all of them."""
 
     axis: RaggedDim
     since: int
     samples: bool
 
     def other(self, symbol: PerItemSize) -> Size | None:
-        """What stands in the place of a symbol, None where it stays."""
+        """The replacement of a symbol, None where it stays."""
         if symbol.axis is None:
             if symbol.serial > self.since:
                 return along(symbol, self.axis)
@@ -166,7 +166,7 @@ def _renewed_tensor(tensor: TensorValue, renewal: Rebinding, known: dict[Symbol,
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Cut:
-    """Where a list is cut into chunks, the last of which may be shorter: the `source` of a Varying symbol.
+    """The place where a list is cut into chunks, the last one perhaps shorter: the `source` of a PerItemSize.
 
     chunk is the loop's counter: any one number of `range(start, stop, step)`.
     """

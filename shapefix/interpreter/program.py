@@ -1,4 +1,4 @@
-"""Running a file: its top level as a script first, then every function that nobody called."""
+"""Running a file: its top level as a script, then every function without known callers."""
 
 from __future__ import annotations
 
@@ -12,19 +12,18 @@ from shapefix.interpreter.modules import Module
 from shapefix.interpreter.names import scope_of
 from shapefix.interpreter.records import fields_of_record
 from shapefix.interpreter.trees import tree_of
-from shapefix.interpreter.values import ClassValue, Constant, FunctionValue, InstanceValue, Unknown
+from shapefix.interpreter.values import Binding, ClassValue, Constant, FunctionValue, InstanceValue, Unknown
 
 UNCALLED_READING = 20_000
-"""How many bytes of other files are read for what nobody called, besides half of the file's own."""
+"""Bytes of other files to read for functions without known callers, besides half of the file's own."""
 TABLES = (blocks, expressions, loops, statements)
 """The modules that register what each kind of node does."""
 
 
 def run_program(ev: Evaluator, module: Module, uncalled_allowance: int) -> None:
-    """Run module in ev; what happened stands in ev.events afterwards.
+    """Run module in ev; the events are in ev.events afterwards.
 
-    uncalled_allowance is the number of steps after which the functions that nobody called no longer have
-    their own calls followed.
+    After uncalled_allowance steps in functions without known callers, calls in them are no longer followed.
     """
     scope = scope_of(ev, module)
     scope.names["__name__"] = Constant("__main__")
@@ -34,7 +33,7 @@ def run_program(ev: Evaluator, module: Module, uncalled_allowance: int) -> None:
     ev.frames.append(frame)
     try:
         ev.run(module.tree)
-        # Nobody asked for what comes now: it gets what is left of a smaller allowance.
+        # Functions without known callers share the rest of a smaller allowance.
         budget = ev.steps + uncalled_allowance
         ev.files.allow(UNCALLED_READING + len(module.text) // 2)
         for function, receiver in _uncalled(ev, module, frame):
@@ -74,7 +73,10 @@ def _uncalled_methods(ev: Evaluator, cls: ClassValue) -> Iterator[tuple[Function
     loosen(instance)
     for function in waiting:
         if id(function.node) not in ev.visited:
-            yield function, None if function.binding in ("staticmethod", "classmethod") else instance
+            yield (
+                function,
+                None if function.binding in (Binding.STATIC_METHOD, Binding.CLASS_METHOD) else instance,
+            )
 
 
 def parsed(path: str, name: str, text: str) -> Module:

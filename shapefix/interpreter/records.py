@@ -15,7 +15,7 @@ from shapefix.interpreter.values import ClassValue, Constant, FunctionValue, Lib
 FIELDS = "@fields"
 """Under this name a class keeps its own Fields, among the names of its body."""
 FIELD = "dataclasses.Field"
-"""The object that `field(default=…)` makes; its arguments stand in its fields."""
+"""The object created by `field(default=…)`; its arguments are its fields."""
 NAMED_TUPLE = "typing.NamedTuple"
 _DECORATORS = frozenset(
     {
@@ -36,10 +36,10 @@ _MODELS = frozenset({"pydantic.BaseModel", "pydantic.main.BaseModel"})
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Field:
-    """One field: its default, or what is called for one; both None where it must be given.
+    """One field: its default, or the factory of one; both None for a required field.
 
-    given is False for a field that `__init__` has no parameter for, kept for one that it only hands on to
-    `__post_init__`. keyword tells that it is given by name alone.
+    given is False for a field without a parameter of `__init__`, kept for one that is only passed on to
+    `__post_init__`. keyword is True for a keyword-only field.
     """
 
     name: str
@@ -115,7 +115,7 @@ def _annotated(node: cst.ClassDef) -> Iterable[cst.AnnAssign]:
 
 
 def _kind(ev: Evaluator, annotation: cst.BaseExpression) -> str:
-    """What the annotation names, or what is in front of its brackets."""
+    """The qualified name of the annotation, without brackets."""
     node = annotation.value if isinstance(annotation, cst.Subscript) else annotation
     meaning = peek(ev, node) if isinstance(node, (cst.Name, cst.Attribute)) else None
     return meaning.name if isinstance(meaning, Reference) else ""

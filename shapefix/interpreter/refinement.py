@@ -40,7 +40,7 @@ def name_size(ev: Evaluator, value: Value, name: str) -> None:
 
 
 def target_name(node: cst.CSTNode) -> str:
-    """What an assignment target is called: `B`, or `b` of `self.b`; nothing for `_`."""
+    """The name of an assignment target: `B`, or `b` of `self.b`; empty for `_`."""
     if isinstance(node, cst.Name):
         return "" if set(node.value) == {"_"} else node.value
     if isinstance(node, cst.Attribute):
@@ -51,7 +51,7 @@ def target_name(node: cst.CSTNode) -> str:
 def reject_sizes(
     ev: Evaluator, node: cst.CSTNode, function: str, name: str, tensor: TensorValue, error: ShapeError
 ) -> None:
-    """Tell the checks that the code at node raises over the sizes of a tensor, its operand of this name."""
+    """Report that the code at node raises over the sizes of a tensor, its operand of this name."""
     made_in = None if tensor.origin is None else tensor.origin.function
     operand = Operand(name, tensor, tensor.layout)
     event = OpRejected(
@@ -59,11 +59,11 @@ def reject_sizes(
         ev.calls,
         function,
         None,
-        {},
         (name,),
         (operand,),
-        error,
         ev.function,
         ev.may_not_reach(made_in),
+        {},
+        error,
     )
     ev.emit(event)

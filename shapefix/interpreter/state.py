@@ -1,4 +1,4 @@
-"""What other packages attach to the interpreter: state of a run, by its type, and hooks."""
+"""State and hooks: the attachment points of other packages to the interpreter."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 class DomainState(dict[type[Any], Any]):
     """One object for each type of state: `ev.state[Gradients]` returns it, created at its first use.
 
-    A branch is undone by the journal alone: what a branch must not leave behind belongs in a dictionary of
-    the state object, written by `ev.journal.write`. All other fields are the same for every path.
+    The journal undoes branches: facts that hold on one path only belong in a dictionary of the state object,
+    written by `ev.journal.write`. All other fields are the same for every path.
     """
 
     def __missing__(self, kind: type[Any]) -> Any:

@@ -1,4 +1,4 @@
-"""What statements do: small statements, definitions and imports. Those with a body stand in blocks.py."""
+"""Handlers of small statements, definitions and imports. Statements with a body are in blocks.py."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.truth import truth
 from shapefix.interpreter.values import (
     NONE,
+    Binding,
     ClassValue,
     FunctionValue,
     Imported,
@@ -32,7 +33,7 @@ from shapefix.interpreter.values import (
 
 
 @statement(cst.Expr)
-def expression_statement(ev: Evaluator, node: cst.Expr) -> int:
+def expression_statement(ev: Evaluator, node: cst.Expr) -> Flow:
     if type(node.value) is cst.SimpleString:
         return Flow.FALLS_THROUGH
     ev.last_call = None
@@ -62,7 +63,7 @@ def _variable(ev: Evaluator, call: cst.Call) -> tuple[str | None, TensorValue | 
 
 
 @statement(cst.Assign)
-def assign(ev: Evaluator, node: cst.Assign) -> int:
+def assign(ev: Evaluator, node: cst.Assign) -> Flow:
     value = ev.evaluate(node.value)
     if type(node.value) is cst.BinaryOperation and ev.frame.loops:
         _note_sum(ev, node, node.value, value)
@@ -72,7 +73,7 @@ def assign(ev: Evaluator, node: cst.Assign) -> int:
 
 
 def _scaled(ev: Evaluator, node: cst.BaseExpression, value: Value) -> Value:
-    """What is multiplied or divided in node, whose value is not known: of `loss * n` what `loss` holds."""
+    """The unknown value that node multiplies or divides: `loss` of `loss * n`."""
     while isinstance(value, Unknown) and value.tensor is None and type(node) is cst.BinaryOperation:
         if type(node.operator) not in (cst.Multiply, cst.Divide):
             break
@@ -95,7 +96,7 @@ def _add_up(
 
 
 def _note_sum(ev: Evaluator, node: cst.Assign, made: cst.BinaryOperation, total: Value) -> None:
-    """Tell the checks of `total = total + x`."""
+    """Report `total = total + x`."""
     name = dotted_name(node.targets[0].target)
     if not name or type(made.operator) is not cst.Add:
         return
@@ -114,7 +115,7 @@ def _note_sum(ev: Evaluator, node: cst.Assign, made: cst.BinaryOperation, total:
 
 
 @statement(cst.AnnAssign)
-def annotated_assign(ev: Evaluator, node: cst.AnnAssign) -> int:
+def annotated_assign(ev: Evaluator, node: cst.AnnAssign) -> Flow:
     if node.value is not None:
         value = ev.evaluate(node.value)
         if isinstance(value, Unknown) and value.tensor is None:
@@ -141,7 +142,7 @@ _IN_PLACE = {
 
 
 @statement(cst.AugAssign)
-def augmented_assign(ev: Evaluator, node: cst.AugAssign) -> int:
+def augmented_assign(ev: Evaluator, node: cst.AugAssign) -> Flow:
     before = ev.evaluate(node.target)
     operand = ev.evaluate(node.value)
     kind = _IN_PLACE.get(type(node.operator))
@@ -171,7 +172,7 @@ def augmented_assign(ev: Evaluator, node: cst.AugAssign) -> int:
 
 
 @statement(cst.Return)
-def return_(ev: Evaluator, node: cst.Return) -> int:
+def return_(ev: Evaluator, node: cst.Return) -> Flow:
     frame = ev.frame
     frame.returns.append(ev.evaluate(node.value) if node.value is not None else NONE)
     if frame.exits or ev.journal.depth > frame.depth + 1:
@@ -180,14 +181,14 @@ def return_(ev: Evaluator, node: cst.Return) -> int:
 
 
 @statement(cst.Raise)
-def raise_(ev: Evaluator, node: cst.Raise) -> int:
+def raise_(ev: Evaluator, node: cst.Raise) -> Flow:
     if node.exc is not None:
         ev.evaluate(node.exc)
     return Flow.LEAVES
 
 
 @statement(cst.Break)
-def break_(ev: Evaluator, node: cst.Break) -> int:
+def break_(ev: Evaluator, node: cst.Break) -> Flow:
     if ev.frame.loops:
         loop = ev.frame.loops[-1]
         loop.breaks.append(ev.journal.since(loop.depth))
@@ -195,7 +196,7 @@ def break_(ev: Evaluator, node: cst.Break) -> int:
 
 
 @statement(cst.Continue)
-def continue_(ev: Evaluator, node: cst.Continue) -> int:
+def continue_(ev: Evaluator, node: cst.Continue) -> Flow:
     if ev.frame.loops:
         loop = ev.frame.loops[-1]
         loop.continues.append(ev.journal.since(loop.depth))
@@ -203,19 +204,19 @@ def continue_(ev: Evaluator, node: cst.Continue) -> int:
 
 
 @statement(cst.Assert)
-def assert_(ev: Evaluator, node: cst.Assert) -> int:
-    # What is known not to hold ends the function: nothing behind it is ever reached.
+def assert_(ev: Evaluator, node: cst.Assert) -> Flow:
+    # A condition that is known not to hold ends the function: the next statement is never reached.
     return Flow.LEAVES if truth(ev.evaluate(node.test)) is False else Flow.FALLS_THROUGH
 
 
 @statement(cst.Del)
-def del_(ev: Evaluator, node: cst.Del) -> int:
+def del_(ev: Evaluator, node: cst.Del) -> Flow:
     delete(ev, node.target)
     return Flow.FALLS_THROUGH
 
 
 @statement(cst.Global)
-def global_(ev: Evaluator, node: cst.Global) -> int:
+def global_(ev: Evaluator, node: cst.Global) -> Flow:
     scope = ev.frame.scope
     top = scope
     while top.outer is not None:
@@ -225,7 +226,7 @@ def global_(ev: Evaluator, node: cst.Global) -> int:
 
 
 @statement(cst.Nonlocal)
-def nonlocal_(ev: Evaluator, node: cst.Nonlocal) -> int:
+def nonlocal_(ev: Evaluator, node: cst.Nonlocal) -> Flow:
     scope = ev.frame.scope
     homes = dict(scope.elsewhere or {})
     for item in node.names:
@@ -239,7 +240,7 @@ def nonlocal_(ev: Evaluator, node: cst.Nonlocal) -> int:
 
 
 @statement(cst.Import)
-def import_(ev: Evaluator, node: cst.Import) -> int:
+def import_(ev: Evaluator, node: cst.Import) -> Flow:
     for alias in node.names:
         dotted = dotted_name(alias.name)
         if alias.asname is not None:
@@ -256,7 +257,7 @@ def _imported_module(ev: Evaluator, dotted: str) -> Value:
 
 
 @statement(cst.ImportFrom)
-def import_from(ev: Evaluator, node: cst.ImportFrom) -> int:
+def import_from(ev: Evaluator, node: cst.ImportFrom) -> Flow:
     dotted = dotted_name(node.module) if node.module is not None else ""
     level = len(node.relative)
     if isinstance(node.names, cst.ImportStar):
@@ -277,7 +278,7 @@ def import_from(ev: Evaluator, node: cst.ImportFrom) -> int:
 
 
 @statement(cst.FunctionDef)
-def define_function(ev: Evaluator, node: cst.FunctionDef) -> int:
+def define_function(ev: Evaluator, node: cst.FunctionDef) -> Flow:
     defaults = default_values(ev, node.params)
     function = FunctionValue(node.name.value, node, ev.frame.module, ev.frame.scope, defaults=defaults)
     getter = _getter(ev, node)
@@ -295,28 +296,34 @@ def _getter(ev: Evaluator, node: cst.FunctionDef) -> FunctionValue | None:
     found = ev.frame.scope.names.get(node.name.value)
     decorators = [dotted_name(decorator.decorator) for decorator in node.decorators]
     is_setter = decorators == [f"{node.name.value}.setter"]
-    return found if is_setter and isinstance(found, FunctionValue) and found.binding == "property" else None
+    return (
+        found
+        if is_setter and isinstance(found, FunctionValue) and found.binding is Binding.PROPERTY
+        else None
+    )
 
 
 def decorate(ev: Evaluator, function: FunctionValue, decorators: Sequence[cst.Decorator]) -> None:
-    """Take note of what the decorators make of a function."""
+    """Apply the decorators of a function to its value."""
     for decorator in decorators:
         target = decorator.decorator
         value = peek(ev, target.func if isinstance(target, cst.Call) else target)
         name = value.name if isinstance(value, Reference) else ""
         if name in ("builtins.property", "functools.cached_property"):
-            function.binding = "property"
-        elif name in ("builtins.staticmethod", "builtins.classmethod"):
-            function.binding = name.rpartition(".")[2]
+            function.binding = Binding.PROPERTY
+        elif name == "builtins.staticmethod":
+            function.binding = Binding.STATIC_METHOD
+        elif name == "builtins.classmethod":
+            function.binding = Binding.CLASS_METHOD
         elif name and ev.library.is_transparent(name):
             function.contexts = (*function.contexts, value)
         else:
-            function.binding = "unknown"
+            function.binding = Binding.UNKNOWN
             return
 
 
 @statement(cst.ClassDef)
-def define_class(ev: Evaluator, node: cst.ClassDef) -> int:
+def define_class(ev: Evaluator, node: cst.ClassDef) -> Flow:
     bases = tuple(peek(ev, arg.value) for arg in node.bases if not arg.star)
     fields: dict[str, Value] = {}
     cls = ClassValue(node.name.value, node, ev.frame.module, bases, fields, partial(resolve, ev))

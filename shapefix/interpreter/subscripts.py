@@ -45,7 +45,7 @@ def evaluate_subscript(ev: Evaluator, node: cst.Subscript) -> Value:
 
 
 def _note_integers(ev: Evaluator, owner: Value, index: Value, node: cst.Subscript) -> None:
-    """Tell the checks of tensors that are the index of a list, or the bound of a slice."""
+    """Report tensors used as the index of a list, or the bound of a slice."""
     is_list = isinstance(owner, TupleValue)
     if isinstance(owner, ListValue):
         # Of other iterables hardly anything is known.
@@ -66,13 +66,13 @@ def _note_integers(ev: Evaluator, owner: Value, index: Value, node: cst.Subscrip
 def note_integer(
     ev: Evaluator, value: Value, subject: cst.CSTNode | None, node: cst.CSTNode, role: str
 ) -> None:
-    """Tell the checks of a tensor of known sizes that stands where an int is needed."""
+    """Report a tensor of known sizes that is used where an int is needed."""
     if isinstance(value, TensorValue) and value.certain and value.layout is not None and subject is not None:
         ev.emit(TensorUsedAsIndex(ev.place(node), ev.calls, value, value.layout, subject, role))
 
 
 def evaluate_index(ev: Evaluator, node: cst.Subscript) -> Value:
-    """What stands between the brackets: a tuple for several entries, a Slice for `a:b`."""
+    """The index between the brackets: a tuple for several entries, a Slice for `a:b`."""
     entries = [_entry(ev, element.slice) for element in node.slice]
     last = node.slice[-1] if node.slice else None
     if len(entries) == 1 and last is not None and not isinstance(last.comma, cst.Comma):
@@ -155,7 +155,7 @@ def _refuse_size(ev: Evaluator, sizes: Sizes, dim: int, node: cst.CSTNode) -> No
 
 
 def _certain_one(owner: TupleValue | ListValue, index: int) -> Value:
-    """One item of a list, of which any one is known: what it has in common with another one nobody knows."""
+    """One item of a list with unknown items: the same each time, another one for each index."""
     element = _element(owner)
     if isinstance(element, Unknown):
         # The same each time, and another one for each index.
@@ -194,7 +194,7 @@ def _another(element: TensorValue) -> TensorValue:
 
 
 def _element(owner: TupleValue | ListValue) -> Value:
-    """What any item of the sequence may be."""
+    """Any item of the sequence."""
     element = without_length(_contents(owner)).element
     return element if element is not None else Unknown()
 
@@ -204,7 +204,7 @@ def _contents(owner: TupleValue | ListValue) -> Contents:
 
 
 def _part_length(length: Size, part: Slice, place: Place) -> Size | None:
-    """How many of length items `[start:stop:step]`, at place, takes; None where it is not known."""
+    """The length of `[start:stop:step]` of length items; None where it is not known."""
     stop, step = part.stop, part.step
     first, last = _bound(part.start, 0), _bound(stop, None)
     if not (isinstance(step, Constant) and step.value in (None, 1)) or first is None:
@@ -213,7 +213,7 @@ def _part_length(length: Size, part: Slice, place: Place) -> Size | None:
         number = first.value
         if number is not None and number < 0:
             return minimum(length, -number)
-        # Whoever writes `ids[n:]` has rows that are longer.
+        # `ids[n:]` is written for rows longer than n.
         return length - first
     if last is None:
         return None
@@ -237,7 +237,7 @@ def _fills_up(rest: Size) -> bool:
 
 
 def _chunk_length(length: Size, chunk: RangeItem, place: Place) -> Size | None:
-    """How long `x[i:i + step]` is for i in range(start, stop, step): all are where step divides the range."""
+    """The length of `x[i:i + step]` for i in range(start, stop, step), None where it is not known."""
     if divide(chunk.stop - chunk.start, chunk.step) is not None:
         return chunk.step if at_least(length, chunk.stop) or length == chunk.stop else None
     if length != chunk.stop:

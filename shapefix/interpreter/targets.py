@@ -17,6 +17,7 @@ from shapefix.interpreter.refinement import name_size, refine_rank, reject_sizes
 from shapefix.interpreter.subscripts import evaluate_index
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
+    Binding,
     ClassValue,
     Constant,
     FunctionValue,
@@ -30,10 +31,11 @@ from shapefix.interpreter.values import (
     integer,
 )
 from shapefix.tensors.errors import WrongRank
+from shapefix.tensors.ops import Op
 
 PARTS = "parts"
-"""What the operand of an unpacking is called where it is one of the tensors that another one was cut into."""
-_CUT = frozenset({"split", "unbound"})
+"""The operand name of an unpacking of the tensors that another one was cut into."""
+_CUT = frozenset({Op.SPLIT, Op.UNBIND})
 
 
 def bind(ev: Evaluator, target: cst.CSTNode, value: Value) -> None:
@@ -99,9 +101,9 @@ def _part(items: tuple[Value, ...]) -> TensorValue | None:
     nodes = {tensor.origin.place.node for tensor in tensors if tensor.origin is not None}
     if len(tensors) < len(items) or len(nodes) != 1 or not isinstance(nodes.pop(), cst.Call):
         return None
-    verbs = {tensor.origin.verb for tensor in tensors if tensor.origin is not None}
-    # Of a tensor of unknown sizes there may be fewer parts than were asked for.
-    return tensors[0] if verbs <= _CUT and tensors[0].layout is not None else None
+    ops = {tensor.origin.op for tensor in tensors if tensor.origin is not None}
+    # A tensor of unknown sizes may have fewer parts than requested.
+    return tensors[0] if ops <= _CUT and tensors[0].layout is not None else None
 
 
 def _refuse_unpacking(
@@ -115,7 +117,7 @@ def _refuse_unpacking(
 def _set_attribute(ev: Evaluator, owner: Value, name: str, value: Value, node: cst.CSTNode) -> None:
     if isinstance(owner, InstanceValue):
         declared = member(owner.cls, name)
-        if isinstance(declared, FunctionValue) and declared.binding in ("property", "unknown"):
+        if isinstance(declared, FunctionValue) and declared.binding in (Binding.PROPERTY, Binding.UNKNOWN):
             if declared.setter is not None:
                 call_value(ev, declared.setter, Arguments([owner, value]), node)
             return
@@ -170,7 +172,7 @@ def _set_item(ev: Evaluator, target: cst.Subscript, value: Value) -> None:
 
 
 def _with_item(before: Contents, index: Value, value: Value) -> Contents:
-    """What is in a list after `x[index] = value`."""
+    """The contents of a list after `x[index] = value`."""
     items = before.items
     at = index.value if isinstance(index, Constant) and isinstance(index.value, int) else None
     if isinstance(index, Slice):
@@ -186,7 +188,7 @@ def _with_item(before: Contents, index: Value, value: Value) -> Contents:
 
 
 def delete(ev: Evaluator, target: cst.CSTNode) -> None:
-    """What `del target` takes away."""
+    """Run `del target`."""
     if isinstance(target, cst.Subscript):
         owner = ev.evaluate(target.value)
         index = evaluate_index(ev, target)

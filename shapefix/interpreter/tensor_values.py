@@ -11,8 +11,9 @@ from shapefix.interpreter.base import Value
 from shapefix.interpreter.modules import Place
 from shapefix.tensors.dtypes import is_complex, is_floating
 from shapefix.tensors.layout import Layout
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
-from shapefix.tensors.symbols import Id, Symbol
+from shapefix.tensors.symbols import Symbol, TokenId
 
 START = Size.of(0)
 
@@ -30,12 +31,12 @@ class DeviceKind(Enum):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Device:
-    """Where something lies.
+    """A device, as far as the code says.
 
-    name is torch's: "cuda:1". symbol is the same object for two devices that are the same one, whichever that
-    is. place is where something was made or sent there; by_default tells that it lies on the CPU because the
-    code said nothing. within is the method of a module, `forward` or `__init__`, that was being run when the
-    code said nothing, there or where the device was taken from.
+    name is torch's: "cuda:1". symbol is the same object for two devices that are known to be equal. place is
+    the code that created something there or moved it; by_default is True for the CPU of code that names no
+    device. within is the method of a module, `forward` or `__init__`, in which no device was named, there or
+    where the device was taken from.
     """
 
     kind: DeviceKind
@@ -61,7 +62,7 @@ def is_same_device(one: Device | None, two: Device | None) -> bool:
 
 
 def join_devices(one: Device | None, two: Device | None) -> Device | None:
-    """Where something lies that is one of two."""
+    """The device of a tensor that is one of two."""
     return one if is_same_device(one, two) else None
 
 
@@ -70,31 +71,37 @@ class LayoutStep:
 
     function is the function that was being run, None at the top level of a file. before is the step whose
     layout was taken over; source is the last one of the tensor that this one was computed from, and maker the
-    layer that did it.
+    layer that did it. detail follows the operation's text.
     """
 
-    __slots__ = ("before", "function", "layout", "place", "producer", "source", "verb")
+    __slots__ = ("before", "detail", "function", "layout", "op", "place", "producer", "source")
 
     def __init__(
         self,
         place: Place,
-        verb: str,
+        op: Op,
         layout: Layout | None,
         before: LayoutStep | None,
         function: cst.CSTNode | None,
     ) -> None:
         self.place = place
-        self.verb = verb
+        self.op = op
         self.layout = layout
         self.before = before
         self.function = function
         self.source = before
         self.producer: Value | None = None
+        self.detail = ""
+
+    @property
+    def text(self) -> str:
+        """The operation as evidence shows it: "transposed", "converted to float32"."""
+        return self.op.text + self.detail
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LabelMask:
-    """Where the code put -100 among ids; leading tells whether it stands at the beginning of a row."""
+    """The place where the code wrote -100 among ids; leading is True for the beginning of a row."""
 
     place: Place
     leading: bool
@@ -102,11 +109,10 @@ class LabelMask:
 
 @dataclass(frozen=True, slots=True)
 class TokenRow:
-    """What the last dimension of a tensor, or a list, holds: any one element, and where in its row it begins.
+    """The row in the last dimension of a tensor or list: any one element, and the start within its row.
 
-    Two values of the same symbol hold the same row, one perhaps further on than the other. cut is the place
-    where it was made to begin elsewhere; short tells how many elements it lacks at its end, None where that
-    is not known.
+    Two values of the same symbol hold the same row, perhaps with another start. cut is the place that moved
+    the start; short is the number of elements missing at the end, None where it is not known.
     """
 
     symbol: Symbol
@@ -120,7 +126,7 @@ class TokenRow:
 class ValueRange:
     """The smallest and the largest element of a tensor of whole numbers.
 
-    drawn tells that they are drawn at random: these are the bounds, which any of them may reach.
+    drawn is True for random numbers: these are the bounds, which any of them may reach.
     """
 
     least: Size
@@ -129,10 +135,10 @@ class ValueRange:
 
 
 class Storage:
-    """The memory that a tensor and all its views share, and what was written into it.
+    """The memory that a tensor shares with all its views, and the writes to it.
 
-    mask tells where -100 was, overwritten whether anything else was: on some path is enough. grafted tells
-    whether something that may carry a graph was written there.
+    mask is the place of -100, overwritten is True for any other write, on some path. grafted is True if a
+    value was written that may carry a graph.
     """
 
     __slots__ = ("grafted", "mask", "overwritten")
@@ -146,14 +152,12 @@ class Storage:
 class TensorValue(Value):
     """A tensor: sizes and strides where the rank is known, dtype and device where they are.
 
-    certain is False where the code only treats the value as an array: numpy has slices, too.
-    contiguous is True where the rank is unknown, and the tensor contiguous all the same.
-    views are the calls of `.view` and its like that this tensor has come through since its storage was made.
-    row is what the last dimension was made to hold, before anything was written to the storage; extremes are
-    the smallest and largest element, before that, too, None where they are not known.
-    graph tells whether the tensor requires a gradient, None where that is not known; sources are the tensors
-    that it was computed from, in a way that gradients flow back (see gradients.py).
-    own tells whether it is a parameter or a buffer of a module, which converts it together with itself.
+    certain is False for a value that may be another array, since numpy has slices, too. contiguous is True
+    for a contiguous tensor of unknown rank. views are the calls of `.view` and `.reshape` since its storage
+    was created. row is the row in its last dimension, before writes to the storage; extremes are its smallest
+    and largest element, likewise, None where they are not known. graph is whether it requires a gradient,
+    None where that is not known; sources are the tensors that gradients flow back to. own is True for a
+    parameter or a buffer of a module, which converts it together with itself.
     """
 
     __slots__ = (
@@ -215,7 +219,7 @@ class TensorValue(Value):
         return self._sizes[dim]
 
     def set_size(self, dim: int, size: Size) -> None:
-        """Take note of a size although the rank is unknown."""
+        """Set a size of a tensor of unknown rank."""
         if self._sizes is None:
             self._sizes = {}
         self._sizes.setdefault(dim, size)
@@ -231,14 +235,14 @@ class TensorValue(Value):
         self.contiguous = False
 
     def known_size(self, dim: int) -> Size | None:
-        """The size of dimension dim, None where nobody has asked for it or told it."""
+        """The size of dimension dim, None where it is neither known nor has a symbol."""
         if self.layout is not None:
             return self.layout.sizes[dim] if -len(self.layout.sizes) <= dim < len(self.layout.sizes) else None
         return self._sizes.get(dim) if self._sizes is not None else None
 
 
 def requires_grad(tensor: TensorValue) -> bool | None:
-    """What `tensor.requires_grad` is at this moment, None where that is not known."""
+    """`tensor.requires_grad` at this moment, None where it is not known."""
     if tensor.dtype is not None and not (is_floating(tensor.dtype) or is_complex(tensor.dtype)):
         return False
     # A view of something that a graph was written into has one, too.
@@ -261,7 +265,7 @@ def own_row(tensor: TensorValue) -> TokenRow | None:
 
 
 def join_rows(left: TokenRow | None, right: TokenRow | None) -> TokenRow | None:
-    """What a tensor holds that is one of two."""
+    """The row of a tensor that is one of two."""
     if (
         left is None
         or right is None
@@ -272,7 +276,7 @@ def join_rows(left: TokenRow | None, right: TokenRow | None) -> TokenRow | None:
     one, other = left.symbol, right.symbol
     if one is other:
         return left
-    if isinstance(one, Id) and isinstance(other, Id):
-        both = Id(one.name, one.sources | other.sources, one.added | other.added)
+    if isinstance(one, TokenId) and isinstance(other, TokenId):
+        both = TokenId(one.name, one.sources | other.sources, one.added | other.added)
         return TokenRow(both, left.start, left.mask, short=left.short if left.short == right.short else None)
     return None

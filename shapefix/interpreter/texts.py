@@ -1,4 +1,4 @@
-"""Texts that are put together: which of the values that the code names stand in them."""
+"""Texts built from parts: the values of the code that they contain."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def spelled_out(pieces: Iterable[Value]) -> Constant | None:
 
 
 def contains(text: Value, part: Value) -> bool:
-    """Whether part certainly stands in the text."""
+    """Whether the text certainly contains part."""
     if isinstance(part, Constant):
         pieces = text.parts if isinstance(text, JoinedText) else (text,)
         known = [piece.value for piece in pieces if isinstance(piece, Constant)]

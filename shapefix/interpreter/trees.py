@@ -26,9 +26,9 @@ def tree_of(text: str) -> cst.Module:
 
 @contextmanager
 def _for_reading() -> Iterator[None]:
-    """Let libcst make nodes without checking what its own parser hands to them, and share whitespace.
+    """Let libcst create nodes without validating the output of its own parser, and share whitespace.
 
-    Four nodes in ten are a space or none; the native parser asks the package for each class by its name.
+    Four nodes in ten are a space or empty; the native parser looks up each class in the package by its name.
     """
     validate = cst.CSTNode.__post_init__
     cst.CSTNode.__post_init__ = _accept  # type: ignore[assignment, method-assign]

@@ -22,7 +22,7 @@ from shapefix.tensors.bounds import same
 
 
 def truth(value: Value) -> bool | None:
-    """What `bool(value)` gives, None where it is not known."""
+    """The result of `bool(value)`, None where it is not known."""
     if isinstance(value, Constant):
         return bool(value.value)
     if isinstance(value, TupleValue):

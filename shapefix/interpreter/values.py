@@ -1,4 +1,4 @@
-"""What a variable may hold, besides containers: symbolic integers, texts, functions, classes, objects.
+"""Values of variables, besides containers: symbolic integers, texts, functions, classes, objects.
 
 Values compare by identity. Those that Python can change in place keep their contents in a `fields`
 dictionary, which is only written through the Journal, so that a branch can be undone.
@@ -6,6 +6,7 @@ dictionary, which is only written through the Journal, so that a branch can be u
 
 from __future__ import annotations
 
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
 # Tensors are values that an Unknown refers to: the base is in a module of its own.
@@ -48,7 +49,7 @@ class Unknown(Value):
         return found
 
     def item(self, key: object) -> Value:
-        """What `value[key]` is: the same each time."""
+        """The value of `value[key]`: the same each time."""
         subscript = f"[{key!r}]"
         found = self.attributes.get(subscript)
         if found is None:
@@ -56,7 +57,7 @@ class Unknown(Value):
         return found
 
     def size(self) -> Size:
-        """The symbol that stands for this value where it is used as a number of elements (at least 1)."""
+        """The symbol of this value, used as a number of elements (at least 1)."""
         if self._size is None:
             self._size = Size.symbol(self.hint or "n")
         return self._size
@@ -167,7 +168,7 @@ class ModuleValue(Value):
 
 
 class Names(dict[str, Value]):
-    """The names of a scope: to read one that is not bound is an error, so nobody asks whether it is there."""
+    """The names of a scope: reading an unbound name raises, so membership is never tested."""
 
     __slots__ = ()
 
@@ -191,13 +192,23 @@ class Scope:
         return self
 
 
+class Binding(Enum):
+    """The binding of a function of a class, from its decorators."""
+
+    PLAIN = auto()
+    PROPERTY = auto()
+    STATIC_METHOD = auto()
+    CLASS_METHOD = auto()
+    UNKNOWN = auto()
+    """A decorator may replace it by something else."""
+
+
 class FunctionValue(Value):
     """A function, lambda or method of the project, with the scope that it closes over.
 
-    binding is "property", "staticmethod" or "classmethod" where a decorator makes it one, "unknown" where a
-    decorator may replace it by something else. defaults are those that had to be evaluated where the function
-    is defined; setter is what a property is assigned through. contexts are the decorators that enter a
-    context around each call as `with` does, the outermost first.
+    defaults are those that had to be evaluated at the definition; setter is what a property is assigned
+    through. contexts are the decorators that enter a context around each call as `with` does, the outermost
+    first.
     """
 
     __slots__ = (
@@ -219,7 +230,7 @@ class FunctionValue(Value):
         module: Module,
         closure: Scope,
         owner: ClassValue | None = None,
-        binding: str = "",
+        binding: Binding = Binding.PLAIN,
         defaults: Mapping[str, Value] | None = None,
     ) -> None:
         self.name = name
@@ -254,11 +265,11 @@ class ClassValue(Value):
         self._bases = bases
         self._resolve = resolve
         self.ancestors: tuple[Value, ...] | None = None
-        """All its bases, nearest first, once they have been asked for."""
+        """All its bases, nearest first; None until computed."""
 
     @property
     def bases(self) -> tuple[Value, ...]:
-        """The bases; those of other files are only looked up when somebody asks."""
+        """The bases; those of other files are looked up on first use."""
         if any(isinstance(base, Imported) for base in self._bases):
             self._bases = tuple(
                 self._resolve(base) if isinstance(base, Imported) else base for base in self._bases
@@ -312,7 +323,7 @@ def integer(size: Size) -> Value:
 
 
 def as_size(value: Value | None) -> Size | None:
-    """The size that a value stands for where a number of elements is asked for; None for what is no int."""
+    """The value as a number of elements; None if it is not an int."""
     if isinstance(value, Integer):
         return value.size
     if isinstance(value, Constant):

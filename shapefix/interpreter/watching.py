@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
-from shapefix.interpreter.evaluator import Evaluator, Files, Frame, Library
+from shapefix.interpreter.evaluator import Evaluator, Files, Flow, Frame, Library
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Place, children, dotted_name
 from shapefix.interpreter.tensor_values import TensorValue
@@ -17,7 +17,7 @@ from shapefix.interpreter.values import InstanceValue, Unknown, Value
 Named = tuple[tuple[str, Value], ...]
 """Names, and what they held at one moment."""
 RETURNED = "return"
-"""What stands for the name of what is returned."""
+"""The name of the result of a function."""
 _DEEPEST = 4
 _BLOCKS = (cst.If, cst.For, cst.While, cst.With, cst.Try, cst.TryStar, cst.Match)
 
@@ -45,13 +45,13 @@ def known_now(value: Value, depth: int = 0) -> Value:
 
 @dataclass(eq=False)
 class WatchedRun:
-    """One run of a watched function: the calls that led to it, outermost first, and what its names held.
+    """One run of a watched function: the calls that led to it, outermost first, and the values of its names.
 
-    asked tells that it was not the program's own; root is the function, which nobody called, that a chain of
-    calls began in; known tells that it was handed a tensor of known sizes. parameters hold what was handed
-    over, or what the body states of it. held has an entry for each time that a statement was run; events are
-    those that happened in a statement, and in what it called. carried are the loops of which only the first
-    pass was run, and that change what it started from.
+    asked is False for the program's own call; root is the function without known callers in which a chain of
+    calls began; known is True if an argument is a tensor of known sizes. parameters are the arguments, or
+    what the body shows of them. held has an entry for each run of a statement; events are those of a
+    statement and of its calls. carried are the loops of which only the first pass was run, and that change
+    the values that it started from.
     """
 
     function: cst.FunctionDef
@@ -72,9 +72,9 @@ class WatchedRun:
 
 
 class Watcher(Evaluator):
-    """An evaluator that takes note of every run of some functions; others run as ever.
+    """An evaluator that records every run of some functions.
 
-    inputs make the values that the parameters of a function are given, whatever a call hands over.
+    inputs create the values of a function's parameters, which replace the arguments of a call.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Watcher(Evaluator):
         super().__init__(library, files, allowance, versions)
         self.passes: list[WatchedRun] = []
         self.asking = False
-        """Whether what is run now is run for whoever watches, and not by the program itself."""
+        """Whether the current code is run for the listing, and not by the program itself."""
         self._inputs = inputs
         self._owners: dict[cst.CSTNode, cst.FunctionDef] = {}
         self._headed: dict[cst.CSTNode, cst.For | cst.With] = {}
@@ -101,7 +101,7 @@ class Watcher(Evaluator):
                 if isinstance(statement, (cst.For, cst.With)):
                     self._headed[first_of(statement.body)] = statement
 
-    def execute(self, node: cst.CSTNode) -> int:
+    def execute(self, node: cst.CSTNode) -> Flow:
         """Run one statement; one of a watched function leaves what it did in the function's Pass."""
         function = self._owners.get(node)
         if function is None:
@@ -154,7 +154,7 @@ class Watcher(Evaluator):
         seen.held.setdefault(node, []).append(tuple(dict(found).items()))
 
     def _held_by(self, target: cst.BaseExpression) -> Value | None:
-        """What a name, or an attribute of an object of the project, holds; nothing is run for it."""
+        """The value of a name, or of an attribute of a project object; nothing is run for it."""
         if isinstance(target, cst.Name):
             return self.frame.scope.home(target.value).names.get(target.value)
         if isinstance(target, cst.Attribute):
@@ -172,7 +172,7 @@ class Watcher(Evaluator):
             seen.events.setdefault(node, []).extend(new)
 
     def _has_moved_on(self, seen: WatchedRun, loop: cst.For | cst.While) -> bool:
-        """Whether a name holds something else behind a loop than the last statement in it left there."""
+        """Whether a name has another value after a loop than after the last statement in it."""
         last: dict[str, Value] = {}
         for statement in statements_of(loop):
             for names in seen.held.get(statement, ())[-1:]:
@@ -184,7 +184,7 @@ class Watcher(Evaluator):
 
 
 def _learn(seen: WatchedRun) -> None:
-    """Where nothing is known of a parameter yet, take what the body has told by now."""
+    """Update unknown parameters with the facts that the body has shown so far."""
     for name, value in seen.parameters.items():
         if isinstance(value, Unknown):
             known = known_now(value)
@@ -245,7 +245,7 @@ def parameters_of(function: cst.FunctionDef) -> list[cst.Param]:
 
 
 def targets_of(node: cst.CSTNode) -> Iterator[cst.BaseExpression]:
-    """What a statement assigns, or changes in place: names, and attributes of names."""
+    """The names and attributes that a statement assigns, or changes in place."""
     if isinstance(node, cst.Assign):
         for target in node.targets:
             yield from _parts(target.target)

@@ -20,6 +20,7 @@ from shapefix.library.tensors import as_result, as_view, assume_rank
 from shapefix.tensors import dims, legality, views
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import Layout, contiguous
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import ONE, Size, product
 from shapefix.tensors.quotients import quotient
 from shapefix.tensors.verdicts import Legal
@@ -149,7 +150,7 @@ def _followed(
     want = list(chain.from_iterable(right))
     sizes = [product([lengths[axis] for axis in group]) if group else ONE for group in right]
     if operation == "reduce" and set(have) - set(want):
-        return as_result(call, contiguous(sizes), "reduced", dtype=tensor.dtype, device=tensor.device)
+        return as_result(call, contiguous(sizes), Op.REDUCTION, dtype=tensor.dtype, device=tensor.device)
     if set(have) - set(want) or len(set(want)) != len(want):
         return TensorValue(dtype=tensor.dtype)
     shaped = _Shaped(layout).reshaped([lengths[axis] for axis in have])
@@ -162,8 +163,8 @@ def _followed(
         current = dims.expand(current, [lengths[axis] for axis in want])
     merged = _Shaped(current, shaped.is_view).reshaped(sizes)
     if merged.is_view:
-        return as_view(call, tensor, merged.layout, "rearranged")
-    return as_result(call, merged.layout, "rearranged", dtype=tensor.dtype, device=tensor.device)
+        return as_view(call, tensor, merged.layout, Op.REARRANGE)
+    return as_result(call, merged.layout, Op.REARRANGE, dtype=tensor.dtype, device=tensor.device)
 
 
 @function("einops.rearrange", "einops.repeat", "einops.reduce")

@@ -24,6 +24,7 @@ from shapefix.library.ops.nested_lists import leaf_dtype, nested_sizes
 from shapefix.library.registry import declare, function, method
 from shapefix.library.tensors import as_result, device_asked, is_number, size_list
 from shapefix.tensors.layout import Layout, contiguous, is_contiguous, unknown_strides
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 
 ARRAY = "numpy.ndarray"
@@ -78,8 +79,8 @@ def _of_layout(
     """An array of this layout; before is the one that it was made from."""
     if dtype is None and layout is None:
         return Unknown()
-    verb = "created by numpy" if before is None else "converted by numpy"
-    made = as_result(call, layout, verb, dtype=dtype, device=ASKED_CPU)
+    op = Op.NUMPY_CREATION if before is None else Op.NUMPY_CONVERSION
+    made = as_result(call, layout, op, dtype=dtype, device=ASKED_CPU)
     if made.origin is not None and before is not None:
         made.origin.source = before.origin
     return LibraryObject(ARRAY, {}, call.place, {_TENSOR: made})
@@ -253,7 +254,7 @@ def as_tensor_of(
     layout = array.layout
     if layout is not None and (copies or (dtype is not None and dtype != array.dtype)):
         layout = contiguous(layout.sizes)
-    made = as_result(call, layout, "taken from numpy", dtype=dtype or array.dtype, device=device_asked(call))
+    made = as_result(call, layout, Op.FROM_NUMPY, dtype=dtype or array.dtype, device=device_asked(call))
     if made.origin is not None:
         made.origin.source = array.origin
     return made

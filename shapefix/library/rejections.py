@@ -17,7 +17,7 @@ from shapefix.library.ops.value_range import kept
 from shapefix.tensors.errors import ShapeError, SizeMismatch
 from shapefix.tensors.layout import Layout
 from shapefix.tensors.options import needed_defaults
-from shapefix.tensors.tensor_iterator import mismatch_beyond_one
+from shapefix.tensors.tensor_iterator import mismatch_unless_one
 
 Made = TypeVar("Made", bound=Value)
 
@@ -47,7 +47,7 @@ def refuse_beyond_one(call: Call, operands: Mapping[str, Value], layouts: Sequen
     """
     first = layouts[0].sizes if layouts else ()
     if any(layout.sizes != first for layout in layouts):
-        error = mismatch_beyond_one(*(layout.sizes for layout in layouts))
+        error = mismatch_unless_one(*(layout.sizes for layout in layouts))
         if error is not None and error.conditions:
             reject(call, error, operands)
 
@@ -74,12 +74,12 @@ def refusal(
         call.ev.calls,
         function or call.name,
         layer,
-        settings or {},
         tuple(operands),
         tuple(found),
-        error,
         call.ev.function,
         any(may_not_reach(call.ev, operand.tensor) for operand in found) or _asks_for_layer(call),
+        settings or {},
+        error,
     )
 
 

@@ -28,6 +28,13 @@ def parameters(signature: str) -> tuple[tuple[str, Value | None], ...]:
     )
 
 
+@cache
+def _positional(signature: str) -> int:
+    """How many parameters come before the `*` of a signature."""
+    before, star, _ = signature.partition("*")
+    return len(parameters(before.rstrip(", ") if star else signature))
+
+
 def _constant(value: Any) -> Value:
     return TupleValue(tuple(map(_constant, value))) if isinstance(value, tuple) else Constant(value)
 
@@ -35,9 +42,10 @@ def _constant(value: Any) -> Value:
 def bound(signature: str, arguments: Arguments) -> dict[str, Value]:
     """Each parameter of signature with its argument or its default; Unknown where neither is known."""
     values: dict[str, Value] = {}
+    positional = arguments.positional[: _positional(signature)]
     for position, (name, default) in enumerate(parameters(signature)):
-        if position < len(arguments.positional):
-            values[name] = arguments.positional[position]
+        if position < len(positional):
+            values[name] = positional[position]
         elif name in arguments.keywords:
             values[name] = arguments.keywords[name]
         else:

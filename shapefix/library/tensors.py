@@ -30,7 +30,8 @@ from shapefix.interpreter.values import (
     as_size,
 )
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
-from shapefix.tensors.memory_format import like
+from shapefix.tensors.memory_format import preserve_format
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 
 DTYPES = {
@@ -59,14 +60,14 @@ NAMES_OF_DTYPES = frozenset(
 )
 
 
-def as_view(call: Call, tensor: TensorValue, layout: Layout | None, verb: str) -> TensorValue:
+def as_view(call: Call, tensor: TensorValue, layout: Layout | None, op: Op) -> TensorValue:
     """A tensor that shares the storage of another, seen through another layout."""
     return TensorValue(
         layout,
         dtype=tensor.dtype,
         device=tensor.device,
         storage=tensor.storage,
-        origin=LayoutStep(call.place, verb, layout, tensor.origin, call.ev.function),
+        origin=LayoutStep(call.place, op, layout, tensor.origin, call.ev.function),
         views=tensor.views,
         certain=tensor.certain,
     )
@@ -93,7 +94,7 @@ def alias_of(tensor: TensorValue) -> TensorValue:
 def as_result(
     call: Call,
     layout: Layout | None,
-    verb: str,
+    op: Op,
     *,
     dtype: str | None = None,
     device: Device | None = None,
@@ -105,7 +106,7 @@ def as_result(
         layout,
         dtype=dtype,
         device=device,
-        origin=LayoutStep(call.place, verb, layout, before, call.ev.function),
+        origin=LayoutStep(call.place, op, layout, before, call.ev.function),
         contiguous=is_contiguous and layout is None,
     )
 
@@ -113,23 +114,23 @@ def as_result(
 def contiguous_result(
     call: Call,
     sizes: Sequence[Size] | None,
-    verb: str,
+    op: Op,
     *,
     dtype: str | None = None,
     device: Device | None = None,
 ) -> TensorValue:
     """A new contiguous tensor of these sizes, or of unknown rank."""
     layout = None if sizes is None else contiguous(sizes)
-    return as_result(call, layout, verb, dtype=dtype, device=device, is_contiguous=True)
+    return as_result(call, layout, op, dtype=dtype, device=device, is_contiguous=True)
 
 
-def copied(call: Call, tensor: TensorValue, verb: str, dtype: str | None = None) -> TensorValue:
+def copied(call: Call, tensor: TensorValue, op: Op, dtype: str | None = None) -> TensorValue:
     """A copy in the memory format that torch calls preserve_format."""
-    layout = None if tensor.layout is None else like(tensor.layout)
+    layout = None if tensor.layout is None else preserve_format(tensor.layout)
     result = as_result(
         call,
         layout,
-        verb,
+        op,
         dtype=dtype or tensor.dtype,
         device=tensor.device,
         before=tensor.origin,
@@ -139,10 +140,10 @@ def copied(call: Call, tensor: TensorValue, verb: str, dtype: str | None = None)
     return result
 
 
-def copied_or_same(call: Call, tensor: TensorValue, verb: str, dtype: str | None = None) -> TensorValue:
+def copied_or_same(call: Call, tensor: TensorValue, op: Op, dtype: str | None = None) -> TensorValue:
     """What is a copy or the tensor itself, depending on facts that are not known."""
     layout = tensor.layout
-    if layout is not None and like(layout) != layout:
+    if layout is not None and preserve_format(layout) != layout:
         layout = unknown_strides(layout.sizes)
     result = TensorValue(
         layout,

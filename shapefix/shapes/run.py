@@ -24,6 +24,7 @@ from shapefix.interpreter.names import module_name, scope_of
 from shapefix.interpreter.program import run_program
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
+    Binding,
     ClassValue,
     Constant,
     FunctionValue,
@@ -176,7 +177,7 @@ class _ListingBuilder:
             receiver: InstanceValue | None = None
             if isinstance(top, ClassValue):
                 function = member(top, target.function.name)
-                if isinstance(function, FunctionValue) and function.binding != "staticmethod":
+                if isinstance(function, FunctionValue) and function.binding is not Binding.STATIC_METHOD:
                     made = instantiate(ev, top, Arguments([], constructor_arguments(top, known)), target.node)
                     receiver = made if isinstance(made, InstanceValue) else InstanceValue(top, open=True)
             if isinstance(function, FunctionValue):

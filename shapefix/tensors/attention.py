@@ -1,4 +1,4 @@
-"""What attention over queries, keys and values takes."""
+"""Shape checks for attention over queries, keys and values."""
 
 from __future__ import annotations
 
@@ -8,34 +8,35 @@ from dataclasses import dataclass
 from shapefix.tensors.errors import SizeMismatch
 from shapefix.tensors.layout import Layout
 from shapefix.tensors.networks import check_rank
-from shapefix.tensors.options import differ
+from shapefix.tensors.options import provably_differ
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.products import check_size
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """One of the tensors that attention is given: its layout, None where not known, and the operand it is."""
+class AttentionInput:
+    """One input of attention: its layout, None if unknown, and its operand number."""
 
     layout: Layout | None
     operand: int
 
 
 def check_attention(
-    query: Part,
-    key: Part,
-    value: Part,
+    query: AttentionInput,
+    key: AttentionInput,
+    value: AttentionInput,
     *,
     widths: Sequence[int | Size | None] = (None, None, None),
     heads: int | Size | None = None,
     batch_first: bool | None = False,
-    mask: Part | None = None,
-    padding_mask: Part | None = None,
+    mask: AttentionInput | None = None,
+    padding_mask: AttentionInput | None = None,
 ) -> None:
-    """Raises ShapeError where the operands of a MultiheadAttention provably do not fit each other.
+    """Check that the operands of a MultiheadAttention fit each other.
 
-    query is (L, B, E), key (S, B, K) and value (S, B, V), or with the batch first, or without one; widths are
-    E, K and V. mask is (L, S) or (B * heads, L, S), padding_mask (B, S).
+    query is (L, B, E), key (S, B, K) and value (S, B, V); with batch_first the batch comes first, and
+    unbatched inputs have no B. widths are E, K and V. mask is (L, S) or (B * heads, L, S), padding_mask is
+    (B, S). Raises ShapeError where two operands provably do not fit.
     """
     parts = (query, key, value)
     ranks = _ranks(parts)
@@ -71,8 +72,11 @@ def check_attention(
             _check_alike(padding_mask, key if query.layout is None else query, 0, 1 - time)
 
 
-def _ranks(parts: Sequence[Part]) -> tuple[int, ...]:
-    """The ranks that the parts may have: that of the first known one, which must be 2 or 3."""
+def _ranks(parts: Sequence[AttentionInput]) -> tuple[int, ...]:
+    """Possible ranks of the inputs: the rank of the first known one, or 2 and 3.
+
+    Raises WrongRank if that rank is neither 2 nor 3.
+    """
     for part in parts:
         if part.layout is not None:
             check_rank(part.layout, (2, 3), part.operand)
@@ -80,10 +84,10 @@ def _ranks(parts: Sequence[Part]) -> tuple[int, ...]:
     return (2, 3)
 
 
-def _check_alike(one: Part, two: Part, dim: int, other_dim: int) -> None:
+def _check_alike(one: AttentionInput, two: AttentionInput, dim: int, other_dim: int) -> None:
     if one.layout is None or two.layout is None:
         return
     have, want = one.layout.sizes[dim], two.layout.sizes[other_dim]
-    if differ(have, want):
-        message = f"size {have} in dimension {dim}, where {want} is needed"
+    if provably_differ(have, want):
+        message = f"expected size {want} in dimension {dim}, got {have}"
         raise SizeMismatch(message, have, want, dim, one.operand, two.operand, other_dim)

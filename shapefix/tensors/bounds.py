@@ -1,4 +1,4 @@
-"""What can be proved of sizes: equal, different, at least so much."""
+"""Proofs about sizes: equality, inequality and lower bounds."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from shapefix.tensors.symbols import Atom, OpaqueStride, Symbol
 Terms = dict[Monomial, int]
 
 _DEPTH = 3
-"""How many atoms of one comparison are replaced by their bounds."""
+"""Maximum number of atoms replaced by their bounds in one comparison."""
 
 
 class Bounds:
-    """Lower bounds that hold in addition to those of the symbols themselves.
+    """Lower bounds in addition to those of the symbols themselves.
 
-    least maps symbols to bounds. facts are sizes, each with the number that it is never below, which
-    are not `symbol + constant` and so cannot be said of one symbol.
+    least maps symbols to lower bounds. facts pairs sizes with lower bounds; it holds the sizes that are not
+    of the form `factor*symbol + constant` and so do not reduce to a bound of one symbol.
     """
 
     __slots__ = ("_shifts", "facts", "least")
@@ -31,11 +31,11 @@ class Bounds:
         self._shifts: dict[Monomial, tuple[tuple[Monomial, int], ...]] = {}
 
     def of(self, symbol: Symbol) -> int:
-        """The bound of a symbol."""
+        """Lower bound of a symbol."""
         return max(symbol.least, self.least.get(symbol, symbol.least))
 
     def shifted(self, monomial: Monomial) -> tuple[tuple[Monomial, int], ...]:
-        """The monomial over symbols that count from their bound."""
+        """Expand a monomial over shifted symbols, each replaced by `bound + nonnegative symbol`."""
         if not self.least:
             return _shifted(monomial)
         known = self._shifts.get(monomial)
@@ -50,16 +50,16 @@ class Bounds:
 NO_BOUNDS = Bounds()
 
 
-def assuming(sizes: Sequence[Size], least: int = 2, bounds: Bounds = NO_BOUNDS) -> Bounds:
-    """Bounds under which each of the sizes is at least `least`, on top of those given."""
-    if all(size.value is not None or lowest(size, bounds) >= least for size in sizes):
+def assume_at_least(sizes: Sequence[Size], least: int = 2, bounds: Bounds = NO_BOUNDS) -> Bounds:
+    """Extend the bounds by the assumption that each size is at least `least`."""
+    if all(size.value is not None or lower_bound(size, bounds) >= least for size in sizes):
         return bounds
     symbols = dict(bounds.least)
     facts = list(bounds.facts)
     pending = [(size, least) for size in sizes]
     while pending:
         size, number = pending.pop()
-        if size.value is not None or lowest(size, Bounds(symbols)) >= number:
+        if size.value is not None or lower_bound(size, Bounds(symbols)) >= number:
             continue
         constant = size.terms.get((), 0)
         rest = [(m, c) for m, c in size.terms.items() if m]
@@ -75,7 +75,7 @@ def assuming(sizes: Sequence[Size], least: int = 2, bounds: Bounds = NO_BOUNDS) 
 
 
 def _consequences(atom: Atom, least: int) -> list[tuple[Size, int]]:
-    """What follows for the operands of an atom that is at least this, as sizes with their bounds."""
+    """Bounds of an atom's operands that follow from the lower bound of the atom, as (size, bound) pairs."""
     if atom.op == "min":
         return [(atom.left, least), (atom.right, least)]
     if atom.op in ("//", "/"):
@@ -86,7 +86,7 @@ def _consequences(atom: Atom, least: int) -> list[tuple[Size, int]]:
 
 
 def same(one: int | Size, two: int | Size, bounds: Bounds = NO_BOUNDS) -> bool | None:
-    """True where the two are equal for all values of their symbols, False where for none, else None."""
+    """Compare two sizes: True if equal for all values of their symbols, False if for none, else None."""
     if one is two:
         return True
     one, two = Size.of(one), Size.of(two)
@@ -112,7 +112,7 @@ def same(one: int | Size, two: int | Size, bounds: Bounds = NO_BOUNDS) -> bool |
 
 
 def at_least(size: int | Size, number: int | Size, bounds: Bounds = NO_BOUNDS) -> bool | None:
-    """True where size is never below number, False where it always is, else None."""
+    """Compare a size with a lower bound: True if never below it, False if always below it, else None."""
     difference = Size.of(size) - number
     if difference.value is not None:
         return difference.value >= 0
@@ -123,8 +123,8 @@ def at_least(size: int | Size, number: int | Size, bounds: Bounds = NO_BOUNDS) -
     return None
 
 
-def lowest(size: Size, bounds: Bounds = NO_BOUNDS) -> int:
-    """A number that the size is never below; far below zero where none is known."""
+def lower_bound(size: Size, bounds: Bounds = NO_BOUNDS) -> int:
+    """Largest lower bound of the size that can be proved; far below zero if none can."""
     if size.value is not None:
         return size.value
     return _low(size.terms, bounds, 1, _DEPTH)
@@ -134,7 +134,7 @@ _UNKNOWN = -(1 << 80)
 
 
 def _low(terms: Terms, bounds: Bounds, goal: int, depth: int) -> int:
-    """A lower bound of the terms; stops looking for a better one where it has reached goal."""
+    """Lower bound of the terms; the search for a better one stops at goal."""
     best = _shifted_low(terms, bounds)
     if best >= goal:
         return best
@@ -155,7 +155,7 @@ def _low(terms: Terms, bounds: Bounds, goal: int, depth: int) -> int:
 
 
 def _shifted_low(terms: Terms, bounds: Bounds) -> int:
-    """The constant of the terms over symbols counted from their bounds, if nothing else is negative there."""
+    """Constant of the terms over shifted symbols; _UNKNOWN if another coefficient is negative there."""
     total: Terms = {}
     for monomial, coefficient in terms.items():
         for part, number in bounds.shifted(monomial):
@@ -188,7 +188,7 @@ def _negative(terms: Terms) -> Terms:
 
 
 def _with_fact(terms: Terms, fact: Size, least: int) -> Terms | None:
-    """The terms with the leading product of a fact made a fresh symbol; None where it does not occur."""
+    """Rewrite the terms with a fresh symbol for the leading product of a fact; None if it does not occur."""
     lead, factor = max(fact.terms.items(), key=lambda term: len(term[0]))
     if factor != 1:
         return None
@@ -207,14 +207,17 @@ def _with_fact(terms: Terms, fact: Size, least: int) -> Terms | None:
 
 
 def _relaxed(terms: Terms, bounds: Bounds) -> Iterable[tuple[Terms, int]]:
-    """Terms that are never above these times the number beside them: an atom gave way to its bound."""
+    """Relax the terms by replacing one atom with its bound.
+
+    Yields pairs (relaxed, factor) with `relaxed <= factor * terms`.
+    """
     atoms = {symbol for monomial in terms for symbol in monomial if isinstance(symbol, Atom)}
     for atom in sorted(atoms, key=lambda atom: atom.serial):
         divisor = atom.right if atom.op in ("//", "/") else Size.of(1)
         yield from _replaced(terms, atom, _upper(atom), _lower(atom), divisor, bounds)
         dividend = atom.left.only_symbol
         if atom.op == "//" and dividend is not None:
-            # h // n also bounds h: it is from n*(h // n) to n*(h // n) + n - 1.
+            # h // n also bounds h: n*(h // n) <= h <= n*(h // n) + n - 1.
             whole = atom.right * Size.from_symbol(atom)
             yield from _replaced(terms, dividend, [whole + atom.right - 1], [whole], Size.of(1), bounds)
 
@@ -222,7 +225,10 @@ def _relaxed(terms: Terms, bounds: Bounds) -> Iterable[tuple[Terms, int]]:
 def _replaced(
     terms: Terms, symbol: Symbol, upper: list[Size], lower: list[Size], multiple: Size, bounds: Bounds
 ) -> Iterable[tuple[Terms, int]]:
-    """The terms with symbol, of which multiple times it lies between the bounds, replaced by one of them."""
+    """Replace a symbol by one of its bounds, where `lower <= multiple * symbol <= upper`.
+
+    Yields pairs as _relaxed does.
+    """
     slope: Terms = {}
     rest: Terms = {}
     for monomial, coefficient in terms.items():
@@ -248,7 +254,7 @@ def _replaced(
 
 
 def _upper(atom: Atom) -> list[Size]:
-    """Sizes that the atom, times its divisor where it is a quotient, is never above."""
+    """Upper bounds of an atom, or of a quotient times its divisor."""
     if atom.op == "min":
         return [atom.left, atom.right]
     if atom.op in ("//", "/"):
@@ -259,7 +265,7 @@ def _upper(atom: Atom) -> list[Size]:
 
 
 def _lower(atom: Atom) -> list[Size]:
-    """Sizes that the atom, times its divisor where it is a quotient, is never below."""
+    """Lower bounds of an atom, or of a quotient times its divisor."""
     if atom.op == "max":
         return [atom.left, atom.right]
     if atom.op == "//":
@@ -270,10 +276,11 @@ def _lower(atom: Atom) -> list[Size]:
 
 
 def _strides_differ(terms: Terms, bounds: Bounds) -> bool:
-    """Whether terms, p*a - q*b for two unknown strides a and b of one tensor, cannot be zero.
+    """Check that terms, p*a - q*b for two unknown strides a and b of one tensor, cannot be zero.
 
-    The dimensions of that tensor do not overlap, so either a > (n - 1)*b with n the size at b, or the
-    reverse with m the size at a. With p*(n - 1) >= q and q*(m - 1) >= p neither leaves room for p*a == q*b.
+    The dimensions of that tensor do not overlap, so either a > (n - 1)*b, where n is the size of b's
+    dimension, or b > (m - 1)*a, where m is the size of a's. If p*(n - 1) >= q and q*(m - 1) >= p, both
+    exclude p*a == q*b.
     """
     slopes: dict[OpaqueStride, Terms] = {}
     for monomial, coefficient in terms.items():

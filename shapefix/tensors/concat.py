@@ -1,4 +1,4 @@
-"""Results that gather elements: cat, stack, gather, pad and their kin."""
+"""Operations that copy elements into a new tensor: cat, stack, gather, scatter, pad, one_hot, masks."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from shapefix.tensors.errors import ShapeError, SizeMismatch, WrongRank
 from shapefix.tensors.layout import (
     Layout,
     contiguous,
-    dimension,
     has_unknown_strides,
     sizes_of,
     unknown_strides,
+    wrap_dim,
 )
-from shapefix.tensors.memory_format import suggested, suggests_channels_last
-from shapefix.tensors.options import differ
+from shapefix.tensors.memory_format import in_suggested_format, suggests_channels_last
+from shapefix.tensors.options import provably_differ
 from shapefix.tensors.polynomials import Size
-from shapefix.tensors.tensor_iterator import broadcast_sizes, check_fills
+from shapefix.tensors.tensor_iterator import broadcast_sizes, check_expands_to
 from shapefix.tensors.verdicts import Legal
 from shapefix.tensors.views import unflatten
 
 
 def cat(layouts: Sequence[Layout], dim: int = 0) -> Layout:
-    """The layout of `torch.cat(tensors, dim)`: contiguous, or channels_last where all inputs are.
+    """Layout of `torch.cat(tensors, dim)`: contiguous, or channels_last if all inputs are.
 
-    Raises ShapeError for no tensors, for different ranks, and for other sizes that provably differ.
+    Raises ShapeError for an empty list, different ranks, or sizes other than dim that provably differ.
     """
     if not layouts:
         raise ShapeError("torch.cat(): expected a non-empty list of Tensors")
-    # Tensors of shape (0,) are ignored, whatever the others are.
+    # torch ignores tensors of shape (0,), regardless of the other shapes.
     parts = [layout for layout in layouts if not (layout.rank == 1 and layout.sizes[0].value == 0)]
     if not parts:
         return layouts[0]
@@ -40,7 +40,7 @@ def cat(layouts: Sequence[Layout], dim: int = 0) -> Layout:
             raise WrongRank(message, 0, (max(part.rank for part in parts) or 1,), number)
     first = parts[0]
     front = next(number for number, layout in enumerate(layouts) if layout is first)
-    dim = dimension(dim, first.rank)
+    dim = wrap_dim(dim, first.rank)
     sizes = list(first.sizes)
     for part in parts[1:]:
         operand = next(number for number, layout in enumerate(layouts) if layout is part)
@@ -50,7 +50,7 @@ def cat(layouts: Sequence[Layout], dim: int = 0) -> Layout:
         for place, (have, want) in enumerate(zip(part.sizes, first.sizes, strict=True)):
             if place == dim:
                 sizes[dim] = sizes[dim] + have
-            elif differ(have, want):
+            elif provably_differ(have, want):
                 raise SizeMismatch(
                     f"Sizes of tensors must match except in dimension {dim}: expected {want} but got "
                     f"{have} in dimension {place}",
@@ -61,18 +61,18 @@ def cat(layouts: Sequence[Layout], dim: int = 0) -> Layout:
                     other=front,
                     other_dim=place,
                 )
-    return suggested(sizes, *layouts)
+    return in_suggested_format(sizes, *layouts)
 
 
 def stack(layouts: Sequence[Layout], dim: int = 0) -> Layout:
-    """The layout of `torch.stack(tensors, dim)`.
+    """Layout of `torch.stack(tensors, dim)`.
 
-    Raises ShapeError for no tensors, for different ranks, and for sizes that provably differ.
+    Raises ShapeError for an empty list, different ranks, or sizes that provably differ.
     """
     if not layouts:
         raise ShapeError("stack expects a non-empty TensorList")
     first = layouts[0]
-    dim = dimension(dim, first.rank + 1)
+    dim = wrap_dim(dim, first.rank + 1)
     for entry, layout in enumerate(layouts):
         message = (
             f"stack expects each tensor to be equal size, but got {_shape(first)} at entry 0 and "
@@ -81,7 +81,7 @@ def stack(layouts: Sequence[Layout], dim: int = 0) -> Layout:
         if layout.rank != first.rank:
             raise WrongRank(message, layout.rank, (first.rank,), entry)
         for place, (have, want) in enumerate(zip(layout.sizes, first.sizes, strict=True)):
-            if differ(have, want):
+            if provably_differ(have, want):
                 raise SizeMismatch(message, have, want, place, operand=entry, other=0, other_dim=place)
     sizes = (*first.sizes[:dim], Size.of(len(layouts)), *first.sizes[dim:])
     if dim == first.rank:
@@ -100,34 +100,39 @@ def _shape(layout: Layout) -> str:
 
 
 def padded_sequences(layouts: Sequence[Layout]) -> tuple[Size, ...]:
-    """The sizes behind the first one that sequences have in common, as pad_sequence wants it.
+    """Sizes that the sequences of pad_sequence share after their first dimension.
 
-    They are those of the first sequence, to which the others may be stretched. Raises ShapeError where a
-    sequence is a number, or provably has other sizes behind its first.
+    These are the sizes of the first sequence; the others must expand to them. Raises ShapeError for a
+    sequence of rank 0, or one with provably different sizes after its first dimension.
     """
     first = layouts[0]
     for number, layout in enumerate(layouts):
         if not layout.rank:
-            raise WrongRank("pad_sequence takes tensors of one dimension at least", 0, (1, 2, 3), number)
+            raise WrongRank("pad_sequence takes tensors of at least 1 dimension", 0, (1, 2, 3), number)
         if layout.rank > first.rank:
             message = f"pad_sequence: {layout.rank} dimensions, the first sequence has {first.rank}"
             raise WrongRank(message, layout.rank, (first.rank,), number)
-        check_fills((layout.sizes[0], *first.sizes[1:]), layout.sizes, number, 0)
+        check_expands_to((layout.sizes[0], *first.sizes[1:]), layout.sizes, number, 0)
     return first.sizes[1:]
 
 
 def gather(layout: Layout, dim: int, index: Layout) -> Layout:
-    """The layout of `.gather(dim, index)`.
+    """Layout of `.gather(dim, index)`: contiguous, with the sizes of the index.
 
-    Raises ShapeError where dim is out of range, the ranks differ, or the index is larger in another one.
+    Raises ShapeError if dim is out of range, the ranks differ, or the index is provably larger than the
+    tensor in a dimension other than dim.
     """
-    dim = dimension(dim, layout.rank)
+    dim = wrap_dim(dim, layout.rank)
     check_index(layout, dim, index)
     return contiguous(index.sizes)
 
 
 def check_index(layout: Layout, dim: int, index: Layout) -> None:
-    """Raises ShapeError where a gather or scatter along dim cannot take this index, operand number 1."""
+    """Check the index of a gather or scatter along dim.
+
+    Raises ShapeError about operand 1 if its rank differs from the tensor's, or it is provably larger than the
+    tensor in a dimension other than dim.
+    """
     if max(layout.rank, 1) != max(index.rank, 1) and index.numel.value != 0:
         message = "Index tensor must have the same number of dimensions as input tensor"
         raise WrongRank(message, index.rank, (layout.rank,), 1)
@@ -147,12 +152,12 @@ def check_index(layout: Layout, dim: int, index: Layout) -> None:
 
 
 def scatter(layout: Layout, dim: int, index: Layout, source: Layout | None = None) -> Layout:
-    """The layout of `.scatter(dim, index, source)`, source None for a number: that of the tensor.
+    """Layout of `.scatter(dim, index, source)`: contiguous, with the sizes of the tensor.
 
-    Raises ShapeError where dim is out of range, the ranks differ, or the index is larger than the tensor in
-    another dimension, or than the source in any.
+    source is None for a scalar. Raises ShapeError if dim is out of range, the ranks differ, or the index is
+    provably larger than the tensor in a dimension other than dim, or than the source in any dimension.
     """
-    dim = dimension(dim, layout.rank)
+    dim = wrap_dim(dim, layout.rank)
     check_index(layout, dim, index)
     if source is not None and index.numel.value != 0:
         if max(source.rank, 1) != max(index.rank, 1):
@@ -174,12 +179,12 @@ def scatter(layout: Layout, dim: int, index: Layout, source: Layout | None = Non
 
 
 def index_add(layout: Layout, dim: int, index: Layout, source: Layout) -> Layout:
-    """The layout of `.index_add(dim, index, source)` and of index_copy: that of the tensor.
+    """Layout of `.index_add(dim, index, source)` and `.index_copy`: contiguous, with the tensor's sizes.
 
-    Raises ShapeError where dim is out of range, the index has more than one dimension, or the source
-    provably has other sizes than the tensor, or than the index in dim.
+    Raises ShapeError if dim is out of range, the index has more than one dimension, or the sizes of the
+    source provably differ: in dim from the number of indices, elsewhere from the tensor's.
     """
-    dim = dimension(dim, layout.rank)
+    dim = wrap_dim(dim, layout.rank)
     if index.rank > 1:
         raise WrongRank("Index is supposed to be a vector", index.rank, (0, 1), 1)
     if source.rank and layout.rank:
@@ -189,7 +194,7 @@ def index_add(layout: Layout, dim: int, index: Layout, source: Layout) -> Layout
         for place, (have, want) in enumerate(zip(source.sizes, layout.sizes, strict=True)):
             other = 1 if place == dim else 0
             wanted = index.numel if place == dim else want
-            if differ(have, wanted):
+            if provably_differ(have, wanted):
                 raise SizeMismatch(
                     f"source {_shape(source)} does not fit self {_shape(layout)} and {index.numel} indices",
                     have,
@@ -203,11 +208,11 @@ def index_add(layout: Layout, dim: int, index: Layout, source: Layout) -> Layout
 
 
 def index_select(layout: Layout, dim: int, index: Layout) -> Layout:
-    """The layout of `.index_select(dim, index)`.
+    """Layout of `.index_select(dim, index)`.
 
-    Raises ShapeError where dim is out of range, or the index has more than one dimension.
+    Raises ShapeError if dim is out of range or the index has more than one dimension.
     """
-    dim = dimension(dim, layout.rank)
+    dim = wrap_dim(dim, layout.rank)
     if index.rank > 1:
         raise WrongRank("index_select(): Index is supposed to be a vector", index.rank, (0, 1), 1)
     if not layout.rank:
@@ -216,29 +221,29 @@ def index_select(layout: Layout, dim: int, index: Layout) -> Layout:
 
 
 def one_hot(layout: Layout, classes: int | Size | None = None) -> Layout:
-    """The layout of `F.one_hot(tensor, classes)`; without classes, or with -1, a fresh symbol."""
+    """Layout of `F.one_hot(tensor, classes)`; the last size is a new symbol if classes is None or -1."""
     if classes is None or Size.of(classes).value == -1:
         classes = Size.symbol("classes")
     return contiguous((*layout.sizes, classes))
 
 
 def repeat_interleave(layout: Layout, repeats: int | Size, dim: int | None = None) -> Layout:
-    """The layout of `.repeat_interleave(repeats, dim)` for one number of repeats; without dim, flat.
+    """Layout of `.repeat_interleave(repeats, dim)` for a single number of repeats; flat if dim is None.
 
-    Raises ShapeError where dim is out of range.
+    Raises ShapeError if dim is out of range.
     """
     if dim is None:
         return contiguous([layout.numel * repeats])
-    dim = dimension(dim, layout.rank)
+    dim = wrap_dim(dim, layout.rank)
     if not layout.rank:
         return contiguous([repeats])
     return contiguous((*layout.sizes[:dim], layout.sizes[dim] * repeats, *layout.sizes[dim + 1 :]))
 
 
 def pad(layout: Layout, widths: Sequence[int | Size]) -> Layout:
-    """The layout of `F.pad(tensor, widths)`: pairs of before and after, for the last dimension first.
+    """Layout of `F.pad(tensor, widths)`; widths are (before, after) pairs, last dimension first.
 
-    Raises ShapeError for an odd number of widths, too many of them, or a size that becomes negative.
+    Raises ShapeError for an odd number of widths, too many of them, or a result of negative size.
     """
     given = sizes_of(widths)
     if len(given) % 2:
@@ -250,19 +255,19 @@ def pad(layout: Layout, widths: Sequence[int | Size]) -> Layout:
         dim = layout.rank - 1 - place
         sizes[dim] = sizes[dim] + given[2 * place] + given[2 * place + 1]
         if at_least(sizes[dim], 0) is False:
-            raise ShapeError(f"padding gives dimension {dim} the negative size {sizes[dim]}")
-    return suggested(sizes, layout)
+            raise ShapeError(f"padding results in the negative size {sizes[dim]} of dimension {dim}")
+    return in_suggested_format(sizes, layout)
 
 
 def masked_fill(layout: Layout, mask: Layout) -> Layout:
-    """The layout of `.masked_fill(mask, value)`. Raises ShapeError where the two cannot be broadcast."""
+    """Layout of `.masked_fill(mask, value)`. Raises ShapeError if the two provably do not broadcast."""
     return contiguous(broadcast_sizes(layout.sizes, mask.sizes))
 
 
 def masked_select(layout: Layout, mask: Layout) -> Layout:
-    """The layout of `.masked_select(mask)`, of a fresh number of elements.
+    """Layout of `.masked_select(mask)`: one dimension, whose size is a new symbol that may be 0.
 
-    Raises ShapeError where the two cannot be broadcast.
+    Raises ShapeError if the two provably do not broadcast.
     """
     broadcast_sizes(layout.sizes, mask.sizes)
     return contiguous([Size.symbol("selected", 0)])

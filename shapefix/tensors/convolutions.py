@@ -1,4 +1,4 @@
-"""Results of convolutions and pooling, over one, two or three spatial dimensions."""
+"""Convolution, pooling and interpolation over one, two or three spatial dimensions."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from shapefix.tensors.layout import (
     unknown_strides,
 )
 from shapefix.tensors.memory_format import as_contiguous, suggests_channels_last
-from shapefix.tensors.options import differ
+from shapefix.tensors.options import provably_differ
 from shapefix.tensors.polynomials import ONE, Size
 from shapefix.tensors.quotients import ceil_divide, floor_divide
 
 Number = int | Size
 Numbers = int | Size | Sequence[int | Size]
-"""One number for every spatial dimension, or a number for each."""
+"""One number for all spatial dimensions, or one for each."""
 
 
 def conv(
@@ -38,10 +38,10 @@ def conv(
     in_channels: Number | None = None,
     weight_channels_last: bool | None = False,
 ) -> Layout:
-    """The layout of a convolution's output; kernel has one size for each spatial dimension.
+    """Layout of a convolution's output; kernel has one size per spatial dimension.
 
-    Contiguous, or channels_last where the input or the weight is. Raises ShapeError for a wrong rank or
-    number of channels, and where the kernel is provably larger than the padded input.
+    Contiguous, or channels_last if the input or the weight is. Raises ShapeError for a wrong rank or number
+    of channels, or a kernel that is provably larger than the padded input.
     """
     rank = len(kernel)
     _check(layout, rank, in_channels)
@@ -77,7 +77,11 @@ def conv_transpose(
     in_channels: Number | None = None,
     weight_channels_last: bool | None = False,
 ) -> Layout:
-    """The layout of a transposed convolution's output; layout and errors as for conv."""
+    """Layout of a transposed convolution's output, in the memory format that conv returns.
+
+    Raises ShapeError for a wrong rank or number of channels, an output_padding that is not smaller than
+    stride or dilation, or an output of negative size.
+    """
     rank = len(kernel)
     _check(layout, rank, in_channels)
     settings = (each(stride, rank), each(padding, rank), each(output_padding, rank), each(dilation, rank))
@@ -91,7 +95,7 @@ def conv_transpose(
         if at_least(step - extra, 1) is False and at_least(spread - extra, 1) is False:
             raise ShapeError("output padding must be smaller than either stride or dilation")
     if any(at_least(length, 0) is False for length in found):
-        raise ShapeError("output size is too small: the padding takes more than all of it away")
+        raise ShapeError("output size is too small: the padding exceeds the output")
     if rank == 1:
         alone = settings[3][0] * (Size.of(kernel[0]) - 1) + settings[2][0] - 2 * settings[1][0] + 1
         return _one_dimensional(layout, out_channels, found[0], alone)
@@ -106,10 +110,10 @@ def pool(
     dilation: Numbers = 1,
     ceil_mode: bool = False,
 ) -> Layout:
-    """The layout of a max or average pooling's output; kernel has one size for each spatial dimension.
+    """Layout of a max or average pooling's output; kernel has one size per spatial dimension.
 
-    Contiguous, or channels_last where the input is. Raises ShapeError for a wrong rank, and where the
-    kernel is provably larger than the padded input.
+    Contiguous, or channels_last if the input is. Raises ShapeError for a wrong rank, a padding above half of
+    the kernel, or a kernel that is provably larger than the padded input.
     """
     rank = len(kernel)
     _check(layout, rank, None)
@@ -134,10 +138,10 @@ def pool(
     return _following(layout, layout.sizes[-rank - 1], found, False)
 
 
-def resized(layout: Layout, lengths: Sequence[Number | None]) -> Layout:
-    """The layout of adaptive pooling or interpolation to these spatial sizes; None keeps one.
+def resize(layout: Layout, lengths: Sequence[Number | None]) -> Layout:
+    """Layout of adaptive pooling or interpolation to the given spatial sizes; None keeps a size.
 
-    Contiguous, or channels_last where the input is. Raises ShapeError for a wrong rank.
+    Contiguous, or channels_last if the input is. Raises ShapeError for a wrong rank.
     """
     rank = len(lengths)
     _check(layout, rank, None)
@@ -147,7 +151,7 @@ def resized(layout: Layout, lengths: Sequence[Number | None]) -> Layout:
 
 
 def each(numbers: Numbers, rank: int) -> tuple[Size, ...]:
-    """A number for each of rank dimensions. Raises ShapeError for a sequence of another length."""
+    """Expand numbers to one per dimension. Raises ShapeError for a sequence of the wrong length."""
     if isinstance(numbers, int | Size):
         return (Size.of(numbers),) * rank
     given = sizes_of(numbers)
@@ -163,7 +167,7 @@ def _check(layout: Layout, rank: int, in_channels: Number | None) -> None:
         message = f"expected a {rank + 1}D or {rank + 2}D input, got {layout.rank}D"
         raise WrongRank(message, layout.rank, (rank + 1, rank + 2))
     channels = layout.sizes[-rank - 1]
-    if in_channels is not None and differ(channels, in_channels):
+    if in_channels is not None and provably_differ(channels, in_channels):
         raise SizeMismatch(
             f"expected input to have {in_channels} channels, but got {channels}",
             channels,
@@ -175,7 +179,10 @@ def _check(layout: Layout, rank: int, in_channels: Number | None) -> None:
 def _window(
     length: Size, kernel: Size, stride: Size, pad: Size, dilation: Size, dim: int, ceil_mode: bool = False
 ) -> Size:
-    """How many windows fit into dimension dim."""
+    """Number of windows that fit into dimension dim, counted from the end.
+
+    Raises WindowTooLarge if there is provably none.
+    """
     spare = length + 2 * pad - dilation * (kernel - 1) - 1
     if not ceil_mode:
         if at_least(spare, 0) is False:
@@ -191,11 +198,11 @@ def _window(
         return ceil_divide(length, stride)
     count = ceil_divide(spare, stride) + 1
     beyond = at_least((count - 1) * stride - length - pad, 0)
-    # A last window that would start in the padding is dropped.
+    # torch drops a last window that would start in the padding on the right.
     windows = Size.symbol("windows") if beyond is None else count - 1 if beyond else count
     if at_least(windows, 1) is False:
         raise WindowTooLarge(
-            f"output size is too small: no window of {kernel} starts inside of {length}",
+            f"output size is too small: no window of size {kernel} starts inside the input of size {length}",
             length + 2 * pad,
             dilation * (kernel - 1) + 1,
             dim,
@@ -204,16 +211,16 @@ def _window(
 
 
 def _followed(layout: Layout, rank: int) -> Layout:
-    """A result as it is, but for three dimensions, where keeping channels_last depends on the backend."""
+    """Drop the strides of a channels_last 3-D result: whether torch keeps them depends on the backend."""
     if rank < 3 or layout.strides == contiguous_strides(layout.sizes):
         return layout
     return unknown_strides(layout.sizes)
 
 
 def _one_dimensional(layout: Layout, channels: Number, length: Size, alone: Size) -> Layout:
-    """The result of a convolution over one dimension, which torch makes contiguous and then runs over two.
+    """Layout of a 1-D convolution's output; torch makes the input contiguous and runs a 2-D convolution.
 
-    alone is the length of the result for an input of length 1.
+    alone is the output length for an input of length 1.
     """
     sizes = (*layout.sizes[:-2], Size.of(channels), length)
     source = layout if layout.rank == 3 else unsqueeze(layout, 0)
@@ -223,7 +230,7 @@ def _one_dimensional(layout: Layout, channels: Number, length: Size, alone: Size
         return permuted_dense(sizes, (0, 2, 1) if layout.rank == 3 else (1, 0))
     if source.strides == contiguous_strides(source.sizes) or is_contiguous(source) is False:
         return contiguous(sizes)
-    # A transposed input of length 1 is contiguous, and is still taken for channels_last.
+    # A transposed input of length 1 is contiguous, but torch still treats it as channels_last.
     if at_least(source.sizes[1], 2) and alone.value is not None and alone.value <= 1:
         return contiguous(sizes)
     return unknown_strides(sizes)
@@ -232,12 +239,12 @@ def _one_dimensional(layout: Layout, channels: Number, length: Size, alone: Size
 def _following(
     layout: Layout, channels: Number, lengths: Sequence[Size], weight_channels_last: bool | None
 ) -> Layout:
-    """The result of these channels and lengths: in channels_last where the input or the weight is."""
+    """Layout of a result of these channels and lengths: channels_last if the input or the weight is."""
     batched = layout.rank == len(lengths) + 2
     sizes = (*layout.sizes[: layout.rank - len(lengths) - 1], channels, *lengths)
     source = layout if batched else unsqueeze(layout, 0)
     if len(lengths) == 1:
-        # Pooling runs over two dimensions inside; some kinds then keep a channels_last order.
+        # torch pools 1-D inputs as 2-D ones, and some kinds of pooling then keep a channels_last order.
         ordered = suggests_channels_last(unsqueeze(source, -2)) is not False
         return unknown_strides(sizes) if ordered else contiguous(sizes)
     follows = suggests_channels_last(source)

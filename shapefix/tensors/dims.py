@@ -10,17 +10,17 @@ from shapefix.tensors.layout import (
     Layout,
     contiguous,
     contiguous_strides,
-    dimension,
     sizes_of,
     unknown_strides,
+    wrap_dim,
 )
-from shapefix.tensors.memory_format import like
+from shapefix.tensors.memory_format import preserve_format
 from shapefix.tensors.polynomials import ONE, ZERO, Size
 
 
 def transpose(layout: Layout, dim0: int, dim1: int) -> Layout:
-    """The layout with two dimensions swapped. Raises ShapeError where one is out of range."""
-    one, two = dimension(dim0, layout.rank), dimension(dim1, layout.rank)
+    """Layout of `.transpose(dim0, dim1)`. Raises ShapeError if a dimension is out of range."""
+    one, two = wrap_dim(dim0, layout.rank), wrap_dim(dim1, layout.rank)
     order = list(range(layout.rank))
     if order:
         order[one], order[two] = order[two], order[one]
@@ -28,19 +28,19 @@ def transpose(layout: Layout, dim0: int, dim1: int) -> Layout:
 
 
 def t(layout: Layout) -> Layout:
-    """The layout of `.t()`. Raises ShapeError for more than two dimensions."""
+    """Layout of `.t()`. Raises ShapeError for more than two dimensions."""
     if layout.rank > 2:
         raise ShapeError(f"t() expects a tensor with <= 2 dimensions, but self is {layout.rank}D")
     return T(layout)
 
 
 def T(layout: Layout) -> Layout:
-    """The layout of `.T`: all dimensions reversed."""
+    """Layout of `.T`: all dimensions reversed."""
     return Layout(layout.sizes[::-1], layout.strides[::-1])
 
 
 def mT(layout: Layout) -> Layout:
-    """The layout of `.mT`: the last two dimensions swapped. Raises ShapeError for rank 1."""
+    """Layout of `.mT`: the last two dimensions swapped. Raises ShapeError for rank 1."""
     if not layout.rank:
         return layout
     if layout.rank == 1:
@@ -51,26 +51,26 @@ def mT(layout: Layout) -> Layout:
 
 
 def permute(layout: Layout, dims: Sequence[int]) -> Layout:
-    """The layout with its dimensions in the order of dims.
+    """Layout of `.permute(dims)`.
 
-    Raises ShapeError where dims is not a permutation of all dimensions.
+    Raises ShapeError if dims is not a permutation of all dimensions.
     """
     if len(dims) != layout.rank:
         raise WrongRank(
-            f"permute: the tensor has {layout.rank} dimensions, and the desired ordering names {len(dims)}",
+            f"permute: the tensor has {layout.rank} dimensions, but {len(dims)} are listed",
             layout.rank,
             (len(dims),),
         )
-    order = [dimension(dim, layout.rank) for dim in dims]
+    order = [wrap_dim(dim, layout.rank) for dim in dims]
     if len(set(order)) != len(order):
         raise ShapeError("permute: duplicate dims are not allowed")
     return _reordered(layout, order)
 
 
 def movedim(layout: Layout, source: int | Sequence[int], destination: int | Sequence[int]) -> Layout:
-    """The layout with the source dimensions at the destinations, the others in order.
+    """Layout of `.movedim(source, destination)`; the other dimensions keep their order.
 
-    Raises ShapeError where a dimension is out of range or named twice, or the two differ in length.
+    Raises ShapeError if a dimension is out of range or repeated, or the two lists differ in length.
     """
     sources, targets = _dimensions(source, layout.rank), _dimensions(destination, layout.rank)
     if len(sources) != len(targets):
@@ -85,7 +85,7 @@ def movedim(layout: Layout, source: int | Sequence[int], destination: int | Sequ
 
 
 def _dimensions(dims: int | Sequence[int], rank: int) -> list[int]:
-    return [dimension(dim, rank) for dim in ([dims] if isinstance(dims, int) else dims)]
+    return [wrap_dim(dim, rank) for dim in ([dims] if isinstance(dims, int) else dims)]
 
 
 def _reordered(layout: Layout, order: Sequence[int]) -> Layout:
@@ -93,9 +93,9 @@ def _reordered(layout: Layout, order: Sequence[int]) -> Layout:
 
 
 def squeeze(layout: Layout, dim: int | Sequence[int] | None = None) -> Layout | None:
-    """The layout without the dimensions of size 1 among dim, or among all; None where a size may be 1 or not.
+    """Layout of `.squeeze(dim)`, or of `.squeeze()`; None if it is unknown whether a size is 1.
 
-    Raises ShapeError where a dimension is out of range.
+    Raises ShapeError if a dimension is out of range.
     """
     if dim is None:
         dims = set(range(layout.rank))
@@ -113,8 +113,8 @@ def squeeze(layout: Layout, dim: int | Sequence[int] | None = None) -> Layout | 
 
 
 def unsqueeze(layout: Layout, dim: int) -> Layout:
-    """The layout with a dimension of size 1 at dim. Raises ShapeError where dim is out of range."""
-    dim = dimension(dim, layout.rank + 1)
+    """Layout of `.unsqueeze(dim)`. Raises ShapeError if dim is out of range."""
+    dim = wrap_dim(dim, layout.rank + 1)
     stride = layout.sizes[dim] * layout.strides[dim] if dim < layout.rank else ONE
     return Layout(
         (*layout.sizes[:dim], ONE, *layout.sizes[dim:]),
@@ -122,17 +122,17 @@ def unsqueeze(layout: Layout, dim: int) -> Layout:
     )
 
 
-def with_rank(layout: Layout, least: int) -> Layout:
-    """The layout of atleast_1d, atleast_2d or atleast_3d: a vector becomes a row, a matrix lies in front."""
+def atleast_nd(layout: Layout, least: int) -> Layout:
+    """Layout of atleast_1d, atleast_2d or atleast_3d: vectors become rows, matrices get a last dimension."""
     while layout.rank < min(least, 2):
         layout = unsqueeze(layout, 0)
     return unsqueeze(layout, layout.rank) if layout.rank < least else layout
 
 
 def expand(layout: Layout, sizes: Sequence[int | Size]) -> Layout:
-    """The layout of `.expand(sizes)`, where -1 keeps a size and stretched dimensions have stride 0.
+    """Layout of `.expand(sizes)`; -1 keeps a size, and expanded dimensions have stride 0.
 
-    Raises ShapeError where there are too few sizes, or a size that is not 1 would have to change.
+    Raises ShapeError for too few sizes, or if a size other than 1 would have to change.
     """
     target = sizes_of(sizes)
     added = len(target) - layout.rank
@@ -160,7 +160,7 @@ def expand(layout: Layout, sizes: Sequence[int | Size]) -> Layout:
 
 
 def _stretched(have: Size, stride: Size, want: Size, place: int) -> Size:
-    """The stride of a dimension of size have after it was expanded to want."""
+    """Stride of a dimension of size have after an expand to size want."""
     fits = same(have, want)
     if fits:
         return stride
@@ -175,24 +175,24 @@ def _stretched(have: Size, stride: Size, want: Size, place: int) -> Size:
                 place,
             )
         return stride
-    # Stretched if the size is 1, kept if not: the stride is 0 or what it was.
+    # The dimension is expanded if its size is 1 and kept otherwise: the stride is 0 or unchanged.
     return Size.symbol(f"stride{place}", 0)
 
 
 def expand_as(layout: Layout, other: Layout) -> Layout:
-    """The layout of `.expand_as(other)`. Raises ShapeError as expand does."""
+    """Layout of `.expand_as(other)`. Raises ShapeError as expand does."""
     return expand(layout, other.sizes)
 
 
 def broadcast_to(layout: Layout, sizes: Sequence[int | Size]) -> Layout:
-    """The layout of `.broadcast_to(sizes)`. Raises ShapeError as expand does."""
+    """Layout of `.broadcast_to(sizes)`. Raises ShapeError as expand does."""
     return expand(layout, sizes)
 
 
 def repeat(layout: Layout, repeats: Sequence[int | Size]) -> Layout:
-    """The layout of `.repeat(repeats)`, a contiguous copy.
+    """Layout of `.repeat(repeats)`, a contiguous copy.
 
-    Raises ShapeError where there are fewer repeats than dimensions.
+    Raises ShapeError for fewer repeats than dimensions.
     """
     times = sizes_of(repeats)
     added = len(times) - layout.rank
@@ -205,29 +205,29 @@ def repeat(layout: Layout, repeats: Sequence[int | Size]) -> Layout:
 
 
 def tile(layout: Layout, repeats: Sequence[int | Size]) -> Layout:
-    """The layout of `.tile(repeats)`: a repeat where missing leading repeats count as 1."""
+    """Layout of `.tile(repeats)`: a repeat with missing leading repeats taken as 1."""
     times = sizes_of(repeats)
     return repeat(layout, (ONE,) * (layout.rank - len(times)) + times)
 
 
 def flip(layout: Layout, axes: Sequence[int]) -> Layout:
-    """The layout of `.flip(axes)`, a copy. Raises ShapeError where an axis is out of range or repeated."""
+    """Layout of `.flip(axes)`, a copy. Raises ShapeError if an axis is out of range or repeated."""
     if len(set(_dimensions(axes, layout.rank))) != len(axes):
         raise ShapeError("flip: a dim appears multiple times in the list of dims")
-    return like(layout)
+    return preserve_format(layout)
 
 
 def roll(layout: Layout, axes: Sequence[int] | None = None) -> Layout:
-    """The layout of `.roll(shifts, axes)`, a copy; without axes all elements are rolled.
+    """Layout of `.roll(shifts, axes)`, a copy; without axes torch rolls the flattened tensor.
 
-    Raises ShapeError where a dimension is out of range.
+    Raises ShapeError if a dimension is out of range, or for axes of a tensor of rank 0.
     """
     if not axes:
         return contiguous(layout.sizes)
     _dimensions(axes, layout.rank)
     if not layout.rank:
         raise ShapeError("roll: the tensor has no dimensions")
-    # torch joins two parts anew, in channels_last where both look like it, which depends on their lengths.
+    # torch concatenates two slices, in channels_last if both suggest it, which depends on their lengths.
     if layout.rank not in (4, 5) or layout.strides == contiguous_strides(layout.sizes):
         return contiguous(layout.sizes)
     outside = at_least(layout.strides[1] - layout.strides[-1], 1)

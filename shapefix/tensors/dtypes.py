@@ -1,4 +1,4 @@
-"""dtypes as torch names them ("float32", "int64", "bool"), and their promotion."""
+"""dtypes, written as torch names them ("float32", "int64", "bool"), and type promotion."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _FLOATS: Final = ("float16", "bfloat16", "float32", "float64")
 _COMPLEX: Final = ("complex32", "complex64", "complex128")
 
 DTYPES: Final = frozenset({"bool", *_INTEGERS, *_FLOATS, *_COMPLEX})
-"""The dtypes that training code meets."""
+"""Supported dtypes."""
 
 ALIASES: Final = {
     "float": "float32",
@@ -21,7 +21,7 @@ ALIASES: Final = {
     "long": "int64",
     "short": "int16",
 }
-"""Other names that torch has for a dtype: `torch.long` is `torch.int64`."""
+"""torch's aliases of dtypes: `torch.long` is `torch.int64`."""
 
 _PARTS: Final = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
 _FROM_PARTS: Final = {"float16": "complex32", "float32": "complex64", "float64": "complex128"}
@@ -29,27 +29,27 @@ _SCALARS: Final = {bool: "bool", int: "int64", float: "float32", complex: "compl
 
 
 def named(name: str) -> str | None:
-    """The dtype that `torch.<name>` is, None where it is none that is known here."""
+    """Canonical name of the dtype `torch.<name>`; None if it is unsupported or not a dtype."""
     return ALIASES.get(name, name if name in DTYPES else None)
 
 
 def is_floating(dtype: str) -> bool:
-    """Whether the dtype is a real floating-point one."""
+    """Check for a real floating-point dtype."""
     return dtype in _FLOATS
 
 
 def is_complex(dtype: str) -> bool:
-    """Whether the dtype is complex."""
+    """Check for a complex dtype."""
     return dtype in _COMPLEX
 
 
 def is_integral(dtype: str) -> bool:
-    """Whether the dtype is a whole number's; bool is not."""
+    """Check for an integer dtype; bool does not count."""
     return dtype in _INTEGERS
 
 
 def promote(one: str, two: str) -> str:
-    """The dtype of an operation on two tensors of these dtypes, both with dimensions."""
+    """Result dtype of an operation on two tensors of these dtypes, both of rank 1 or more."""
     if one == two or two == "bool":
         return one
     if one == "bool":
@@ -64,20 +64,23 @@ def promote(one: str, two: str) -> str:
     if is_floating(one):
         return "float32" if {one, two} == {"float16", "bfloat16"} else max(one, two, key=_FLOATS.index)
     if {one, two} == {"uint8", "int8"}:
-        # Neither holds the other.
+        # Neither range contains the other.
         return "int16"
     return max(one, two, key=_INTEGERS.index)
 
 
 def promote_scalar(dtype: str, scalar: type[bool] | type[int] | type[float] | type[complex]) -> str:
-    """The dtype of an operation on a tensor and a Python scalar of this type."""
+    """Result dtype of an operation on a tensor of rank 1 or more and a Python scalar of this type."""
     return promote_zero_dim(dtype, _SCALARS[scalar])
 
 
 def promote_zero_dim(dtype: str, zero_dim: str) -> str:
-    """The dtype of an operation on a tensor with dimensions and one without: only a higher kind counts."""
+    """Result dtype of an operation on a tensor of rank 1 or more and one of rank 0.
+
+    The rank-0 tensor changes the dtype only if its category (bool, integer, float, complex) is higher.
+    """
     if is_complex(zero_dim) and is_floating(dtype):
-        # The precision stays, but for the half that has no complex partner.
+        # The precision stays, except for bfloat16: it has no complex counterpart.
         return _FROM_PARTS.get(dtype, "complex64")
     return promote(dtype, zero_dim) if _category(dtype) < _category(zero_dim) else dtype
 

@@ -1,4 +1,4 @@
-"""Why torch would raise, as the algebra can prove it."""
+"""Errors of the algebra: reasons for which torch provably raises."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ if TYPE_CHECKING:
 
 
 class ShapeError(ValueError):
-    """torch would raise, whatever the values of the symbols; the message says why, in sizes or dtypes."""
+    """Operation rejected by torch for all values of the symbols; the message gives the sizes or dtypes."""
 
 
 class SizeMismatch(ShapeError):
-    """One size of an operand is not the one that is wanted.
+    """Wrong size of one dimension of an operand.
 
-    operand counts the tensors that are handed over, dim the dimensions of that one; have is its size there.
-    want is what a setting, or operand number `other`, asks for; other_dim is the dimension there. conditions
-    are sizes that must exceed 1 for torch to raise: of size 1 they would be stretched.
+    Operand number `operand` has size `have` in dimension `dim`. The required size `want` comes from dimension
+    `other_dim` of operand number `other`, or from a setting if other is None. torch raises only if all sizes
+    in conditions exceed 1: a size of 1 broadcasts.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class SizeMismatch(ShapeError):
 
 
 class WrongRank(ShapeError):
-    """An operand has another number of dimensions than one of those that are taken."""
+    """Wrong number of dimensions of an operand; want lists the accepted ranks."""
 
     def __init__(self, message: str, have: int, want: Sequence[int], operand: int = 0) -> None:
         super().__init__(message)
@@ -52,7 +52,7 @@ class WrongRank(ShapeError):
 
 
 class WrongNumberOfElements(ShapeError):
-    """A tensor of `have` elements is to be seen in sizes that hold another number of them."""
+    """View or reshape of a tensor of `have` elements to sizes `target` of a different number of elements."""
 
     def __init__(self, message: str, have: Size, target: Sequence[Size]) -> None:
         super().__init__(message)
@@ -61,9 +61,9 @@ class WrongNumberOfElements(ShapeError):
 
 
 class WindowTooLarge(ShapeError):
-    """A window spans more of a dimension than the input has there, padding included.
+    """Window of a convolution or pooling larger than the padded input.
 
-    have is the padded size, dim the dimension, counted from the end.
+    have is the padded size, window the size of the window, dim the dimension, counted from the end.
     """
 
     def __init__(self, message: str, have: Size, window: Size, dim: int) -> None:
@@ -74,7 +74,7 @@ class WindowTooLarge(ShapeError):
 
 
 class NotDivisible(ShapeError):
-    """A size is to be cut into equal parts and leaves a remainder; what is its name in torch."""
+    """Size `have` not divisible by `by`; what is torch's name of the size."""
 
     def __init__(self, message: str, have: Size, by: Size, what: str) -> None:
         super().__init__(message)
@@ -84,7 +84,7 @@ class NotDivisible(ShapeError):
 
 
 class WrongParts(ShapeError):
-    """The sizes of the parts that dimension dim is split into do not add up to its own."""
+    """Split of dimension dim into parts whose sizes do not add up to its size `whole`."""
 
     def __init__(self, message: str, whole: Size, dim: int, parts: Sequence[Size]) -> None:
         super().__init__(message)
@@ -94,7 +94,7 @@ class WrongParts(ShapeError):
 
 
 class NoSuchDimension(ShapeError):
-    """Dimension `dim` is named, and the tensor has `rank` of them."""
+    """Dimension number `dim` out of range for a tensor of `rank` dimensions."""
 
     def __init__(self, message: str, dim: int, rank: int) -> None:
         super().__init__(message)
@@ -103,7 +103,7 @@ class NoSuchDimension(ShapeError):
 
 
 class TooManyIndices(ShapeError):
-    """A tensor of `rank` dimensions is indexed by `given` indices."""
+    """Index of `given` entries for a tensor of `rank` dimensions."""
 
     def __init__(self, message: str, rank: int, given: int) -> None:
         super().__init__(message)
@@ -112,7 +112,7 @@ class TooManyIndices(ShapeError):
 
 
 class IndexOutOfRange(ShapeError):
-    """Dimension dim has this size, and no element at this index."""
+    """Index out of range for dimension dim of the given size."""
 
     def __init__(self, message: str, index: Size, size: Size, dim: int) -> None:
         super().__init__(message)
@@ -122,9 +122,10 @@ class IndexOutOfRange(ShapeError):
 
 
 class ClassesLast(ShapeError):
-    """Scores whose last dimension counts the classes meet class ids: torch takes the second one for them.
+    """Class ids for scores with the classes in the last dimension; torch expects them in dimension 1.
 
-    unless are the sizes that would all have to be equal for torch not to notice; empty where they differ.
+    unless holds pairs of sizes: torch does not raise if all pairs are equal. It is empty if one pair provably
+    differs.
     """
 
     def __init__(self, message: str, unless: Sequence[tuple[Size, Size]]) -> None:
@@ -133,9 +134,9 @@ class ClassesLast(ShapeError):
 
 
 class WrongDtype(ShapeError):
-    """An operand has a dtype that the operation does not take; want are those that it takes.
+    """Wrong dtype of an operand; want lists the accepted dtypes.
 
-    other is the operand, and weight tells whether it is the layer's weight, whose dtype want is.
+    want is the dtype of operand number `other`, or of the layer's weight if weight is set.
     """
 
     def __init__(

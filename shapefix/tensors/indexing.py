@@ -1,6 +1,6 @@
-"""Indexing: the layouts of `x[...]`, and of the methods that take a part of a tensor.
+"""Indexing: layouts of `x[...]` and of select, narrow, chunk, split, unbind, diagonal and unfold.
 
-Sizes are those of results that have elements: `x[:, 2:]` has size T - 2, which says that T is above 2.
+Sizes are those of nonempty results: `x[:, 2:]` has size T - 2, which assumes that T exceeds 2.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from types import EllipsisType
 
-from shapefix.tensors.bounds import assuming, at_least, same
+from shapefix.tensors.bounds import assume_at_least, at_least, same
 from shapefix.tensors.errors import IndexOutOfRange, ShapeError, SizeMismatch, TooManyIndices, WrongParts
-from shapefix.tensors.layout import Layout, contiguous, dimension, sizes_of
+from shapefix.tensors.layout import Layout, contiguous, sizes_of, wrap_dim
 from shapefix.tensors.polynomials import ONE, ZERO, Size
 from shapefix.tensors.quotients import ceil_divide, floor_divide, maximum, minimum
 from shapefix.tensors.tensor_iterator import Strides, aligned, allocated, broadcast_sizes
@@ -19,32 +19,32 @@ from shapefix.tensors.views import reshape
 
 
 @dataclass(frozen=True, slots=True)
-class Indices:
-    """A tensor, or a list, of whole numbers as an index."""
+class IntegerIndex:
+    """Integer tensor or list of integers as an index."""
 
     layout: Layout
 
 
 @dataclass(frozen=True, slots=True)
-class Mask:
-    """A tensor, or a list, of booleans as an index."""
+class BooleanIndex:
+    """Boolean tensor (mask) or list of booleans as an index."""
 
     sizes: tuple[Size, ...]
 
 
-Spec = int | Size | slice | None | EllipsisType | Indices | Mask
-"""One entry of an index. A slice holds ints, Sizes and None."""
+Spec = int | Size | slice | None | EllipsisType | IntegerIndex | BooleanIndex
+"""One entry of an index. The parts of a slice are ints, Sizes or None."""
 
 
 def index(layout: Layout, specs: Sequence[Spec]) -> Layout:
-    """The layout of `x[specs]`: a view for basic entries, a copy as soon as one is a tensor.
+    """Layout of `x[specs]`: a view for basic entries, a copy if one entry is a tensor or list.
 
-    A mask selects a fresh number of elements, which may be 0. Raises ShapeError where there are too many
-    entries, one is provably out of range, or a mask does not fit.
+    The number of elements that a mask selects is a new symbol, which may be 0. Raises ShapeError for too many
+    entries, an entry that is provably out of range, or a mask of sizes that provably differ.
     """
     sizes: list[Size] = []
     strides: list[Size] = []
-    advanced: dict[int, Indices | Mask] = {}
+    advanced: dict[int, IntegerIndex | BooleanIndex] = {}
     taken = sum(_width(spec) for spec in specs)
     if taken > layout.rank:
         raise TooManyIndices(f"too many indices for tensor of dimension {layout.rank}", layout.rank, taken)
@@ -63,11 +63,11 @@ def index(layout: Layout, specs: Sequence[Spec]) -> Layout:
         elif isinstance(spec, int | Size):
             _check_index(layout.sizes[dim], spec, dim)
         else:
-            if isinstance(spec, Indices | Mask):
+            if isinstance(spec, IntegerIndex | BooleanIndex):
                 advanced[len(sizes)] = spec
             sizes.extend(layout.sizes[dim : dim + width])
             strides.extend(layout.strides[dim : dim + width])
-            if isinstance(spec, Mask):
+            if isinstance(spec, BooleanIndex):
                 _check_mask(spec, layout.sizes[dim : dim + width], dim)
                 if not width:
                     sizes.append(ONE)
@@ -78,10 +78,10 @@ def index(layout: Layout, specs: Sequence[Spec]) -> Layout:
 
 
 def _width(spec: Spec) -> int:
-    """How many dimensions of the tensor an entry takes up."""
+    """Number of the tensor's dimensions that an index entry consumes."""
     if spec is None or spec is Ellipsis:
         return 0
-    return len(spec.sizes) if isinstance(spec, Mask) else 1
+    return len(spec.sizes) if isinstance(spec, BooleanIndex) else 1
 
 
 def _check_index(size: Size, index: int | Size, dim: int) -> None:
@@ -97,7 +97,7 @@ def _check_index(size: Size, index: int | Size, dim: int) -> None:
         raise IndexOutOfRange(message, index, size, dim)
 
 
-def _check_mask(mask: Mask, sizes: tuple[Size, ...], dim: int) -> None:
+def _check_mask(mask: BooleanIndex, sizes: tuple[Size, ...], dim: int) -> None:
     for place, (have, want) in enumerate(zip(mask.sizes, sizes, strict=True)):
         if same(have, want) is False:
             message = (
@@ -108,7 +108,7 @@ def _check_mask(mask: Mask, sizes: tuple[Size, ...], dim: int) -> None:
 
 
 def _sliced(size: Size, stride: Size, part: slice) -> tuple[Size, Size]:
-    """The size and stride of a dimension after a slice."""
+    """Size and stride of a dimension after a slice. Raises ShapeError for a step below 1."""
     step = Size.of(1 if part.step is None else part.step)
     if at_least(step, 1) is False:
         raise ShapeError("slice step must be positive")
@@ -131,25 +131,25 @@ def _length(size: Size, part: slice) -> Size:
         return Size.symbol(str(stop) if part.start is None and stop.only_symbol else "length")
     if first is not start:
         if part.stop is None:
-            return minimum(-start, size, assuming([size], 1))
+            return minimum(-start, size, assume_at_least([size], 1))
         first = maximum(first, 0)
-    length = minimum(last, size, assuming([size], 1)) - first
+    length = minimum(last, size, assume_at_least([size], 1)) - first
     return ZERO if at_least(length, 1) is False else length
 
 
 def _from_front(size: Size, place: Size) -> Size | None:
-    """A place counted from the front; None where its sign is not known."""
+    """Index counted from the front; None if its sign is unknown."""
     if at_least(place, 0):
         return place
     return size + place if at_least(place, 0) is False else None
 
 
-def _gathered(basic: Layout, advanced: dict[int, Indices | Mask]) -> Layout:
-    """The result of indexing with tensors at these dimensions of what the basic entries left."""
+def _gathered(basic: Layout, advanced: dict[int, IntegerIndex | BooleanIndex]) -> Layout:
+    """Layout of advanced indexing: basic is the result of the basic entries, advanced maps its dimensions."""
     at: list[int] = []
     tensors: list[Layout] = []
     for dim, spec in advanced.items():
-        if isinstance(spec, Indices):
+        if isinstance(spec, IntegerIndex):
             at.append(dim)
             tensors.append(spec.layout)
         else:
@@ -159,33 +159,36 @@ def _gathered(basic: Layout, advanced: dict[int, Indices | Mask]) -> Layout:
                 tensors.append(Layout((count,), (ONE,)))
     shape = broadcast_sizes(*(tensor.sizes for tensor in tensors))
     rest = [dim for dim in range(basic.rank) if dim not in at]
-    # Indexed dimensions that stand together stay in place; scattered ones go to the front.
+    # Adjacent indexed dimensions stay in place; separated ones move to the front.
     before = at[0] if at[-1] - at[0] + 1 == len(at) else 0
     front, back = rest[:before], rest[before:]
     sizes = (*(basic.sizes[d] for d in front), *shape, *(basic.sizes[d] for d in back))
     source = (*(basic.strides[d] for d in front), *(ZERO for _ in shape), *(basic.strides[d] for d in back))
     operands: list[Strides] = [source]
-    # torch puts dimensions of size 1 around an index, whose strides take part in the order of dimensions.
+    # torch pads an index with dimensions of size 1, whose strides take part in the order of dimensions.
     around = [reshape(tensor, (*[ONE] * before, *tensor.sizes, *[ONE] * len(back))) for tensor in tensors]
     operands += [aligned(tensor, sizes) for tensor in around]
     return allocated(sizes, operands)
 
 
 def select(layout: Layout, dim: int, place: int | Size) -> Layout:
-    """The layout of `.select(dim, place)`. Raises ShapeError where one is out of range."""
+    """Layout of `.select(dim, place)`. Raises ShapeError if dim or place is out of range, or for rank 0."""
     if not layout.rank:
         raise ShapeError("select() cannot be applied to a 0-dim tensor.")
-    dim = dimension(dim, layout.rank)
+    dim = wrap_dim(dim, layout.rank)
     _check_index(layout.sizes[dim], place, dim)
     rest = [other for other in range(layout.rank) if other != dim]
     return Layout(tuple(layout.sizes[d] for d in rest), tuple(layout.strides[d] for d in rest))
 
 
 def narrow(layout: Layout, dim: int, start: int | Size, length: int | Size) -> Layout:
-    """The layout of `.narrow(dim, start, length)`. Raises ShapeError where the part exceeds the tensor."""
+    """Layout of `.narrow(dim, start, length)`.
+
+    Raises ShapeError if dim is out of range, length is negative, or the range provably exceeds the dimension.
+    """
     if not layout.rank:
         raise ShapeError("narrow() cannot be applied to a 0-dim tensor.")
-    dim = dimension(dim, layout.rank)
+    dim = wrap_dim(dim, layout.rank)
     size, first = layout.sizes[dim], _from_front(layout.sizes[dim], Size.of(start))
     if at_least(length, 0) is False:
         raise ShapeError("narrow(): length must be non-negative.")
@@ -199,15 +202,15 @@ def _resized(layout: Layout, dim: int, size: Size) -> Layout:
 
 
 def chunk(layout: Layout, chunks: int, dim: int = 0) -> tuple[Layout, ...]:
-    """The layouts of `.chunk(chunks, dim)`: for symbolic sizes as many as asked for.
+    """Layouts of `.chunk(chunks, dim)`; for a symbolic size always `chunks` of them.
 
-    Raises ShapeError where dim is out of range or chunks is not positive.
+    Raises ShapeError if dim is out of range or chunks is not positive.
     """
     if not layout.rank:
         raise ShapeError("chunk expects at least a 1-dimensional tensor")
     if chunks < 1:
         raise ShapeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-    dim = dimension(dim, layout.rank)
+    dim = wrap_dim(dim, layout.rank)
     size = layout.sizes[dim]
     each = ceil_divide(size, chunks)
     if size.value is not None:
@@ -221,13 +224,13 @@ def chunk(layout: Layout, chunks: int, dim: int = 0) -> tuple[Layout, ...]:
 
 
 def split(layout: Layout, size: int | Size | Sequence[int | Size], dim: int = 0) -> tuple[Layout, ...] | None:
-    """The layouts of `.split(size, dim)`; None where how many there are is not known.
+    """Layouts of `.split(size, dim)`; None if their number is unknown.
 
-    Raises ShapeError where dim is out of range, or the sizes of a list do not add up.
+    Raises ShapeError if dim is out of range, or a list of sizes provably does not add up to the dimension.
     """
     if not layout.rank:
         raise ShapeError("split expects at least a 1-dimensional tensor")
-    dim = dimension(dim, layout.rank)
+    dim = wrap_dim(dim, layout.rank)
     whole = layout.sizes[dim]
     if isinstance(size, int | Size):
         each = Size.of(size)
@@ -259,23 +262,23 @@ def split(layout: Layout, size: int | Size | Sequence[int | Size], dim: int = 0)
 
 
 def unbind(layout: Layout, dim: int = 0) -> tuple[Layout, ...] | None:
-    """The layouts of `.unbind(dim)`; None where how many there are is not known.
+    """Layouts of `.unbind(dim)`; None if their number is unknown.
 
-    Raises ShapeError where dim is out of range.
+    Raises ShapeError if dim is out of range.
     """
     if not layout.rank:
         raise ShapeError("unbind() cannot be applied to a 0-dim tensor.")
-    dim = dimension(dim, layout.rank)
+    dim = wrap_dim(dim, layout.rank)
     count = layout.sizes[dim].value
     return None if count is None else tuple(select(layout, dim, place) for place in range(count))
 
 
 def diagonal(layout: Layout, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Layout:
-    """The layout of `.diagonal(offset, dim1, dim2)`.
+    """Layout of `.diagonal(offset, dim1, dim2)`.
 
-    Raises ShapeError where the two dimensions are the same, or one is out of range.
+    Raises ShapeError if the two dimensions are the same or one is out of range.
     """
-    one, two = dimension(dim1, layout.rank), dimension(dim2, layout.rank)
+    one, two = wrap_dim(dim1, layout.rank), wrap_dim(dim2, layout.rank)
     if one == two:
         raise ShapeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     rows, columns = layout.sizes[one], layout.sizes[two]
@@ -290,11 +293,12 @@ def diagonal(layout: Layout, offset: int = 0, dim1: int = 0, dim2: int = 1) -> L
 
 
 def unfold(layout: Layout, dim: int, size: int | Size, step: int | Size) -> Layout:
-    """The layout of `.unfold(dim, size, step)`: windows along dim, their elements in a new last dimension.
+    """Layout of `.unfold(dim, size, step)`: windows along dim, with a new last dimension for their elements.
 
-    Raises ShapeError where dim is out of range, or the window is provably larger than the dimension.
+    Raises ShapeError if dim is out of range, step is not positive, or the window is provably larger than the
+    dimension.
     """
-    dim = dimension(dim, layout.rank)
+    dim = wrap_dim(dim, layout.rank)
     width, step = Size.of(size), Size.of(step)
     have, stride = (layout.sizes[dim], layout.strides[dim]) if layout.rank else (ONE, ONE)
     if at_least(have - width, 0) is False:

@@ -1,4 +1,4 @@
-"""Layouts: the sizes of a tensor, and its strides, counted in elements."""
+"""Layouts: the sizes of a tensor and its strides, in elements."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shapefix.tensors.symbols import OpaqueStride, Symbol
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The sizes of a tensor and its strides, outermost dimension first."""
+    """Sizes of a tensor and its strides in elements, in the order of its dimensions."""
 
     sizes: tuple[Size, ...]
     strides: tuple[Size, ...]
@@ -25,12 +25,12 @@ class Layout:
 
     @property
     def numel(self) -> Size:
-        """The number of elements."""
+        """Number of elements."""
         return product(self.sizes)
 
     @property
     def is_constant(self) -> bool:
-        """Whether all sizes and strides are numbers."""
+        """Whether all sizes and strides are constants."""
         return all(s.value is not None for s in self.sizes) and all(s.value is not None for s in self.strides)
 
     def __str__(self) -> str:
@@ -38,14 +38,14 @@ class Layout:
 
 
 def sizes_of(sizes: Iterable[int | Size]) -> tuple[Size, ...]:
-    """The sizes with plain numbers turned into constants."""
+    """Convert ints among the sizes to Sizes."""
     return tuple(size if isinstance(size, Size) else Size.of(size) for size in sizes)
 
 
-def dimension(dim: int, rank: int) -> int:
-    """dim counted from the front; torch lets rank 0 be indexed with 0 and -1.
+def wrap_dim(dim: int, rank: int) -> int:
+    """Convert a dimension that may be negative to one counted from the front.
 
-    Raises ShapeError where dim is out of range.
+    torch accepts 0 and -1 for rank 0. Raises NoSuchDimension if dim is out of range.
     """
     limit = rank or 1
     if not -limit <= dim < limit:
@@ -58,7 +58,7 @@ def dimension(dim: int, rank: int) -> int:
 
 
 def contiguous_strides(sizes: Sequence[Size]) -> tuple[Size, ...]:
-    """The strides of a contiguous tensor: products of the sizes to the right, zeros counted as ones."""
+    """Strides of a contiguous tensor: products of the sizes to the right, with 0 counted as 1."""
     strides = []
     stride = ONE
     for size in reversed(sizes):
@@ -70,13 +70,13 @@ def contiguous_strides(sizes: Sequence[Size]) -> tuple[Size, ...]:
 
 
 def contiguous(sizes: Iterable[int | Size]) -> Layout:
-    """A contiguous layout of these sizes."""
+    """Contiguous layout of the given sizes."""
     given = sizes_of(sizes)
     return Layout(given, contiguous_strides(given))
 
 
 def permuted_dense(sizes: Iterable[int | Size], order: Sequence[int]) -> Layout:
-    """A dense layout of these sizes whose dimensions lie in memory in this order, outermost first."""
+    """Dense layout of the given sizes; order lists the dimensions as they lie in memory, outermost first."""
     given = sizes_of(sizes)
     strides: list[Size] = [ONE] * len(given)
     stride = ONE
@@ -88,7 +88,7 @@ def permuted_dense(sizes: Iterable[int | Size], order: Sequence[int]) -> Layout:
 
 
 def channels_last(sizes: Iterable[int | Size]) -> Layout:
-    """A channels_last layout (N, C, H, W), or channels_last_3d for five sizes.
+    """channels_last layout of sizes (N, C, H, W), or channels_last_3d layout of (N, C, D, H, W).
 
     Raises ShapeError for other ranks.
     """
@@ -99,10 +99,10 @@ def channels_last(sizes: Iterable[int | Size]) -> Layout:
 
 
 def unknown_strides(sizes: Iterable[int | Size]) -> Layout:
-    """A layout of known sizes whose dimensions do not overlap: in any order, maybe with gaps.
+    """Layout of known sizes and unknown, non-overlapping strides, in any order and maybe with gaps.
 
-    Each stride is larger than the reach of all the dimensions inside of it, as in every part of a tensor
-    that was not expanded or unfolded.
+    Each stride exceeds the largest offset that the dimensions of smaller stride reach together. This holds
+    for every view of a tensor without expand or unfold.
     """
     given = sizes_of(sizes)
     base = object()
@@ -113,7 +113,7 @@ def unknown_strides(sizes: Iterable[int | Size]) -> Layout:
 
 
 def has_unknown_strides(layout: Layout) -> bool:
-    """Whether any stride stems from unknown_strides."""
+    """Check for a stride from unknown_strides."""
     return any(
         isinstance(symbol, OpaqueStride)
         for stride in layout.strides
@@ -123,9 +123,9 @@ def has_unknown_strides(layout: Layout) -> bool:
 
 
 def is_contiguous(layout: Layout, bounds: Bounds = NO_BOUNDS) -> bool | None:
-    """Whether the layout is contiguous, as torch's is_contiguous() says; None where that is not known.
+    """Result of torch's `is_contiguous()`; None if unknown.
 
-    Strides of dimensions of size 1 do not count, and an empty tensor always is contiguous.
+    Strides of dimensions of size 1 do not count, and an empty tensor is always contiguous.
     """
     if any(size.value == 0 for size in layout.sizes):
         return True
@@ -137,7 +137,7 @@ def is_contiguous(layout: Layout, bounds: Bounds = NO_BOUNDS) -> bool | None:
         if stride != expected:
             fits = same(stride, expected, bounds)
             if fits is False and at_least(size, 2, bounds):
-                # An empty tensor is contiguous whatever its strides are.
+                # An empty tensor is contiguous with any strides.
                 if all(at_least(other, 1, bounds) for other in layout.sizes):
                     return False
                 answer = None
@@ -148,7 +148,7 @@ def is_contiguous(layout: Layout, bounds: Bounds = NO_BOUNDS) -> bool | None:
 
 
 def substitute(layout: Layout, values: Mapping[Symbol, int | Size]) -> Layout:
-    """The layout with symbols replaced in sizes and strides."""
+    """Replace symbols in sizes and strides. Raises ZeroDivisionError if a divisor becomes 0."""
     return Layout(
         tuple(_substitute(size, values) for size in layout.sizes),
         tuple(_substitute(stride, values) for stride in layout.strides),

@@ -1,13 +1,13 @@
-"""The legality of `.view`: which dimensions it merges, across which strides."""
+"""Legality of `.view`: merged dimensions must have compatible strides."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
 
-from shapefix.tensors.bounds import NO_BOUNDS, Bounds, assuming, at_least, same
+from shapefix.tensors.bounds import NO_BOUNDS, Bounds, assume_at_least, at_least, same
 from shapefix.tensors.layout import Layout, contiguous, sizes_of
-from shapefix.tensors.overlap import unknown_part
+from shapefix.tensors.overlap import unknown_view
 from shapefix.tensors.polynomials import ONE, Size, divide, product, suffix_products
 from shapefix.tensors.quotients import quotient
 from shapefix.tensors.symbols import Atom, OpaqueStride
@@ -17,9 +17,10 @@ from shapefix.tensors.verdicts import Illegal, Legal, Undecided, ViewVerdict, Wr
 def view(
     layout: Layout, target: Sequence[int | Size], minus_one: int | None = None, bounds: Bounds = NO_BOUNDS
 ) -> ViewVerdict:
-    """Whether a tensor may be viewed with these sizes, and with which layout.
+    """Decide whether torch accepts `.view(target)`, and with which layout.
 
-    minus_one is the place in target of the size that torch is to find out; what stands there is ignored.
+    minus_one is the position of -1 in target, the size for torch to infer; the entry at this position is
+    ignored.
     """
     sizes = sizes_of(target)
     numel = layout.numel
@@ -41,7 +42,7 @@ def view(
 
 
 def _inferred(numel: Size, others: Size) -> Size | None:
-    """The size that -1 stands for; None where there is none."""
+    """Size inferred for -1; None if the other sizes do not divide numel."""
     if others.value == 0:
         return None
     if numel.value is not None and others.value is not None:
@@ -50,14 +51,14 @@ def _inferred(numel: Size, others: Size) -> Size | None:
 
 
 def _exact(layout: Layout, sizes: tuple[Size, ...]) -> ViewVerdict:
-    """torch's own rule, for numbers that agree in the number of elements."""
+    """Decide a view of constants with equal numbers of elements by the algorithm of torch's computeStride."""
     have = [size.value or 0 for size in layout.sizes]
     strides = [stride.value or 0 for stride in layout.strides]
     want = [size.value or 0 for size in sizes]
     if not have:
         return Legal(Layout(sizes, tuple(ONE for _ in sizes)))
     if 0 in have:
-        # An empty tensor keeps its strides where the sizes stay, and gets contiguous ones otherwise.
+        # A view of an empty tensor to its own sizes keeps the strides; to other sizes it is contiguous.
         return Legal(Layout(sizes, layout.strides) if have == want else contiguous(sizes))
     blocks: list[tuple[int, int, int]] = []
     for dim, (size, stride) in enumerate(zip(have, strides, strict=True)):
@@ -85,7 +86,7 @@ def _exact(layout: Layout, sizes: tuple[Size, ...]) -> ViewVerdict:
 def _exactly_illegal(
     have: list[int], strides: list[int], want: list[int], sizes: tuple[Size, ...]
 ) -> Illegal:
-    """The outermost merge across a gap: a gap in memory at which the target does not split."""
+    """Outermost merge across a gap: a stride gap between two dimensions that the target does not separate."""
     lefts = {1}
     left = 1
     for size in want:
@@ -98,7 +99,7 @@ def _exactly_illegal(
         needs = have[inner] * strides[inner]
         if strides[outer] != needs and left not in lefts:
             return Illegal(outer, Size.of(strides[outer]), Size.of(needs), (), contiguous(sizes))
-    raise AssertionError("a view that torch refuses merges across a gap")
+    raise AssertionError("an illegal view merges dimensions across a stride gap")
 
 
 def _symbolic(layout: Layout, sizes: tuple[Size, ...], fits: bool | None, bounds: Bounds) -> ViewVerdict:
@@ -132,13 +133,13 @@ def _symbolic(layout: Layout, sizes: tuple[Size, ...], fits: bool | None, bounds
         at, conditions = illegal
         needs = have[at + 1] * strides[at + 1]
         return Illegal(kept[at], strides[at], needs, conditions, contiguous(sizes))
-    return Undecided(unknown_part(sizes, layout), numel=not fits)
+    return Undecided(unknown_view(sizes, layout), numel=not fits)
 
 
 def _split_strides(
     strides: tuple[Size, ...], sizes: tuple[Size, ...], cuts: list[tuple[int, int]]
 ) -> tuple[Size, ...]:
-    """The strides of a view that splits at each cut: after dimension `at`, before target `place`."""
+    """Strides of a view that splits at each cut: after dimension `at`, before target position `place`."""
     found: list[Size] = []
     start = 0
     for at, place in [*cuts, (len(strides) - 1, len(sizes))]:
@@ -148,7 +149,7 @@ def _split_strides(
 
 
 class _Splits:
-    """Products of sizes to the left and to the right of every boundary, in a tensor and in a target."""
+    """Products of the sizes on either side of every boundary, in a tensor and in a target."""
 
     def __init__(self, have: tuple[Size, ...], want: tuple[Size, ...]) -> None:
         self.lefts = _prefix_products(have)
@@ -157,7 +158,7 @@ class _Splits:
         self.target_rights = suffix_products(want)
 
     def place(self, at: int, bounds: Bounds) -> int | None:
-        """The place in the target that provably splits after dimension `at`; the outermost of several."""
+        """Outermost target position that provably splits after dimension `at`; None if there is none."""
         left, right = self.lefts[at + 1], self.rights[at + 1]
         for place, (one, two) in enumerate(zip(self.target_lefts, self.target_rights, strict=True)):
             if same(left, one, bounds) is True or same(right, two, bounds) is True:
@@ -165,7 +166,7 @@ class _Splits:
         return None
 
     def never(self, at: int, bounds: Bounds) -> bool:
-        """Whether provably no place in the target splits after dimension `at`."""
+        """Check that provably no target position splits after dimension `at`."""
         left, right = self.lefts[at + 1], self.rights[at + 1]
         return all(
             same(left, one, bounds) is False or same(right, two, bounds) is False
@@ -183,11 +184,11 @@ def _prefix_products(sizes: tuple[Size, ...]) -> list[Size]:
 def _illegal(
     have: tuple[Size, ...], strides: tuple[Size, ...], gaps: list[int], splits: _Splits, bounds: Bounds
 ) -> tuple[int, tuple[Size, ...]] | None:
-    """A boundary at which the view provably fails, and the sizes that must be greater than 1 for it."""
-    nonempty = assuming(have, 1, bounds)
+    """Find a boundary at which the view provably fails, and the sizes that must exceed 1 for it to fail."""
+    nonempty = assume_at_least(have, 1, bounds)
 
     def fails(at: int, sizes: Sequence[Size]) -> bool:
-        known = assuming(sizes, 2, nonempty)
+        known = assume_at_least(sizes, 2, nonempty)
         return same(strides[at], have[at + 1] * strides[at + 1], known) is False and splits.never(at, known)
 
     def open_conditions(sizes: Sequence[Size]) -> tuple[Size, ...]:
@@ -199,7 +200,7 @@ def _illegal(
             return at, open_conditions(pair)
     for at in gaps:
         pair = have[at : at + 2]
-        # What was selected or sliced away is no size of the tensor any more, and still stands in its strides.
+        # Sizes removed by select or a slice still occur in the strides.
         conditions = list(open_conditions([*have, *_sizes_within(strides[at], strides[at + 1])]))
         if not fails(at, conditions):
             continue
@@ -212,7 +213,7 @@ def _illegal(
 
 
 def _sizes_within(*strides: Size) -> list[Size]:
-    """The sizes that strides are made of."""
+    """Sizes that occur in the strides, in order of creation."""
     found = {symbol for stride in strides for symbol in stride.symbols}
     plain = [symbol for symbol in found if not isinstance(symbol, Atom | OpaqueStride)]
     return [Size.from_symbol(symbol) for symbol in sorted(plain, key=lambda symbol: symbol.serial)]

@@ -1,6 +1,6 @@
-"""What losses say to the sizes of predictions and targets. All raise ShapeError where torch does for certain.
+"""Size checks of losses. Each raises ShapeError if torch certainly raises.
 
-The operands are counted in the order of the parameters: the prediction is operand 0, the target operand 1.
+Operand numbers follow the order of the parameters: the prediction is operand 0, the target operand 1.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import ClassesLast, ShapeError, SizeMismatch, WrongRank
 from shapefix.tensors.polynomials import ONE, Size
-from shapefix.tensors.tensor_iterator import broadcast_sizes, check_fills
+from shapefix.tensors.tensor_iterator import broadcast_sizes, check_expands_to
 
 Sizes = tuple[Size, ...]
 
 
 def class_ids(scores: Sizes, ids: Sizes) -> None:
-    """Class ids against scores (N, C, ...), whose second dimension counts the classes: ids are (N, ...)."""
+    """Check class ids of sizes (N, ...) for scores (N, C, ...), with the classes in dimension 1."""
     rank = len(scores)
     if rank == 0:
         return
@@ -48,12 +48,15 @@ def class_ids(scores: Sizes, ids: Sizes) -> None:
 
 
 def wanted_ids(scores: Sizes) -> Sizes:
-    """The sizes of the class ids that go with scores (N, C, ...)."""
+    """Sizes of the class ids for scores (N, C, ...)."""
     return (*scores[:1], *scores[2:])
 
 
 def are_probabilities(scores: Sizes, target: Sizes) -> bool | None:
-    """Whether cross entropy takes a target for probabilities of classes: where all sizes are the same."""
+    """Check whether cross entropy takes a target as class probabilities: all sizes are equal.
+
+    None if unknown.
+    """
     if len(scores) != len(target):
         return False
     answers = [same(one, two) for one, two in zip(scores, target, strict=True)]
@@ -61,7 +64,7 @@ def are_probabilities(scores: Sizes, target: Sizes) -> bool | None:
 
 
 def equal_sizes(prediction: Sizes, target: Sizes) -> None:
-    """A target that must have the sizes of the prediction: nothing is broadcast."""
+    """Check a target that must have the sizes of the prediction, without broadcasting."""
     if len(prediction) != len(target):
         raise WrongRank(
             f"Using a target size {_text(target)} that is different to the input size {_text(prediction)}",
@@ -73,19 +76,20 @@ def equal_sizes(prediction: Sizes, target: Sizes) -> None:
 
 
 def broadcast(*shapes: Sizes) -> None:
-    """Operands that are broadcast against each other."""
+    """Check operands that broadcast against each other."""
     broadcast_sizes(*shapes)
 
 
 def broadcast_into(prediction: Sizes, target: Sizes) -> None:
-    """A target that is broadcast to the prediction, which keeps its own sizes."""
-    check_fills(prediction, target)
+    """Check a target that broadcasts to the sizes of the prediction."""
+    check_expands_to(prediction, target)
 
 
 def extra_dimension(longer: Sizes, shorter: Sizes) -> int | None:
-    """The dimension of size 1 without which longer has the sizes of shorter, and that makes both broadcast.
+    """Extra dimension of size 1 in longer that makes two otherwise equal shapes broadcast.
 
-    None where there is none, or where shorter is merely seen as longer: (1, N) and (N,).
+    Without it longer has the sizes of shorter. None if there is none, or if all dimensions before it have
+    size 1, as in (1, N) and (N,): then broadcasting only adds leading dimensions to shorter.
     """
     if len(longer) != len(shorter) + 1:
         return None
@@ -98,7 +102,7 @@ def extra_dimension(longer: Sizes, shorter: Sizes) -> int | None:
 
 
 def same_rank(*shapes: Sizes) -> None:
-    """Operands that have the same number of dimensions, and are then broadcast."""
+    """Check operands of equal rank that broadcast against each other."""
     for number, shape in enumerate(shapes[1:], 1):
         if len(shape) != len(shapes[0]):
             message = (
@@ -109,7 +113,7 @@ def same_rank(*shapes: Sizes) -> None:
 
 
 def triplets(anchor: Sizes, positive: Sizes, negative: Sizes) -> None:
-    """An anchor and two rows, or batches of them, of as many dimensions; the distances are over the last."""
+    """Check anchor, positive and negative: equal rank, with distances over the last dimension."""
     for number, shape in enumerate((positive, negative), 1):
         if len(shape) != len(anchor):
             message = f"all operands must have the same number of dimensions: {len(anchor)}, not {len(shape)}"
@@ -129,7 +133,7 @@ def _broadcast_third(anchor: Sizes, negative: Sizes) -> Sizes:
 
 
 def cosine_embedding(one: Sizes, two: Sizes, target: Sizes) -> None:
-    """Pairs of rows (N, D) with targets (N,), or a pair (D,) with a target of no dimensions."""
+    """Check pairs of rows (N, D) with targets (N,), or one pair (D,) with a target of rank 0."""
     if len(target) > 1:
         raise WrongRank("0D or 1D target tensor expected, multi-target not supported", len(target), (0, 1), 2)
     for number, shape in enumerate((one, two)):
@@ -142,7 +146,7 @@ def cosine_embedding(one: Sizes, two: Sizes, target: Sizes) -> None:
 
 
 def _stretch(rows: Size, targets: Size) -> None:
-    """Raises where a row of losses cannot be broadcast to the targets."""
+    """Check that one loss per row broadcasts with the targets."""
     try:
         broadcast_sizes((rows,), (targets,))
     except ShapeError:
@@ -158,7 +162,7 @@ def _stretch(rows: Size, targets: Size) -> None:
 
 
 def one_id_per_row(scores: Sizes, ids: Sizes) -> None:
-    """Scores (N, C) with class ids (N,)."""
+    """Check scores (N, C) with class ids (N,)."""
     if len(scores) > 2:
         raise WrongRank("expected scores of one or two dimensions", len(scores), (1, 2))
     if len(scores) < 2:
@@ -178,10 +182,11 @@ def one_id_per_row(scores: Sizes, ids: Sizes) -> None:
         )
 
 
-def connectionist(
-    log_probs: Sizes, lengths: Sequence[tuple[int, Sizes | None]], targets: Sizes | None
-) -> None:
-    """CTC: log_probs (T, N, C); lengths, with the numbers of their operands, and targets of N rows."""
+def ctc(log_probs: Sizes, lengths: Sequence[tuple[int, Sizes | None]], targets: Sizes | None) -> None:
+    """Check CTC: log_probs (T, N, C), lengths of size N, and targets of N rows if of rank 2.
+
+    lengths holds pairs of an operand number and sizes, None if unknown.
+    """
     if len(log_probs) != 3:
         return
     batch = log_probs[1]
@@ -204,7 +209,10 @@ def connectionist(
 
 
 def _all_equal(target: Sizes, wanted: Sizes, classes: int = 0) -> None:
-    """Raises for the first size that differs; the prediction has so many dimensions of classes besides."""
+    """Check that target and wanted sizes are equal; raises for the first pair that provably differs.
+
+    classes is the number of class dimensions that the prediction has after dimension 0.
+    """
     for dim, (have, want) in enumerate(zip(target, wanted, strict=True)):
         if same(have, want) is False:
             message = f"expected a target of sizes {_text(wanted)}, not {_text(target)}"

@@ -1,7 +1,7 @@
-"""Copies that preserve the format of a tensor, and results that follow channels_last.
+"""Memory formats: copies that preserve the format, and results that follow channels_last.
 
-torch reads channels_last off all strides, also those of dimensions of size 1. Where a symbol turns out to
-be 1 a stride may be another than its formula says, and torch may then see another format.
+torch detects channels_last from all strides, including those of dimensions of size 1. If a symbol turns out
+to be 1, a stride may differ from its formula, and torch may then detect another format.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from shapefix.tensors.layout import (
     permuted_dense,
     unknown_strides,
 )
-from shapefix.tensors.overlap import unknown_part
+from shapefix.tensors.overlap import unknown_view
 from shapefix.tensors.polynomials import Size, product
 from shapefix.tensors.tensor_iterator import dense_order, is_dense
 
 
-def like(layout: Layout) -> Layout:
-    """The layout of a copy that preserves the format: `.clone()`, `.to(dtype)`, `empty_like`, `.flip`."""
+def preserve_format(layout: Layout) -> Layout:
+    """Layout of a copy with torch.preserve_format: `.clone()`, `.to(dtype)`, `empty_like`, `.flip`."""
     if is_dense(layout):
         return layout
     order = dense_order(layout.sizes, [layout.strides])
@@ -32,20 +32,23 @@ def like(layout: Layout) -> Layout:
 
 
 def to(layout: Layout, *, changes: bool | None) -> Layout:
-    """The layout of `.to(...)`: the tensor itself where nothing changes, else a copy; None for unknown."""
+    """Layout of `.to(...)`: a copy if it changes dtype or device, else the tensor itself.
+
+    changes is None if that is unknown.
+    """
     if changes is False:
         return layout
-    copy = like(layout)
-    return copy if changes or copy == layout else unknown_part(layout.sizes, layout)
+    copy = preserve_format(layout)
+    return copy if changes or copy == layout else unknown_view(layout.sizes, layout)
 
 
 def as_contiguous(layout: Layout) -> Layout:
-    """The layout of `.contiguous()`."""
+    """Layout of `.contiguous()`."""
     return layout if is_contiguous(layout) else contiguous(layout.sizes)
 
 
 def suggests_channels_last(layout: Layout) -> bool | None:
-    """Whether torch takes the layout for channels_last (4-D and 5-D only); None where that is not known."""
+    """Check whether torch treats the layout as channels_last, for rank 4 and 5; None if unknown."""
     if layout.rank not in (4, 5):
         return False
     if layout.is_constant:
@@ -54,7 +57,7 @@ def suggests_channels_last(layout: Layout) -> bool | None:
         return False
     if layout.strides == channels_last(layout.sizes).strides:
         return at_least(product(layout.sizes[1:]), 2)
-    # The last dimension would have to lie outside of the channels.
+    # channels_last requires strides[-1] >= sizes[1] * strides[1].
     return False if at_least(layout.strides[1] * layout.sizes[1] - layout.strides[-1], 1) else None
 
 
@@ -67,17 +70,17 @@ def _is_channels_last(layout: Layout) -> bool:
     for dim in (1, *range(layout.rank - 1, 1, -1), 0):
         if sizes[dim] == 0 or strides[dim] < least:
             return False
-        # torch counts the ambiguous (N, 1, 1, 1) as contiguous.
+        # torch treats the ambiguous (N, 1, 1, 1) as contiguous.
         if dim == 0 and least == strides[1]:
             return False
         least = strides[dim] * max(sizes[dim], 1)
     return True
 
 
-def suggested(sizes: Iterable[int | Size], *inputs: Layout) -> Layout:
-    """A result of these sizes: channels_last where all inputs suggest it, contiguous where one does not.
+def in_suggested_format(sizes: Iterable[int | Size], *inputs: Layout) -> Layout:
+    """Layout of a result in the format that its inputs suggest: channels_last if all do, else contiguous.
 
-    Strides are unknown where that is not known.
+    Strides are unknown if it is unknown what an input suggests.
     """
     answers = [suggests_channels_last(layout) for layout in inputs]
     if all(answers):

@@ -1,4 +1,4 @@
-"""Results of network layers: embedding, normalization, recurrence, attention."""
+"""Neural network layers: embedding, normalization, recurrence, attention."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from collections.abc import Sequence
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import NotDivisible, SizeMismatch, WrongRank
 from shapefix.tensors.layout import Layout, contiguous, permuted_dense, sizes_of, unknown_strides
-from shapefix.tensors.memory_format import suggested
-from shapefix.tensors.options import differ
+from shapefix.tensors.memory_format import in_suggested_format
+from shapefix.tensors.options import provably_differ
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.products import check_size
 from shapefix.tensors.quotients import modulo
 
 
 def embedding(indices: Layout, dim: int | Size) -> Layout:
-    """The layout of an Embedding's output: the sizes of the indices, then dim."""
+    """Layout of an Embedding's output: the sizes of the indices, then dim."""
     return contiguous((*indices.sizes, dim))
 
 
 def layer_norm(layout: Layout, normalized: Sequence[int | Size]) -> Layout:
-    """The layout of a LayerNorm's output.
+    """Layout of a LayerNorm's output.
 
-    Raises ShapeError where the last sizes provably differ from the normalized shape.
+    Raises ShapeError if the last sizes provably differ from the normalized shape.
     """
     _check_normalized(layout, sizes_of(normalized))
     return contiguous(layout.sizes)
 
 
 def rms_norm(layout: Layout, normalized: Sequence[int | Size]) -> Layout:
-    """The layout of an RMSNorm's output. Raises ShapeError as layer_norm does."""
+    """Layout of an RMSNorm's output. Raises ShapeError as layer_norm does."""
     _check_normalized(layout, sizes_of(normalized))
-    return suggested(layout.sizes, layout)
+    return in_suggested_format(layout.sizes, layout)
 
 
 def _check_normalized(layout: Layout, normalized: tuple[Size, ...]) -> None:
@@ -43,19 +43,22 @@ def _check_normalized(layout: Layout, normalized: tuple[Size, ...]) -> None:
     if len(last) < len(normalized):
         raise WrongRank(message, layout.rank, range(len(normalized), len(normalized) + 3))
     for place, (have, want) in enumerate(zip(last, normalized, strict=True)):
-        if differ(have, want):
+        if provably_differ(have, want):
             raise SizeMismatch(message, have, want, layout.rank - len(normalized) + place)
 
 
 def check_rank(layout: Layout, ranks: Sequence[int], operand: int = 0) -> None:
-    """Raises WrongRank for a tensor of a number of dimensions that is not among ranks."""
+    """Check that the rank is among ranks. Raises WrongRank about operand number `operand`."""
     if layout.rank not in ranks:
         wanted = " or ".join(f"{rank}D" for rank in ranks)
         raise WrongRank(f"expected {wanted} input (got {layout.rank}D input)", layout.rank, ranks, operand)
 
 
 def check_divisible(size: int | Size, by: int | Size, what: str) -> None:
-    """Raises NotDivisible where a size provably leaves a remainder; what is what torch calls it."""
+    """Check that a size is divisible by a number; what is torch's name of the size.
+
+    Raises NotDivisible if there is provably a remainder.
+    """
     size, by = Size.of(size), Size.of(by)
     if by.value != 0 and same(modulo(size, by), 0) is False:
         raise NotDivisible(f"{what} {size} must be divisible by {by}", size, by, what)
@@ -64,23 +67,23 @@ def check_divisible(size: int | Size, by: int | Size, what: str) -> None:
 def batch_norm(
     layout: Layout, channels: int | Size | None = None, ranks: Sequence[int] = (2, 3, 4, 5)
 ) -> Layout:
-    """The layout of the output of BatchNorm: it follows channels_last.
+    """Layout of BatchNorm's output, in the memory format of the input.
 
-    Raises ShapeError for another rank than ranks, and where dimension 1 is provably not channels.
+    Raises ShapeError for a rank not in ranks, or if the size of dimension 1 provably differs from channels.
     """
     check_rank(layout, ranks)
     if channels is not None:
         check_size(layout.sizes[1], channels, dim=1)
-    return suggested(layout.sizes, layout)
+    return in_suggested_format(layout.sizes, layout)
 
 
 def group_norm(
     layout: Layout, groups: int | Size | None = None, channels: int | Size | None = None
 ) -> Layout:
-    """The layout of the output of GroupNorm: it follows channels_last.
+    """Layout of GroupNorm's output, in the memory format of the input.
 
-    Raises ShapeError for fewer than two dimensions, and where dimension 1 is provably not channels, or
-    cannot be cut into groups.
+    Raises ShapeError for rank 0 or 1, or if the size of dimension 1 provably differs from channels or is not
+    divisible by groups.
     """
     if layout.rank < 2:
         raise WrongRank(f"expected at least 2 dimensions, got {layout.rank}", layout.rank, (2, 3, 4, 5))
@@ -88,13 +91,13 @@ def group_norm(
         check_size(layout.sizes[1], channels, dim=1)
     if groups is not None:
         check_divisible(layout.sizes[1], groups, "number of channels")
-    return suggested(layout.sizes, layout)
+    return in_suggested_format(layout.sizes, layout)
 
 
 def instance_norm(layout: Layout, rank: int | None = None, channels: int | Size | None = None) -> Layout:
-    """The layout of the output of InstanceNorm over `rank` spatial dimensions, with or without a batch.
+    """Layout of InstanceNorm's output over `rank` spatial dimensions, batched or unbatched.
 
-    Raises ShapeError for other ranks, and where the channels are provably not as many.
+    Raises ShapeError for other ranks, or if the number of channels provably differs from channels.
     """
     if rank is not None:
         check_rank(layout, (rank + 1, rank + 2))
@@ -113,15 +116,15 @@ def recurrent(
     projection: int | Size | None = None,
     features: int | Size | None = None,
 ) -> tuple[Layout, Layout]:
-    """The layouts of the output and of h_n of an LSTM, GRU or RNN over (T, B, features), or (B, T, features).
+    """Layouts of output and h_n of an LSTM, GRU or RNN over (T, B, features), or (B, T, features).
 
-    With batch_first the output is a transposed view, not contiguous. An LSTM's c_n has the layout of h_n,
-    but for a projection. Raises ShapeError for ranks other than 2 and 3, and where the last size is
-    provably not features.
+    With batch_first the output is a transposed view, so it is not contiguous. Without a projection c_n of an
+    LSTM has the layout of h_n. Raises ShapeError for ranks other than 2 and 3, or if the last size provably
+    differs from features.
     """
     if layout.rank not in (2, 3):
         raise WrongRank(f"expected a 2-D or 3-D input, got {layout.rank}-D", layout.rank, (2, 3))
-    if features is not None and differ(layout.sizes[-1], features):
+    if features is not None and provably_differ(layout.sizes[-1], features):
         raise SizeMismatch(
             f"input.size(-1) must be equal to input_size. Expected {features}, got {layout.sizes[-1]}",
             layout.sizes[-1],
@@ -148,10 +151,10 @@ def check_state(
     *,
     batch_first: bool | None,
 ) -> None:
-    """Raises ShapeError where a state, that operand, provably does not fit an RNN's input of this layout.
+    """Check the state of an RNN for an input of the given layout; operand is the state's operand number.
 
-    It is (count, B, width), or (count, width) for an input without a batch; count is that of the layers,
-    times the directions.
+    The state is (count, B, width), or (count, width) for an unbatched input; count is the number of layers
+    times the number of directions. Raises ShapeError if the state provably does not fit.
     """
     if layout.rank not in (2, 3):
         return
@@ -162,7 +165,7 @@ def check_state(
         check_size(state.sizes[-1], width, state.rank - 1, operand)
     if layout.rank == 3 and batch_first is not None:
         dim = 0 if batch_first else 1
-        if differ(state.sizes[1], layout.sizes[dim]):
+        if provably_differ(state.sizes[1], layout.sizes[dim]):
             raise SizeMismatch(
                 f"expected a hidden state for a batch of {layout.sizes[dim]}, got {state.sizes[1]}",
                 state.sizes[1],
@@ -175,13 +178,14 @@ def check_state(
 
 
 def check_cell_state(layout: Layout, state: Layout, operand: int, hidden: int | Size) -> None:
-    """Raises ShapeError where a state, that operand, provably does not fit a cell's input of this layout.
+    """Check the state of an RNN cell for an input of the given layout; operand is the state's operand number.
 
-    It is (B, hidden), or (hidden,) for an input without a batch.
+    The state is (B, hidden), or (hidden,) for an unbatched input. Raises ShapeError if it provably does not
+    fit.
     """
     check_rank(state, (layout.rank,), operand)
     check_size(state.sizes[-1], hidden, state.rank - 1, operand)
-    if layout.rank == 2 and differ(state.sizes[0], layout.sizes[0]):
+    if layout.rank == 2 and provably_differ(state.sizes[0], layout.sizes[0]):
         raise SizeMismatch(
             f"input batch size {layout.sizes[0]} doesn't match hidden batch size {state.sizes[0]}",
             state.sizes[0],
@@ -202,11 +206,11 @@ def multihead_attention(
     average: bool = True,
     fast_path: bool | None = False,
 ) -> tuple[Layout, Layout]:
-    """The layouts of the output and the weights of a MultiheadAttention over (L, B, E), or (B, L, E).
+    """Layouts of output and weights of a MultiheadAttention over (L, B, E), or (B, L, E) with batch_first.
 
-    With batch_first the output is a transposed view, not contiguous, unless torch takes the fast path of
-    evaluation without gradients; fast_path is None where that is not known. Raises ShapeError for ranks
-    other than 2 and 3.
+    With batch_first the output is a transposed view, so it is not contiguous, unless torch takes its fast
+    path (evaluation without gradients); fast_path is None if that is unknown. average is
+    average_attn_weights. Raises ShapeError for ranks other than 2 and 3.
     """
     check_rank(query, (2, 3))
     check_rank(key, (query.rank,), 1)

@@ -1,24 +1,24 @@
-"""Sizes that depend on the command line: what holds with the defaults of its options."""
+"""Sizes that depend on command-line options, compared with the defaults of the options."""
 
 from __future__ import annotations
 
 from shapefix.tensors.bounds import at_least, same
 from shapefix.tensors.polynomials import Size, every_symbol
 from shapefix.tensors.quotients import substitute
-from shapefix.tensors.symbols import Option
+from shapefix.tensors.symbols import CommandLineOption
 
 
-def options_in(*sizes: int | Size) -> tuple[Option, ...]:
-    """The options that sizes depend on, each once."""
+def options_in(*sizes: int | Size) -> tuple[CommandLineOption, ...]:
+    """Command-line options that the sizes depend on, without duplicates."""
     found = (symbol for size in sizes if isinstance(size, Size) for symbol in every_symbol(size))
-    return tuple(dict.fromkeys(symbol for symbol in found if isinstance(symbol, Option)))
+    return tuple(dict.fromkeys(symbol for symbol in found if isinstance(symbol, CommandLineOption)))
 
 
-def differ(one: int | Size, two: int | Size) -> bool:
-    """Whether two sizes differ for all values of their symbols, or where options have their defaults."""
+def provably_differ(one: int | Size, two: int | Size) -> bool:
+    """Check that two sizes differ for all values of their symbols, or for the defaults of options."""
     verdict = same(one, two)
     if verdict is False and not (_can_be(one) and _can_be(two)):
-        # A number that code computes and that could only be 0 or less was no whole number to begin with.
+        # A computed size that can only be 0 or less comes from a number that was never an integer.
         return False
     if verdict is None and options_in(one, two):
         verdict = same(_by_default(one), _by_default(two))
@@ -26,13 +26,13 @@ def differ(one: int | Size, two: int | Size) -> bool:
 
 
 def _can_be(size: int | Size) -> bool:
-    """Whether a size, be it computed from unknown numbers, may be 1 or more."""
+    """Check that a size is a constant, or may be 1 or more."""
     size = Size.of(size)
     return size.value is not None or at_least(size, 1) is not False
 
 
-def needed_defaults(one: int | Size, two: int | Size) -> tuple[Option, ...]:
-    """The options without whose defaults it is not certain that two sizes differ."""
+def needed_defaults(one: int | Size, two: int | Size) -> tuple[CommandLineOption, ...]:
+    """Options whose defaults are needed to prove that two sizes differ; empty if they differ without."""
     return () if same(one, two) is False else options_in(one, two)
 
 

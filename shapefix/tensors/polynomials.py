@@ -1,4 +1,4 @@
-"""Sizes: whole-number polynomials over symbols, in normal form."""
+"""Sizes: integer polynomials over symbols, in normal form."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from operator import attrgetter
 from shapefix.tensors.symbols import Atom, Symbol
 
 Monomial = tuple[Symbol, ...]
-"""A product of symbols, sorted by serial; a power is a repetition."""
+"""A product of symbols, sorted by serial; powers repeat the symbol."""
 
 _serial = attrgetter("serial")
 
 
 def multiply_monomials(left: Monomial, right: Monomial) -> Monomial:
-    """The product of two monomials."""
+    """Product of two monomials."""
     if not left:
         return right
     if not right:
@@ -28,7 +28,7 @@ def multiply_monomials(left: Monomial, right: Monomial) -> Monomial:
 
 
 def divide_monomials(left: Monomial, right: Monomial) -> Monomial | None:
-    """left without the symbols of right; None where right has one that left lacks."""
+    """Quotient of two monomials; None if right does not divide left."""
     if not right:
         return left
     rest = list(left)
@@ -40,10 +40,11 @@ def divide_monomials(left: Monomial, right: Monomial) -> Monomial | None:
 
 
 class Size:
-    """A number of elements along a dimension, or a stride: an immutable polynomial.
+    """Immutable polynomial for a number of elements along a dimension, or for a stride in elements.
 
-    terms maps each monomial to its coefficient, never zero. value is the number where the size has no
-    symbols, else None. Two sizes are `==` when their normal forms are equal; use `same` for proofs.
+    terms maps monomials to nonzero coefficients. value is the constant if the size has no symbols, else None.
+    reducible is set if a symbol may be an exact quotient, which multiplication by its divisor cancels. Two
+    sizes are `==` if their normal forms are equal; use `same` for proofs.
     """
 
     __slots__ = ("_hash", "_low", "reducible", "terms", "value")
@@ -66,7 +67,7 @@ class Size:
 
     @staticmethod
     def of(number: int | Size) -> Size:
-        """The size itself, or the constant."""
+        """Convert an int to a constant; return a Size unchanged."""
         if isinstance(number, Size):
             return number
         known = _SMALL.get(number)
@@ -74,22 +75,22 @@ class Size:
 
     @staticmethod
     def symbol(name: str, least: int = 1) -> Size:
-        """A fresh unknown, never below least; each call gives another one."""
+        """Create a new symbol, never below least, and return it as a size."""
         return Size({(Symbol(name, least),): 1})
 
     @staticmethod
     def from_symbol(symbol: Symbol) -> Size:
-        """The size that is this symbol."""
+        """Size equal to the symbol."""
         return Size({(symbol,): 1}, isinstance(symbol, Atom) and symbol.op == "/")
 
     @property
     def symbols(self) -> frozenset[Symbol]:
-        """The symbols of the normal form; an atom counts as one, its operands are not looked into."""
+        """Symbols of the normal form; an atom counts as one symbol, without its operands."""
         return frozenset(symbol for monomial in self.terms for symbol in monomial)
 
     @property
     def only_symbol(self) -> Symbol | None:
-        """The symbol, where the size is that one symbol and nothing else."""
+        """The symbol of a size that is a single symbol, else None."""
         if len(self.terms) == 1:
             ((monomial, coefficient),) = self.terms.items()
             if coefficient == 1 and len(monomial) == 1:
@@ -97,7 +98,7 @@ class Size:
         return None
 
     def text(self, names: Mapping[Symbol, str] | None = None) -> str:
-        """The size as a person would write it, such as `(T - 1)*V`; names overrides the symbols' own."""
+        """Readable text in factored form, such as `(T - 1)*V`; names overrides the names of symbols."""
         from shapefix.tensors.text import text
 
         return text(self, names or {})
@@ -187,7 +188,7 @@ class Size:
 
 
 def _reduced(terms: dict[Monomial, int]) -> Size:
-    """The terms with every exact quotient that meets its divisor replaced by its dividend."""
+    """Size of the terms, with each product of an exact quotient and its divisor replaced by the dividend."""
     total = Size({})
     for monomial, coefficient in terms.items():
         total = total + _reduced_term(monomial, coefficient)
@@ -210,7 +211,7 @@ ONE = _SMALL[1]
 
 
 def product(sizes: Iterable[Size]) -> Size:
-    """The product of sizes; 1 for none."""
+    """Product of sizes; 1 if there are none."""
     total = ONE
     for size in sizes:
         total = total * size
@@ -218,7 +219,7 @@ def product(sizes: Iterable[Size]) -> Size:
 
 
 def suffix_products(sizes: tuple[Size, ...], start: Size = ONE) -> list[Size]:
-    """For each position and one past the end, start times the product of the sizes from there on."""
+    """Start times the product of `sizes[i:]`, for each i from 0 to len(sizes)."""
     products = [start]
     for size in reversed(sizes):
         products.append(products[-1] * size)
@@ -227,7 +228,7 @@ def suffix_products(sizes: tuple[Size, ...], start: Size = ONE) -> list[Size]:
 
 
 def common_monomial(terms: Iterable[Monomial]) -> Monomial:
-    """The largest monomial that divides all of them."""
+    """Largest monomial that divides all terms."""
     common: list[Symbol] | None = None
     for monomial in terms:
         if common is None:
@@ -246,15 +247,12 @@ def common_monomial(terms: Iterable[Monomial]) -> Monomial:
 
 
 def content(size: Size) -> int:
-    """The greatest common divisor of the coefficients; 0 for the size 0."""
+    """Greatest common divisor of the coefficients; 0 for the size 0."""
     return math.gcd(*size.terms.values())
 
 
 def divide(dividend: int | Size, divisor: int | Size) -> Size | None:
-    """The polynomial that gives dividend when multiplied with divisor; None where there is none.
-
-    A divisor that is the constant 0 gives None.
-    """
+    """Exact quotient of two sizes as a polynomial; None if there is none or the divisor is 0."""
     dividend, divisor = Size.of(dividend), Size.of(divisor)
     if divisor.value is not None:
         number = divisor.value
@@ -279,7 +277,7 @@ def divide(dividend: int | Size, divisor: int | Size) -> Size | None:
 
 
 def _plain_product(size: Size, monomial: Monomial, coefficient: int) -> Size:
-    """size times a term, without rewriting quotients, so that a division always makes progress."""
+    """Product of a size and a term, without reducing quotients: a reduction could stall the division."""
     return Size(
         {multiply_monomials(m, monomial): c * coefficient for m, c in size.terms.items()}, size.reducible
     )
@@ -290,7 +288,7 @@ def _leading(size: Size) -> tuple[Monomial, int]:
 
 
 def every_symbol(size: Size) -> Iterator[Symbol]:
-    """The symbols of a size, and those of the operands of its atoms."""
+    """Symbols of a size, including those of the operands of its atoms, with repetitions."""
     for symbol in size.symbols:
         yield symbol
         if isinstance(symbol, Atom):

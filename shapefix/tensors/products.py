@@ -1,4 +1,4 @@
-"""Results of products: matmul, linear, einsum, attention."""
+"""Products: matmul, linear, einsum, scaled dot-product attention."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from shapefix.tensors.bounds import at_least, same
 from shapefix.tensors.errors import ShapeError, SizeMismatch, WrongRank
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
-from shapefix.tensors.options import differ
+from shapefix.tensors.options import provably_differ
 from shapefix.tensors.polynomials import Size
-from shapefix.tensors.tensor_iterator import broadcast_sizes, check_fills
+from shapefix.tensors.tensor_iterator import broadcast_sizes, check_expands_to
 
 
 def matmul(left: Layout, right: Layout, first: int = 0) -> Layout:
-    """The layout of `left @ right`: vectors, matrices, and batches of them that broadcast.
+    """Layout of `left @ right` for vectors, matrices and batches of matrices, which broadcast.
 
-    first is the number of the left operand. Raises ShapeError for rank 0, where the inner sizes provably
-    differ, or the batches cannot broadcast.
+    first is the operand number of left. Raises ShapeError for rank 0, or if the inner sizes provably differ
+    or the batches provably do not broadcast.
     """
     for operand, layout in enumerate((left, right), first):
         if not layout.rank:
@@ -30,9 +30,9 @@ def matmul(left: Layout, right: Layout, first: int = 0) -> Layout:
 
 
 def _check_inner(left: Layout, right: Layout, other_dim: int, first: int) -> None:
-    """Raises SizeMismatch where the sizes that a product sums over provably differ."""
+    """Check the sizes that a product sums over. Raises SizeMismatch if they provably differ."""
     have, want = left.sizes[-1], right.sizes[other_dim]
-    if differ(have, want):
+    if provably_differ(have, want):
         shapes = f"{_shape(left.sizes[-2:])} and {_shape(right.sizes[-2:])}"
         message = f"mat1 and mat2 shapes cannot be multiplied ({shapes})"
         raise SizeMismatch(
@@ -41,34 +41,37 @@ def _check_inner(left: Layout, right: Layout, other_dim: int, first: int) -> Non
 
 
 def exact_product(left: Layout, right: Layout, ranks: tuple[int, int], first: int = 0) -> Layout:
-    """The layout of mm (ranks 2 and 2), bmm (3 and 3), mv (2 and 1) or dot (1 and 1): nothing broadcasts.
+    """Layout of mm (ranks 2 and 2), bmm (3 and 3), mv (2 and 1) or dot (1 and 1), without broadcasting.
 
-    first is the number of the left operand. Raises ShapeError for other ranks, and where the inner sizes, or
-    those of the batches, provably differ.
+    first is the operand number of left. Raises ShapeError for other ranks, or if the inner sizes or the batch
+    sizes provably differ.
     """
     for operand, (layout, rank) in enumerate(zip((left, right), ranks, strict=True), first):
         if layout.rank != rank:
-            message = f"a tensor of {rank} dimensions is expected, got {layout.rank}"
+            message = f"expected a tensor of {rank} dimensions, got {layout.rank}"
             raise WrongRank(message, layout.rank, (rank,), operand)
     other_dim = max(right.rank - 2, 0)
     _check_inner(left, right, other_dim, first)
     if left.rank < 3:
         return contiguous((*left.sizes[:-1], *right.sizes[1:]))
     have, want = left.sizes[0], right.sizes[0]
-    if differ(have, want):
+    if provably_differ(have, want):
         message = f"Expected size for first two dimensions of batch2 tensor to be: [{have}], got: [{want}]"
         raise SizeMismatch(message, have, want, 0, operand=first, other=first + 1, other_dim=0)
     return contiguous((have, left.sizes[1], right.sizes[2]))
 
 
 def added_product(added: Layout, product: Layout) -> Layout:
-    """The layout of addmm and its kin. Raises ShapeError where what is added cannot stretch to it."""
-    check_fills(product.sizes, added.sizes, operand=0, other=None)
+    """Layout of addmm, addmv, baddbmm and similar.
+
+    Raises ShapeError if added provably does not expand to the product.
+    """
+    check_expands_to(product.sizes, added.sizes, operand=0, other=None)
     return product
 
 
 def outer(left: Layout, right: Layout) -> Layout:
-    """The layout of `torch.outer(left, right)`. Raises WrongRank for anything but vectors."""
+    """Layout of `torch.outer(left, right)`. Raises WrongRank for operands that are not vectors."""
     for operand, layout in enumerate((left, right)):
         if layout.rank != 1:
             message = f"outer: Expected 1-D argument, but got {layout.rank}-D"
@@ -81,9 +84,9 @@ def _shape(sizes: Sequence[Size]) -> str:
 
 
 def linear(layout: Layout, out_features: int | Size, in_features: int | Size | None = None) -> Layout:
-    """The layout of a Linear layer's output: the last size becomes out_features.
+    """Layout of a Linear layer's output: the last size becomes out_features.
 
-    Raises ShapeError for rank 0, or where the last size is provably not in_features.
+    Raises ShapeError for rank 0, or if the last size provably differs from in_features.
     """
     if not layout.rank:
         raise WrongRank("both arguments to linear need to be at least 1D", 0, (1, 2, 3, 4))
@@ -93,24 +96,24 @@ def linear(layout: Layout, out_features: int | Size, in_features: int | Size | N
 
 
 def check_size(have: Size, want: int | Size, dim: int, operand: int = 0) -> None:
-    """Raises SizeMismatch where a size provably is not what a layer's setting asks for."""
-    if differ(have, want):
+    """Check a size against a layer's setting. Raises SizeMismatch if they provably differ."""
+    if provably_differ(have, want):
         raise SizeMismatch(
             f"expected size {want} in dimension {dim}, got {have}", have, Size.of(want), dim, operand
         )
 
 
 def linear_function(layout: Layout, weight: Layout, bias: Layout | None = None) -> Layout:
-    """The layout of `F.linear(tensor, weight, bias)`; a weight of one dimension gives no last size.
+    """Layout of `F.linear(tensor, weight, bias)`; for a weight of rank 1 the last dimension is dropped.
 
-    Raises ShapeError where the last sizes of both provably differ, for a weight of more than two dimensions,
-    and where the bias cannot be added.
+    Raises ShapeError for rank 0, a weight of more than two dimensions, last sizes that provably differ, or a
+    bias that provably does not expand to the result.
     """
     for operand, (each, ranks) in enumerate(((layout, (1, 2, 3, 4)), (weight, (1, 2)))):
         if each.rank == 0 or (operand and each.rank > 2):
-            message = f"linear: a tensor of {each.rank} dimensions is not expected"
+            message = f"linear: unexpected tensor of {each.rank} dimensions"
             raise WrongRank(message, each.rank, ranks, operand)
-    if differ(layout.sizes[-1], weight.sizes[-1]):
+    if provably_differ(layout.sizes[-1], weight.sizes[-1]):
         raise SizeMismatch(
             f"mat1 and mat2 shapes cannot be multiplied ({_shape(layout.sizes[-2:])} and "
             f"{_shape(tuple(reversed(weight.sizes)))})",
@@ -123,7 +126,7 @@ def linear_function(layout: Layout, weight: Layout, bias: Layout | None = None) 
     made = contiguous((*layout.sizes[:-1], *weight.sizes[:-1]))
     if bias is not None and weight.rank == 2 and bias.rank == 1:
         try:
-            check_fills(made.sizes, bias.sizes, operand=2, other=1)
+            check_expands_to(made.sizes, bias.sizes, operand=2, other=1)
         except SizeMismatch as error:
             error.other_dim = 0
             raise
@@ -133,17 +136,17 @@ def linear_function(layout: Layout, weight: Layout, bias: Layout | None = None) 
 def scaled_dot_product_attention(
     query: Layout, key: Layout, value: Layout, mask: Layout | None = None, grouped: bool = False
 ) -> Layout:
-    """The sizes of attention over (..., L, E), (..., S, E) and (..., S, V): (..., L, V).
+    """Layout of attention over query (..., L, E), key (..., S, E) and value (..., S, V): (..., L, V).
 
-    mask is over (..., L, S). grouped allows fewer heads of key and value than of the query. Strides are
-    unknown: they depend on the backend. Raises ShapeError for fewer than two dimensions, where E or S
-    provably differ, or the batches cannot broadcast.
+    mask is (..., L, S). grouped allows fewer heads in key and value than in query (enable_gqa). Strides are
+    unknown because they depend on the backend. Raises ShapeError for rank 0 or 1, or if E or S provably
+    differ or the batches provably do not broadcast.
     """
     for operand, each in enumerate((query, key, value)):
         if each.rank < 2:
             message = "scaled_dot_product_attention takes tensors of at least 2 dimensions"
             raise WrongRank(message, each.rank, (2, 3, 4), operand)
-    if differ(query.sizes[-1], key.sizes[-1]):
+    if provably_differ(query.sizes[-1], key.sizes[-1]):
         raise SizeMismatch(
             f"the last size of query ({query.sizes[-1]}) differs from that of key ({key.sizes[-1]})",
             query.sizes[-1],
@@ -152,7 +155,7 @@ def scaled_dot_product_attention(
             other=1,
             other_dim=key.rank - 1,
         )
-    if differ(key.sizes[-2], value.sizes[-2]):
+    if provably_differ(key.sizes[-2], value.sizes[-2]):
         raise SizeMismatch(
             f"key has {key.sizes[-2]} positions, value has {value.sizes[-2]}",
             key.sizes[-2],
@@ -168,15 +171,14 @@ def scaled_dot_product_attention(
     sizes = (*batch, query.sizes[-2], value.sizes[-1])
     if mask is not None and not grouped:
         weights = (*broadcast_sizes(query.sizes[:-2], key.sizes[:-2]), query.sizes[-2], key.sizes[-2])
-        check_fills(weights, mask.sizes, operand=3, other=None)
+        check_expands_to(weights, mask.sizes, operand=3, other=None)
     return unknown_strides(sizes)
 
 
 def einsum(equation: str, operands: Sequence[Layout]) -> Layout:
-    """The sizes of `torch.einsum(equation, ...)`; the strides are unknown for more than one dimension.
+    """Layout of `torch.einsum(equation, ...)`; strides are unknown for more than one dimension.
 
-    Raises ShapeError where the equation does not fit the operands, or a letter stands for sizes that
-    provably differ.
+    Raises ShapeError if the equation does not fit the operands, or a letter names sizes that provably differ.
     """
     inputs, arrow, output = equation.replace(" ", "").partition("->")
     terms = [tuple(_TOKENS.findall(term)) for term in inputs.split(",")]
@@ -189,7 +191,7 @@ _DOTS = "..."
 
 
 class LetterMismatch(SizeMismatch):
-    """One letter of an einsum stands for two sizes."""
+    """Two different sizes for one letter of an einsum."""
 
     letter = ""
 
@@ -197,10 +199,10 @@ class LetterMismatch(SizeMismatch):
 def contraction(
     terms: Sequence[tuple[str, ...]], output: tuple[str, ...] | None, operands: Sequence[Layout]
 ) -> Layout:
-    """The sizes of a sum of products over named dimensions, `...` standing for any number of them.
+    """Layout of a sum of products over named dimensions; `...` is any number of unnamed ones.
 
-    output None asks for all names that occur once, in the order of the alphabet. Raises ShapeError where
-    the names do not fit the operands, or a name stands for sizes that provably differ.
+    If output is None, the result has all names that occur once, in alphabetical order. Raises ShapeError if
+    the names do not fit the operands, or a name has sizes that provably differ.
     """
     if len(terms) != len(operands):
         raise ShapeError(f"einsum(): {len(terms)} terms in the equation for {len(operands)} operands")
@@ -230,9 +232,9 @@ def contraction(
         output = (*((_DOTS,) if dotted else ()), *singles)
     named = [letter for letter in output if letter != _DOTS]
     if not set(named) <= seen.keys():
-        raise ShapeError(f"einsum(): output {' '.join(output)} names a letter that no operand has")
+        raise ShapeError(f"einsum(): output {' '.join(output)} has a subscript that no operand has")
     if len(set(named)) < len(named):
-        raise ShapeError(f"einsum(): output {' '.join(output)} names a letter more than once")
+        raise ShapeError(f"einsum(): output {' '.join(output)} repeats a subscript")
     sizes: list[Size] = []
     for letter in output:
         sizes.extend(around if letter == _DOTS else (seen[letter][0],))
@@ -240,12 +242,12 @@ def contraction(
 
 
 def _check_letter(letter: str, before: tuple[Size, int, int], now: tuple[Size, int, int]) -> None:
-    """Raises LetterMismatch where a name provably stands for two sizes; of 1 it stretches to any other."""
+    """Check two sizes of one name. Raises LetterMismatch if they provably differ and do not broadcast."""
     (have, operand, dim), (want, other, other_dim) = before, now
     stretches = operand != other and not (at_least(have, 2) and at_least(want, 2))
     if same(have, want) is not False or stretches:
         return
-    message = f"einsum(): {letter} stands for size {have} and for size {want}"
+    message = f"einsum(): subscript {letter} has size {want}, but size {have} in an earlier place"
     error = LetterMismatch(message, have, want, dim, operand=operand, other=other, other_dim=other_dim)
     error.letter = letter
     raise error

@@ -1,4 +1,4 @@
-"""Functions of sizes that are not polynomials: folded where provable, else an atom for the result."""
+"""Division, modulo, minimum and maximum of sizes: simplified if provable, else an atom for the result."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from weakref import WeakValueDictionary
 
-from shapefix.tensors.bounds import NO_BOUNDS, Bounds, at_least, lowest
+from shapefix.tensors.bounds import NO_BOUNDS, Bounds, at_least, lower_bound
 from shapefix.tensors.polynomials import ZERO, Size, common_monomial, content, divide
 from shapefix.tensors.symbols import UNBOUNDED, Atom, Symbol
 
@@ -22,7 +22,7 @@ def _atom(op: str, left: Size, right: Size, least: int) -> Size:
 
 
 def _cancelled(dividend: Size, divisor: Size) -> tuple[Size, Size]:
-    """Both without the positive factors that they share."""
+    """Cancel the positive factors that dividend and divisor share."""
     shared = common_monomial([*dividend.terms, *divisor.terms])
     shared = tuple(symbol for symbol in shared if symbol.least >= 1)
     number = math.gcd(content(dividend), content(divisor))
@@ -33,7 +33,7 @@ def _cancelled(dividend: Size, divisor: Size) -> tuple[Size, Size]:
 
 
 def quotient(dividend: int | Size, divisor: int | Size) -> Size:
-    """dividend / divisor where that is known to leave no remainder and to be at least 1."""
+    """Quotient of a division that is assumed to leave no remainder and to be at least 1."""
     dividend, divisor = Size.of(dividend), Size.of(divisor)
     exact = divide(dividend, divisor)
     if exact is not None:
@@ -43,7 +43,7 @@ def quotient(dividend: int | Size, divisor: int | Size) -> Size:
 
 
 def _least_quotient(dividend: Size, divisor: Size) -> int:
-    low = lowest(dividend)
+    low = lower_bound(dividend)
     if divisor.value is not None and divisor.value > 0:
         return low // divisor.value
     if at_least(divisor, 1):
@@ -52,14 +52,11 @@ def _least_quotient(dividend: Size, divisor: Size) -> int:
 
 
 def floor_divide(dividend: int | Size, divisor: int | Size) -> Size:
-    """dividend // divisor.
-
-    Raises ZeroDivisionError where the divisor is the constant 0.
-    """
+    """Floor division. Raises ZeroDivisionError if the divisor is the constant 0."""
     dividend, divisor = Size.of(dividend), Size.of(divisor)
     number = divisor.value
     if number == 0:
-        raise ZeroDivisionError("a size divided by zero")
+        raise ZeroDivisionError("division of a size by zero")
     if dividend.value is not None and number is not None:
         return Size.of(dividend.value // number)
     exact = divide(dividend, divisor)
@@ -87,14 +84,14 @@ def _floor_atom(dividend: Size, divisor: Size) -> Size:
 
 
 def modulo(dividend: int | Size, divisor: int | Size) -> Size:
-    """dividend % divisor, with Python's sign.
+    """Remainder with the sign of the divisor, as in Python.
 
-    Raises ZeroDivisionError where the divisor is the constant 0.
+    Raises ZeroDivisionError if the divisor is the constant 0.
     """
     dividend, divisor = Size.of(dividend), Size.of(divisor)
     number = divisor.value
     if number == 0:
-        raise ZeroDivisionError("a size divided by zero")
+        raise ZeroDivisionError("division of a size by zero")
     if dividend.value is not None and number is not None:
         return Size.of(dividend.value % number)
     if divide(dividend, divisor) is not None:
@@ -109,36 +106,36 @@ def modulo(dividend: int | Size, divisor: int | Size) -> Size:
 
 
 def minimum(one: int | Size, two: int | Size, bounds: Bounds = NO_BOUNDS) -> Size:
-    """The smaller of the two."""
+    """Smaller of two sizes."""
     one, two = Size.of(one), Size.of(two)
     if one is two or at_least(two, one, bounds):
         return one
     if at_least(one, two, bounds):
         return two
     one, two = _ordered(one, two)
-    return _atom("min", one, two, min(lowest(one), lowest(two)))
+    return _atom("min", one, two, min(lower_bound(one), lower_bound(two)))
 
 
 def maximum(one: int | Size, two: int | Size) -> Size:
-    """The larger of the two."""
+    """Larger of two sizes."""
     one, two = Size.of(one), Size.of(two)
     if at_least(two, one):
         return two
     if at_least(one, two):
         return one
     one, two = _ordered(one, two)
-    return _atom("max", one, two, max(lowest(one), lowest(two)))
+    return _atom("max", one, two, max(lower_bound(one), lower_bound(two)))
 
 
 def ceil_divide(dividend: int | Size, divisor: int | Size) -> Size:
-    """The smallest whole number that is not below dividend / divisor, for a positive divisor."""
+    """Quotient rounded up, for a positive divisor. Raises ZeroDivisionError if it is the constant 0."""
     dividend, divisor = Size.of(dividend), Size.of(divisor)
     exact = divide(dividend, divisor)
     return floor_divide(dividend + divisor - 1, divisor) if exact is None else exact
 
 
 def _ordered(one: Size, two: Size) -> tuple[Size, Size]:
-    """The two in an order that does not depend on which came first."""
+    """Sort two sizes, so that the order of arguments does not matter."""
     return (one, two) if _rank(one) <= _rank(two) else (two, one)
 
 
@@ -147,9 +144,9 @@ def _rank(size: Size) -> tuple[object, ...]:
 
 
 def substitute(size: Size, values: Mapping[Symbol, int | Size]) -> Size:
-    """The size with symbols replaced, those inside of atoms too.
+    """Replace symbols of a size, including those in operands of atoms.
 
-    Raises ZeroDivisionError where a divisor becomes 0.
+    Raises ZeroDivisionError if a divisor becomes 0.
     """
     if size.value is not None:
         return size

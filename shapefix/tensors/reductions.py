@@ -1,4 +1,4 @@
-"""Results of operations along dimensions: reductions, softmax, sorting."""
+"""Operations along dimensions: reductions, softmax, cumulative sums, topk, sort."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Sequence
 
 from shapefix.tensors.bounds import at_least
 from shapefix.tensors.errors import ShapeError
-from shapefix.tensors.layout import Layout, contiguous, dimension
-from shapefix.tensors.memory_format import like
+from shapefix.tensors.layout import Layout, contiguous, wrap_dim
+from shapefix.tensors.memory_format import preserve_format
 from shapefix.tensors.polynomials import ONE, Size
 
 
 def reduce(layout: Layout, dims: int | Sequence[int] | None = None, keepdim: bool = False) -> Layout:
-    """The layout of a reduction (sum, mean, max, argmax, norm, ...) over dims, or over all; contiguous.
+    """Layout of a reduction (sum, mean, max, argmax, norm, ...) over dims, or over all if None; contiguous.
 
-    Raises ShapeError where a dimension is out of range or named twice.
+    Raises ShapeError if a dimension is out of range or repeated.
     """
     if dims is None or (not isinstance(dims, int) and not dims):
         gone = set(range(layout.rank))
     else:
-        named = [dimension(dim, layout.rank) for dim in ([dims] if isinstance(dims, int) else dims)]
+        named = [wrap_dim(dim, layout.rank) for dim in ([dims] if isinstance(dims, int) else dims)]
         gone = set(named)
         if len(gone) != len(named):
             raise ShapeError("a dim appears multiple times in the list of dims")
@@ -28,31 +28,21 @@ def reduce(layout: Layout, dims: int | Sequence[int] | None = None, keepdim: boo
     return contiguous(size for dim, size in enumerate(layout.sizes) if dim not in gone)
 
 
-def along(layout: Layout, dim: int) -> Layout:
-    """The layout of an operation along dim that keeps all sizes and gives a contiguous result.
+def along_dim(layout: Layout, dim: int) -> Layout:
+    """Layout of softmax, log_softmax, cumsum or cumprod along dim: contiguous, with the same sizes.
 
-    These are softmax, log_softmax, cumsum, cumprod. Raises ShapeError where dim is out of range.
+    Raises ShapeError if dim is out of range.
     """
-    dimension(dim, layout.rank)
+    wrap_dim(dim, layout.rank)
     return contiguous(layout.sizes)
 
 
-def softmax(layout: Layout, dim: int) -> Layout:
-    """The layout of `.softmax(dim)`. Raises ShapeError where dim is out of range."""
-    return along(layout, dim)
-
-
-def cumsum(layout: Layout, dim: int) -> Layout:
-    """The layout of `.cumsum(dim)`. Raises ShapeError where dim is out of range."""
-    return along(layout, dim)
-
-
 def topk(layout: Layout, k: int | Size, dim: int = -1) -> Layout:
-    """The layout of the values, and of the indices, of `.topk(k, dim)`.
+    """Layout of the values, and of the indices, of `.topk(k, dim)`.
 
-    Raises ShapeError where dim is out of range, or k is provably larger than the dimension.
+    Raises ShapeError if dim is out of range or k is provably larger than the dimension.
     """
-    dim = dimension(dim, layout.rank)
+    dim = wrap_dim(dim, layout.rank)
     if not layout.rank:
         return layout
     if at_least(layout.sizes[dim] - k, 0) is False:
@@ -63,6 +53,6 @@ def topk(layout: Layout, k: int | Size, dim: int = -1) -> Layout:
 
 
 def sort(layout: Layout, dim: int = -1) -> Layout:
-    """The layout of the values and indices of `.sort(dim)`. Raises ShapeError where dim is out of range."""
-    dimension(dim, layout.rank)
-    return like(layout)
+    """Layout of the values, and of the indices, of `.sort(dim)`. Raises ShapeError if dim is out of range."""
+    wrap_dim(dim, layout.rank)
+    return preserve_format(layout)

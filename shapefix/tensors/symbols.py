@@ -1,4 +1,4 @@
-"""Symbols: the unknown whole numbers that sizes and strides are made of."""
+"""Symbols: the unknown integers in sizes and strides."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 _serials = itertools.count()
 
 UNBOUNDED: Final = -(1 << 40)
-"""The lower bound of a symbol about which nothing is known."""
+"""Lower bound of a symbol without a known bound."""
 
 
 class Symbol:
-    """One unknown whole number, equal only to itself; it is never below `least`."""
+    """Unknown integer, never below `least`; a symbol equals only itself."""
 
     __slots__ = ("__weakref__", "least", "name", "serial")
 
@@ -29,10 +29,9 @@ class Symbol:
 
 
 class Atom(Symbol):
-    """A function of two sizes that does not fold into a polynomial; equal arguments give the same atom.
+    """Function of two sizes that is not a polynomial; equal arguments give the same atom.
 
-    op is one of `//`, `%`, `min`, `max`, and `/`, a quotient known to be exact.
-    Its text comes from Size.text.
+    op is one of `//`, `%`, `min`, `max` and `/`, an exact quotient. Size.text writes it.
     """
 
     __slots__ = ("left", "op", "right")
@@ -45,9 +44,9 @@ class Atom(Symbol):
 
 
 class OpaqueStride(Symbol):
-    """An unknown stride of a tensor whose dimensions do not overlap.
+    """Unknown stride of a tensor with non-overlapping dimensions.
 
-    base is one object for all the strides of a tensor, size the size of the dimension in that tensor.
+    base is the same object for all strides of one tensor; size is the size of the dimension in that tensor.
     """
 
     __slots__ = ("base", "size")
@@ -59,10 +58,10 @@ class OpaqueStride(Symbol):
 
 
 class PerItemSize(Symbol):
-    """A number that differs from item to item: the length of a row, the longest length of a batch.
+    """Number that differs between items: the length of a row, the longest length of a batch.
 
-    axis is what the items range over; None stands for the calls of the code that made it, whatever they
-    turn out to range over. source tells where the difference comes from.
+    axis identifies the items; None means the calls of the code that created the symbol, for any items. source
+    is where the difference comes from.
     """
 
     __slots__ = ("axis", "source")
@@ -74,7 +73,7 @@ class PerItemSize(Symbol):
 
 
 class RangeItem(Symbol):
-    """Any one number of `range(start, stop, step)`."""
+    """Arbitrary number of `range(start, stop, step)`."""
 
     __slots__ = ("start", "step", "stop")
 
@@ -85,16 +84,17 @@ class RangeItem(Symbol):
         self.step = step
 
 
-class Counter(Symbol):
-    """The position of any one item of a list, counted from its first one."""
+class ItemPosition(Symbol):
+    """Position of an arbitrary item of a list, counted from 0."""
 
     __slots__ = ()
 
 
-class Id(Symbol):
-    """Any one id of a text; sources are the calls that tokenized it, several where rows were put together.
+class TokenId(Symbol):
+    """Arbitrary token id of a text.
 
-    added are the ids of special tokens that the code put among them, and the places where it did.
+    sources are the calls that tokenized it, more than one if rows were joined. added holds the ids of special
+    tokens that the code inserted, each with the place in the code.
     """
 
     __slots__ = ("added", "sources")
@@ -108,13 +108,13 @@ class Id(Symbol):
 
 
 class SpecialId(Symbol):
-    """The id of a special token of one tokenizer."""
+    """Id of a special token of one tokenizer."""
 
     __slots__ = ()
 
 
-class Masked(Symbol):
-    """Any one of labels some of which are -100, the others ids; source is where they were put together."""
+class MaskedLabel(Symbol):
+    """Arbitrary label from a list that mixes -100 with token ids; source is where the list was created."""
 
     __slots__ = ("source",)
 
@@ -124,9 +124,9 @@ class Masked(Symbol):
 
 
 class BatchSize(Symbol):
-    """How many samples a loader puts into a batch: `full`, and fewer into its last one.
+    """Number of samples in a batch of a DataLoader: `full`, or fewer in the last batch.
 
-    length is the number of samples in all, None where that is not known; loader tells where it is made.
+    length is the total number of samples, None if unknown; loader is where the DataLoader is created.
     """
 
     __slots__ = ("full", "length", "loader")
@@ -138,10 +138,10 @@ class BatchSize(Symbol):
         self.loader = loader
 
 
-class Option(Symbol):
-    """A number that whoever starts the program may choose, `default` where nobody does.
+class CommandLineOption(Symbol):
+    """Number set on the command line, `default` if it is omitted.
 
-    flag is what it is called on the command line, `--hidden`; place is where the code declares it.
+    flag is the option as typed, such as `--hidden`; place is where the code declares it.
     """
 
     __slots__ = ("default", "flag", "place")

@@ -1,8 +1,8 @@
-"""TensorIterator: the layout that torch gives to the result of an elementwise operation.
+"""TensorIterator: broadcasting, and the layout of the result of an elementwise operation.
 
-If every operand is contiguous, or all share one dense layout, that layout is kept. Else the dimensions
-are ordered by stride, the first operand that disagrees decides, a stride of 0 is no opinion, and the
-result is allocated densely in that order.
+If all operands are contiguous, or all share one dense layout, the result keeps that layout. Otherwise torch
+orders the dimensions by stride and allocates the result densely in that order. The first operand with
+different strides for a pair of dimensions decides; strides of 0 are ignored.
 """
 
 from __future__ import annotations
@@ -10,18 +10,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 
-from shapefix.tensors.bounds import assuming, at_least, same
+from shapefix.tensors.bounds import assume_at_least, at_least, same
 from shapefix.tensors.errors import SizeMismatch, WrongRank
 from shapefix.tensors.layout import Layout, contiguous, is_contiguous, permuted_dense, unknown_strides
 from shapefix.tensors.polynomials import ONE, ZERO, Size
 from shapefix.tensors.quotients import maximum
 
 Strides = Sequence[Size | None]
-"""Strides over the sizes of a result: 0 where an operand is stretched, None where that is not known."""
+"""Strides over the dimensions of a result: 0 where an operand is broadcast, None where unknown."""
 
 
 def broadcast_sizes(*shapes: tuple[Size, ...]) -> tuple[Size, ...]:
-    """The sizes that the shapes broadcast to. Raises SizeMismatch for the last two that clash."""
+    """Sizes that the shapes broadcast to.
+
+    Raises SizeMismatch for the last dimension in which two sizes provably do not broadcast.
+    """
     rank = max(map(len, shapes))
     result = []
     for place in range(-1, -rank - 1, -1):
@@ -39,7 +42,7 @@ def broadcast_sizes(*shapes: tuple[Size, ...]) -> tuple[Size, ...]:
 
 
 def _clash(one: Size, two: Size) -> bool:
-    """Whether two sizes provably cannot be broadcast."""
+    """Check that two sizes provably do not broadcast."""
     if one is two or one == two or one.value == 1 or two.value == 1:
         return False
     if one.value == 0 or two.value == 0:
@@ -48,7 +51,7 @@ def _clash(one: Size, two: Size) -> bool:
 
 
 def _broadcast_size(one: Size, two: Size) -> Size:
-    """What two sizes broadcast to that do not clash."""
+    """Size that two compatible sizes broadcast to."""
     if one is two or one == two or two.value == 1:
         return one
     if one.value == 1:
@@ -57,12 +60,12 @@ def _broadcast_size(one: Size, two: Size) -> Size:
         return ZERO
     if at_least(one, 2):
         return one
-    # Equal, or one of them is 1.
+    # The sizes are equal or one of them is 1.
     return two if at_least(two, 2) else maximum(one, two)
 
 
 def _mismatch(shapes: Sequence[tuple[Size, ...]], one: int, two: int, place: int) -> SizeMismatch:
-    """The error for two shapes that clash at a place, counted from the end."""
+    """Error for two shapes that do not broadcast in the dimension at place, counted from the end."""
     have, want = shapes[one][place], shapes[two][place]
     dim, other_dim = len(shapes[one]) + place, len(shapes[two]) + place
     message = (
@@ -72,10 +75,11 @@ def _mismatch(shapes: Sequence[tuple[Size, ...]], one: int, two: int, place: int
     return SizeMismatch(message, have, want, dim, operand=one, other=two, other_dim=other_dim)
 
 
-def mismatch_beyond_one(*shapes: tuple[Size, ...]) -> SizeMismatch | None:
-    """The first two sizes that differ, and of which one may be 1: they clash where neither of them is.
+def mismatch_unless_one(*shapes: tuple[Size, ...]) -> SizeMismatch | None:
+    """Error for the first two sizes that provably differ, but broadcast if one of them is 1.
 
-    None where there are none; the conditions of the error are the sizes that must exceed 1.
+    The conditions of the error are the sizes that must exceed 1 for torch to raise. None if there are no such
+    sizes.
     """
     for place in range(-1, -max(map(len, shapes)) - 1, -1):
         reaching = [number for number, shape in enumerate(shapes) if -place <= len(shape)]
@@ -89,12 +93,13 @@ def mismatch_beyond_one(*shapes: tuple[Size, ...]) -> SizeMismatch | None:
     return None
 
 
-def check_fills(
+def check_expands_to(
     target: tuple[Size, ...], source: tuple[Size, ...], operand: int = 1, other: int | None = 0
 ) -> None:
-    """Raises ShapeError where what is written provably cannot be stretched to the sizes of its target.
+    """Check that the sizes source expand to the sizes target, as in a copy.
 
-    operand is the number of what is written, other that of the target, None where that is no operand.
+    operand is the operand number of source, other that of target, or None if target is not an operand. Raises
+    ShapeError if source provably does not expand.
     """
     if len(source) > len(target):
         message = f"output with {len(target)} dimensions doesn't match the broadcast of {len(source)}"
@@ -115,7 +120,7 @@ def check_fills(
 
 
 def aligned(layout: Layout, sizes: tuple[Size, ...]) -> Strides:
-    """The strides of an operand over the sizes that it is broadcast to."""
+    """Strides of an operand over the sizes that it broadcasts to."""
     added = len(sizes) - layout.rank
     strides: list[Size | None] = [ZERO] * added
     for have, stride, want in zip(layout.sizes, layout.strides, sizes[added:], strict=True):
@@ -129,10 +134,10 @@ def aligned(layout: Layout, sizes: tuple[Size, ...]) -> Strides:
 
 
 def elementwise(*operands: Layout) -> Layout:
-    """The layout of an operation on these operands, broadcast together.
+    """Layout of an elementwise operation on the operands, which broadcast.
 
-    Strides are unknown where the order of the dimensions is not provable. Raises ShapeError where the
-    sizes cannot be broadcast.
+    Strides are unknown if the order of the dimensions cannot be proved. Raises ShapeError if the sizes
+    provably do not broadcast.
     """
     first = operands[0]
     sizes = first.sizes
@@ -147,13 +152,13 @@ def elementwise(*operands: Layout) -> Layout:
 
 
 def allocated(sizes: tuple[Size, ...], operands: Sequence[Strides]) -> Layout:
-    """The layout of a result of these sizes, ordered by the strides that the operands have over them."""
+    """Layout of a newly allocated result, its dimensions ordered by the strides of the operands."""
     order = dense_order(sizes, operands)
     return unknown_strides(sizes) if order is None else permuted_dense(sizes, order)
 
 
 def is_dense(layout: Layout) -> bool:
-    """Whether the tensor provably fills its memory without gaps or overlap, in any order of dimensions."""
+    """Check that the tensor is provably dense: without gaps or overlap, in any order of dimensions."""
     if any(size.value == 0 for size in layout.sizes):
         return True
     pending = [
@@ -174,7 +179,7 @@ def is_dense(layout: Layout) -> bool:
 
 
 def dense_order(sizes: tuple[Size, ...], operands: Sequence[Strides]) -> list[int] | None:
-    """The order, outermost first, in which TensorIterator puts the dimensions; None where unknown."""
+    """Order of the dimensions that TensorIterator chooses, outermost first; None if unknown."""
     natural = list(range(len(sizes)))
     if len(sizes) < 2:
         return natural
@@ -183,7 +188,7 @@ def dense_order(sizes: tuple[Size, ...], operands: Sequence[Strides]) -> list[in
     )
     if exact or all(at_least(size, 2) for size in sizes):
         return _sorted(sizes, operands, natural)
-    # A dimension of size 1 may bring others into another order, unless one operand decides everything.
+    # A dimension of size 1 may change the order of the others, unless one operand decides everything.
     alone = next((strides for strides in operands if any(s is None or s.value != 0 for s in strides)), None)
     if alone is None:
         return natural
@@ -199,8 +204,8 @@ def dense_order(sizes: tuple[Size, ...], operands: Sequence[Strides]) -> list[in
 
 
 def _never_swaps(sizes: tuple[Size, ...], operands: Sequence[Strides]) -> bool:
-    """Whether all operands provably agree that each dimension lies outside of those after it."""
-    nonempty = assuming(sizes, 1)
+    """Check that in all operands each dimension provably lies outside of those after it."""
+    nonempty = assume_at_least(sizes, 1)
     for strides in operands:
         for outer, one in enumerate(strides):
             for inner in range(outer + 1, len(sizes)):
@@ -211,16 +216,16 @@ def _never_swaps(sizes: tuple[Size, ...], operands: Sequence[Strides]) -> bool:
                     continue
                 if not at_least(one - two, 0, nonempty):
                     return False
-                # Equal strides swap where the inner size is the larger, so at least 2.
+                # Equal strides swap if the inner size is larger, and so at least 2.
                 if at_least(sizes[outer] - sizes[inner], 0, nonempty):
                     continue
-                if not at_least(one - two, 1, assuming([sizes[inner]], 2, nonempty)):
+                if not at_least(one - two, 1, assume_at_least([sizes[inner]], 2, nonempty)):
                     return False
     return True
 
 
 def _sorted(sizes: tuple[Size, ...], operands: Sequence[Strides], dims: list[int]) -> list[int] | None:
-    """These dimensions as TensorIterator's insertion sort leaves them, outermost first."""
+    """Sort dims like TensorIterator's insertion sort, outermost first; None if a comparison is unknown."""
     order = dims[::-1]
     for start in range(1, len(order)):
         moving = start
@@ -239,7 +244,7 @@ def _sorted(sizes: tuple[Size, ...], operands: Sequence[Strides], dims: list[int
 
 
 def _should_swap(sizes: tuple[Size, ...], operands: Sequence[Strides], one: int, two: int) -> int | None:
-    """-1 where dimension one lies inside of two, 1 where outside, 0 where nothing tells, None if unknown."""
+    """Compare two dimensions: -1 if one lies inside of two, 1 if outside, 0 if neither, None if unknown."""
     bounds = None
     for strides in operands:
         inner, outer = strides[one], strides[two]
@@ -251,8 +256,8 @@ def _should_swap(sizes: tuple[Size, ...], operands: Sequence[Strides], one: int,
             if inner.value != outer.value:
                 return -1 if inner.value < outer.value else 1
         else:
-            # A dimension of size 1 may lie anywhere.
-            bounds = bounds or assuming([sizes[one], sizes[two]], 2)
+            # The stride of a dimension of size 1 does not matter, so both sizes are assumed to exceed 1.
+            bounds = bounds or assume_at_least([sizes[one], sizes[two]], 2)
             if at_least(outer - inner, 1, bounds):
                 return -1
             if at_least(inner - outer, 1, bounds):

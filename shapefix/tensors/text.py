@@ -1,4 +1,4 @@
-"""How a size is written for people."""
+"""Readable text of sizes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from shapefix.tensors.symbols import Atom, Symbol
 
 
 def text(size: Size, names: Mapping[Symbol, str]) -> str:
-    """The size in factors where it has some: `(T - 1)*V`, `2*C + 1`, `(C // H)*V`."""
+    """Text of a size, factored where possible: `(T - 1)*V`, `2*C + 1`, `(C // H)*V`.
+
+    names overrides the names of symbols.
+    """
     if size.value is not None:
         return str(size.value)
     number, factors = _factors(size)
@@ -22,7 +25,7 @@ def text(size: Size, names: Mapping[Symbol, str]) -> str:
 
 
 def _factors(size: Size) -> tuple[int, list[Size]]:
-    """A number and sizes whose product is the size."""
+    """Factorization of a size into a number and sizes."""
     number = content(size)
     if all(coefficient < 0 for coefficient in size.terms.values()):
         number = -number
@@ -41,7 +44,7 @@ def _factors(size: Size) -> tuple[int, list[Size]]:
 
 
 def _split(size: Size, symbol: Symbol) -> tuple[Size, Size] | None:
-    """size as (symbol + offset) times something else; None where there is no such offset."""
+    """Split a size into (symbol + offset) and another factor; None if there is no such offset."""
     slope: dict[Monomial, int] = {}
     rest: dict[Monomial, int] = {}
     for monomial, coefficient in size.terms.items():
@@ -75,7 +78,7 @@ def _factor(size: Size, names: Mapping[Symbol, str]) -> str:
 def _sum(size: Size, names: Mapping[Symbol, str]) -> str:
     written = ""
     terms = sorted(size.terms.items(), key=_reading_order)
-    # Not to begin with a minus: `3 - T`.
+    # A text begins with a positive term if there is one: `3 - T`.
     if terms[0][1] < 0:
         terms.sort(key=lambda term: term[1] < 0)
     for monomial, coefficient in terms:

@@ -1,4 +1,4 @@
-"""What there is to say about a view."""
+"""Verdicts on a view."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from shapefix.tensors.polynomials import Size
 
 @dataclass(frozen=True, slots=True)
 class Legal:
-    """torch accepts the view, and this is its layout."""
+    """View accepted by torch, with its layout."""
 
     layout: Layout
 
 
 @dataclass(frozen=True, slots=True)
 class Illegal:
-    """torch refuses the view whenever each of conditions is greater than 1.
+    """View rejected by torch if all sizes in conditions exceed 1.
 
-    Dimensions `dim` and `dim + 1` of the tensor would be merged: dim has stride `has`, and a merge needs
-    `needs`. layout is that of a contiguous copy viewed so.
+    The view merges a dimension `dim` with the next one (ignoring dimensions of size 1): dim has stride `has`,
+    and a merge requires `needs`. layout is the layout of the view of a contiguous copy.
     """
 
     dim: int
@@ -32,9 +32,9 @@ class Illegal:
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """It depends: on the number of elements where numel is set, else on the strides.
+    """View that torch may accept or reject: by the number of elements if numel is set, else by strides.
 
-    layout is that of the view if torch accepts it.
+    layout is the layout of the view if torch accepts it.
     """
 
     layout: Layout
@@ -43,7 +43,7 @@ class Undecided:
 
 @dataclass(frozen=True, slots=True)
 class WrongNumel:
-    """The tensor has `has` elements and the target asks for `wants`, which is provably something else.
+    """View to a number of elements `wants` that provably differs from the tensor's number `has`.
 
     With a -1 in the target, wants is the product of the other sizes.
     """
@@ -53,4 +53,4 @@ class WrongNumel:
 
 
 ViewVerdict = Legal | Illegal | Undecided | WrongNumel
-"""What torch does with a view of a tensor that has elements; where all is constant, of any tensor."""
+"""Verdict on a view of a nonempty tensor; with only constants, of any tensor."""

@@ -1,22 +1,22 @@
-"""Views and reshapes: what torch does with them, and the layouts that come out."""
+"""Layouts of reshape, flatten, unflatten and view_as."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from shapefix.tensors.errors import ShapeError, WrongNumberOfElements
-from shapefix.tensors.layout import Layout, contiguous, dimension, is_contiguous, sizes_of, substitute
+from shapefix.tensors.layout import Layout, contiguous, is_contiguous, sizes_of, substitute, wrap_dim
 from shapefix.tensors.legality import view
-from shapefix.tensors.overlap import unknown_part
+from shapefix.tensors.overlap import unknown_view
 from shapefix.tensors.polynomials import Size, product
 from shapefix.tensors.symbols import Atom, Symbol
 from shapefix.tensors.verdicts import Illegal, Legal, Undecided, ViewVerdict, WrongNumel
 
 
 def target_of(arguments: Sequence[int | Size]) -> tuple[tuple[Size, ...], int | None]:
-    """The arguments of a view as sizes, with the place of the -1, if there is one.
+    """Convert the arguments of a view to sizes and the position of -1, None if there is none.
 
-    Raises ShapeError for two -1 and for other negative numbers.
+    Raises ShapeError for more than one -1 and for other negative numbers.
     """
     minus_one: int | None = None
     target = sizes_of(arguments)
@@ -31,9 +31,9 @@ def target_of(arguments: Sequence[int | Size]) -> tuple[tuple[Size, ...], int | 
 
 
 def reshape(layout: Layout, target: Sequence[int | Size], minus_one: int | None = None) -> Layout:
-    """The layout after `.reshape`: a view where that is legal, a contiguous copy where not, else unknown.
+    """Layout of `.reshape(target)`: of a view if legal, of a contiguous copy if not, else unknown strides.
 
-    Raises ShapeError where the number of elements cannot fit.
+    minus_one is the position of -1 in target. Raises WrongNumberOfElements if the number provably differs.
     """
     verdict = view(layout, target, minus_one)
     if isinstance(verdict, WrongNumel):
@@ -43,12 +43,12 @@ def reshape(layout: Layout, target: Sequence[int | Size], minus_one: int | None 
             sizes_of(target),
         )
     if isinstance(verdict, Illegal) and not _contiguous_either_way(layout, verdict):
-        return unknown_part(verdict.layout.sizes, layout)
+        return unknown_view(verdict.layout.sizes, layout)
     return verdict.layout
 
 
 def _contiguous_either_way(layout: Layout, refused: Illegal) -> bool:
-    """Whether the result is contiguous also where a condition fails, so that the reshape is a view."""
+    """Check that the result is contiguous even if a condition fails, which makes the reshape a view."""
     for condition in refused.conditions:
         solved = _solved(condition)
         if solved is None:
@@ -64,7 +64,7 @@ def _contiguous_either_way(layout: Layout, refused: Illegal) -> bool:
 
 
 def _solved(size: Size) -> dict[Symbol, int] | None:
-    """The value of the only symbol that makes the size 1; None where that is not to be found."""
+    """Value of the only symbol for which the size is 1; None if it cannot be solved for."""
     constant = size.terms.get((), 0)
     symbol = (size - constant).only_symbol
     return None if symbol is None or isinstance(symbol, Atom) else {symbol: 1 - constant}
@@ -75,11 +75,11 @@ def _shape(target: Sequence[int | Size], minus_one: int | None) -> str:
 
 
 def flatten(layout: Layout, start: int = 0, end: int = -1) -> Layout:
-    """The layout after `.flatten(start, end)`: dimensions start to end, inclusive, become one.
+    """Layout of `.flatten(start, end)`: dimensions start to end, inclusive, become one.
 
-    Raises ShapeError where a dimension is out of range or start lies after end.
+    Raises ShapeError if a dimension is out of range or start is after end.
     """
-    start, end = dimension(start, layout.rank), dimension(end, layout.rank)
+    start, end = wrap_dim(start, layout.rank), wrap_dim(end, layout.rank)
     if start > end:
         raise ShapeError("flatten() has invalid args: start_dim cannot come after end_dim")
     if not layout.rank:
@@ -93,11 +93,11 @@ def flatten(layout: Layout, start: int = 0, end: int = -1) -> Layout:
 def unflatten(
     layout: Layout, dim: int, sizes: Sequence[int | Size], minus_one: int | None = None
 ) -> ViewVerdict:
-    """What `.unflatten(dim, sizes)` does: splits one dimension, which is always legal where the sizes fit.
+    """Verdict on `.unflatten(dim, sizes)`: splitting one dimension is always legal if the sizes fit.
 
-    Raises ShapeError where dim is out of range.
+    Raises ShapeError if dim is out of range.
     """
-    dim = dimension(dim, layout.rank)
+    dim = wrap_dim(dim, layout.rank)
     inner = sizes_of(sizes)
     whole, stride = layout.sizes[dim], layout.strides[dim]
     verdict = view(Layout((whole,), (stride,)), inner, minus_one)
@@ -111,5 +111,5 @@ def unflatten(
 
 
 def view_as(layout: Layout, other: Layout) -> ViewVerdict:
-    """What `.view_as(other)` does."""
+    """Verdict on `.view_as(other)`."""
     return view(layout, other.sizes)

@@ -12,7 +12,7 @@ from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.values import Constant, Integer, Unknown
 from shapefix.tensors.errors import SizeMismatch
 from shapefix.tensors.options import needed_defaults
-from shapefix.tensors.symbols import Option
+from shapefix.tensors.symbols import CommandLineOption
 
 DATACLASSES = """
 import dataclasses
@@ -210,7 +210,7 @@ def by_default(source: str) -> list[object]:
     found: list[object] = []
     for value in revealed(source):
         symbol = value.size.only_symbol if isinstance(value, Integer) else None
-        if isinstance(symbol, Option):
+        if isinstance(symbol, CommandLineOption):
             found.append(symbol.default)
         else:
             found.append(value.value if isinstance(value, Constant) else None)

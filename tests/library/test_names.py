@@ -5,26 +5,18 @@ from __future__ import annotations
 import ast
 import importlib
 import importlib.util
-import inspect
 import re
 from pathlib import Path
 from typing import Any
 
-import pytest
 import torch
 
 import shapefix
-from shapefix.interpreter.containers import TupleValue
-from shapefix.interpreter.values import Constant, Value
-from shapefix.library.nn.layers import SIGNATURES
 from shapefix.library.registry import BASES, FUNCTIONS, METHODS
-from shapefix.library.signatures import parameters
 from shapefix.library.tables import MODULES
 
 PACKAGE = Path(shapefix.__file__).parent
 SOURCES = ("library", "interpreter", "checks")
-ELSEWHERE = ("device", "dtype", "tensor_layout", "layout")
-"""Constructor parameters that no layout depends on."""
 GONE = {"transformers.AdamW", "transformers.optimization.AdamW"}
 """Classes that transformers had before version 5. Training scripts still import them."""
 OTHER_VERSIONS = GONE | {
@@ -174,38 +166,6 @@ def test_every_qualified_name_exists_in_its_library() -> None:
     names = {name for name in registered() | written() if is_installed(name)} - NOT_NAMES
     assert "transformers.utils.auto_docstring" in names
     assert set(misspelt(sorted(names))) - OTHER_VERSIONS == set()
-
-
-def python_value(value: Value | None) -> Any:
-    if isinstance(value, TupleValue):
-        return tuple(map(python_value, value.items))
-    return value.value if isinstance(value, Constant) else inspect.Parameter.empty
-
-
-def signature_of(name: str) -> list[inspect.Parameter]:
-    """The parameters of a function or class of torch; none for one of C++ that does not tell."""
-    found = resolve(name)
-    assert callable(found)
-    try:
-        return [p for p in inspect.signature(found).parameters.values() if p.kind is not p.VAR_POSITIONAL]
-    except ValueError:
-        return []
-
-
-@pytest.mark.parametrize("name", SIGNATURES)
-def test_signatures_are_those_of_torch(name: str) -> None:
-    theirs = {
-        p.name: p for p in signature_of(name) if p.name not in ELSEWHERE and p.kind is not p.VAR_KEYWORD
-    }
-    if not theirs:
-        return
-    ours = parameters(SIGNATURES[name])
-    assert [known for known, _ in ours if known != "_"] == list(theirs)[: len(ours)]
-    assert all(p.default is not p.empty for p in list(theirs.values())[len(ours) :])
-    for known, default in ours:
-        wanted = theirs[known].default if known in theirs else None
-        if isinstance(wanted, (int, float, str, tuple)):
-            assert python_value(default) == wanted, known
 
 
 def test_torch_is_the_version_that_the_facts_were_executed_on() -> None:

@@ -28,7 +28,6 @@ def empty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "BASES", {registry.TENSOR: ()})
     monkeypatch.setattr(registry, "_declared", {registry.TENSOR})
     monkeypatch.setattr(loss_checks, "CHECKS", {})
-    monkeypatch.setattr(layers, "SIGNATURES", {})
 
 
 REGISTRATIONS: dict[str, Callable[[], object]] = {
@@ -39,7 +38,7 @@ REGISTRATIONS: dict[str, Callable[[], object]] = {
     "operation": lambda: registry.operation("sum")(returns_none),
     "tensor function": lambda: registry.tensor_function("torch.sum")(returns_none),
     "layer": lambda: layers.layer("Linear")(returns_none),
-    "functional": lambda: layers.functional("linear", takes="input")(returns_none),
+    "functional": lambda: layers.functional("linear")(returns_none),
     "losses": lambda: loss_checks._losses(("MSELoss",), ("mse_loss",))(lambda operands, given: None),
 }
 

@@ -1,4 +1,4 @@
-"""The tensors of the truth table, as torch has them, and as layouts over numbers and over symbols."""
+"""Tensors of the truth table: in torch, and as layouts over constants and over symbols."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Tensors:
 
 
 class Layouts:
-    """The same tensors over sizes that are numbers, or symbols."""
+    """The same tensors as layouts, over constants or symbols."""
 
     def __init__(self, symbolic: bool) -> None:
         self.values: dict[Symbol, int] = {}
@@ -57,13 +57,16 @@ def at(layout: Layout, *specs: indexing.Spec) -> Layout:
 
 
 IDX = torch.tensor([0, 2, 1])
-INDICES = indexing.Indices(contiguous([3]))
+INDICES = indexing.IntegerIndex(contiguous([3]))
 B, T, V, H, D = NUMBERS.values()
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the table. Symbols may leave it unknown where that depends on more than sizes above 1."""
+    """One row of the table.
+
+    symbols_may_not_know allows an undecided verdict over symbols, if it depends on more than sizes above 1.
+    """
 
     text: str
     torch: Callable[[Tensors], object]
@@ -81,5 +84,5 @@ def topk_hits_layout(s: Layouts) -> Layout:
 
 
 def applies(verdict: Illegal, layouts: Layouts) -> bool:
-    """Whether the conditions of a refusal hold for the numbers behind the symbols."""
+    """Check that the conditions of an illegal view hold for the values of the symbols."""
     return all((substitute(size, layouts.values).value or 0) > 1 for size in verdict.conditions)

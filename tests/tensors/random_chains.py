@@ -1,4 +1,4 @@
-"""Random chains of tensor operations, run by torch and by the algebra side by side."""
+"""Random chains of tensor operations, run side by side by torch and by the algebra."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BACKEND = ("pool", "roll", "conv", "mask")
 """Operations whose strides may be unknown even for numbers."""
 
 FORMATS = ("pool", "roll", "conv", "cat", "stack", "pad")
-"""Operations that read channels_last off the strides of all dimensions, those of size 1 too."""
+"""Operations that detect channels_last from the strides of all dimensions, including those of size 1."""
 
 Convert = Callable[[Size], Size]
 Torch = Callable[[Tensor], Tensor]
@@ -34,7 +34,7 @@ Ours = Callable[[Layout, Convert], Layout | None]
 
 @dataclass(frozen=True)
 class Step:
-    """One operation: its text, what torch does, and what the algebra does over numbers or symbols."""
+    """One operation: its text, torch's function, and the algebra's over constants or symbols."""
 
     text: str
     torch: Torch
@@ -43,7 +43,7 @@ class Step:
 
 @dataclass
 class Chain:
-    """A torch tensor and its two layouts: over numbers, and over symbols with these values."""
+    """A torch tensor and its two layouts: over constants, and over symbols with the given values."""
 
     tensor: Tensor
     concrete: Layout
@@ -65,7 +65,7 @@ class Chain:
 
 
 def start(rng: random.Random, opaque: bool = False) -> Chain:
-    """A chain at its start: a contiguous tensor of symbolic sizes, or one of unknown strides."""
+    """Start a chain with a contiguous tensor of symbolic sizes, or one of unknown strides if opaque."""
     rank = rng.choice((1, 2, 3, 3, 3, 4, 4))
     values: dict[Symbol, int | Size] = {}
     sizes = []
@@ -98,7 +98,7 @@ def start(rng: random.Random, opaque: bool = False) -> Chain:
 
 
 def advance(chain: Chain, step: Step) -> bool:
-    """Run one step on all three sides and compare them. Whether torch accepted it."""
+    """Run one step on all three sides and compare them. Returns whether torch accepted it."""
     chain.text.append(step.text)
     where = " . ".join(chain.text)
     if step.text.startswith(FORMATS):
@@ -124,7 +124,7 @@ def advance(chain: Chain, step: Step) -> bool:
 
 
 def attempt(step: Step, layout: Layout, convert: Convert) -> tuple[Layout | None, str]:
-    """The layout after a step, or the error that says why there is none."""
+    """Layout after a step, or None and the text of the error."""
     try:
         return step.ours(layout, convert), ""
     except ShapeError as error:
@@ -132,7 +132,7 @@ def attempt(step: Step, layout: Layout, convert: Convert) -> tuple[Layout | None
 
 
 def regular(chain: Chain) -> bool:
-    """Whether dimensions of size 1 have the strides that the symbols say."""
+    """Check that torch's strides equal the symbolic ones, including those of dimensions of size 1."""
     if chain.symbolic is None:
         return False
     strides = [substitute(stride, chain.values).value for stride in chain.symbolic.strides]
@@ -140,7 +140,7 @@ def regular(chain: Chain) -> bool:
 
 
 def compare(chain: Chain, where: str) -> None:
-    """Both layouts against torch. Strides of dimensions of size 1, and of empty tensors, mean nothing."""
+    """Compare both layouts with torch, except the strides of dimensions of size 1 and of empty tensors."""
     tensor = chain.tensor
     counted = [dim for dim in range(tensor.dim()) if tensor.shape[dim] != 1 and tensor.numel()]
     assert chain.concrete.rank == tensor.dim(), where
@@ -154,7 +154,7 @@ def compare(chain: Chain, where: str) -> None:
     wanted = {dim: tensor.stride(dim) for dim in counted}
     if not chain.text[-1].startswith(BACKEND) or None not in got.values():
         assert got == wanted, f"{where}: {chain.concrete}, torch {tuple(tensor.shape)} {tensor.stride()}"
-    # The next operation of numbers starts from the strides that torch has for dimensions of size 1, too.
+    # The next operation over constants starts from torch's strides of dimensions of size 1, too.
     chain.concrete = Layout(chain.concrete.sizes, sizes_of(tensor.stride()))
     if chain.symbolic is None:
         return
@@ -163,11 +163,11 @@ def compare(chain: Chain, where: str) -> None:
         bind(chain, size, number)
         value = substitute(size, chain.values).value
         if value is None:
-            # A length of its own, such as that of a slice of unknown ends, went into a function of sizes.
+            # A symbol created on the way, such as the length of a slice of unknown ends, is part of an atom.
             chain.symbolic = None
             return
         assert value == number, f"{where}: {chain.symbolic}, {tuple(tensor.shape)}"
-    # What a dimension of size 1 has as its stride says nothing of others that are made of the same symbol.
+    # The stride of a dimension of size 1 does not determine other strides over the same symbol.
     for dim in sorted(range(tensor.dim()), key=lambda dim: dim not in counted):
         bind(chain, chain.symbolic.strides[dim], tensor.stride(dim))
     found = {dim: substitute(chain.symbolic.strides[dim], chain.values).value for dim in counted}
@@ -175,14 +175,14 @@ def compare(chain: Chain, where: str) -> None:
 
 
 def bind(chain: Chain, size: Size, number: int) -> None:
-    """Give a symbol that an operation made, such as an unknown stride, the value that torch has for it."""
+    """Bind a symbol created by an operation, such as an unknown stride, to torch's value."""
     symbol = size.only_symbol
     if symbol is not None and not isinstance(symbol, Atom):
         chain.values.setdefault(symbol, number)
 
 
 def judge(chain: Chain, target: list[Size], minus_one: int | None) -> None:
-    """Ask torch, numbers and symbols for the verdict on a view, and compare the three."""
+    """Compare the verdicts of torch, constants and symbols on a view."""
     shape = [-1 if place == minus_one else chain.number(size) for place, size in enumerate(target)]
     wanted = ", ".join("-1" if place == minus_one else str(size) for place, size in enumerate(target))
     where = f"{' . '.join(chain.text)} . view({wanted})"
@@ -215,7 +215,7 @@ def judge(chain: Chain, target: list[Size], minus_one: int | None) -> None:
 
 
 def random_target(chain: Chain, rng: random.Random) -> tuple[list[Size], int | None]:
-    """Sizes to view a tensor with: neighbours merged, constants split, sizes shuffled, ones added, a -1."""
+    """Random sizes for a view: neighbors merged, constants split, sizes shuffled, ones added, a -1."""
     sizes = list(chain.sizes())
     if rng.random() < 0.15:
         rng.shuffle(sizes)

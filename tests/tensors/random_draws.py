@@ -1,4 +1,4 @@
-"""Which operations a random chain is made of."""
+"""Random choice of the operations of a chain."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DRAWS: Sequence[tuple[Draw, int]] = (
 
 
 def draw(chain: Chain, rng: random.Random) -> Step:
-    """The next operation of a chain."""
+    """Draw the next operation of a chain."""
     weights = [weight for _, weight in DRAWS]
     while True:
         kind, _ = rng.choices(DRAWS, weights)[0]

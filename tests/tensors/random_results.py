@@ -1,4 +1,4 @@
-"""Random operations for chains that give new tensors: elementwise, reductions, products, layers."""
+"""Random operations of chains with new tensors as results: elementwise, reductions, products, layers."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def a_copy(chain: Chain, rng: random.Random) -> Step | None:
     repeats = [rng.randint(1, 2) for _ in range(rank)]
     return rng.choice(
         (
-            step("clone()", lambda x: x.clone(), memory_format.like),
+            step("clone()", lambda x: x.clone(), memory_format.preserve_format),
             step(
                 "double()",
                 lambda x: x.to(torch.int32).float(),
-                lambda a: memory_format.like(memory_format.like(a)),
+                lambda a: memory_format.preserve_format(memory_format.preserve_format(a)),
             ),
             step("relu()", lambda x: x.relu(), tensor_iterator.elementwise),
             step("+ 1", lambda x: x + 1, tensor_iterator.elementwise),
@@ -98,8 +98,8 @@ def a_result(chain: Chain, rng: random.Random) -> Step | None:
             ),
             step(f"max({dim})", lambda x: x.max(dim)[0], lambda a: reductions.reduce(a, dim)),
             step("mean()", lambda x: x.mean(), reductions.reduce),
-            step(f"softmax({dim})", lambda x: x.softmax(dim), lambda a: reductions.softmax(a, dim)),
-            step(f"cumsum({dim})", lambda x: x.cumsum(dim), lambda a: reductions.cumsum(a, dim)),
+            step(f"softmax({dim})", lambda x: x.softmax(dim), lambda a: reductions.along_dim(a, dim)),
+            step(f"cumsum({dim})", lambda x: x.cumsum(dim), lambda a: reductions.along_dim(a, dim)),
             step(f"sort({dim})", lambda x: x.sort(dim)[0], lambda a: reductions.sort(a, dim)),
             step(f"topk(1, {dim})", lambda x: x.topk(1, dim)[0], lambda a: reductions.topk(a, 1, dim)),
             Step(

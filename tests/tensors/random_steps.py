@@ -1,4 +1,4 @@
-"""Random operations for chains that take parts of a tensor, reorder it or view it anew."""
+"""Random operations of chains that slice, reorder or view a tensor."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from shapefix.tensors.polynomials import Size
 
 
 def step(text: str, torch: Torch, ours: Callable[[Layout], Layout | None]) -> Step:
-    """An operation without sizes among its arguments."""
+    """Operation without sizes among its arguments."""
     return Step(text, torch, lambda layout, convert: ours(layout))
 
 
 def some_dim(chain: Chain, rng: random.Random) -> int:
-    """A dimension, counted from either end, now and then out of range."""
+    """Random dimension, counted from either end, sometimes out of range."""
     rank: int = chain.tensor.dim()
     if rng.random() < 0.02:
         return rank + 1
@@ -183,7 +183,7 @@ def an_expansion(chain: Chain, rng: random.Random) -> Step | None:
         dim, times = rng.randrange(rank), rng.randint(1, 3)
         wanted = [-1] * rank
         wanted[dim] = times
-        # Over a selected dimension, so that it fits.
+        # A dimension narrowed to size 1 can expand.
         return step(
             f"[{dim}: 1].expand{wanted}",
             lambda x: x.narrow(dim, 0, 1).expand(wanted),
@@ -213,9 +213,9 @@ def an_advanced_index(chain: Chain, rng: random.Random) -> Step | None:
         )
         if kind == "indices":
             shape = rng.choice(([2], [2], [1], [2, 2], [3, 2]))
-            if specs and any(isinstance(spec, indexing.Indices) for spec in specs):
+            if specs and any(isinstance(spec, indexing.IntegerIndex) for spec in specs):
                 shape = [2]
-            specs.append(indexing.Indices(contiguous(shape)))
+            specs.append(indexing.IntegerIndex(contiguous(shape)))
             entries.append(torch.zeros(shape, dtype=torch.long))
         elif kind == "int":
             specs.append(size - 1)
@@ -227,14 +227,16 @@ def an_advanced_index(chain: Chain, rng: random.Random) -> Step | None:
             part = slice(None, -1) if kind == "slice" and size > 1 else slice(None)
             specs.append(part)
             entries.append(part)
-    if not any(isinstance(spec, indexing.Indices) for spec in specs):
+    if not any(isinstance(spec, indexing.IntegerIndex) for spec in specs):
         width = rng.randint(1, rank)
         at = rng.randint(0, rank - width)
         mask = torch.rand(chain.tensor.shape[at : at + width]) > 0.3
         sizes = chain.sizes()[at : at + width]
 
         def ours(layout: Layout, convert: Convert) -> Layout:
-            return indexing.index(layout, [slice(None)] * at + [indexing.Mask(tuple(map(convert, sizes)))])
+            return indexing.index(
+                layout, [slice(None)] * at + [indexing.BooleanIndex(tuple(map(convert, sizes)))]
+            )
 
         return Step(f"mask of {width} at {at}", lambda x: x[(slice(None),) * at + (mask,)], ours)
     return step(
@@ -272,7 +274,7 @@ def a_reshape(chain: Chain, rng: random.Random) -> Step | None:
 
 
 def a_view(chain: Chain, rng: random.Random) -> Step | None:
-    """A view that torch accepts, so that the chain goes on with it."""
+    """Random view that torch accepts; the chain continues with its result."""
     target, minus_one = random_target(chain, rng)
     numbers = [-1 if place == minus_one else chain.number(size) for place, size in enumerate(target)]
     try:
@@ -287,7 +289,7 @@ def a_view(chain: Chain, rng: random.Random) -> Step | None:
 
 
 def accepted(verdict: verdicts.ViewVerdict) -> Layout | None:
-    """The layout of a view that torch accepts; None where the conditions of a refusal do not hold."""
+    """Layout of a view that torch accepts; None for an illegal view whose conditions do not hold."""
     if isinstance(verdict, verdicts.WrongNumel):
         raise ShapeError("wrong number of elements")
     return None if isinstance(verdict, verdicts.Illegal) else verdict.layout

@@ -1,4 +1,4 @@
-"""Promotion of dtypes is torch's."""
+"""Type promotion agrees with torch."""
 
 from __future__ import annotations
 

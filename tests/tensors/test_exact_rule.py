@@ -1,4 +1,4 @@
-"""The rule of `.view` and the order of elementwise results, on random strides."""
+"""The exact rule of `.view` and the dimension order of elementwise results, for random strides."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CASES_OF_EACH = 20
 
 
 def random_tensor(rng: random.Random, shape: list[int] | None = None) -> torch.Tensor:
-    """A tensor of random sizes and strides: permuted, with gaps, expanded, overlapping or empty."""
+    """Tensor of random sizes and strides: permuted, with gaps, expanded, overlapping or empty."""
     if shape is None:
         shape = [
             rng.choice((0, 1, 1, 2, 2, 3, 4)) if rng.random() < 0.9 else 2 for _ in range(rng.randint(0, 4))
@@ -40,7 +40,7 @@ def layout_of(tensor: torch.Tensor) -> Layout:
 
 
 def random_shape(rng: random.Random, numel: int) -> list[int]:
-    """Sizes of so many elements, now and then of others."""
+    """Random sizes of the given number of elements, sometimes of another number."""
     shape: list[int] = []
     while numel > 1:
         size = rng.choice([n for n in range(2, numel + 1) if numel % n == 0])
@@ -55,7 +55,7 @@ def random_shape(rng: random.Random, numel: int) -> list[int]:
 
 
 def viewed_by_torch(tensor: torch.Tensor, shape: list[int]) -> tuple[torch.Tensor | None, str]:
-    """The view, or why torch refuses it."""
+    """The view, or None and torch's error."""
     try:
         return tensor.view(shape), ""
     except RuntimeError as error:
@@ -63,7 +63,7 @@ def viewed_by_torch(tensor: torch.Tensor, shape: list[int]) -> tuple[torch.Tenso
 
 
 def counted(sizes: tuple[int, ...], strides: tuple[int | None, ...]) -> list[int | None]:
-    """The strides that mean something: of dimensions that are not of size 1, where there are elements."""
+    """Strides that matter: those of dimensions of size other than 1, in nonempty tensors."""
     return (
         [stride for size, stride in zip(sizes, strides, strict=True) if size != 1] if math.prod(sizes) else []
     )
@@ -108,7 +108,7 @@ def test_elementwise_results_of_numbers_are_torchs(seed: int) -> None:
         case = f"{[(tuple(t.shape), t.stride()) for t in operands]}: {layout}, torch {found.stride()}"
         assert tuple(size.value for size in layout.sizes) == tuple(found.shape), case
         assert counted(found.shape, strides) == counted(found.shape, found.stride()), case
-        copied = memory_format.like(layout_of(one))
+        copied = memory_format.preserve_format(layout_of(one))
         assert counted(one.shape, tuple(s.value for s in copied.strides)) == counted(
             one.shape, one.clone().stride()
         )

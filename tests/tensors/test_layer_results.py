@@ -1,4 +1,4 @@
-"""Results of layers and functions that the random chains do not run, against torch."""
+"""Layouts of layers and functions that the random chains do not cover, compared with torch."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_convolution_arithmetic() -> None:
         convolutions.pool(layout_of(x), (3, 3), 2, 1, ceil_mode=True),
         F.avg_pool2d(x, 3, 2, 1, ceil_mode=True),
     )
-    agrees(convolutions.resized(layout_of(x), (7, None)), F.adaptive_avg_pool2d(x, (7, None)))
+    agrees(convolutions.resize(layout_of(x), (7, None)), F.adaptive_avg_pool2d(x, (7, None)))
     agrees(convolutions.conv(layout_of(x[0]), 4, (3, 3)), N.Conv2d(3, 4, 3)(x[0]))
 
 
@@ -126,7 +126,7 @@ def test_channels_last_goes_through(memory_format: torch.memory_format) -> None:
     agrees(networks.batch_norm(ours), N.BatchNorm2d(6)(x))
     agrees(networks.batch_norm(ours), N.GroupNorm(2, 6)(x))
     agrees(networks.rms_norm(ours, [4]), F.rms_norm(x, (4,)))
-    agrees(convolutions.resized(ours, (8, 8)), F.interpolate(x, size=(8, 8)))
+    agrees(convolutions.resize(ours, (8, 8)), F.interpolate(x, size=(8, 8)))
     agrees(concat.cat([ours, ours], 1), torch.cat([x, x], 1))
     agrees(concat.stack([ours, ours], 0), torch.stack([x, x], 0))
     agrees(concat.pad(ours, (1, 1)), F.pad(x, (1, 1)))

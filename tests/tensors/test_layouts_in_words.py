@@ -1,4 +1,4 @@
-"""Verdicts as a finding would tell them: conditions, strides, and what unknown tensors still prove."""
+"""Contents of verdicts on views: conditions, strides, and proofs for tensors of unknown strides."""
 
 from __future__ import annotations
 

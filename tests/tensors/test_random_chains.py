@@ -1,4 +1,4 @@
-"""Random chains of operations: numbers never disagree with torch, symbols are right or do not know."""
+"""Random chains of operations: constants always agree with torch, symbols agree or are undecided."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from random_draws import draw
 pytestmark = pytest.mark.slow
 
 CHAINS_OF_EACH = 20
-"""How many chains each seed that hypothesis draws stands for."""
+"""Number of chains per seed that hypothesis draws."""
 
 
 def run_chains(seed: int, seen: Counter[str], opaque: bool) -> None:
@@ -70,7 +70,7 @@ def run_all(
     record_property("chains", dict(seen))
     print(f"{dict(seen)}, unknown {unknown:.1%}")
     assert unknown <= unknown_at_most
-    # Every verdict was met, and refusals were put to the test under their conditions.
+    # The chains reached every verdict, and illegal views whose conditions hold.
     assert min(seen["Legal"], seen["Illegal applies"], seen["WrongNumel"]) >= 5
 
 

@@ -1,4 +1,4 @@
-"""Sizes: how they compute, how they read, what can be proved of them."""
+"""Sizes: arithmetic, text and proofs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shapefix.tensors.bounds import assuming, at_least, same
+from shapefix.tensors.bounds import assume_at_least, at_least, same
 from shapefix.tensors.polynomials import Size, divide
 from shapefix.tensors.quotients import (
     ceil_divide,
@@ -76,15 +76,15 @@ def test_what_is_equal_for_all_values_is_the_same_and_what_never_is_differs() ->
 
 
 def test_assumptions_prove_more() -> None:
-    assert same(T, 1, assuming([T])) is False
-    assert at_least(T, 3, assuming([T - 1])) is True
-    # A product that is above 1 says nothing of one factor, and is remembered as a whole.
+    assert same(T, 1, assume_at_least([T])) is False
+    assert at_least(T, 3, assume_at_least([T - 1])) is True
+    # A product above 1 implies nothing about one factor; it is kept as a fact.
     assert same(B * T, 1) is None
-    assert same(B * T, 1, assuming([B * T])) is False
-    assert at_least(T, 2, assuming([B * T])) is None
-    # What is said of a quotient or a minimum is said of what it is made of.
-    assert at_least(C, 8, assuming([floor_divide(C, 4)])) is True
-    assert at_least(k, 2, assuming([minimum(k, T)])) is True
+    assert same(B * T, 1, assume_at_least([B * T])) is False
+    assert at_least(T, 2, assume_at_least([B * T])) is None
+    # A bound of a quotient or a minimum implies bounds of its operands.
+    assert at_least(C, 8, assume_at_least([floor_divide(C, 4)])) is True
+    assert at_least(k, 2, assume_at_least([minimum(k, T)])) is True
 
 
 def test_bounds_of_functions_are_used() -> None:
@@ -92,7 +92,7 @@ def test_bounds_of_functions_are_used() -> None:
     assert at_least(maximum(k, T) - k, 0) is True
     assert at_least(C - floor_divide(C, 2), 0) is True
     assert same(T, modulo(k, 4) - 5) is False
-    assert same(C, floor_divide(C + 1, 2), assuming([floor_divide(C + 1, 2)])) is False
+    assert same(C, floor_divide(C + 1, 2), assume_at_least([floor_divide(C + 1, 2)])) is False
 
 
 def test_exact_division() -> None:
@@ -160,7 +160,7 @@ def test_proofs_hold_for_all_values(seed: int) -> None:
     symbols = [Size.symbol(name, least) for name, least in (("a", 1), ("b", 1), ("c", 2), ("n", 0))]
     positive = symbols[:3]
     one, two, assumed = (random_size(rng, positive) for _ in range(3))
-    bounds = assuming([assumed])
+    bounds = assume_at_least([assumed])
     answers = same(one, two), at_least(one, two)
     bounded = same(one, two, bounds), at_least(one, two, bounds)
     total, times, less = one + two, one * two, one - two

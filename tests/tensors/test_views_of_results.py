@@ -1,4 +1,4 @@
-"""The truth table of `.view`: what torch accepts of the results of operations and layers."""
+"""Truth table of `.view`: views of results of operations and layers that torch accepts."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ROWS = [
     Row(
         "x[:, :-1].clone().view(-1,V)",
         lambda t: t.x[:, :-1].clone().view(-1, V),
-        lambda s: s.view(memory_format.like(at(s.x, ALL, slice(None, -1))), -1, s.V),
+        lambda s: s.view(memory_format.preserve_format(at(s.x, ALL, slice(None, -1))), -1, s.V),
     ),
     Row(
         "x[:, :-1].double().view(-1,V)",
@@ -55,12 +55,12 @@ ROWS = [
     Row(
         "softmax(x.transpose(1,2),-1).view(-1)",
         lambda t: t.x.transpose(1, 2).softmax(-1).view(-1),
-        lambda s: s.view(reductions.softmax(dims.transpose(s.x, 1, 2), -1), -1),
+        lambda s: s.view(reductions.along_dim(dims.transpose(s.x, 1, 2), -1), -1),
     ),
     Row(
         "log_softmax(x[:, :-1],-1).view(-1,V)",
         lambda t: t.x[:, :-1].log_softmax(-1).view(-1, V),
-        lambda s: s.view(reductions.softmax(at(s.x, ALL, slice(None, -1)), -1), -1, s.V),
+        lambda s: s.view(reductions.along_dim(at(s.x, ALL, slice(None, -1)), -1), -1, s.V),
     ),
     Row(
         "(x[:, :-1]/2.0).view(-1,V)",
@@ -105,7 +105,7 @@ ROWS = [
     Row(
         "AdaptiveAvgPool(1) channels_last .view(B,-1)",
         lambda t: F.adaptive_avg_pool2d(t.image, 1).view(B, -1),
-        lambda s: s.view(convolutions.resized(s.image, (1, 1)), s.B, -1),
+        lambda s: s.view(convolutions.resize(s.image, (1, 1)), s.B, -1),
     ),
     Row(
         "Conv1d(x.transpose(1,2)).view(B,-1)",
@@ -141,7 +141,7 @@ ROWS = [
     Row(
         "x[mask].view(-1,V)",
         lambda t: t.x[t.y == 0].view(-1, V),
-        lambda s: s.view(at(s.x, indexing.Mask(s.y.sizes)), -1, s.V),
+        lambda s: s.view(at(s.x, indexing.BooleanIndex(s.y.sizes)), -1, s.V),
     ),
     Row(
         "x.index_select(1,idx).view(-1,V)",
@@ -263,7 +263,7 @@ ROWS = [
     Row(
         "x.view(-1,V)[mask].view(-1)",
         lambda t: t.x.view(-1, V)[t.y.view(-1) == 0].view(-1),
-        lambda s: s.view(at(contiguous([s.B * s.T, s.V]), indexing.Mask((s.B * s.T,))), -1),
+        lambda s: s.view(at(contiguous([s.B * s.T, s.V]), indexing.BooleanIndex((s.B * s.T,))), -1),
     ),
     Row(
         "losses.view(targets.shape) where losses 1-D contiguous",

@@ -1,4 +1,4 @@
-"""The truth table of `.view`: what torch accepts of slices, permutations and copies."""
+"""Truth table of `.view`: views of slices, permutations and copies that torch accepts."""
 
 from __future__ import annotations
 

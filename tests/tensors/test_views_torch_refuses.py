@@ -1,4 +1,4 @@
-"""The truth table of `.view`: what torch refuses, asked of torch, of numbers and of symbols."""
+"""Truth table of `.view`: views that torch rejects, checked in torch, over constants and over symbols."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ ROWS = [
     Row(
         "x.transpose(1,2).clone().view(-1)",
         lambda t: t.x.transpose(1, 2).clone().view(-1),
-        lambda s: s.view(memory_format.like(dims.transpose(s.x, 1, 2)), -1),
+        lambda s: s.view(memory_format.preserve_format(dims.transpose(s.x, 1, 2)), -1),
     ),
     Row(
         "x.transpose(1,2).double().view(-1)",
@@ -269,7 +269,7 @@ def test_what_torch_refuses_is_illegal(row: Row) -> None:
     if isinstance(verdict, Undecided):
         assert row.symbols_may_not_know
     else:
-        # A refusal holds under its conditions only, and these tensors meet them.
+        # An illegal view only fails under its conditions, which these tensors fulfill.
         assert isinstance(verdict, Illegal)
         assert applies(verdict, layouts)
 

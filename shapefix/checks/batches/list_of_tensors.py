@@ -18,6 +18,7 @@ from shapefix.interpreter.containers import ListValue, TupleValue
 from shapefix.interpreter.events import Event, TensorUsedAsIndex
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value
+from shapefix.tensors.ops import NORMALIZATIONS, PRODUCTS, SOFTMAXES, Op
 from shapefix.tensors.polynomials import ONE, Size
 
 _OF_NUMBERS = frozenset(
@@ -33,7 +34,12 @@ _OF_NUMBERS = frozenset(
         "Tensor",
     )
 )
-_FLOATING = frozenset({"returned by a recurrent cell", "multiplied", "convolved", "normalised", "attended"})
+_FLOATING = (
+    frozenset({Op.RECURRENT_CELL, Op.CONVOLUTION, Op.ATTENTION, Op.NORMALIZE})
+    | PRODUCTS
+    | NORMALIZATIONS
+    | SOFTMAXES
+)
 """What makes tensors of floating-point numbers only, though nobody knows of how many bits."""
 _FLOATS = frozenset({"float", "float16", "float32", "float64", "half", "double", "bfloat16"})
 
@@ -147,7 +153,7 @@ def _elements(sizes: tuple[Size, ...]) -> Size:
 
 def _collated(tensor: TensorValue, given: cst.BaseExpression) -> str:
     """Where the list is one that the default collation made, what it made that of."""
-    if tensor.origin is None or tensor.origin.verb != "collated":
+    if tensor.origin is None or tensor.origin.op is not Op.COLLATE:
         return ""
     name = given.value if isinstance(given, cst.Name) else ""
     if isinstance(given, cst.Subscript) and len(given.slice) == 1:
@@ -159,7 +165,7 @@ def _collated(tensor: TensorValue, given: cst.BaseExpression) -> str:
 
 def _made(tensor: TensorValue) -> Iterator[Evidence]:
     if tensor.origin is not None:
-        yield Evidence(tensor.origin.place.span, f"the tensor is {tensor.origin.verb} here")
+        yield Evidence(tensor.origin.place.span, f"the tensor is {tensor.origin.text} here")
 
 
 def _error(event: Stacked, tensor: TensorValue) -> str:
@@ -170,7 +176,7 @@ def _error(event: Stacked, tensor: TensorValue) -> str:
         dtype = event.place.module.code(given.value).rpartition(".")[2]
     elif event.function.endswith("Tensor"):
         dtype = event.function.rpartition(".")[2].removesuffix("Tensor").lower() or "float"
-    elif tensor.dtype is None and tensor.origin is not None and tensor.origin.verb in _FLOATING:
+    elif tensor.dtype is None and tensor.origin is not None and tensor.origin.op in _FLOATING:
         dtype = "float"
     else:
         dtype = tensor.dtype or ""

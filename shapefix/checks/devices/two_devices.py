@@ -25,6 +25,7 @@ from shapefix.domains.operations import Discarded
 from shapefix.interpreter.modules import Place, dotted_name
 from shapefix.interpreter.tensor_values import Device, DeviceKind
 from shapefix.interpreter.values import as_tensor
+from shapefix.tensors.ops import Op
 
 
 @rule("SF602", on=DeviceMismatch)
@@ -133,7 +134,7 @@ def _fixes(event: DeviceMismatch, seen: Place) -> Iterator[Fix]:
         yield with_device(made, code)
         return
     origin = event.operands[event.here].tensor.origin
-    if origin is not None and origin.verb == "tokenized" and isinstance(made.node, cst.Call):
+    if origin is not None and origin.op is Op.TOKENIZE and isinstance(made.node, cst.Call):
         if _is_known(where, event.other.place, made):
             edit = rewrites.method_called(made.module, made.node, f"to({code})")
             yield Fix(Applicability.SAFE, f"send the batch there: `.to({code})`", (edit,))

@@ -25,7 +25,7 @@ from shapefix.diagnostics import Applicability, Diagnostic, Edit, Fix
 from shapefix.interpreter.events import OpRejected
 from shapefix.tensors.bounds import at_least
 from shapefix.tensors.errors import ShapeError, SizeMismatch, WrongRank
-from shapefix.tensors.layout import dimension
+from shapefix.tensors.layout import wrap_dim
 from shapefix.tensors.polynomials import Size
 
 _CATS = frozenset({"cat", "concat", "concatenate"})
@@ -98,7 +98,7 @@ def _joined_dim(event: OpRejected) -> int | None:
         return 0
     number = _number(given.value)
     try:
-        return None if number is None else dimension(number, rank)
+        return None if number is None else wrap_dim(number, rank)
     except ShapeError:
         return None
 

@@ -18,6 +18,7 @@ from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import ClassesLast, ShapeError, SizeMismatch, WrongDtype, WrongRank
 from shapefix.tensors.losses import extra_dimension, wanted_ids
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 
 
@@ -133,7 +134,7 @@ def _is_cut(tensor: TensorValue) -> bool:
     for _ in range(6):
         if step is None:
             return False
-        if step.verb == "sliced":
+        if step.op is Op.SLICE:
             return True
         step = step.source
     return False

@@ -68,7 +68,7 @@ def _origins(tensor: TensorValue) -> Iterator[Evidence]:
     while first.source is not None:
         first = first.source
     for each in (first, step) if first is not step else (step,):
-        yield Evidence(each.place.span, f"{each.verb} here")
+        yield Evidence(each.place.span, f"{each.text} here")
 
 
 def _fixes(event: OpRejected, error: WrongDtype) -> Iterator[Fix]:

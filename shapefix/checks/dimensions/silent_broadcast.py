@@ -18,11 +18,24 @@ from shapefix.interpreter.modules import children
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.interpreter.values import LibraryObject
 from shapefix.tensors.errors import ShapeError
+from shapefix.tensors.ops import Op
 from shapefix.tensors.tensor_iterator import broadcast_sizes
 
-_MEANT = frozenset({"unsqueezed", "indexed", "viewed", "reshaped", "unflattened", "sliced", "expanded"})
+_MEANT = frozenset({Op.UNSQUEEZE, Op.INDEX, Op.VIEW, Op.RESHAPE, Op.UNFLATTEN, Op.SLICE, Op.EXPAND})
 """Steps by which somebody gives a tensor a dimension of size 1 who wants it to be broadcast."""
-_SEEN = (*_MEANT, "squeezed", "transposed", "permuted", "flattened", "converted", "copied", "made contiguous")
+_SEEN = _MEANT | {
+    Op.VIEW_AS_REAL,
+    Op.VIEW_AS_COMPLEX,
+    Op.SQUEEZE,
+    Op.TRANSPOSE,
+    Op.PERMUTE,
+    Op.FLATTEN,
+    Op.TO_DTYPE,
+    Op.TO,
+    Op.TENSOR,
+    Op.TRIANGLE,
+    Op.CONTIGUOUS,
+}
 _FURTHEST = 12
 
 
@@ -72,7 +85,7 @@ def silent_broadcast(event: Broadcast, context: CheckContext, rule: Rule) -> Ite
 def _is_meant(event: Broadcast) -> bool:
     """Whether the dimension was made for this very comparison, or both operands come from one tensor."""
     step = event.operands[event.longer].tensor.origin
-    if step is not None and step.verb in _MEANT and _holds(event.place.node, step.place.node):
+    if step is not None and step.op in _MEANT and _holds(event.place.node, step.place.node):
         return True
     one, two = (_seen_from(operand.tensor) for operand in event.operands)
     return one is not None and one is two
@@ -86,7 +99,7 @@ def _holds(node: cst.CSTNode, wanted: cst.CSTNode) -> bool:
 def _seen_from(tensor: TensorValue) -> LayoutStep | None:
     """The step that made the values of a tensor, before it was only seen or cast in other ways."""
     step = tensor.origin
-    while step is not None and step.source is not None and step.verb.startswith(_SEEN):
+    while step is not None and step.source is not None and step.op in _SEEN:
         step = step.source
     return step
 
@@ -103,8 +116,7 @@ def _steps(tensor: TensorValue) -> list[LayoutStep]:
 def _is_predicted(tensor: TensorValue) -> bool:
     """Whether a layer, or a model, computed the tensor."""
     return any(
-        isinstance(step.producer, LibraryObject) or step.verb == "computed by a module"
-        for step in _steps(tensor)
+        isinstance(step.producer, LibraryObject) or step.op is Op.MODULE_CALL for step in _steps(tensor)
     )
 
 

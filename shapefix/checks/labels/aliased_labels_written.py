@@ -18,22 +18,23 @@ from shapefix.domains.tokens import is_same
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import TensorValue, tensor_row
 from shapefix.interpreter.values import Unknown, Value
+from shapefix.tensors.ops import Op
 
 _WHOLE = frozenset(
     {
-        "viewed",
-        "reshaped",
-        "flattened",
-        "unflattened",
-        "transposed",
-        "permuted",
-        "moved",
-        "squeezed",
-        "unsqueezed",
-        "detached",
+        Op.VIEW,
+        Op.RESHAPE,
+        Op.FLATTEN,
+        Op.UNFLATTEN,
+        Op.TRANSPOSE,
+        Op.PERMUTE,
+        Op.MOVEDIM,
+        Op.SQUEEZE,
+        Op.UNSQUEEZE,
+        Op.DETACH,
     }
 )
-_PARTS = frozenset({"sliced", "indexed", "narrowed", "selected", "expanded", "unfolded", "split"})
+_PARTS = frozenset({Op.SLICE, Op.INDEX, Op.NARROW, Op.SELECT, Op.EXPAND, Op.UNFOLD, Op.SPLIT})
 
 
 @rule("SF202", on=MaskWritten)
@@ -89,9 +90,9 @@ def _is_all_of(one: TensorValue, other: TensorValue | None) -> bool:
 def _is_whole(tensor: TensorValue) -> bool:
     """Whether a view shows all of the memory."""
     for step in lineage(tensor):
-        if step.verb in _PARTS:
+        if step.op in _PARTS:
             return False
-        if step.verb not in _WHOLE:
+        if step.op not in _WHOLE:
             break
     return True
 

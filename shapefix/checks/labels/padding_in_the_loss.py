@@ -19,6 +19,7 @@ from shapefix.interpreter.containers import DictValue, ListValue
 from shapefix.interpreter.modules import Module, Place
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Value
+from shapefix.tensors.ops import Op
 
 Counted = ModelCalled | Collated | TokensCompared
 _PADDED = ("longest", "max_length")
@@ -84,7 +85,7 @@ def _set_at(event: Counted) -> Place | None:
         if isinstance(batch, DictValue) and "labels" in batch.written and "labels" in batch.fields:
             return batch.written["labels"]
     labels = _labels(event)
-    if isinstance(labels, TensorValue) and labels.origin is not None and labels.origin.verb == "cloned":
+    if isinstance(labels, TensorValue) and labels.origin is not None and labels.origin.op is Op.CLONE:
         return labels.origin.place
     node = event.place.node
     for given in node.args if isinstance(node, cst.Call) else ():
@@ -99,7 +100,7 @@ def _targets_set_at(event: TokensCompared) -> Place | None:
     if row is not None and row.cut is not None:
         return row.cut
     for step in lineage(event.targets):
-        if step.verb == "cloned":
+        if step.op is Op.CLONE:
             return step.place
     node = event.place.node
     given = rewrites.argument(node, 1, "target") if isinstance(node, cst.Call) else None

@@ -14,6 +14,7 @@ from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Span
 from shapefix.domains.operations import Viewed
 from shapefix.interpreter.tensor_values import LayoutStep
+from shapefix.tensors.ops import JOINED, PADDED
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.verdicts import Illegal
 
@@ -57,7 +58,7 @@ def _means_it(step: LayoutStep, event: Viewed, context: CheckContext) -> bool:
     Relative positions are shifted so: put a column in front, read the rows at another width, drop a part, and
     read the rest at the old width. And going back to sizes that the tensor had before undoes an earlier view.
     """
-    if step.verb in ("joined", "padded") or step.place.node in context.cut_views:
+    if step.op in JOINED | PADDED or step.place.node in context.cut_views:
         return True
     return step.layout is not None and step.layout.sizes == event.target
 

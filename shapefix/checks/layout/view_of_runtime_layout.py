@@ -12,6 +12,7 @@ from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Diagnostic, Evidence
 from shapefix.domains.operations import Viewed
 from shapefix.tensors.layout import has_unknown_strides
+from shapefix.tensors.ops import NORMALIZATIONS, SOFTMAXES, Op
 from shapefix.tensors.verdicts import Undecided
 
 
@@ -27,7 +28,7 @@ def view_of_runtime_layout(event: Viewed, context: CheckContext, rule: Rule) -> 
     for step in lineage(event.tensor):
         if step.layout is None or has_unknown_strides(step.layout):
             origin = step
-    reason = _RUNTIME_LAYOUTS.get(origin.verb) if origin is not None else None
+    reason = _RUNTIME_LAYOUTS.get(origin.op) if origin is not None else None
     if origin is None or reason is None:
         return
     subject, call = viewed_code(event), abbreviate(event.place.code)
@@ -36,7 +37,7 @@ def view_of_runtime_layout(event: Viewed, context: CheckContext, rule: Rule) -> 
         f"`{call}` merges dimensions of `{subject}`, whose layout depends on the run: on {reason}",
         evidence=[
             *call_trace(event),
-            Evidence(origin.place.span, f"{origin.verb} here: the strides depend on {reason}"),
+            Evidence(origin.place.span, f"{origin.text} here: the strides depend on {reason}"),
             Evidence(event.place.span, "merged here"),
         ],
         condition="the layout at run time has a gap between the merged dimensions",
@@ -45,10 +46,11 @@ def view_of_runtime_layout(event: Viewed, context: CheckContext, rule: Rule) -> 
 
 
 _RUNTIME_LAYOUTS = {
-    "computed by a module": "what the module returns",
-    "attended": "the attention backend",
-    "convolved": "the memory format of input and weight",
-    "pooled": "the memory format of the input",
-    "normalised": "the memory format of the input",
-    "resized": "the memory format of the input",
+    Op.MODULE_CALL: "what the module returns",
+    Op.ATTENTION: "the attention backend",
+    Op.CONVOLUTION: "the memory format of input and weight",
+    **dict.fromkeys(
+        (Op.POOLING, Op.INTERPOLATE, Op.IMAGE_RESIZE, Op.NORMALIZE, *SOFTMAXES, *NORMALIZATIONS),
+        "the memory format of the input",
+    ),
 }

@@ -10,6 +10,7 @@ from shapefix.checks.support.evidence import call_trace, layout_trace
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Span
 from shapefix.domains.operations import InPlaceWrite
+from shapefix.tensors.ops import Op
 
 
 @rule("SF104", on=InPlaceWrite)
@@ -41,7 +42,7 @@ def write_into_expanded(event: InPlaceWrite, context: CheckContext, rule: Rule) 
 def _clone(event: InPlaceWrite) -> list[Fix]:
     """Memory of its own for each element; no fix where the tensor was expanded in another file."""
     for step in lineage(event.tensor):
-        if step.verb == "expanded" and step.place.module is event.place.module:
+        if step.op is Op.EXPAND and step.place.module is event.place.module:
             span = step.place.span
             end = Span(span.path, span.end_row, span.end_column, span.end_row, span.end_column)
             message = "clone the expanded tensor, so that each element has memory of its own"

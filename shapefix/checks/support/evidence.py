@@ -39,7 +39,7 @@ def layout_trace(tensor: TensorValue, context: CheckContext) -> list[Evidence]:
     before: Layout | None = None
     for step in reversed(steps[:LONGEST]):
         if step.layout is not None and step.layout != before:
-            evidence.append(Evidence(step.place.span, f"{step.verb} here: {context.layout(step.layout)}"))
+            evidence.append(Evidence(step.place.span, f"{step.text} here: {context.layout(step.layout)}"))
         before = step.layout
     return evidence
 
@@ -57,7 +57,7 @@ def shape_trace(tensor: TensorValue, context: CheckContext) -> list[Evidence]:
         sizes = None if step.layout is None else step.layout.sizes
         if sizes is not None and sizes != before:
             producer = f" by `{layer_code(step.producer)}`" if layer_code(step.producer) else ""
-            found.append(Evidence(step.place.span, f"{step.verb}{producer} here: {context.shape(sizes)}"))
+            found.append(Evidence(step.place.span, f"{step.text}{producer} here: {context.shape(sizes)}"))
         before = sizes
     return found[-LONGEST:]
 

@@ -10,22 +10,21 @@ from shapefix.checks.support.rewrites import argument, enclosing, without_statem
 from shapefix.diagnostics import Applicability, Edit, Fix
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import LayoutStep
+from shapefix.tensors.ops import Op
 
-_SAME_NUMBER = frozenset(
-    {"scaled", "mul", "multiply", "div", "divide", "true_divide", "truediv", "converted", "copied"}
-)
+_SAME_NUMBER = frozenset({Op.GRAD_SCALE, Op.MUL, Op.DIV, Op.TO_DTYPE, Op.TO, Op.TENSOR})
 """Steps through which one number stays one number: it is scaled, or becomes one of another dtype."""
 
 
-_CLAMPS = frozenset({"clamp", "clip", "clamp_max"})
+_CLAMPS = frozenset({Op.CLAMP, Op.CLAMP_MAX})
 
 
 def clamping_step(step: LayoutStep | None) -> LayoutStep | None:
     """The step that cut off the number whose gradients are computed; None where nothing did."""
     while step is not None:
-        if step.verb in _CLAMPS or step.verb == "nan_to_num":
+        if step.op in _CLAMPS or step.op is Op.NAN_TO_NUM:
             return step
-        if step.verb not in _SAME_NUMBER:
+        if step.op not in _SAME_NUMBER:
             return None
         step = step.source
     return None
@@ -44,8 +43,8 @@ def _receiver(node: cst.Call) -> cst.BaseExpression | None:
     return None if isinstance(owner, cst.Name) and owner.value in ("torch", "th") else owner
 
 
-def has_upper_bound(node: cst.Call, verb: str) -> bool:
-    shift = _position(node) + (0 if verb == "clamp_max" else 1)
+def has_upper_bound(node: cst.Call, op: Op) -> bool:
+    shift = _position(node) + (0 if op is Op.CLAMP_MAX else 1)
     given = argument(node, shift, "max")
     return given is not None and not (isinstance(given.value, cst.Name) and given.value.value == "None")
 

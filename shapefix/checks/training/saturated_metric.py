@@ -22,6 +22,7 @@ from shapefix.domains.training import Backward
 from shapefix.domains.try_blocks import ExceptClause, StepKind, TryBlock
 from shapefix.interpreter.modules import dotted_name
 from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.tensors.ops import Op
 
 _SMALLEST, _LARGEST = 2.0, 1e6
 """A perplexity is at least 1; above the largest, nobody tells one from another."""
@@ -223,9 +224,9 @@ def clamped_loss(event: Backward, context: CheckContext, rule: Rule) -> Iterator
     if step is None or not isinstance(step.place.node, cst.Call):
         return
     node, place = step.place.node, step.place
-    if step.verb == "nan_to_num":
+    if step.op is Op.NAN_TO_NUM:
         outcome = "a number where the loss is nan: the run goes on, and the gradients may be nan all the same"
-    elif has_upper_bound(node, step.verb):
+    elif has_upper_bound(node, step.op):
         outcome = (
             "a constant where the loss is larger, and has no gradient there: such a batch teaches nothing"
         )

@@ -34,9 +34,10 @@ from shapefix.domains.training import (
 from shapefix.interpreter.modules import Place, children
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import LibraryObject, Value
+from shapefix.tensors.ops import Op
 
 _GRADIENT = re.compile(r"\.grad\b")
-_MADE_ANEW = ("created", "copied")
+_MADE_ANEW = frozenset({Op.CREATION, Op.TENSOR, Op.TO})
 _HARMLESS = frozenset({"print", "append", "info", "debug", "item", "format", "step", "zero_grad"})
 """What may be called between throwing gradients away and the step, and computes none."""
 
@@ -69,7 +70,7 @@ def _cut_off(event: Backward, context: CheckContext, rule: Rule) -> Iterator[Dia
         return
     named = abbreviate(receiver_code(event.place)) or abbreviate(event.place.code)
     made = loss.origin
-    is_new = made.verb in _MADE_ANEW
+    is_new = made.op in _MADE_ANEW
     if is_new and _is_assigned_between(named, made.place, event.place):
         return
     how = "is a new tensor" if is_new else "is cut off from what it was computed of"

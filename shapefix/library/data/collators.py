@@ -36,6 +36,7 @@ from shapefix.library.signatures import Given, bound
 from shapefix.library.tensors import contiguous_result
 from shapefix.library.transformers.pad_tokens import asks_for_pad_token, note_padding
 from shapefix.library.transformers.padding import IDS, Padding, padded
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 
 _TRANSFORMERS = "transformers"
@@ -261,7 +262,7 @@ def _labels(call: Call, features: ListValue, cell: Value, size: Size | None) -> 
         return Unknown()
     if varying(size, features.axes) is not None:
         return None
-    made = contiguous_result(call, [count(features), size], "padded", dtype="int64")
+    made = contiguous_result(call, [count(features), size], Op.PAD_SEQUENCE, dtype="int64")
     made.row = row_of(cell)
     return made
 

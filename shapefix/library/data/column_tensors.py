@@ -11,6 +11,7 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Integer, Number, Unknown, Value, is_text
 from shapefix.library.tensors import contiguous_result
 from shapefix.tensors.dtypes import is_floating
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 
 _OF_PYTHON = {bool: "bool", int: "int64", float: "float32"}
@@ -55,7 +56,7 @@ def stacked(call: Call, features: ListValue, cell: Value, dtype: str | None) -> 
         return None
     device = cell.device if isinstance(cell, TensorValue) else CPU
     made = contiguous_result(
-        call, [count(features), *sizes], "collated", dtype=dtype, device=placed(call.ev, device, call.place)
+        call, [count(features), *sizes], Op.COLLATE, dtype=dtype, device=placed(call.ev, device, call.place)
     )
     made.row = row_of(cell) if sizes else None
     return made

@@ -44,6 +44,7 @@ from shapefix.library.signatures import bound
 from shapefix.library.tensors import as_result, contiguous_result
 from shapefix.tensors.layout import contiguous, unknown_strides
 from shapefix.tensors.memory_format import suggests_channels_last
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 
 _DATA = "torch.utils.data"
@@ -287,12 +288,12 @@ def _collated(call: Call, one: Value, size: Size) -> Value | None:
     if isinstance(one, Constant):
         dtype = {bool: "bool", int: "int64", float: "float64"}.get(type(one.value))
         if dtype is not None:
-            return contiguous_result(call, [size], "collated", dtype=dtype, device=_on_cpu(call))
+            return contiguous_result(call, [size], Op.COLLATE, dtype=dtype, device=_on_cpu(call))
         return ListValue(None, TEXT, size) if isinstance(one.value, str) else None
     if isinstance(one, Number):
-        return contiguous_result(call, [size], "collated", device=_on_cpu(call))
+        return contiguous_result(call, [size], Op.COLLATE, device=_on_cpu(call))
     if isinstance(one, Integer):
-        return contiguous_result(call, [size], "collated", dtype="int64", device=_on_cpu(call))
+        return contiguous_result(call, [size], Op.COLLATE, dtype="int64", device=_on_cpu(call))
     if isinstance(one, Text):
         return ListValue(None, TEXT, size)
     if isinstance(one, (TupleValue, ListValue)):
@@ -334,16 +335,16 @@ def _stacked(call: Call, one: TensorValue, size: Size) -> TensorValue | None:
     if may_differ(one) and size.value != 1:
         return None
     if one.layout is None:
-        made = as_result(call, None, "collated", dtype=one.dtype, device=device, is_contiguous=True)
+        made = as_result(call, None, Op.COLLATE, dtype=one.dtype, device=device, is_contiguous=True)
         made.row = tensor_row(one)
-        made = as_result(call, None, "collated", dtype=one.dtype, is_contiguous=True)
+        made = as_result(call, None, Op.COLLATE, dtype=one.dtype, is_contiguous=True)
         made.row, made.graph = tensor_row(one), requires_grad(one)
         return made
     sizes = (size, *one.layout.sizes)
     # Samples that are images in channels_last are joined in that order.
     ordered = suggests_channels_last(one.layout) is not False
     layout = unknown_strides(sizes) if ordered else contiguous(sizes)
-    made = as_result(call, layout, "collated", dtype=one.dtype, device=device)
+    made = as_result(call, layout, Op.COLLATE, dtype=one.dtype, device=device)
     if made.origin is not None:
         made.origin.source = one.origin
     made.row, made.graph = tensor_row(one), requires_grad(one)

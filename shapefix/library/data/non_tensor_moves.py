@@ -15,6 +15,7 @@ from shapefix.interpreter.names import peek
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Scope, Unknown, Value
 from shapefix.library.registry import function
+from shapefix.tensors.ops import Op
 
 _KINDS = ("builtins.list", "builtins.tuple", "builtins.str", "builtins.dict", NUMBER_OR_NONE)
 
@@ -59,7 +60,7 @@ def _is_plain(value: Value) -> bool:
     if isinstance(value, DictValue):
         # Other dictionaries may stand for objects of classes that nobody knows.
         held = [part.origin for part in value.fields.values() if isinstance(part, TensorValue)]
-        return value.kind == "builtins.dict" and any(step and step.verb == "collated" for step in held)
+        return value.kind == "builtins.dict" and any(step and step.op is Op.COLLATE for step in held)
     return True
 
 

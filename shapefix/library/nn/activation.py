@@ -10,65 +10,77 @@ from shapefix.library.ops.elementwise import result_of
 from shapefix.library.signatures import Given
 from shapefix.library.tensors import contiguous_result, copied_or_same
 from shapefix.tensors import indexing
-from shapefix.tensors.layout import contiguous, dimension, is_contiguous, unknown_strides
-from shapefix.tensors.memory_format import like
+from shapefix.tensors.layout import contiguous, is_contiguous, unknown_strides, wrap_dim
+from shapefix.tensors.memory_format import preserve_format
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.quotients import floor_divide
 
 
-@layer("GELU", takes="approximate='none'")
-@layer("Hardshrink", "Softshrink", takes="lambd=0.5")
-@layer("PReLU", takes="num_parameters=1, init=0.25")
-@layer("Sigmoid", "Softsign", "Tanh", "Tanhshrink")
-@layer("Softplus", takes="beta=1.0, threshold=20.0")
-@layer("ELU", "CELU", takes="alpha=1.0, inplace=False")
-@layer("ReLU", "ReLU6", "SELU", "SiLU", "Mish", "Hardswish", "Hardsigmoid", takes="inplace=False")
-@layer("Hardtanh", takes="min_val=-1.0, max_val=1.0, inplace=False, min_value=None, max_value=None")
-@layer("LeakyReLU", takes="negative_slope=0.01, inplace=False")
-@layer("Threshold", takes="threshold, value, inplace=False")
-@functional("relu", "relu6", "selu", "silu", "mish", "hardswish", "hardsigmoid", takes="input, inplace=False")
-@functional("elu", "celu", takes="input, alpha=1.0, inplace=False")
-@functional("leaky_relu", takes="input, negative_slope=0.01, inplace=False")
-@functional("hardtanh", takes="input, min_val=-1.0, max_val=1.0, inplace=False")
-@functional("threshold", takes="input, threshold, value, inplace=False")
+@layer(
+    "GELU",
+    "Hardshrink",
+    "Softshrink",
+    "PReLU",
+    "Sigmoid",
+    "Softsign",
+    "Tanh",
+    "Tanhshrink",
+    "Softplus",
+    "ELU",
+    "CELU",
+    "ReLU",
+    "ReLU6",
+    "SELU",
+    "SiLU",
+    "Mish",
+    "Hardswish",
+    "Hardsigmoid",
+    "Hardtanh",
+    "LeakyReLU",
+    "Threshold",
+)
+@functional(
+    "relu",
+    "relu6",
+    "selu",
+    "silu",
+    "mish",
+    "hardswish",
+    "hardsigmoid",
+    "elu",
+    "celu",
+    "leaky_relu",
+    "hardtanh",
+    "threshold",
+)
 def activation(call: Call, given: Given) -> Value:
     tensor = given.tensor("input")
     if tensor is None:
         return TensorValue()
     if "inplace" not in given.values:
-        return result_of(call, [tensor], "activated")
-    return in_place(call, tensor, given, lambda: result_of(call, [tensor], "activated"))
+        return result_of(call, [tensor], Op.ACTIVATION)
+    return in_place(call, tensor, given, lambda: result_of(call, [tensor], Op.ACTIVATION))
 
 
-@layer("RReLU", takes="lower=0.125, upper=0.3333333333333333, inplace=False")
-@functional("rrelu", takes="input, lower=0.125, upper=0.3333333333333333, training=False, inplace=False")
+@layer("RReLU")
+@functional("rrelu")
 @layer("LogSigmoid")
-@functional("logsigmoid", takes="input")
+@functional("logsigmoid")
 def copied_by_backend(call: Call, given: Given) -> Value:
     """Elementwise, but it depends on the backend whether a permuted order is kept."""
     tensor = given.tensor("input")
     layout = None if tensor is None or tensor.layout is None else tensor.layout
     if layout is not None:
-        layout = like(layout)
+        layout = preserve_format(layout)
         if is_contiguous(layout) is not True:
             layout = unknown_strides(layout.sizes)
-    return result(call, tensor, layout, "activated", dtype=None if tensor is None else tensor.dtype)
+    return result(call, tensor, layout, Op.ACTIVATION, dtype=None if tensor is None else tensor.dtype)
 
 
-@layer(
-    "Dropout",
-    "Dropout1d",
-    "Dropout2d",
-    "Dropout3d",
-    "AlphaDropout",
-    "FeatureAlphaDropout",
-    takes="p=0.5, inplace=False",
-)
-@functional(
-    "dropout", "dropout1d", "dropout2d", "dropout3d", takes="input, p=0.5, training=True, inplace=False"
-)
-@functional("alpha_dropout", "feature_alpha_dropout", takes="input, p=0.5, training=False, inplace=False")
-@functional("dropout", takes="input, p=0.5, train=True", namespaces=("torch",))
+@layer("Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "FeatureAlphaDropout")
+@functional("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout")
+@functional("dropout", namespaces=("torch",))
 def dropout(call: Call, given: Given) -> Value:
     """In evaluation, and where p is 0, the tensor itself."""
     tensor = given.tensor("input")
@@ -76,51 +88,65 @@ def dropout(call: Call, given: Given) -> Value:
         return TensorValue()
     if given.flag("inplace"):
         return in_place(call, tensor, given, lambda: tensor)
-    return copied_or_same(call, tensor, "dropped out")
+    return copied_or_same(call, tensor, Op.DROPOUT)
 
 
-@layer("Softmax", "LogSoftmax", "Softmin", takes="dim=None")
-@layer("Softmax2d")
-@functional("gumbel_softmax", takes="logits, tau=1, hard=False, eps=1e-10, dim=-1")
-def softmax(call: Call, given: Given) -> Value:
-    tensor = given.tensor("logits" if "logits" in given.values else "input")
+def _softmax(op: Op, *kinds: str) -> None:
+    """Register layers that normalize exponentials along a dimension."""
+
+    @layer(*kinds)
+    def forward(call: Call, given: Given) -> Value:
+        return _contiguous(call, given.tensor("input"), op)
+
+
+_softmax(Op.SOFTMAX, "Softmax", "Softmax2d")
+_softmax(Op.LOG_SOFTMAX, "LogSoftmax")
+_softmax(Op.SOFTMIN, "Softmin")
+
+
+@functional("gumbel_softmax")
+def gumbel_softmax(call: Call, given: Given) -> Value:
+    return _contiguous(call, given.tensor("logits"), Op.GUMBEL_SOFTMAX)
+
+
+def _contiguous(call: Call, tensor: TensorValue | None, op: Op) -> Value:
     if tensor is None:
         return TensorValue()
     sizes = None if tensor.layout is None else tensor.layout.sizes
-    return contiguous_result(call, sizes, "normalised", dtype=tensor.dtype, device=tensor.device)
+    return contiguous_result(call, sizes, op, dtype=tensor.dtype, device=tensor.device)
 
 
-@layer("GLU", takes="dim=-1")
-@functional("glu", takes="input, dim=-1")
+@layer("GLU")
+@functional("glu")
 def glu(call: Call, given: Given) -> Value:
     tensor, dim = given.tensor("input"), given.number("dim")
     if tensor is None or tensor.layout is None or dim is None:
-        return result(call, tensor, None, "gated")
-    at = dimension(dim, tensor.layout.rank)
+        return result(call, tensor, None, Op.GLU)
+    at = wrap_dim(dim, tensor.layout.rank)
     half = floor_divide(tensor.layout.sizes[at], 2)
-    layout = like(indexing.narrow(tensor.layout, at, Size.of(0), half))
-    return result(call, tensor, layout, "gated", dtype=tensor.dtype)
+    layout = preserve_format(indexing.narrow(tensor.layout, at, Size.of(0), half))
+    return result(call, tensor, layout, Op.GLU, dtype=tensor.dtype)
 
 
-@functional("normalize", takes="input, p=2.0, dim=1, eps=1e-12, out=None")
+@functional("normalize")
 def normalize(call: Call, given: Given) -> Value:
     tensor = given.tensor("input")
     if tensor is None:
         return TensorValue()
-    made = result_of(call, [tensor], "normalised")
+    made = result_of(call, [tensor], Op.NORMALIZE)
     made.dtype = None
     return made
 
 
-@functional("one_hot", takes="tensor, num_classes=-1")
+@functional("one_hot")
 def one_hot(call: Call, given: Given) -> Value:
-    tensor = given.tensor("tensor")
+    tensor = given.tensor("input")
     layout = None
     size = given.size("num_classes")
     if tensor is not None and tensor.layout is not None:
         layout = contiguous((*tensor.layout.sizes, _classes(size)))
     last = None if size is None or size.value == -1 else size
-    return result(call, tensor, layout, "encoded", dtype="int64", is_contiguous=True, last=last)
+    return result(call, tensor, layout, Op.ONE_HOT, dtype="int64", is_contiguous=True, last=last)
 
 
 def _classes(size: Size | None) -> Size:

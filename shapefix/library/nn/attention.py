@@ -15,9 +15,10 @@ from shapefix.library.rejections import operand_number
 from shapefix.library.signatures import Given
 from shapefix.library.tensors import as_result
 from shapefix.tensors import networks, tensor_iterator
-from shapefix.tensors.attention import Part, check_attention
+from shapefix.tensors.attention import AttentionInput, check_attention
 from shapefix.tensors.layout import Layout, contiguous, is_contiguous, unknown_strides
 from shapefix.tensors.networks import check_divisible
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 
 
@@ -46,9 +47,11 @@ def _fit(
     """Raises ShapeError where the query, key and value of these names provably do not fit each other."""
     first = next(name for name in ("query", "src", "tgt") if name in given.values)
 
-    def part(name: str) -> Part:
+    def part(name: str) -> AttentionInput:
         tensor = given.tensor(name)
-        return Part(None if tensor is None else tensor.layout, operand_number(given.values, first, name))
+        return AttentionInput(
+            None if tensor is None else tensor.layout, operand_number(given.values, first, name)
+        )
 
     for name, width in zip(names, widths, strict=True):
         last_size_is(given.tensor(name), width, part(name).operand)
@@ -64,14 +67,7 @@ def _fit(
     )
 
 
-@layer(
-    "MultiheadAttention",
-    takes="embed_dim, num_heads, dropout=0.0, bias=True, add_bias_kv=False, add_zero_attn=False, kdim=None, "
-    "vdim=None, batch_first=False",
-    fits=_heads_fit,
-    forward="query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None, "
-    "average_attn_weights=True, is_causal=False",
-)
+@layer("MultiheadAttention", validate=_heads_fit)
 def multihead_attention(call: Call, given: Given) -> Value:
     query, key = given.tensor("query"), given.tensor("key")
     heads, batch_first = given.size("num_heads"), given.flag("batch_first")
@@ -99,16 +95,14 @@ def multihead_attention(call: Call, given: Given) -> Value:
         elif query.layout is not None:
             output = unknown_strides(query.layout.sizes)
     dtype = computed_dtype(query)
-    attended = result(
-        call, query, output, "returned by nn.MultiheadAttention", dtype=dtype, last=given.size("embed_dim")
-    )
+    attended = result(call, query, output, Op.MULTIHEAD_ATTENTION, dtype=dtype, last=given.size("embed_dim"))
     if needed is False:
         return TupleValue((attended, NONE))
     if average is None or heads is None or needed is None:
         return TupleValue((attended, Unknown("weights")))
     if given.flag("add_zero_attn") or given.flag("add_bias_kv"):
         weights = None
-    return TupleValue((attended, result(call, query, weights, "returned by nn.MultiheadAttention")))
+    return TupleValue((attended, result(call, query, weights, Op.MULTIHEAD_ATTENTION)))
 
 
 def _fast_path(call: Call, given: Given) -> bool | None:
@@ -122,25 +116,7 @@ def _fast_path(call: Call, given: Given) -> bool | None:
     return None
 
 
-_LAYER = (
-    "d_model, nhead, dim_feedforward=2048, dropout=0.1, activation=None, layer_norm_eps=1e-05, "
-    "batch_first=False, norm_first=False, bias=True"
-)
-
-
-@layer(
-    "TransformerEncoderLayer",
-    takes=_LAYER,
-    fits=_heads_fit,
-    forward="src, src_mask=None, src_key_padding_mask=None, is_causal=False",
-)
-@layer(
-    "TransformerDecoderLayer",
-    takes=_LAYER,
-    fits=_heads_fit,
-    forward="tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None, "
-    "memory_key_padding_mask=None, tgt_is_causal=False, memory_is_causal=False",
-)
+@layer("TransformerEncoderLayer", "TransformerDecoderLayer", validate=_heads_fit)
 def transformer_layer(call: Call, given: Given) -> Value:
     """A norm comes last, and gives a contiguous result; with norm_first a residual sum does."""
     name = "src" if "src" in given.values else "tgt"
@@ -162,21 +138,11 @@ def transformer_layer(call: Call, given: Given) -> Value:
             # Without gradients torch may take a fast path that copies.
             if norm_first is None or name == "src":
                 layout = unknown_strides(layout.sizes)
-    verb = "returned by a Transformer layer"
-    return result(call, tensor, layout, verb, is_contiguous=ends_in_norm, last=width)
+    op = Op.TRANSFORMER_LAYER
+    return result(call, tensor, layout, op, is_contiguous=ends_in_norm, last=width)
 
 
-@layer(
-    "TransformerEncoder",
-    takes="encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True",
-    forward="src, mask=None, src_key_padding_mask=None, is_causal=None",
-)
-@layer(
-    "TransformerDecoder",
-    takes="decoder_layer, num_layers, norm=None",
-    forward="tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None, "
-    "memory_key_padding_mask=None, tgt_is_causal=None, memory_is_causal=False",
-)
+@layer("TransformerEncoder", "TransformerDecoder")
 def transformer_stack(call: Call, given: Given) -> Value:
     """What the first layer gives, as all the others do, and then the norm."""
     is_encoder = "encoder_layer" in given.values
@@ -191,15 +157,7 @@ def transformer_stack(call: Call, given: Given) -> Value:
     return output if given.is_none("norm") else Unknown()
 
 
-@layer(
-    "Transformer",
-    takes="d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6, dim_feedforward=2048, "
-    "dropout=0.1, activation=None, custom_encoder=None, custom_decoder=None, layer_norm_eps=1e-05, "
-    "batch_first=False, norm_first=False, bias=True",
-    forward="src, tgt, src_mask=None, tgt_mask=None, memory_mask=None, src_key_padding_mask=None, "
-    "tgt_key_padding_mask=None, memory_key_padding_mask=None, src_is_causal=None, tgt_is_causal=None, "
-    "memory_is_causal=False",
-)
+@layer("Transformer")
 def transformer(call: Call, given: Given) -> Value:
     tensor = given.tensor("tgt")
     if given.is_none("custom_decoder") is not True:
@@ -211,8 +169,8 @@ def transformer(call: Call, given: Given) -> Value:
         names = (query, *("src" if key == "memory" else key,) * 2)
         _fit(given, names, every, mask=own, padding_mask=padding, heads=heads)
     layout = None if tensor is None or tensor.layout is None else contiguous(tensor.layout.sizes)
-    verb = "returned by nn.Transformer"
-    return result(call, tensor, layout, verb, is_contiguous=True, last=given.size("d_model"))
+    op = Op.TRANSFORMER
+    return result(call, tensor, layout, op, is_contiguous=True, last=given.size("d_model"))
 
 
 @function("torch.nn.Transformer.generate_square_subsequent_mask")
@@ -221,4 +179,4 @@ def subsequent_mask(call: Call) -> Value:
     count = as_size(call.value(0, "sz") or Unknown())
     layout = None if count is None else contiguous((count, count))
     dtype = None if call.value(2, "dtype") is not None else "float32"
-    return as_result(call, layout, "made", dtype=dtype, is_contiguous=True)
+    return as_result(call, layout, Op.CREATION, dtype=dtype, is_contiguous=True)

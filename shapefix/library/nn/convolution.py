@@ -17,12 +17,11 @@ from shapefix.library.tensors import as_result, assume_rank
 from shapefix.tensors import convolutions, memory_format
 from shapefix.tensors.layout import Layout, channels_last, contiguous, unknown_strides
 from shapefix.tensors.networks import check_divisible, check_rank
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.quotients import quotient
 
 _AXES = ("depth", "height", "width")
-_SETTINGS = "stride=1, padding=0, dilation=1, groups=1, bias=True, padding_mode='zeros'"
-_TRANSPOSED = "stride=1, padding=0, output_padding=0, groups=1, bias=True, dilation=1, padding_mode='zeros'"
 
 
 def spatial_rank(call: Call, kind: str = "") -> int:
@@ -32,7 +31,7 @@ def spatial_rank(call: Call, kind: str = "") -> int:
 
 def of_fresh_lengths(layout: Layout, rank: int) -> Layout:
     """A layout of the same memory format whose spatial sizes are not known."""
-    return convolutions.resized(layout, [Size.symbol(axis) for axis in _AXES[3 - rank :]])
+    return convolutions.resize(layout, [Size.symbol(axis) for axis in _AXES[3 - rank :]])
 
 
 def _groups_fit(given: Given) -> None:
@@ -86,28 +85,14 @@ def _convolved(
                 **{name: value for name, value in settings.items() if value is not None},
             )
     dtype = computed_dtype(tensor)
-    return result(call, tensor, layout, "convolved", dtype=dtype, channels=(-rank - 1, out_channels))
+    return result(call, tensor, layout, Op.CONVOLUTION, dtype=dtype, channels=(-rank - 1, out_channels))
 
 
 def _register(rank: int, *, transposed: bool) -> None:
     kind = f"ConvTranspose{rank}d" if transposed else f"Conv{rank}d"
-    rest = _TRANSPOSED if transposed else _SETTINGS
-    forward = "input, output_size=None" if transposed else "input"
 
-    @layer(
-        kind,
-        takes=f"in_channels, out_channels, kernel_size, {rest}",
-        forward=forward,
-        holds={WEIGHT_IS_CHANNELS_LAST: FALSE},
-        fits=_groups_fit,
-    )
-    @layer(
-        f"Lazy{kind}",
-        takes=f"out_channels, kernel_size, {rest}",
-        forward=forward,
-        base=f"torch.nn.{kind}",
-        holds={WEIGHT_IS_CHANNELS_LAST: FALSE},
-    )
+    @layer(kind, extra_fields={WEIGHT_IS_CHANNELS_LAST: FALSE}, validate=_groups_fit)
+    @layer(f"Lazy{kind}", base=f"torch.nn.{kind}", extra_fields={WEIGHT_IS_CHANNELS_LAST: FALSE})
     def convolution(call: Call, given: Given) -> Value:
         expected = given.size("in_channels") if "in_channels" in given.values else None
         kernel = given.sizes("kernel_size", rank)
@@ -128,7 +113,7 @@ def _register(rank: int, *, transposed: bool) -> None:
     def weight(call: Call) -> Value:
         given = Given(fields_of(call.receiver))
         layout = _weight_layout(given, rank, transposed=transposed)
-        made = TensorValue() if layout is None else as_result(call, layout, "created")
+        made = TensorValue() if layout is None else as_result(call, layout, Op.PARAMETER)
         made.graph = is_trained(call, fields_of(call.receiver))
         return made
 
@@ -158,14 +143,9 @@ def _weight_layout(given: Given, rank: int, *, transposed: bool) -> Layout | Non
 
 
 def _register_function(rank: int, *, transposed: bool) -> None:
-    rest = "stride=1, padding=0, output_padding=0, groups=1, dilation=1" if transposed else ""
     name = f"conv_transpose{rank}d" if transposed else f"conv{rank}d"
 
-    @functional(
-        name,
-        takes=f"input, weight, bias=None, {rest or 'stride=1, padding=0, dilation=1, groups=1'}",
-        namespaces=("torch", "torch.nn.functional"),
-    )
+    @functional(name, namespaces=("torch", "torch.nn.functional"))
     def convolution(call: Call, given: Given) -> Value:
         tensor, weight, groups = given.tensor("input"), given.tensor("weight"), given.size("groups")
         kernel, out_channels, in_channels, is_last = None, None, None, None

@@ -15,7 +15,7 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Unknown, Value, as_tensor
 from shapefix.library.signatures import Given
 from shapefix.library.tensors import alias_of, default_dtype, dtype_of
-from shapefix.tensors import refused_dtypes
+from shapefix.tensors import dtype_checks
 from shapefix.tensors.dtypes import is_complex, is_floating
 
 DTYPE = "<dtype>"
@@ -181,18 +181,18 @@ def check_dtypes(call: Call, name: str, given: Given, settings: Mapping[str, Val
     """Raises WrongDtype where a layer or function refuses the dtype of its input."""
     kind = name.removeprefix("torch.nn.")
     if name in _INDEXED:
-        refused_dtypes.one_of(_dtype(given, "input"), refused_dtypes.INDICES, 0)
+        dtype_checks.one_of(_dtype(given, "input"), dtype_checks.INDICES, 0)
     elif kind in _SAME:
         weights = None if name.startswith("torch.nn.Lazy") else _weights(call, settings)
-        refused_dtypes.weighted(_first(given), weights, may_be_cast(call))
+        dtype_checks.weighted(_first(given), weights, may_be_cast(call))
     elif kind in _NORMS:
         has_weights = Given(settings).flag(_NORMS[kind])
         weights = _weights(call, settings) if has_weights else None
-        refused_dtypes.weighted(_first(given), weights, autocast=True)
+        dtype_checks.weighted(_first(given), weights, autocast=True)
     elif kind in _FLOATING:
-        refused_dtypes.floating(_first(given))
+        dtype_checks.floating(_first(given))
     elif name in _PRODUCTS:
-        refused_dtypes.product(_dtype(given, "input"), _dtype(given, "weight"), may_be_cast(call))
+        dtype_checks.product(_dtype(given, "input"), _dtype(given, "weight"), may_be_cast(call))
 
 
 def note_dtype(call: Call, name: str, made: Value, settings: Mapping[str, Value]) -> None:

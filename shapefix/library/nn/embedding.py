@@ -14,24 +14,18 @@ from shapefix.tensors import networks
 from shapefix.tensors.bounds import at_least
 from shapefix.tensors.errors import IndexOutOfRange
 from shapefix.tensors.layout import Layout, contiguous
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 
-_SETTINGS = "max_norm=None, norm_type=2.0, scale_grad_by_freq=False"
-_EMBEDDING = f"num_embeddings, embedding_dim, padding_idx=None, {_SETTINGS}, sparse=False"
-_BAG = (
-    f"num_embeddings, embedding_dim, {_SETTINGS}, mode='mean', sparse=False, _weight=None, "
-    "include_last_offset=False, padding_idx=None"
-)
 
-
-@layer("Embedding", takes=_EMBEDDING)
+@layer("Embedding")
 def embedding(call: Call, given: Given) -> Value:
     note_list(call, given.value("input"))
     _check_ids(call, given, given.size("num_embeddings"), "num_embeddings" in given.values)
     return _embedded(call, given.tensor("input"), given.size("embedding_dim"))
 
 
-@functional("embedding", takes=f"input, weight, padding_idx=None, {_SETTINGS}, sparse=False")
+@functional("embedding")
 def embedding_function(call: Call, given: Given) -> Value:
     note_list(call, given.value("input"))
     weight = given.tensor("weight")
@@ -70,19 +64,15 @@ def _embedded(call: Call, indices: TensorValue | None, width: Size | None) -> Te
     layout = None
     if indices is not None and indices.layout is not None and width is not None:
         layout = networks.embedding(indices.layout, width)
-    return result(call, indices, layout, "embedded", is_contiguous=True, last=width)
+    return result(call, indices, layout, Op.EMBEDDING, is_contiguous=True, last=width)
 
 
-@layer("EmbeddingBag", takes=_BAG, forward="input, offsets=None, per_sample_weights=None")
+@layer("EmbeddingBag")
 def embedding_bag(call: Call, given: Given) -> Value:
     return _bagged(call, given, given.size("embedding_dim"))
 
 
-@functional(
-    "embedding_bag",
-    takes="input, weight, offsets=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, mode='mean', "
-    "sparse=False, per_sample_weights=None, include_last_offset=False, padding_idx=None",
-)
+@functional("embedding_bag")
 def embedding_bag_function(call: Call, given: Given) -> Value:
     return _bagged(call, given, _width(given))
 
@@ -97,7 +87,7 @@ def _bagged(call: Call, given: Given, width: Size | None) -> TensorValue:
             offsets, ends = given.tensor("offsets"), given.flag("include_last_offset")
             if offsets is not None and offsets.layout is not None and ends is not None:
                 layout = contiguous((offsets.layout.sizes[0] - int(ends), width))
-    return result(call, indices, layout, "embedded", is_contiguous=True, last=width)
+    return result(call, indices, layout, Op.EMBEDDING, is_contiguous=True, last=width)
 
 
 @function("torch.nn.Embedding.from_pretrained", "torch.nn.EmbeddingBag.from_pretrained")

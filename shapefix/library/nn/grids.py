@@ -8,10 +8,11 @@ from shapefix.library.nn.layers import functional, result
 from shapefix.library.signatures import Given
 from shapefix.library.tensors import size_list
 from shapefix.tensors.layout import Layout, contiguous
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 
 
-@functional("grid_sample", takes="input, grid, mode='bilinear', padding_mode='zeros', align_corners=None")
+@functional("grid_sample")
 def grid_sample(call: Call, given: Given) -> Value:
     """(N, C, ...) sampled at (N, out..., 2 or 3): (N, C, out...)."""
     tensor, grid = given.tensor("input"), given.tensor("grid")
@@ -19,14 +20,14 @@ def grid_sample(call: Call, given: Given) -> Value:
     if tensor is not None and tensor.layout is not None and grid is not None and grid.layout is not None:
         if tensor.layout.rank == grid.layout.rank and tensor.layout.rank in (4, 5):
             layout = contiguous((*tensor.layout.sizes[:2], *grid.layout.sizes[1:-1]))
-    return result(call, tensor, layout, "sampled")
+    return result(call, tensor, layout, Op.GRID_SAMPLE)
 
 
-@functional("affine_grid", takes="theta, size, align_corners=None")
+@functional("affine_grid")
 def affine_grid(call: Call, given: Given) -> Value:
     """The grid for an output (N, C, H, W): (N, H, W, 2)."""
     sizes = size_list(given.value("size"))
     layout = None
     if sizes is not None and len(sizes) in (4, 5):
         layout = contiguous((sizes[0], *sizes[2:], Size.of(len(sizes) - 2)))
-    return result(call, given.tensor("theta"), layout, "sampled", is_contiguous=True)
+    return result(call, given.tensor("theta"), layout, Op.GRID_SAMPLE, is_contiguous=True)

@@ -1,4 +1,4 @@
-"""How layers and functions of torch.nn are registered: a signature, and what comes out.
+"""Registration of layers and functions of torch.nn: a handler that reads arguments by name.
 
 A layer's settings stand in its fields under the names of its constructor's parameters, as they do in torch,
 for an object of the library's class and for one of a project class that derives from it alike.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from shapefix.domains.batches import Batches
-from shapefix.domains.devices import WHERE
+from shapefix.domains.devices import DEVICE_FIELD
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import NONE, InstanceValue, LibraryObject, Unknown, Value
@@ -25,55 +25,50 @@ from shapefix.library.registry import METHODS, declare, expanded_dim, function, 
 from shapefix.library.rejections import reject, trace
 from shapefix.library.signatures import Given, bound
 from shapefix.library.tensors import as_result, copied_or_same
+from shapefix.library.torch_signatures import signature
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import Layout, contiguous
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 
 Handler = Callable[[Call, Given], Value]
 WeightSizes = Callable[[Given], Sequence[Size | None] | None]
-Fits = Callable[[Given], None]
-
-SIGNATURES: dict[str, str] = {}
-"""The parameters of each layer's constructor, without device and dtype, and of each function."""
+Validate = Callable[[Given], None]
 
 
 def layer(
     *kinds: str,
-    takes: str = "",
-    forward: str = "input",
     base: str = MODULE,
-    holds: Mapping[str, Value] | None = None,
-    fits: Fits | None = None,
+    extra_fields: Mapping[str, Value] | None = None,
+    validate: Validate | None = None,
 ) -> Callable[[Handler], Handler]:
-    """Register layers: takes is the constructor's signature, forward that of a call.
+    """Register layers of torch.nn.
 
-    The handler is given the settings and the call's arguments together. holds are further fields. fits raises
-    ShapeError for settings with which torch refuses to make the layer.
+    The handler gets the settings and the call's arguments together. validate raises ShapeError for settings
+    that the constructor rejects.
     """
 
     def register(handler: Handler) -> Handler:
         for kind in kinds:
             name = f"torch.nn.{kind}"
-            SIGNATURES[name] = takes
             declare(name, base)
-            function(name)(_constructor(name, takes, holds or {}, fits))
-            method(name, "__init__")(_initializer(name, takes, holds or {}, fits))
-            method(name, "forward")(_forward(handler, forward, name))
+            function(name)(_constructor(name, extra_fields or {}, validate))
+            method(name, "__init__")(_initializer(name, extra_fields or {}, validate))
+            method(name, "forward")(_forward(handler, name))
         return handler
 
     return register
 
 
 def functional(
-    *names: str, takes: str, namespaces: tuple[str, ...] = ("torch.nn.functional",)
+    *names: str, namespaces: tuple[str, ...] = ("torch.nn.functional",)
 ) -> Callable[[Handler], Handler]:
-    """Register functions with this signature."""
+    """Register functions of torch whose handlers read arguments by name."""
 
     def register(handler: Handler) -> Handler:
         for namespace in namespaces:
             for name in names:
-                SIGNATURES[f"{namespace}.{name}"] = takes
-                function(f"{namespace}.{name}")(_function(handler, takes))
+                function(f"{namespace}.{name}")(_function(handler, f"{namespace}.{name}"))
         return handler
 
     return register
@@ -98,7 +93,7 @@ def result(
     call: Call,
     source: TensorValue | None,
     layout: Layout | None,
-    verb: str,
+    op: Op,
     *,
     is_contiguous: bool = False,
     dtype: str | None = None,
@@ -111,7 +106,7 @@ def result(
     counted from the end with its size.
     """
     device = None if source is None else source.device
-    made = as_result(call, layout, verb, dtype=dtype, device=device, is_contiguous=is_contiguous)
+    made = as_result(call, layout, op, dtype=dtype, device=device, is_contiguous=is_contiguous)
     if layout is None:
         if last is not None:
             made.set_size(-1, last)
@@ -131,7 +126,7 @@ def in_place(
     """The tensor itself where the layer was told to write into it, else what otherwise makes."""
     writes = given.flag("inplace")
     if writes is None:
-        return copied_or_same(call, tensor, "computed")
+        return copied_or_same(call, tensor, Op.ACTIVATION)
     if not writes:
         return otherwise()
     emit_write(call, tensor, subject_of(call), expanded_dim(tensor.layout), refused=True)
@@ -139,57 +134,63 @@ def in_place(
 
 
 def _constructor(
-    name: str, takes: str, initial: Mapping[str, Value], fits: Fits | None
+    name: str, initial: Mapping[str, Value], validate: Validate | None
 ) -> Callable[[Call], Value]:
     def make(call: Call) -> Value:
-        settings = bound(takes, call.arguments)
-        _check(call, name, settings, fits)
+        settings = _settings(name, call)
+        _check(call, name, settings, validate)
         fields = {key: value for key, value in settings.items() if f"@{key}" not in METHODS[name]}
         kept = {f"_{key}": value for key, value in settings.items() if key not in fields}
-        own = {DTYPE: of_weights(call), TRAINED: made_here(call), WHERE: made_where(call, settings)}
+        own = {DTYPE: of_weights(call), TRAINED: made_here(call), DEVICE_FIELD: made_where(call, settings)}
         return LibraryObject(name, settings, call.place, {**fields, **kept, **initial, **own})
 
     return make
 
 
 def _initializer(
-    name: str, takes: str, initial: Mapping[str, Value], fits: Fits | None
+    name: str, initial: Mapping[str, Value], validate: Validate | None
 ) -> Callable[[Call], Value]:
     def init(call: Call) -> Value:
         kind = call.name.rpartition(".")[0]
-        settings = bound(takes, call.arguments)
-        _check(call, name, settings, fits)
+        settings = _settings(name, call)
+        _check(call, name, settings, validate)
         for key, value in {**settings, **initial}.items():
             field = f"_{key}" if f"@{key}" in METHODS.get(kind, {}) else key
             call.ev.journal.write(fields_of(call.receiver), field, value)
         call.ev.journal.write(fields_of(call.receiver), DTYPE, of_weights(call))
         call.ev.journal.write(fields_of(call.receiver), TRAINED, made_here(call))
-        call.ev.journal.write(fields_of(call.receiver), WHERE, made_where(call, settings))
+        call.ev.journal.write(fields_of(call.receiver), DEVICE_FIELD, made_where(call, settings))
         return NONE
 
     return init
 
 
-def _check(call: Call, name: str, settings: Mapping[str, Value], fits: Fits | None) -> None:
-    if fits is None:
+def _settings(name: str, call: Call) -> dict[str, Value]:
+    """The arguments of a constructor, without private ones: `_weight`, which torch's own code passes."""
+    given = bound(signature(name), call.arguments)
+    return {key: value for key, value in given.items() if not key.startswith("_")}
+
+
+def _check(call: Call, name: str, settings: Mapping[str, Value], validate: Validate | None) -> None:
+    if validate is None:
         return
     try:
-        fits(Given(settings))
+        validate(Given(settings))
     except ShapeError as error:
         reject(call, error, {}, function=name, settings=settings)
 
 
-def _forward(handler: Handler, signature: str, name: str) -> Callable[[Call], Value]:
+def _forward(handler: Handler, name: str) -> Callable[[Call], Value]:
     def forward(call: Call) -> Value:
-        given = bound(signature, call.arguments)
+        given = bound(signature(f"{name}.forward"), call.arguments)
         return _run(handler, call, fields_of(call.receiver), given, name, call.receiver)
 
     return forward
 
 
-def _function(handler: Handler, signature: str) -> Callable[[Call], Value]:
+def _function(handler: Handler, name: str) -> Callable[[Call], Value]:
     def function(call: Call) -> Value:
-        return _run(handler, call, {}, bound(signature, call.arguments), call.name)
+        return _run(handler, call, {}, bound(signature(name), call.arguments), call.name)
 
     return function
 
@@ -237,7 +238,7 @@ def _parameter(name: str, switch: str, compute: WeightSizes) -> Callable[[Call],
         if sizes is None or None in sizes:
             made = TensorValue()
         else:
-            made = as_result(call, contiguous([s for s in sizes if s is not None]), "created")
+            made = as_result(call, contiguous([s for s in sizes if s is not None]), Op.PARAMETER)
         made.graph = is_trained(call, fields) if not name.startswith("running_") else False
         fields[name] = made
         return made

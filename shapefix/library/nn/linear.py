@@ -12,23 +12,20 @@ from shapefix.tensors import products, reductions
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import SizeMismatch, WrongRank
 from shapefix.tensors.layout import Layout, contiguous
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.products import check_size
 from shapefix.tensors.tensor_iterator import broadcast_sizes
 
 
-@layer("Identity", takes="*, _=None")
+@layer("Identity")
 def identity(call: Call, given: Given) -> Value:
     return given.value("input")
 
 
-@layer("Linear", takes="in_features, out_features, bias=True")
-@layer(
-    "modules.linear.NonDynamicallyQuantizableLinear",
-    takes="in_features, out_features, bias=True",
-    base="torch.nn.Linear",
-)
-@layer("LazyLinear", takes="out_features, bias=True")
+@layer("Linear")
+@layer("modules.linear.NonDynamicallyQuantizableLinear", base="torch.nn.Linear")
+@layer("LazyLinear")
 def linear(call: Call, given: Given) -> Value:
     note_list(call, given.value("input"))
     tensor = given.tensor("input")
@@ -41,7 +38,7 @@ def linear(call: Call, given: Given) -> Value:
     elif tensor is not None and expected is not None:
         last_size_is(tensor, expected)
     dtype = computed_dtype(tensor)
-    return result(call, tensor, layout, "multiplied", dtype=dtype, is_contiguous=True, last=features)
+    return result(call, tensor, layout, Op.LINEAR, dtype=dtype, is_contiguous=True, last=features)
 
 
 def last_size_is(tensor: TensorValue | None, expected: Size | None, operand: int = 0) -> None:
@@ -51,7 +48,7 @@ def last_size_is(tensor: TensorValue | None, expected: Size | None, operand: int
         check_size(last, expected, dim=-1, operand=operand)
 
 
-@functional("linear", takes="input, weight, bias=None")
+@functional("linear")
 def linear_function(call: Call, given: Given) -> Value:
     note_list(call, given.value("input"))
     tensor, weight = given.tensor("input"), given.tensor("weight")
@@ -64,14 +61,10 @@ def linear_function(call: Call, given: Given) -> Value:
                 tensor.layout, weight.layout, None if bias is None else bias.layout
             )
     dtype = computed_dtype(tensor)
-    return result(call, tensor, layout, "multiplied", dtype=dtype, is_contiguous=True, last=features)
+    return result(call, tensor, layout, Op.LINEAR, dtype=dtype, is_contiguous=True, last=features)
 
 
-@layer(
-    "Bilinear",
-    takes="in1_features, in2_features, out_features, bias=True",
-    forward="input1, input2",
-)
+@layer("Bilinear")
 def bilinear(call: Call, given: Given) -> Value:
     one, two, features = given.tensor("input1"), given.tensor("input2"), given.size("out_features")
     last_size_is(one, given.size("in1_features"))
@@ -80,19 +73,17 @@ def bilinear(call: Call, given: Given) -> Value:
     layout = None
     if one is not None and one.layout is not None and features is not None:
         layout = contiguous((*one.layout.sizes[:-1], features))
-    return result(call, one, layout, "multiplied", is_contiguous=True, last=features)
+    return result(call, one, layout, Op.BILINEAR, is_contiguous=True, last=features)
 
 
-@functional(
-    "bilinear", takes="input1, input2, weight, bias=None", namespaces=("torch", "torch.nn.functional")
-)
+@functional("bilinear", namespaces=("torch", "torch.nn.functional"))
 def bilinear_function(call: Call, given: Given) -> Value:
     one, two, weight = given.tensor("input1"), given.tensor("input2"), given.tensor("weight")
     _same_batches(one, two)
     layout = None
     if one is not None and one.layout is not None and weight is not None and weight.layout is not None:
         layout = contiguous((*one.layout.sizes[:-1], weight.layout.sizes[0]))
-    return result(call, one, layout, "multiplied", is_contiguous=True)
+    return result(call, one, layout, Op.BILINEAR, is_contiguous=True)
 
 
 def _same_batches(one: TensorValue | None, two: TensorValue | None) -> None:
@@ -108,10 +99,8 @@ def _same_batches(one: TensorValue | None, two: TensorValue | None) -> None:
             raise SizeMismatch(message, have, want, dim, operand=1, other=0, other_dim=dim)
 
 
-@layer("CosineSimilarity", takes="dim=1, eps=1e-08", forward="x1, x2")
-@functional(
-    "cosine_similarity", takes="x1, x2, dim=1, eps=1e-08", namespaces=("torch", "torch.nn.functional")
-)
+@layer("CosineSimilarity")
+@functional("cosine_similarity", namespaces=("torch", "torch.nn.functional"))
 def cosine_similarity(call: Call, given: Given) -> Value:
     one, two, dim = given.tensor("x1"), given.tensor("x2"), given.number("dim")
     layout = None
@@ -119,15 +108,11 @@ def cosine_similarity(call: Call, given: Given) -> Value:
         if dim is not None:
             both = contiguous(broadcast_sizes(one.layout.sizes, two.layout.sizes))
             layout = reductions.reduce(both, dim)
-    return result(call, one, layout, "reduced", is_contiguous=True)
+    return result(call, one, layout, Op.COSINE_SIMILARITY, is_contiguous=True)
 
 
-@layer("PairwiseDistance", takes="p=2.0, eps=1e-06, keepdim=False", forward="x1, x2")
-@functional(
-    "pairwise_distance",
-    takes="x1, x2, p=2.0, eps=1e-06, keepdim=False",
-    namespaces=("torch", "torch.nn.functional"),
-)
+@layer("PairwiseDistance")
+@functional("pairwise_distance", namespaces=("torch", "torch.nn.functional"))
 def pairwise_distance(call: Call, given: Given) -> Value:
     one, two, keepdim = given.tensor("x1"), given.tensor("x2"), given.flag("keepdim")
     layout = None
@@ -135,7 +120,7 @@ def pairwise_distance(call: Call, given: Given) -> Value:
         if keepdim is not None:
             both = contiguous(broadcast_sizes(one.layout.sizes, two.layout.sizes))
             layout = reductions.reduce(both, -1, keepdim)
-    return result(call, one, layout, "reduced", is_contiguous=True)
+    return result(call, one, layout, Op.PAIRWISE_DISTANCE, is_contiguous=True)
 
 
 def _same_last_size(one: Layout, two: Layout) -> None:
@@ -145,9 +130,7 @@ def _same_last_size(one: Layout, two: Layout) -> None:
         raise SizeMismatch(message, have, want, two.rank - 1, operand=1, other=0, other_dim=one.rank - 1)
 
 
-@functional(
-    "cdist", takes="x1, x2, p=2.0, compute_mode='use_mm_for_euclid_dist_if_necessary'", namespaces=("torch",)
-)
+@functional("cdist", namespaces=("torch",))
 def distances(call: Call, given: Given) -> Value:
     one, two = given.tensor("x1"), given.tensor("x2")
     layout = None
@@ -156,7 +139,7 @@ def distances(call: Call, given: Given) -> Value:
             _same_last_size(one.layout, two.layout)
             batch = broadcast_sizes(one.layout.sizes[:-2], two.layout.sizes[:-2])
             layout = contiguous((*batch, one.layout.sizes[-2], two.layout.sizes[-2]))
-    return result(call, one, layout, "multiplied", is_contiguous=True)
+    return result(call, one, layout, Op.CDIST, is_contiguous=True)
 
 
 weights(

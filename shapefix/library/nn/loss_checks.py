@@ -12,7 +12,7 @@ from shapefix.library.ops.broadcasts import note_broadcast
 from shapefix.library.registry import add
 from shapefix.library.rejections import reject
 from shapefix.library.signatures import Given
-from shapefix.tensors import losses, refused_dtypes
+from shapefix.tensors import dtype_checks, losses
 from shapefix.tensors.errors import ClassesLast
 
 Sizes = losses.Sizes
@@ -108,11 +108,11 @@ def cross_entropy(operands: LossOperands, settings: Given) -> None:
     if scores is not None and target is not None:
         probabilities = losses.are_probabilities(scores, target)
         known = operands.dtype("target")
-        ids = known is not None and refused_dtypes.whole(known)
+        ids = known is not None and dtype_checks.is_integral_or_bool(known)
         if probabilities is False or (ids and len(scores) > 1):
             losses.class_ids(scores, target)
     rank = None if scores is None else len(scores)
-    refused_dtypes.class_ids(operands.dtype("input"), operands.dtype("target"), probabilities, rank)
+    dtype_checks.class_ids(operands.dtype("input"), operands.dtype("target"), probabilities, rank)
 
 
 @_losses(("NLLLoss", "NLLLoss2d"), ("nll_loss",))
@@ -120,47 +120,47 @@ def negative_log_likelihood(operands: LossOperands, settings: Given) -> None:
     operands.checked(losses.class_ids, "input", "target")
     scores = operands.sizes("input")
     rank = None if scores is None else len(scores)
-    refused_dtypes.class_ids(operands.dtype("input"), operands.dtype("target"), False, rank)
+    dtype_checks.class_ids(operands.dtype("input"), operands.dtype("target"), False, rank)
 
 
 @_losses(("BCELoss",), ("binary_cross_entropy",))
 def binary_cross_entropy(operands: LossOperands, settings: Given) -> None:
     operands.checked(losses.equal_sizes, "input", "target")
-    refused_dtypes.equal(operands.dtype("input"), operands.dtype("target"), may_be_cast(operands.call))
+    dtype_checks.equal(operands.dtype("input"), operands.dtype("target"), may_be_cast(operands.call))
 
 
 @_losses(("BCEWithLogitsLoss",), ("binary_cross_entropy_with_logits",))
 def binary_cross_entropy_with_logits(operands: LossOperands, settings: Given) -> None:
     operands.checked(losses.equal_sizes, "input", "target")
-    refused_dtypes.floating(operands.dtype("target"), 1)
-    refused_dtypes.floating(operands.dtype("input"))
+    dtype_checks.floating(operands.dtype("target"), 1)
+    dtype_checks.floating(operands.dtype("input"))
 
 
 @_losses(("MSELoss", "SmoothL1Loss"), ("mse_loss", "smooth_l1_loss"))
 def squared_error(operands: LossOperands, settings: Given) -> None:
     operands.checked(losses.broadcast, "input", "target")
-    refused_dtypes.some_floating(operands.dtype("input"), operands.dtype("target"))
+    dtype_checks.some_floating(operands.dtype("input"), operands.dtype("target"))
 
 
 @_losses(("L1Loss",), ("l1_loss",))
 def absolute_error(operands: LossOperands, settings: Given) -> None:
     operands.checked(losses.broadcast, "input", "target")
-    refused_dtypes.not_bool(operands.dtype("input"), operands.dtype("target"))
+    dtype_checks.not_bool(operands.dtype("input"), operands.dtype("target"))
     if settings.text("reduction") == "mean":
-        refused_dtypes.some_floating(operands.dtype("input"), operands.dtype("target"))
+        dtype_checks.some_floating(operands.dtype("input"), operands.dtype("target"))
 
 
 @_losses(("HuberLoss",), ("huber_loss",))
 def huber(operands: LossOperands, settings: Given) -> None:
     operands.checked(losses.broadcast, "input", "target")
-    refused_dtypes.floating(operands.dtype("input"))
+    dtype_checks.floating(operands.dtype("input"))
 
 
 @_losses(("KLDivLoss",), ("kl_div",))
 def divergence(operands: LossOperands, settings: Given) -> None:
     operands.checked(losses.broadcast, "input", "target")
-    refused_dtypes.floating(operands.dtype("input"))
-    refused_dtypes.floating(operands.dtype("target"), 1)
+    dtype_checks.floating(operands.dtype("input"))
+    dtype_checks.floating(operands.dtype("target"), 1)
 
 
 @_losses(("PoissonNLLLoss",), ("poisson_nll_loss",))
@@ -171,28 +171,28 @@ def poisson(operands: LossOperands, settings: Given) -> None:
 @_losses(("HingeEmbeddingLoss",), ("hinge_embedding_loss",))
 def hinge_embedding(operands: LossOperands, settings: Given) -> None:
     operands.checked(losses.broadcast, "input", "target")
-    refused_dtypes.not_bool(operands.dtype("input"))
+    dtype_checks.not_bool(operands.dtype("input"))
     if settings.text("reduction") == "mean":
-        refused_dtypes.floating(operands.dtype("input"))
+        dtype_checks.floating(operands.dtype("input"))
 
 
 @_losses(("SoftMarginLoss",), ("soft_margin_loss",))
 def soft_margin(operands: LossOperands, settings: Given) -> None:
     operands.checked(losses.broadcast_into, "input", "target")
-    refused_dtypes.floating(operands.dtype("input"))
+    dtype_checks.floating(operands.dtype("input"))
 
 
 @_losses(("MultiLabelSoftMarginLoss",), ("multilabel_soft_margin_loss",))
 def multilabel_soft_margin(operands: LossOperands, settings: Given) -> None:
     operands.checked(losses.broadcast, "input", "target")
-    refused_dtypes.floating(operands.dtype("input"))
-    refused_dtypes.not_bool(None, operands.dtype("target"))
+    dtype_checks.floating(operands.dtype("input"))
+    dtype_checks.not_bool(None, operands.dtype("target"))
 
 
 @_losses(("MultiMarginLoss",), ("multi_margin_loss",))
 def multi_margin(operands: LossOperands, settings: Given) -> None:
     operands.checked(losses.one_id_per_row, "input", "target")
-    refused_dtypes.one_of(operands.dtype("target"), ("int64",), 1)
+    dtype_checks.one_of(operands.dtype("target"), ("int64",), 1)
 
 
 @_losses(("MultiLabelMarginLoss",), ("multilabel_margin_loss",))
@@ -200,7 +200,7 @@ def multilabel_margin(operands: LossOperands, settings: Given) -> None:
     sizes = operands.sizes("input")
     if sizes is not None and len(sizes) == 2:
         operands.checked(losses.equal_sizes, "input", "target")
-    refused_dtypes.one_of(operands.dtype("target"), ("int64",), 1)
+    dtype_checks.one_of(operands.dtype("target"), ("int64",), 1)
 
 
 @_losses(("CosineEmbeddingLoss",), ("cosine_embedding_loss",))
@@ -223,5 +223,5 @@ def connectionist(operands: LossOperands, settings: Given) -> None:
     log_probs = operands.sizes("log_probs")
     if log_probs is not None:
         lengths = [(n, operands.sizes(name)) for n, name in ((2, "input_lengths"), (3, "target_lengths"))]
-        losses.connectionist(log_probs, lengths, operands.sizes("targets"))
-    refused_dtypes.floating(operands.dtype("log_probs"))
+        losses.ctc(log_probs, lengths, operands.sizes("targets"))
+    dtype_checks.floating(operands.dtype("log_probs"))

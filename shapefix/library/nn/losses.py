@@ -16,9 +16,9 @@ from shapefix.library.signatures import Given
 from shapefix.tensors import tensor_iterator
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
+from shapefix.tensors.ops import Op
 
 SCALAR = Layout((), ())
-_OLD = "size_average=None, reduce=None, reduction='mean'"
 
 Unreduced = Callable[[Given], Layout | None]
 
@@ -33,14 +33,14 @@ def _loss(call: Call, given: Given, unreduced: Unreduced) -> Value:
     if given.is_none("size_average") is False or given.is_none("reduce") is False:
         reduction = None
     if reduction is None:
-        return result(call, first, None, "compared")
+        return result(call, first, None, Op.LOSS)
     layout: Layout | None = SCALAR
     if reduction == "none":
         try:
             layout = unreduced(given)
         except ShapeError:
             layout = None
-    return result(call, first, layout, "compared")
+    return result(call, first, layout, Op.LOSS)
 
 
 def _layout(given: Given, name: str) -> Layout | None:
@@ -72,13 +72,8 @@ def _first_dimension(given: Given) -> Layout | None:
     return None if source is None else contiguous(source.sizes[:1] if source.rank > 1 else ())
 
 
-_CLASSES = "weight=None, size_average=None, ignore_index=-100, reduce=None, reduction='mean'"
-
-
-@layer("CrossEntropyLoss", takes=f"{_CLASSES}, label_smoothing=0.0", forward="input, target")
-@layer("NLLLoss", "NLLLoss2d", takes=_CLASSES, forward="input, target")
-@functional("cross_entropy", takes=f"input, target, {_CLASSES}, label_smoothing=0.0")
-@functional("nll_loss", takes=f"input, target, {_CLASSES}")
+@layer("CrossEntropyLoss", "NLLLoss", "NLLLoss2d")
+@functional("cross_entropy", "nll_loss")
 def cross_entropy(call: Call, given: Given) -> Value:
     targets = given.value("target")
     weighs = given.is_none("weight") is not True or given.text("reduction") not in ("mean", "sum")
@@ -88,95 +83,55 @@ def cross_entropy(call: Call, given: Given) -> Value:
     return _loss(call, given, _per_sample)
 
 
-@layer("MSELoss", "L1Loss", "SoftMarginLoss", takes=_OLD, forward="input, target")
-@layer("SmoothL1Loss", takes=f"{_OLD}, beta=1.0", forward="input, target")
-@layer("HuberLoss", takes="reduction='mean', delta=1.0", forward="input, target")
-@layer("BCELoss", takes=f"weight=None, {_OLD}", forward="input, target")
-@layer("BCEWithLogitsLoss", takes=f"weight=None, {_OLD}, pos_weight=None", forward="input, target")
-@layer("KLDivLoss", takes=f"{_OLD}, log_target=False", forward="input, target")
 @layer(
+    "MSELoss",
+    "L1Loss",
+    "SoftMarginLoss",
+    "SmoothL1Loss",
+    "HuberLoss",
+    "BCELoss",
+    "BCEWithLogitsLoss",
+    "KLDivLoss",
     "PoissonNLLLoss",
-    takes="log_input=True, full=False, size_average=None, eps=1e-08, reduce=None, reduction='mean'",
-    forward="input, target",
-)
-@layer(
     "HingeEmbeddingLoss",
-    takes=f"margin=1.0, {_OLD}",
-    forward="input, target",
 )
-@functional("mse_loss", takes=f"input, target, {_OLD}, weight=None")
-@functional("l1_loss", takes=f"input, target, {_OLD}, weight=None")
-@functional("smooth_l1_loss", takes=f"input, target, {_OLD}, beta=1.0")
-@functional("huber_loss", takes="input, target, reduction='mean', delta=1.0, weight=None")
-@functional("soft_margin_loss", takes=f"input, target, {_OLD}")
-@functional("binary_cross_entropy", takes=f"input, target, weight=None, {_OLD}")
-@functional("binary_cross_entropy_with_logits", takes=f"input, target, weight=None, {_OLD}, pos_weight=None")
-@functional("kl_div", takes=f"input, target, {_OLD}, log_target=False")
 @functional(
+    "mse_loss",
+    "l1_loss",
+    "smooth_l1_loss",
+    "huber_loss",
+    "soft_margin_loss",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "kl_div",
     "hinge_embedding_loss",
-    takes="input, target, margin=1.0, size_average=None, reduce=None, reduction='mean'",
-)
-@functional(
     "poisson_nll_loss",
-    takes="input, target, log_input=True, full=False, size_average=None, eps=1e-08, reduce=None, "
-    "reduction='mean'",
 )
 def elementwise_loss(call: Call, given: Given) -> Value:
     return _loss(call, given, _elementwise)
 
 
-@layer("GaussianNLLLoss", takes="*, full=False, eps=1e-06, reduction='mean'", forward="input, target, var")
-@functional("gaussian_nll_loss", takes="input, target, var, full=False, eps=1e-06, reduction='mean'")
-@layer(
-    "TripletMarginLoss",
-    takes="margin=1.0, p=2.0, eps=1e-06, swap=False, size_average=None, reduce=None, reduction='mean'",
-    forward="anchor, positive, negative",
-)
-@functional(
-    "triplet_margin_loss",
-    takes="anchor, positive, negative, margin=1.0, p=2, eps=1e-06, swap=False, size_average=None, "
-    "reduce=None, reduction='mean'",
-)
-@layer("MarginRankingLoss", takes=f"margin=0.0, {_OLD}", forward="input1, input2, target")
-@layer("CosineEmbeddingLoss", takes=f"margin=0.0, {_OLD}", forward="input1, input2, target")
-@functional("margin_ranking_loss", "cosine_embedding_loss", takes=f"input1, input2, target, margin=0, {_OLD}")
-@layer(
-    "CTCLoss",
-    takes="blank=0, reduction='mean', zero_infinity=False",
-    forward="log_probs, targets, input_lengths, target_lengths",
-)
-@functional(
-    "ctc_loss",
-    takes="log_probs, targets, input_lengths, target_lengths, blank=0, reduction='mean', zero_infinity=False",
-)
+@layer("GaussianNLLLoss")
+@functional("gaussian_nll_loss")
+@layer("TripletMarginLoss")
+@functional("triplet_margin_loss")
+@layer("MarginRankingLoss", "CosineEmbeddingLoss")
+@functional("margin_ranking_loss", "cosine_embedding_loss")
+@layer("CTCLoss")
+@functional("ctc_loss")
 def other_loss(call: Call, given: Given) -> Value:
     return _loss(call, given, lambda given: None)
 
 
-@layer(
-    "MultiMarginLoss",
-    takes="p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction='mean'",
-    forward="input, target",
-)
-@layer("MultiLabelMarginLoss", takes=_OLD, forward="input, target")
-@layer("MultiLabelSoftMarginLoss", takes=f"weight=None, {_OLD}", forward="input, target")
-@functional("multilabel_soft_margin_loss", takes=f"input, target, weight=None, {_OLD}")
-@functional("multilabel_margin_loss", takes=f"input, target, {_OLD}")
-@functional(
-    "multi_margin_loss",
-    takes="input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction='mean'",
-)
+@layer("MultiMarginLoss", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss")
+@functional("multilabel_soft_margin_loss", "multilabel_margin_loss", "multi_margin_loss")
 def loss_per_row(call: Call, given: Given) -> Value:
     return _loss(call, given, _first_dimension)
 
 
-@layer(
-    "AdaptiveLogSoftmaxWithLoss",
-    takes="in_features, n_classes, cutoffs, div_value=4.0, head_bias=False",
-    forward="input, target",
-)
+@layer("AdaptiveLogSoftmaxWithLoss")
 def adaptive_log_softmax(call: Call, given: Given) -> Value:
     source = given.tensor("input")
     output = None if source is None or source.layout is None else contiguous(source.layout.sizes[:-1])
-    loss = result(call, source, SCALAR, "compared")
-    return TupleValue((result(call, source, output, "compared"), loss), ("output", "loss"))
+    loss = result(call, source, SCALAR, Op.LOSS)
+    return TupleValue((result(call, source, output, Op.LOSS), loss), ("output", "loss"))

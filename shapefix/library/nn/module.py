@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.domains.devices import OF_MODULE, WHERE, named_device, placed
+from shapefix.domains.devices import DEVICE_FIELD, OF_MODULE, named_device, placed
 from shapefix.domains.gradients import Gradients
 from shapefix.domains.modes import EvaluationRecorded
 from shapefix.domains.training import surroundings
@@ -33,6 +33,7 @@ from shapefix.library.ops.devices import destination, sent
 from shapefix.library.registry import declare, function, lookup_method, method
 from shapefix.library.tensors import alias_of, dtype_of, is_no_dtype
 from shapefix.library.transformers.model_calls import note_call
+from shapefix.tensors.ops import Op
 
 MODULE = "torch.nn.Module"
 WEIGHT_IS_CHANNELS_LAST = "weight_is_channels_last"
@@ -74,7 +75,7 @@ def _forwarded(call: Call) -> Value:
         if forward is not None:
             return forward(call)
     # If it is a tensor, then one of whatever layout that module computes.
-    origin = LayoutStep(call.place, "computed by a module", None, None, call.ev.function)
+    origin = LayoutStep(call.place, Op.MODULE_CALL, None, None, call.ev.function)
     return Unknown(tensor=TensorValue(origin=origin, certain=False))
 
 
@@ -135,7 +136,7 @@ def _convert(call: Call, receiver: Value, dtype: str | None, whole: bool = False
 def initialize(call: Call) -> Value:
     note_step(call.ev, StepKind.MADE, call.place.node)
     if isinstance(call.receiver, InstanceValue):
-        call.ev.journal.write(call.receiver.fields, WHERE, parameter_devices.made_where(call, {}))
+        call.ev.journal.write(call.receiver.fields, DEVICE_FIELD, parameter_devices.made_where(call, {}))
     return NONE
 
 
@@ -212,10 +213,10 @@ def _invalidate_owner(ev: Evaluator, owner: Value, name: str) -> None:
 @hooks.escape
 def invalidate_device(ev: Evaluator, value: Value) -> None:
     """Forget the device of a module and of all below it, passed to code that may have sent them anywhere."""
-    if isinstance(value, (InstanceValue, LibraryObject)) and WHERE in value.fields:
+    if isinstance(value, (InstanceValue, LibraryObject)) and DEVICE_FIELD in value.fields:
         for module in modules_in(value):
-            if WHERE in module.fields:
-                ev.journal.write(module.fields, WHERE, Unknown())
+            if DEVICE_FIELD in module.fields:
+                ev.journal.write(module.fields, DEVICE_FIELD, Unknown())
 
 
 @method(MODULE, "register_buffer", "register_parameter", "add_module", "register_module")

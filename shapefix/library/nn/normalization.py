@@ -1,4 +1,4 @@
-"""Normalisation layers."""
+"""Normalization layers."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ from shapefix.library.signatures import Given
 from shapefix.library.tensors import assume_rank
 from shapefix.tensors import networks
 from shapefix.tensors.layout import Layout, unknown_strides
-from shapefix.tensors.memory_format import like
+from shapefix.tensors.memory_format import preserve_format
 from shapefix.tensors.networks import check_divisible
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.products import check_size
-
-_BATCH = "eps=1e-05, momentum=0.1, affine=True, track_running_stats=True"
-_INSTANCE = "eps=1e-05, momentum=0.1, affine=False, track_running_stats=False"
 
 
 def _groups_fit(given: Given) -> None:
@@ -30,8 +28,7 @@ def _batch_norm_layer(rank: int | None, *kinds: str) -> None:
     """Register the layers over `rank` spatial dimensions, 0 or 1 where that is 1, any number where None."""
     ranks = (2, 3, 4, 5) if rank is None else (2, 3) if rank == 1 else (rank + 2,)
 
-    @layer(*kinds, takes=f"num_features, {_BATCH}")
-    @layer(*(f"Lazy{kind}" for kind in kinds if rank is not None), takes=_BATCH)
+    @layer(*kinds, *(f"Lazy{kind}" for kind in kinds if rank is not None))
     def batch_norm(call: Call, given: Given) -> Value:
         tensor = given.tensor("input")
         layout = None
@@ -44,7 +41,7 @@ def _batch_norm_layer(rank: int | None, *kinds: str) -> None:
             layout = networks.batch_norm(tensor.layout, channels, ranks)
         elif channels is not None:
             _channels_are(tensor, channels)
-        return _normalised(call, tensor, layout)
+        return _normalized(call, tensor, layout, Op.BATCH_NORM)
 
 
 for _rank in (1, 2, 3):
@@ -59,10 +56,7 @@ def _channels_are(tensor: TensorValue | None, channels: Size) -> None:
         check_size(have, channels, dim=1)
 
 
-@functional(
-    "batch_norm",
-    takes="input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-05",
-)
+@functional("batch_norm")
 def batch_norm_function(call: Call, given: Given) -> Value:
     tensor = given.tensor("input")
     layout = None
@@ -72,11 +66,11 @@ def batch_norm_function(call: Call, given: Given) -> Value:
             held = given.tensor(name)
             if held is not None and held.layout is not None and held.layout.rank == 1:
                 check_size(tensor.layout.sizes[1], held.layout.sizes[0], dim=1)
-    return _normalised(call, tensor, layout)
+    return _normalized(call, tensor, layout, Op.BATCH_NORM)
 
 
-@layer("GroupNorm", takes="num_groups, num_channels, eps=1e-05, affine=True", fits=_groups_fit)
-@functional("group_norm", takes="input, num_groups, weight=None, bias=None, eps=1e-05")
+@layer("GroupNorm", validate=_groups_fit)
+@functional("group_norm")
 def group_norm(call: Call, given: Given) -> Value:
     tensor = given.tensor("input")
     layout = None
@@ -85,12 +79,11 @@ def group_norm(call: Call, given: Given) -> Value:
         layout = networks.group_norm(tensor.layout, given.size("num_groups"), channels)
     elif channels is not None:
         _channels_are(tensor, channels)
-    return _normalised(call, tensor, layout)
+    return _normalized(call, tensor, layout, Op.GROUP_NORM)
 
 
 def _instance_norm_layer(rank: int) -> None:
-    @layer(f"InstanceNorm{rank}d", takes=f"num_features, {_INSTANCE}")
-    @layer(f"LazyInstanceNorm{rank}d", takes=_BATCH)
+    @layer(f"InstanceNorm{rank}d", f"LazyInstanceNorm{rank}d")
     def instance_norm(call: Call, given: Given) -> Value:
         tensor = given.tensor("input")
         layout = None
@@ -101,33 +94,25 @@ def _instance_norm_layer(rank: int) -> None:
             layout = networks.instance_norm(tensor.layout, rank, channels)
         elif tensor is not None and channels is not None and tensor.known_size(-rank - 1) is not None:
             check_size(tensor.size(-rank - 1), channels, dim=-rank - 1)
-        return _normalised(call, tensor, layout, is_contiguous=True)
+        return _normalized(call, tensor, layout, Op.INSTANCE_NORM, is_contiguous=True)
 
 
 for _rank in (1, 2, 3):
     _instance_norm_layer(_rank)
 
 
-@functional(
-    "instance_norm",
-    takes="input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, "
-    "momentum=0.1, eps=1e-05",
-)
+@functional("instance_norm")
 def instance_norm_function(call: Call, given: Given) -> Value:
     tensor = given.tensor("input")
     layout = None
     if tensor is not None and tensor.layout is not None:
         layout = networks.instance_norm(tensor.layout)
-    return _normalised(call, tensor, layout, is_contiguous=True)
+    return _normalized(call, tensor, layout, Op.INSTANCE_NORM, is_contiguous=True)
 
 
-@layer("LayerNorm", takes="normalized_shape, eps=1e-05, elementwise_affine=True, bias=True")
-@functional("layer_norm", takes="input, normalized_shape, weight=None, bias=None, eps=1e-05")
-@functional(
-    "layer_norm",
-    takes="input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn_enable=True",
-    namespaces=("torch",),
-)
+@layer("LayerNorm")
+@functional("layer_norm")
+@functional("layer_norm", namespaces=("torch",))
 def layer_norm(call: Call, given: Given) -> Value:
     tensor, shape = given.tensor("input"), _shape(given)
     layout = None
@@ -135,15 +120,13 @@ def layer_norm(call: Call, given: Given) -> Value:
         layout = networks.layer_norm(tensor.layout, shape or ())
     else:
         _last_sizes_are(tensor, shape)
-    return _normalised(call, tensor, layout, is_contiguous=True, last=shape[-1] if shape else None)
+    return _normalized(
+        call, tensor, layout, Op.LAYER_NORM, is_contiguous=True, last=shape[-1] if shape else None
+    )
 
 
-@layer("RMSNorm", takes="normalized_shape, eps=None, elementwise_affine=True")
-@functional(
-    "rms_norm",
-    takes="input, normalized_shape, weight=None, eps=None",
-    namespaces=("torch", "torch.nn.functional"),
-)
+@layer("RMSNorm")
+@functional("rms_norm", namespaces=("torch", "torch.nn.functional"))
 def rms_norm(call: Call, given: Given) -> Value:
     tensor, shape = given.tensor("input"), _shape(given)
     layout = None
@@ -151,32 +134,33 @@ def rms_norm(call: Call, given: Given) -> Value:
         layout = networks.rms_norm(tensor.layout, shape or ())
     else:
         _last_sizes_are(tensor, shape)
-    return _normalised(call, tensor, layout, last=shape[-1] if shape else None)
+    return _normalized(call, tensor, layout, Op.RMS_NORM, last=shape[-1] if shape else None)
 
 
-@layer("LocalResponseNorm", takes="size, alpha=0.0001, beta=0.75, k=1.0")
-@functional("local_response_norm", takes="input, size, alpha=0.0001, beta=0.75, k=1.0")
-@layer("CrossMapLRN2d", takes="size, alpha=0.0001, beta=0.75, k=1")
+@layer("LocalResponseNorm")
+@functional("local_response_norm")
+@layer("CrossMapLRN2d")
 def local_response_norm(call: Call, given: Given) -> Value:
     tensor = given.tensor("input")
-    layout = None if tensor is None or tensor.layout is None else like(tensor.layout)
+    layout = None if tensor is None or tensor.layout is None else preserve_format(tensor.layout)
     if layout is not None and "CrossMapLRN2d" in call.name:
         layout = unknown_strides(layout.sizes)
-    return _normalised(call, tensor, layout)
+    return _normalized(call, tensor, layout, Op.LOCAL_RESPONSE_NORM)
 
 
-def _normalised(
+def _normalized(
     call: Call,
     tensor: TensorValue | None,
     layout: Layout | None,
+    op: Op,
     *,
     is_contiguous: bool = False,
     last: Size | None = None,
 ) -> Value:
-    """autocast lets a normalisation return another dtype than it was given."""
+    """The result, of unknown dtype: under autocast it may differ from the input's."""
     if last is None and tensor is not None:
         last = tensor.known_size(-1)
-    return result(call, tensor, layout, "normalised", is_contiguous=is_contiguous, last=last)
+    return result(call, tensor, layout, op, is_contiguous=is_contiguous, last=last)
 
 
 def _last_sizes_are(tensor: TensorValue | None, shape: list[Size] | None) -> None:
@@ -217,4 +201,16 @@ weights(
     "affine",
     weight=lambda given: (given.size("num_channels"),),
     bias=lambda given: (given.size("num_channels"),),
+)
+weights(
+    tuple(f"InstanceNorm{rank}d" for rank in (1, 2, 3)),
+    "affine",
+    weight=lambda given: (given.size("num_features"),),
+    bias=lambda given: (given.size("num_features"),),
+)
+weights(
+    tuple(f"Lazy{norm}Norm{rank}d" for norm in ("Batch", "Instance") for rank in (1, 2, 3)),
+    "affine",
+    weight=lambda given: None,
+    bias=lambda given: None,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from shapefix.domains.devices import OF_MODULE, WHERE, DeviceValue, Whereabouts, shared
+from shapefix.domains.devices import DEVICE_FIELD, OF_MODULE, DeviceValue, ModuleDevice, shared
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import Device, DeviceKind, TensorValue
 from shapefix.interpreter.values import InstanceValue, LibraryObject, Unknown, Value
@@ -25,7 +25,7 @@ def made_where(call: Call, settings: Mapping[str, Value]) -> Value:
 
 
 def _field(call: Call, found: Device | None) -> Value:
-    return Unknown() if found is None else Whereabouts(found, call.ev.entry_point)
+    return Unknown() if found is None else ModuleDevice(found, call.ev.entry_point)
 
 
 _SPREAD = frozenset({"device_map", "quantization_config", "load_in_8bit", "load_in_4bit"})
@@ -52,8 +52,10 @@ def note_model_place(call: Call, made: Mapping[str, Value]) -> None:
 
 def where_is(call: Call, fields: Mapping[str, Value]) -> Device | None:
     """Where the parameters of a module are; None where somebody may have sent them anywhere."""
-    field = fields.get(WHERE)
-    return field.device if isinstance(field, Whereabouts) and field.root == call.ev.entry_point else None
+    field = fields.get(DEVICE_FIELD)
+    return (
+        field.device if isinstance(field, ModuleDevice) and field.entry_point == call.ev.entry_point else None
+    )
 
 
 def device_of_model(call: Call) -> Value:
@@ -64,8 +66,8 @@ def device_of_model(call: Call) -> Value:
 def send(call: Call, modules: list[InstanceValue | LibraryObject], found: Device | None) -> None:
     """Take note that modules were sent to a device; None for one of which nothing is known."""
     for module in modules:
-        if WHERE in module.fields:
-            call.ev.journal.write(module.fields, WHERE, _field(call, found))
+        if DEVICE_FIELD in module.fields:
+            call.ev.journal.write(module.fields, DEVICE_FIELD, _field(call, found))
 
 
 def note_place(

@@ -19,6 +19,7 @@ from shapefix.tensors.bounds import at_least, same
 from shapefix.tensors.dims import unsqueeze
 from shapefix.tensors.errors import WindowTooLarge
 from shapefix.tensors.layout import Layout, is_contiguous, unknown_strides
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 
 _AXES = ("depth", "height", "width")
@@ -48,8 +49,8 @@ def _pooled(layout: Layout, rank: int, kernel: Sequence[Size], **settings: Any) 
 
 def _resized(layout: Layout, lengths: Sequence[Size | None]) -> Layout:
     if len(lengths) > 1 or layout.rank not in (2, 3):
-        return convolutions.resized(layout, lengths)
-    return _unflat(convolutions.resized(_flat(layout), [Size.of(1), *lengths]))
+        return convolutions.resize(layout, lengths)
+    return _unflat(convolutions.resize(_flat(layout), [Size.of(1), *lengths]))
 
 
 def _only_if_contiguous(layout: Layout) -> Layout:
@@ -62,16 +63,17 @@ def _outcome(
 ) -> Value:
     channels = None if tensor is None else (-rank - 1, tensor.known_size(-rank - 1))
     dtype = None if tensor is None else tensor.dtype
-    pooled = result(call, tensor, layout, "pooled", dtype=dtype, channels=channels)
+    pooled = result(call, tensor, layout, Op.POOLING, dtype=dtype, channels=channels)
     if indices:
-        where = as_result(call, layout, "pooled", dtype="int64", device=pooled.device)
+        where = as_result(call, layout, Op.POOLING, dtype="int64", device=pooled.device)
         return TupleValue((pooled, where))
     return pooled if indices is False else Unknown()
 
 
 def _pool(call: Call, given: Given, rank: int, *, name: str) -> Value:
     tensor, kernel = given.tensor("input"), given.sizes("kernel_size", rank)
-    indices = given.flag("return_indices") if name == "max" else False
+    # torch.max_pool2d has no such parameter, F.max_pool2d has.
+    indices = given.flag("return_indices") if "return_indices" in given.values else False
     layout = None
     if tensor is not None and tensor.layout is not None:
         if name == "avg" and rank == 3 and kernel is not None:
@@ -104,55 +106,41 @@ def _holds_a_window(layout: Layout, kernel: Sequence[Size]) -> None:
                 raise WindowTooLarge(message, layout.sizes[dim], size, dim)
 
 
-_MAX = "kernel_size, stride=None, padding=0, dilation=1"
-
-
 def _register(rank: int) -> None:
-    @layer(f"MaxPool{rank}d", takes=f"{_MAX}, return_indices=False, ceil_mode=False")
-    @functional(f"max_pool{rank}d", takes=f"input, {_MAX}, ceil_mode=False, return_indices=False")
-    @functional(
-        f"max_pool{rank}d",
-        takes=f"input, {_MAX}, ceil_mode=False, return_indices=False",
-        namespaces=("torch",),
-    )
+    @layer(f"MaxPool{rank}d")
+    @functional(f"max_pool{rank}d")
+    @functional(f"max_pool{rank}d", namespaces=("torch",))
     def max_pool(call: Call, given: Given) -> Value:
         return _pool(call, given, rank, name="max")
 
-    average = "kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True"
-    divisor = ", divisor_override=None" if rank > 1 else ""
-
-    @layer(f"AvgPool{rank}d", takes=average + divisor)
-    @functional(f"avg_pool{rank}d", takes=f"input, {average}{divisor}")
+    @layer(f"AvgPool{rank}d")
+    @functional(f"avg_pool{rank}d")
     def avg_pool(call: Call, given: Given) -> Value:
         return _pool(call, given, rank, name="avg")
 
-    power = "norm_type, kernel_size, stride=None, ceil_mode=False"
-
-    @layer(f"LPPool{rank}d", takes=power)
-    @functional(f"lp_pool{rank}d", takes=f"input, {power}")
+    @layer(f"LPPool{rank}d")
+    @functional(f"lp_pool{rank}d")
     def lp_pool(call: Call, given: Given) -> Value:
         return _pool(call, given, rank, name="avg")
 
-    @layer(f"AdaptiveAvgPool{rank}d", takes="output_size")
-    @functional(f"adaptive_avg_pool{rank}d", takes="input, output_size")
+    @layer(f"AdaptiveAvgPool{rank}d")
+    @functional(f"adaptive_avg_pool{rank}d")
     def adaptive_avg_pool(call: Call, given: Given) -> Value:
         return _adaptive(call, given, rank, indices=False, averages=True)
 
-    @layer(f"AdaptiveMaxPool{rank}d", takes="output_size, return_indices=False")
-    @functional(f"adaptive_max_pool{rank}d", takes="input, output_size, return_indices=False")
+    @layer(f"AdaptiveMaxPool{rank}d")
+    @functional(f"adaptive_max_pool{rank}d")
     def adaptive_max_pool(call: Call, given: Given) -> Value:
         return _adaptive(call, given, rank, indices=given.flag("return_indices"))
 
-    unpool = "kernel_size, stride=None, padding=0"
-
-    @layer(f"MaxUnpool{rank}d", takes=unpool, forward="input, indices, output_size=None")
-    @functional(f"max_unpool{rank}d", takes=f"input, indices, {unpool}, output_size=None")
+    @layer(f"MaxUnpool{rank}d")
+    @functional(f"max_unpool{rank}d")
     def max_unpool(call: Call, given: Given) -> Value:
         tensor = given.tensor("input")
         layout = None
         if tensor is not None and tensor.layout is not None:
             layout = _only_if_contiguous(
-                convolutions.resized(tensor.layout, _unpooled(given, tensor.layout, rank))
+                convolutions.resize(tensor.layout, _unpooled(given, tensor.layout, rank))
             )
         return _outcome(call, tensor, layout, False, rank)
 
@@ -206,17 +194,12 @@ for _rank in (1, 2, 3):
     _register(_rank)
 
 
-_UPSAMPLE = "size=None, scale_factor=None, mode='nearest', align_corners=None"
-
-
-@layer("Upsample", takes=f"{_UPSAMPLE}, recompute_scale_factor=None")
-@layer("UpsamplingNearest2d", "UpsamplingBilinear2d", takes="size=None, scale_factor=None")
-@functional("interpolate", takes=f"input, {_UPSAMPLE}, recompute_scale_factor=None, antialias=False")
-@functional("upsample", takes=f"input, {_UPSAMPLE}")
+@layer("Upsample", "UpsamplingNearest2d", "UpsamplingBilinear2d")
+@functional("interpolate", "upsample")
 def interpolate(call: Call, given: Given) -> Value:
     tensor = given.tensor("input")
     if tensor is None or tensor.layout is None:
-        return result(call, tensor, None, "resized")
+        return result(call, tensor, None, Op.INTERPOLATE)
     layout = tensor.layout
     rank = layout.rank - 2
     if rank not in (1, 2, 3):
@@ -227,7 +210,7 @@ def interpolate(call: Call, given: Given) -> Value:
         lengths = _lengths(given.value("size"), rank)
     else:
         lengths = [Size.symbol(axis) for axis in _AXES[3 - rank :]]
-    return result(call, tensor, convolutions.resized(layout, lengths), "resized", dtype=tensor.dtype)
+    return result(call, tensor, convolutions.resize(layout, lengths), Op.INTERPOLATE, dtype=tensor.dtype)
 
 
 def _scaled(lengths: Sequence[Size], scale: Value) -> list[Size | None]:

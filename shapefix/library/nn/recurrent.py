@@ -15,34 +15,25 @@ from shapefix.library.tensors import assume_rank
 from shapefix.tensors import networks
 from shapefix.tensors.layout import Layout, contiguous, permuted_dense
 from shapefix.tensors.networks import check_cell_state, check_rank, check_state
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import ONE, Size
 
 PACKED = "torch.nn.utils.rnn.PackedSequence"
 declare(PACKED, "builtins.tuple")
 
-_SETTINGS = "bias=True, batch_first=False, dropout=0.0, bidirectional=False"
 
-
-@layer(
-    "RNN",
-    takes=f"input_size, hidden_size, num_layers=1, nonlinearity='tanh', {_SETTINGS}",
-    forward="input, hx=None",
-)
-@layer(
-    "LSTM", takes=f"input_size, hidden_size, num_layers=1, {_SETTINGS}, proj_size=0", forward="input, hx=None"
-)
-@layer("GRU", takes=f"input_size, hidden_size, num_layers=1, {_SETTINGS}", forward="input, hx=None")
+@layer("RNN", "LSTM", "GRU")
 def recurrent(call: Call, given: Given) -> Value:
     kind = _kind(call, given)
     source = given.value("input")
     both_ways, batch_first = given.flag("bidirectional"), given.flag("batch_first")
     hidden, projection, layers = given.size("hidden_size"), _projection(given), given.size("num_layers")
     width = hidden if projection is None else projection
-    verb = f"returned by nn.{kind}"
+    op = Op[kind]
     last = None if both_ways is None or width is None else width * (2 if both_ways else 1)
     if isinstance(source, LibraryObject) and source.kind == PACKED:
         states = _states(call, kind, source.fields.get("batch"), width, hidden, layers, both_ways)
-        fields = {**source.fields, "width": last, "verb": verb}
+        fields = {**source.fields, "width": last}
         return TupleValue((LibraryObject(PACKED, {}, call.place, fields), states))
     tensor = given.tensor("input")
     if tensor is not None and batch_first:
@@ -64,7 +55,7 @@ def recurrent(call: Call, given: Given) -> Value:
         or both_ways is None
         or batch_first is None
     ):
-        output = result(call, tensor, None, verb, last=last)
+        output = result(call, tensor, None, op, last=last)
         # A sequence that is packed, or not.
         return TupleValue((output, Unknown() if kind == "LSTM" else TensorValue()))
     output_layout, state_layout = networks.recurrent(
@@ -76,12 +67,12 @@ def recurrent(call: Call, given: Given) -> Value:
         projection=projection,
         features=given.size("input_size"),
     )
-    output = result(call, tensor, output_layout, verb)
-    state = result(call, tensor, state_layout, verb)
+    output = result(call, tensor, output_layout, op)
+    state = result(call, tensor, state_layout, op)
     if kind != "LSTM":
         return TupleValue((output, state))
     cell = contiguous((*state_layout.sizes[:-1], hidden))
-    return TupleValue((output, TupleValue((state, result(call, tensor, cell, verb)))))
+    return TupleValue((output, TupleValue((state, result(call, tensor, cell, op)))))
 
 
 def _states_given(given: Given, kind: str) -> list[TensorValue | None]:
@@ -117,13 +108,12 @@ def _states(
     if isinstance(batch, Size) and width is not None and hidden is not None and layers is not None:
         if both_ways is not None:
             count = layers * (2 if both_ways else 1)
-            state = result(call, None, contiguous((count, batch, width)), f"returned by nn.{kind}")
-            cell = result(call, None, contiguous((count, batch, hidden)), f"returned by nn.{kind}")
+            state = result(call, None, contiguous((count, batch, width)), Op[kind])
+            cell = result(call, None, contiguous((count, batch, hidden)), Op[kind])
     return TupleValue((state, cell)) if kind == "LSTM" else state
 
 
-@layer("RNNCell", takes="input_size, hidden_size, bias=True, nonlinearity='tanh'", forward="input, hx=None")
-@layer("GRUCell", takes="input_size, hidden_size, bias=True", forward="input, hx=None")
+@layer("RNNCell", "GRUCell")
 def cell(call: Call, given: Given) -> Value:
     return _stepped(call, given, "cell")
 
@@ -142,19 +132,15 @@ def _stepped(call: Call, given: Given, kind: str) -> Value:
                 )
     if tensor is not None and tensor.layout is not None and hidden is not None:
         layout = contiguous((*tensor.layout.sizes[:-1], hidden))
-    return result(call, tensor, layout, "returned by a recurrent cell", is_contiguous=True, last=hidden)
+    return result(call, tensor, layout, Op.RECURRENT_CELL, is_contiguous=True, last=hidden)
 
 
-@layer("LSTMCell", takes="input_size, hidden_size, bias=True", forward="input, hx=None")
+@layer("LSTMCell")
 def lstm_cell(call: Call, given: Given) -> Value:
     return TupleValue((_stepped(call, given, "LSTMCell"), _stepped(call, given, "LSTMCell")))
 
 
-@functional(
-    "pack_padded_sequence",
-    takes="input, lengths, batch_first=False, enforce_sorted=True",
-    namespaces=("torch.nn.utils.rnn",),
-)
+@functional("pack_padded_sequence", namespaces=("torch.nn.utils.rnn",))
 def pack_padded_sequence(call: Call, given: Given) -> Value:
     tensor, batch_first = given.tensor("input"), given.flag("batch_first")
     fields: dict[str, object] = {}
@@ -170,16 +156,12 @@ def pack_padded_sequence(call: Call, given: Given) -> Value:
     return LibraryObject(PACKED, {}, call.place, fields)
 
 
-@functional("pack_sequence", takes="sequences, enforce_sorted=True", namespaces=("torch.nn.utils.rnn",))
+@functional("pack_sequence", namespaces=("torch.nn.utils.rnn",))
 def pack_sequence(call: Call, given: Given) -> Value:
     return LibraryObject(PACKED, {}, call.place)
 
 
-@functional(
-    "pad_packed_sequence",
-    takes="sequence, batch_first=False, padding_value=0.0, total_length=None",
-    namespaces=("torch.nn.utils.rnn",),
-)
+@functional("pad_packed_sequence", namespaces=("torch.nn.utils.rnn",))
 def pad_packed_sequence(call: Call, given: Given) -> Value:
     """The padded sequences, a transposed view with batch_first, and their lengths."""
     source, batch_first = given.value("sequence"), given.flag("batch_first")
@@ -194,8 +176,10 @@ def pad_packed_sequence(call: Call, given: Given) -> Value:
         if batch_first:
             layout = permuted_dense((batch, longest, width), (1, 0, 2))
     lengths = contiguous([batch]) if isinstance(batch, Size) else None
-    padded = result(call, None, layout, "padded")
-    return TupleValue((padded, result(call, None, lengths, "padded", dtype="int64", is_contiguous=True)))
+    padded = result(call, None, layout, Op.PAD_SEQUENCE)
+    return TupleValue(
+        (padded, result(call, None, lengths, Op.PAD_SEQUENCE, dtype="int64", is_contiguous=True))
+    )
 
 
 @method(PACKED, "to", "cuda", "cpu", "pin_memory")
@@ -208,4 +192,4 @@ def data(call: Call) -> Value:
     """The steps of all sequences, one after another."""
     width = call.receiver.fields.get("width") if isinstance(call.receiver, LibraryObject) else None
     layout = contiguous((Size.symbol("steps"), width)) if isinstance(width, Size) else None
-    return result(call, None, layout, "packed")
+    return result(call, None, layout, Op.PACKED_SEQUENCE)

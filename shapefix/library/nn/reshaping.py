@@ -12,8 +12,9 @@ from shapefix.library.signatures import Given
 from shapefix.tensors import concat
 from shapefix.tensors.errors import WrongRank
 from shapefix.tensors.layout import Layout, contiguous
-from shapefix.tensors.memory_format import suggested
+from shapefix.tensors.memory_format import in_suggested_format
 from shapefix.tensors.networks import check_divisible
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import ONE, Size, product
 from shapefix.tensors.quotients import floor_divide, quotient
 
@@ -23,7 +24,7 @@ def _same_call(call: Call, name: str, tensor: TensorValue, *arguments: Value) ->
     return Call(call.ev, f"torch.Tensor.{name}", call.place, Arguments(list(arguments)), tensor)
 
 
-@layer("Flatten", takes="start_dim=1, end_dim=-1")
+@layer("Flatten")
 def flatten(call: Call, given: Given) -> Value:
     tensor = given.tensor("input")
     if tensor is None:
@@ -32,7 +33,7 @@ def flatten(call: Call, given: Given) -> Value:
     return operations.flatten(_same_call(call, "flatten", tensor, start, end), tensor)
 
 
-@layer("Unflatten", takes="dim, unflattened_size")
+@layer("Unflatten")
 def unflatten(call: Call, given: Given) -> Value:
     tensor = given.tensor("input")
     if tensor is None:
@@ -44,13 +45,12 @@ def unflatten(call: Call, given: Given) -> Value:
 def _register_paddings(rank: int) -> None:
     kinds = [f"ConstantPad{rank}d", f"ZeroPad{rank}d", f"ReflectionPad{rank}d", f"ReplicationPad{rank}d"]
 
-    @layer(kinds[0], takes="padding, value")
-    @layer(*kinds[1:], takes="padding")
+    @layer(kinds[0], *kinds[1:])
     def padded(call: Call, given: Given) -> Value:
         tensor = given.tensor("input")
         return _padded(call, tensor, given.sizes("padding", 2 * rank), circular=False)
 
-    @layer(f"CircularPad{rank}d", takes="padding")
+    @layer(f"CircularPad{rank}d")
     def circular(call: Call, given: Given) -> Value:
         tensor = given.tensor("input")
         return _padded(call, tensor, given.sizes("padding", 2 * rank), circular=True)
@@ -60,7 +60,7 @@ for _rank in (1, 2, 3):
     _register_paddings(_rank)
 
 
-@functional("pad", takes="input, pad, mode='constant', value=None")
+@functional("pad")
 def pad(call: Call, given: Given) -> Value:
     tensor, mode = given.tensor("input"), given.text("mode")
     items = elements(given.value("pad"))
@@ -75,7 +75,7 @@ def _padded(call: Call, tensor: TensorValue | None, widths: list[Size] | None, *
         layout = concat.pad(tensor.layout, widths)
         if circular:
             layout = contiguous(layout.sizes)
-    return result(call, tensor, layout, "padded", dtype=None if tensor is None else tensor.dtype)
+    return result(call, tensor, layout, Op.PAD, dtype=None if tensor is None else tensor.dtype)
 
 
 def _is_image(tensor: TensorValue | None) -> None:
@@ -85,8 +85,8 @@ def _is_image(tensor: TensorValue | None) -> None:
         raise WrongRank(message, tensor.layout.rank, (3, 4, 5))
 
 
-@layer("PixelShuffle", takes="upscale_factor")
-@functional("pixel_shuffle", takes="input, upscale_factor", namespaces=("torch", "torch.nn.functional"))
+@layer("PixelShuffle")
+@functional("pixel_shuffle", namespaces=("torch", "torch.nn.functional"))
 def pixel_shuffle(call: Call, given: Given) -> Value:
     tensor, factor = given.tensor("input"), given.size("upscale_factor")
     layout = None
@@ -95,12 +95,12 @@ def pixel_shuffle(call: Call, given: Given) -> Value:
         *batch, channels, height, width = tensor.layout.sizes
         check_divisible(channels, factor * factor, "the channels")
         sizes = (*batch, quotient(channels, factor * factor), height * factor, width * factor)
-        layout = suggested(sizes, tensor.layout)
-    return result(call, tensor, layout, "shuffled", dtype=None if tensor is None else tensor.dtype)
+        layout = in_suggested_format(sizes, tensor.layout)
+    return result(call, tensor, layout, Op.PIXEL_SHUFFLE, dtype=None if tensor is None else tensor.dtype)
 
 
-@layer("PixelUnshuffle", takes="downscale_factor")
-@functional("pixel_unshuffle", takes="input, downscale_factor", namespaces=("torch", "torch.nn.functional"))
+@layer("PixelUnshuffle")
+@functional("pixel_unshuffle", namespaces=("torch", "torch.nn.functional"))
 def pixel_unshuffle(call: Call, given: Given) -> Value:
     tensor, factor = given.tensor("input"), given.size("downscale_factor")
     layout = None
@@ -110,31 +110,28 @@ def pixel_unshuffle(call: Call, given: Given) -> Value:
         check_divisible(height, factor, "height")
         check_divisible(width, factor, "width")
         sizes = (*batch, channels * factor * factor, quotient(height, factor), quotient(width, factor))
-        layout = suggested(sizes, tensor.layout)
-    return result(call, tensor, layout, "shuffled", dtype=None if tensor is None else tensor.dtype)
+        layout = in_suggested_format(sizes, tensor.layout)
+    return result(call, tensor, layout, Op.PIXEL_SHUFFLE, dtype=None if tensor is None else tensor.dtype)
 
 
-@layer("ChannelShuffle", takes="groups")
-@functional("channel_shuffle", takes="input, groups", namespaces=("torch", "torch.nn.functional"))
+@layer("ChannelShuffle")
+@functional("channel_shuffle", namespaces=("torch", "torch.nn.functional"))
 def channel_shuffle(call: Call, given: Given) -> Value:
     tensor = given.tensor("input")
     layout = None
     if tensor is not None and tensor.layout is not None:
-        layout = suggested(tensor.layout.sizes, tensor.layout)
-    return result(call, tensor, layout, "shuffled", dtype=None if tensor is None else tensor.dtype)
+        layout = in_suggested_format(tensor.layout.sizes, tensor.layout)
+    return result(call, tensor, layout, Op.PIXEL_SHUFFLE, dtype=None if tensor is None else tensor.dtype)
 
 
-_WINDOWS = "kernel_size, dilation=1, padding=0, stride=1"
-
-
-@layer("Unfold", takes=_WINDOWS)
-@functional("unfold", takes=f"input, {_WINDOWS}")
+@layer("Unfold")
+@functional("unfold")
 def unfold(call: Call, given: Given) -> Value:
     """(N, C, H, W) to (N, C * kernel, windows)."""
     tensor = given.tensor("input")
     settings = [given.sizes(name, 2) for name in ("kernel_size", "dilation", "padding", "stride")]
     if tensor is None or tensor.layout is None or tensor.layout.rank not in (3, 4):
-        return result(call, tensor, None, "unfolded", is_contiguous=True)
+        return result(call, tensor, None, Op.IM2COL, is_contiguous=True)
     *batch, channels, height, width = tensor.layout.sizes
     known = [setting for setting in settings if setting is not None]
     if len(known) < len(settings):
@@ -145,11 +142,11 @@ def unfold(call: Call, given: Given) -> Value:
             spare = length + 2 * padding - dilation * (kernel - 1) - 1
             windows = windows * (floor_divide(spare, stride) + 1)
         sizes = [*batch, channels * product(known[0]), windows]
-    return result(call, tensor, contiguous(sizes), "unfolded", dtype=tensor.dtype)
+    return result(call, tensor, contiguous(sizes), Op.IM2COL, dtype=tensor.dtype)
 
 
-@layer("Fold", takes=f"output_size, {_WINDOWS}")
-@functional("fold", takes=f"input, output_size, {_WINDOWS}")
+@layer("Fold")
+@functional("fold")
 def fold(call: Call, given: Given) -> Value:
     """(N, C * kernel, windows) to (N, C, H, W)."""
     tensor, wanted, kernel = (
@@ -162,4 +159,4 @@ def fold(call: Call, given: Given) -> Value:
         if tensor.layout.rank in (2, 3):
             channels = quotient(tensor.layout.sizes[-2], product(kernel))
             layout = contiguous((*tensor.layout.sizes[:-2], channels, *wanted))
-    return result(call, tensor, layout, "folded", is_contiguous=True)
+    return result(call, tensor, layout, Op.COL2IM, is_contiguous=True)

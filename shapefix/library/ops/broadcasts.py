@@ -10,8 +10,9 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value
 from shapefix.library.rejections import may_not_reach, operands_in
 from shapefix.tensors.losses import extra_dimension
+from shapefix.tensors.ops import Op
 
-COMPARING = frozenset({"eq", "ne", "sub", "subtract", "not_equal"})
+COMPARING = frozenset({Op.EQ, Op.NE, Op.SUB})
 """Elementwise operations that tell how far predictions are from targets."""
 _MOST_STEPS = 6
 """How many operations stand between a comparison and the sum of it, at most."""
@@ -44,11 +45,11 @@ def note_broadcast(
             layer,
             tuple(operands),
             tuple(found),
+            call.ev.function,
+            any(may_not_reach(call.ev, operand.tensor) for operand in found),
             0 if longer is one else 1,
             dim,
             result,
-            call.ev.function,
-            any(may_not_reach(call.ev, operand.tensor) for operand in found),
         )
     )
 
@@ -59,7 +60,7 @@ def note_whole_reduction(call: Call, tensor: TensorValue) -> None:
     for _ in range(_MOST_STEPS):
         if step is None:
             return
-        if step.verb in COMPARING:
+        if step.op in COMPARING:
             call.ev.emit(ReducedToScalar(call.place, call.ev.calls, tensor))
             return
         step = step.source

@@ -11,9 +11,9 @@ from shapefix.interpreter.calls import Call
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.interpreter.values import NUMBER, Constant, Number, Unknown, Value
+from shapefix.tensors.ops import Op
 
 CLAMPS = frozenset({"clamp", "clip", "clamp_max"})
-_EXPONENTIAL = "exp"
 
 
 def exponential(call: Call) -> Value:
@@ -94,7 +94,7 @@ def _computed_at(step: LayoutStep | None) -> Place | None:
         return None
     function = step.place.node.func
     last = function.attr.value if isinstance(function, cst.Attribute) else ""
-    return step.place if step.verb == last == _EXPONENTIAL else None
+    return step.place if step.op is Op.EXP and last == "exp" else None
 
 
 def _note(call: Call, exponential: Place, bound: float) -> None:

@@ -9,6 +9,7 @@ from shapefix.library.ops.elementwise import result_of
 from shapefix.library.registry import tensor_function, tensor_method
 from shapefix.library.tensors import as_view
 from shapefix.tensors.layout import Layout, contiguous, is_contiguous, unknown_strides
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import ONE, Size
 
 COMPLEX_OF = {"float16": "complex32", "float32": "complex64", "float64": "complex128"}
@@ -21,7 +22,7 @@ def view_as_real(call: Call, tensor: TensorValue) -> Value:
     if tensor.layout is not None:
         strides = (*(stride * 2 for stride in tensor.layout.strides), ONE)
         layout = Layout((*tensor.layout.sizes, Size.of(2)), strides)
-    seen = as_view(call, tensor, layout, "viewed as real")
+    seen = as_view(call, tensor, layout, Op.VIEW_AS_REAL)
     seen.dtype = FLOAT_OF.get(tensor.dtype or "")
     return seen
 
@@ -32,7 +33,7 @@ def view_as_complex(call: Call, tensor: TensorValue) -> Value:
     if tensor.layout is not None and tensor.layout.rank:
         sizes = tensor.layout.sizes[:-1]
         layout = contiguous(sizes) if is_contiguous(tensor.layout) else unknown_strides(sizes)
-    seen = as_view(call, tensor, layout, "viewed as complex")
+    seen = as_view(call, tensor, layout, Op.VIEW_AS_COMPLEX)
     seen.dtype = COMPLEX_OF.get(tensor.dtype or "")
     return seen
 
@@ -40,7 +41,7 @@ def view_as_complex(call: Call, tensor: TensorValue) -> Value:
 @tensor_function("torch.polar", "torch.complex")
 def composed(call: Call, tensor: TensorValue) -> Value:
     other = as_tensor(call.value(0, "angle" if call.name.endswith("polar") else "imag"))
-    made = result_of(call, [tensor, other], "composed")
+    made = result_of(call, [tensor, other], Op.POLAR)
     made.dtype = COMPLEX_OF.get(tensor.dtype or "")
     return made
 
@@ -54,6 +55,6 @@ def part(call: Call, tensor: TensorValue) -> Value:
         layout = Layout(layout.sizes, tuple(stride * 2 for stride in layout.strides))
     elif layout is not None and tensor.dtype is None:
         layout = unknown_strides(layout.sizes)
-    seen = as_view(call, tensor, layout, "taken apart")
+    seen = as_view(call, tensor, layout, Op.REAL_OR_IMAG)
     seen.dtype = dtype
     return seen

@@ -17,6 +17,7 @@ from shapefix.library.tensors import (
     is_no_dtype,
 )
 from shapefix.tensors.layout import channels_last, unknown_strides
+from shapefix.tensors.ops import Op
 
 _CASTS = {
     "float": "float32",
@@ -42,9 +43,11 @@ def converted(call: Call, tensor: TensorValue, dtype: str | None) -> TensorValue
     if dtype is not None and tensor.dtype == dtype:
         return tensor
     if dtype is not None and tensor.dtype is not None:
-        result = copied(call, tensor, f"converted to {dtype}", dtype)
+        result = copied(call, tensor, Op.TO_DTYPE, dtype)
+        if result.origin is not None:
+            result.origin.detail = f" to {dtype}"
     else:
-        result = copied_or_same(call, tensor, "converted", dtype)
+        result = copied_or_same(call, tensor, Op.TO_DTYPE, dtype)
     result.device, result.row = tensor.device, tensor_row(tensor)
     return result
 
@@ -117,9 +120,9 @@ def moved_and_converted(
         again.device = device
         return again
     if True in changes:
-        result = copied(call, tensor, "copied", dtype)
+        result = copied(call, tensor, Op.TO, dtype)
     else:
-        result = copied_or_same(call, tensor, "copied", dtype)
+        result = copied_or_same(call, tensor, Op.TO, dtype)
     result.dtype, result.device, result.row = dtype, device, tensor_row(tensor)
     return result
 
@@ -150,14 +153,14 @@ def in_memory_format(call: Call, tensor: TensorValue, wanted: Value | None) -> T
     name = wanted.name if isinstance(wanted, Reference) else ""
     if tensor.layout is None:
         return as_result(
-            call, None, "copied", dtype=tensor.dtype, is_contiguous=name == "torch.contiguous_format"
+            call, None, Op.TO, dtype=tensor.dtype, is_contiguous=name == "torch.contiguous_format"
         )
     sizes = tensor.layout.sizes
     if name == "torch.contiguous_format":
-        return contiguous_result(call, sizes, "made contiguous", dtype=tensor.dtype, device=tensor.device)
+        return contiguous_result(call, sizes, Op.CONTIGUOUS, dtype=tensor.dtype, device=tensor.device)
     if name == "torch.preserve_format":
-        return copied(call, tensor, "copied")
+        return copied(call, tensor, Op.TO)
     if name in ("torch.channels_last", "torch.channels_last_3d"):
         layout = channels_last(sizes)
-        return as_result(call, layout, "made channels_last", dtype=tensor.dtype, device=tensor.device)
-    return as_result(call, unknown_strides(sizes), "copied", dtype=tensor.dtype, device=tensor.device)
+        return as_result(call, layout, Op.CHANNELS_LAST, dtype=tensor.dtype, device=tensor.device)
+    return as_result(call, unknown_strides(sizes), Op.TO, dtype=tensor.dtype, device=tensor.device)

@@ -26,6 +26,7 @@ from shapefix.library.tensors import (
     sizes_from,
 )
 from shapefix.tensors.layout import contiguous
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import ZERO, Size
 from shapefix.tensors.quotients import ceil_divide
 
@@ -33,7 +34,7 @@ from shapefix.tensors.quotients import ceil_divide
 def _described(call: Call, sizes: list[Size] | None, default: str | None) -> TensorValue:
     given = call.arguments.keywords
     dtype = dtype_of(given["dtype"]) if "dtype" in given else None if call.arguments.open else default
-    return contiguous_result(call, sizes, "created", dtype=dtype, device=device_asked(call))
+    return contiguous_result(call, sizes, Op.CREATION, dtype=dtype, device=device_asked(call))
 
 
 def device_like(call: Call, tensor: TensorValue) -> Device | None:
@@ -128,7 +129,7 @@ def tensor(call: Call) -> Value:
     if isinstance(data, TensorValue):
         if call.name != "torch.tensor":
             return data
-        copy = copied(call, data, "copied")
+        copy = copied(call, data, Op.TENSOR)
         copy.device = device_like(call, data)
         copy.row = tensor_row(data)
         return copy
@@ -146,11 +147,11 @@ def tensor(call: Call) -> Value:
         # What numpy hands over keeps its strides where it is not copied.
         whole = call.name == "torch.tensor"
         device = device_asked(call) if whole and not isinstance(data, Unknown) else None
-        return as_result(call, None, "created", dtype=dtype, device=device, is_contiguous=whole)
+        return as_result(call, None, Op.CREATION, dtype=dtype, device=device, is_contiguous=whole)
     if "dtype" not in given and not call.arguments.open:
         leaf = leaf_dtype(data)
         dtype = default_dtype(call) if leaf == "float32" else leaf
-    made = contiguous_result(call, sizes, "created", dtype=dtype, device=device_asked(call))
+    made = contiguous_result(call, sizes, Op.CREATION, dtype=dtype, device=device_asked(call))
     made.row = row_of(data)
     return listed(made, data)
 
@@ -177,18 +178,18 @@ def legacy(call: Call) -> Value:
     )
     given = call.arguments.positional
     if len(given) > 1 or call.arguments.open or (given and _is_size(given[0])):
-        return contiguous_result(call, sizes_from(call), "created", dtype=dtype)
+        return contiguous_result(call, sizes_from(call), Op.CREATION, dtype=dtype)
     array = as_array(call.value(0))
     if array is not None:
         return as_tensor_of(call, array, dtype)
     if given and isinstance(given[0], TupleValue) and not _is_written_out(call):
         # Perhaps a part of a torch.Size, which would be sizes and not numbers.
-        return contiguous_result(call, None, "created", dtype=dtype)
+        return contiguous_result(call, None, Op.CREATION, dtype=dtype)
     note_rows(call, call.value(0))
     if given and len(given) == 1:
         note_rows(call, given[0])
     sizes = nested_sizes(call.value(0)) if given else [Size.of(0)]
-    return contiguous_result(call, sizes, "created", dtype=dtype)
+    return contiguous_result(call, sizes, Op.CREATION, dtype=dtype)
 
 
 def _is_size(value: Value) -> bool:
@@ -206,7 +207,7 @@ def _is_size(value: Value) -> bool:
 )
 def like(call: Call, tensor: TensorValue) -> Value:
     named = dtype_of(call.arguments.keywords.get("dtype"))
-    result = copied(call, tensor, "created", named)
+    result = copied(call, tensor, Op.CREATION, named)
     result.device = device_like(call, tensor)
     if "dtype" in call.arguments.keywords and named is None:
         result.dtype = None
@@ -216,7 +217,7 @@ def like(call: Call, tensor: TensorValue) -> Value:
 @tensor_method("new_zeros", "new_ones", "new_empty")
 def new(call: Call, tensor: TensorValue) -> Value:
     return contiguous_result(
-        call, sizes_from(call), "created", dtype=_new_dtype(call, tensor), device=device_like(call, tensor)
+        call, sizes_from(call), Op.CREATION, dtype=_new_dtype(call, tensor), device=device_like(call, tensor)
     )
 
 
@@ -230,7 +231,7 @@ def _new_dtype(call: Call, tensor: TensorValue) -> str | None:
 def new_full(call: Call, tensor: TensorValue) -> Value:
     sizes = size_list(call.value(0)) if call.name.endswith("new_full") else nested_sizes(call.value(0))
     device = device_like(call, tensor)
-    return contiguous_result(call, sizes, "created", dtype=_new_dtype(call, tensor), device=device)
+    return contiguous_result(call, sizes, Op.CREATION, dtype=_new_dtype(call, tensor), device=device)
 
 
 @function("torch.meshgrid")
@@ -247,7 +248,7 @@ def meshgrid(call: Call) -> Value:
         strides = tuple(one if place == dim else zero for dim in range(len(lengths)))
         layout = contiguous(lengths)
         grids.append(
-            as_result(call, type(layout)(layout.sizes, strides), "expanded", dtype=axes[place].dtype)
+            as_result(call, type(layout)(layout.sizes, strides), Op.MESHGRID, dtype=axes[place].dtype)
         )
     if call.arguments.keywords and call.constant(-1, "indexing") != "ij":
         return TupleValue(tuple(TensorValue(dtype=axis.dtype) for axis in axes))

@@ -270,12 +270,12 @@ def meet(
                     layer,
                     tuple(values),
                     tuple(operands),
+                    ev.function,
+                    any(may_not_reach(ev, operand.tensor) for operand in operands),
                     here,
                     there,
                     cpu,
                     other,
-                    ev.function,
-                    any(may_not_reach(ev, operand.tensor) for operand in operands),
                     _names_of_tensors(ev),
                 )
             )

@@ -19,70 +19,60 @@ from shapefix.library.transformers.label_provenance import masked_row
 from shapefix.tensors import dtypes
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import contiguous
+from shapefix.tensors.ops import Op
 from shapefix.tensors.tensor_iterator import broadcast_sizes, elementwise
 
 _COMPARISONS = frozenset(
     {
-        "eq",
-        "ne",
-        "lt",
-        "le",
-        "gt",
-        "ge",
-        "isnan",
-        "isinf",
-        "isfinite",
-        "logical_and",
-        "logical_or",
-        "logical_not",
-        "logical_xor",
-        "isclose",
-        "greater",
-        "less",
-        "greater_equal",
-        "less_equal",
-        "not_equal",
+        Op.EQ,
+        Op.NE,
+        Op.LT,
+        Op.LE,
+        Op.GT,
+        Op.GE,
+        Op.ISNAN,
+        Op.ISINF,
+        Op.ISFINITE,
+        Op.LOGICAL_AND,
+        Op.LOGICAL_OR,
+        Op.LOGICAL_NOT,
+        Op.LOGICAL_XOR,
+        Op.ISCLOSE,
     }
 )
 _FLOATING = frozenset(
     {
-        "sqrt",
-        "rsqrt",
-        "exp",
-        "log",
-        "log2",
-        "log10",
-        "log1p",
-        "expm1",
-        "sin",
-        "cos",
-        "tan",
-        "tanh",
-        "sigmoid",
-        "erf",
-        "reciprocal",
-        "truediv",
-        "div",
-        "divide",
-        "true_divide",
-        "sinh",
-        "cosh",
-        "asin",
-        "acos",
-        "atan",
-        "arcsin",
-        "arccos",
-        "arctan",
-        "exp2",
-        "erfc",
-        "erfinv",
-        "logit",
-        "lgamma",
-        "digamma",
-        "deg2rad",
-        "rad2deg",
-        "atan2",
-        "xlogy",
+        Op.SQRT,
+        Op.RSQRT,
+        Op.EXP,
+        Op.LOG,
+        Op.LOG2,
+        Op.LOG10,
+        Op.LOG1P,
+        Op.EXPM1,
+        Op.SIN,
+        Op.COS,
+        Op.TAN,
+        Op.TANH,
+        Op.SIGMOID,
+        Op.ERF,
+        Op.RECIPROCAL,
+        Op.DIV,
+        Op.SINH,
+        Op.COSH,
+        Op.ASIN,
+        Op.ACOS,
+        Op.ATAN,
+        Op.EXP2,
+        Op.ERFC,
+        Op.ERFINV,
+        Op.LOGIT,
+        Op.LGAMMA,
+        Op.DIGAMMA,
+        Op.DEG2RAD,
+        Op.RAD2DEG,
+        Op.ATAN2,
+        Op.XLOGY,
     }
 )
 
@@ -209,20 +199,20 @@ OPERATORS = (
 )
 
 
-def result_of(call: Call, operands: list[Value | None], name: str) -> TensorValue:
+def result_of(call: Call, operands: list[Value | None], op: Op) -> TensorValue:
     """The result of an elementwise operation on these operands; numbers among them have no layout."""
     tensors = [tensor for tensor in map(as_tensor, operands) if tensor is not None]
     unsure = any(isinstance(operand, Unknown) and not _is_certain(operand) for operand in operands)
-    dtype = _dtype(tensors, operands, name) if not unsure else None
+    dtype = _dtype(tensors, operands, op) if not unsure else None
     first = tensors[0] if tensors else None
     if unsure or first is None:
         # An unknown operand may be a number, or a tensor that broadcasts.
-        return as_result(call, None, name, dtype=dtype, device=first.device if first else None)
+        return as_result(call, None, op, dtype=dtype, device=first.device if first else None)
     layouts = [tensor.layout for tensor in tensors]
     known = [layout for layout in layouts if layout is not None]
     if len(known) < len(layouts):
         is_contiguous = len(tensors) == 1 and first.contiguous
-        result = as_result(call, None, name, dtype=dtype, device=first.device, is_contiguous=is_contiguous)
+        result = as_result(call, None, op, dtype=dtype, device=first.device, is_contiguous=is_contiguous)
         if len(tensors) == 1:
             result.copy_sizes(first)
         return result
@@ -236,8 +226,8 @@ def result_of(call: Call, operands: list[Value | None], name: str) -> TensorValu
     if call.ev.state[Batches].vary:
         try_last_batch(call, named, _broadcast)
     before = next((tensor.origin for tensor in tensors if tensor.layout == layout), None)
-    made = trace(call, as_result(call, layout, name, dtype=dtype, device=first.device, before=before), first)
-    if len(tensors) == 2 and name in COMPARING:
+    made = trace(call, as_result(call, layout, op, dtype=dtype, device=first.device, before=before), first)
+    if len(tensors) == 2 and op in COMPARING:
         is_method = call.name.startswith("torch.Tensor.")
         names = ("self", "0") if is_method else ("0", "1")
         note_broadcast(call, call.name, dict(zip(names, tensors, strict=True)), result=made)
@@ -263,8 +253,8 @@ def _is_certain(value: Unknown) -> bool:
     return value.tensor is not None and (value.tensor.certain or value.tensor.layout is not None)
 
 
-def _dtype(tensors: list[TensorValue], operands: list[Value | None], name: str) -> str | None:
-    if name in _COMPARISONS:
+def _dtype(tensors: list[TensorValue], operands: list[Value | None], op: Op) -> str | None:
+    if op in _COMPARISONS:
         return "bool"
     if any(tensor.dtype is None for tensor in tensors) or not tensors:
         return None
@@ -278,7 +268,7 @@ def _dtype(tensors: list[TensorValue], operands: list[Value | None], name: str) 
         dtype = dtypes.promote(dtype, tensor.dtype) if dtype and tensor.dtype else None
     if any(is_number(operand) for operand in operands) and dtype and not dtypes.is_floating(dtype):
         return None
-    if name in _FLOATING and dtype and not dtypes.is_floating(dtype):
+    if op in _FLOATING and dtype and not dtypes.is_floating(dtype):
         return "float32"
     return dtype
 
@@ -293,7 +283,7 @@ def _operands(call: Call, tensor: TensorValue) -> list[Value | None]:
 
 @operation(*BINARY)
 def binary(call: Call, tensor: TensorValue) -> Value:
-    return result_of(call, _operands(call, tensor), call.name.rpartition(".")[2])
+    return result_of(call, _operands(call, tensor), Op.named(call.name.rpartition(".")[2]))
 
 
 @operation(*UNARY)
@@ -301,12 +291,12 @@ def unary(call: Call, tensor: TensorValue) -> Value:
     if call.name.rpartition(".")[2] in CLAMPS:
         note_clamped(call, tensor)
     limits = [v for v in _operands(call, tensor)[1:] if isinstance(v, TensorValue)]
-    return result_of(call, [tensor, *limits], call.name.rpartition(".")[2])
+    return result_of(call, [tensor, *limits], Op.named(call.name.rpartition(".")[2]))
 
 
 @function(*(f"operator.{name}" for name in OPERATORS))
 def operator(call: Call) -> Value:
-    made = result_of(call, list(call.arguments.positional), call.name.rpartition(".")[2])
+    made = result_of(call, list(call.arguments.positional), Op.named(call.name.rpartition(".")[2]))
     if call.name == "operator.pow" and is_number(call.value(0)) and made.layout is not None:
         # The one operation that does not follow the only tensor that it has.
         made.layout = contiguous(made.layout.sizes)
@@ -315,7 +305,7 @@ def operator(call: Call) -> Value:
 
 @function("operator.neg")
 def negative(call: Call) -> Value:
-    return result_of(call, list(call.arguments.positional), "neg")
+    return result_of(call, list(call.arguments.positional), Op.NEG)
 
 
 @function("torch.where")
@@ -323,14 +313,14 @@ def where(call: Call) -> Value:
     given = call.arguments.positional
     if len(given) < 3:
         return Unknown()
-    made = result_of(call, list(given), "where")
+    made = result_of(call, list(given), Op.WHERE)
     made.row = masked_row(given[1:3], call.place)
     return made
 
 
 @tensor_method("where")
 def where_method(call: Call, tensor: TensorValue) -> Value:
-    return result_of(call, [tensor, *call.arguments.positional], "where")
+    return result_of(call, [tensor, *call.arguments.positional], Op.WHERE)
 
 
 ACTIVATIONS = (
@@ -346,12 +336,15 @@ ACTIVATIONS = (
 )
 """Those of torch.nn.functional that cannot be told to write into their operand."""
 
+_ACTIVATIONS = {"tanh": Op.TANH, "sigmoid": Op.SIGMOID, "expit": Op.SIGMOID}
+"""Activations that are elementwise operations of torch as well."""
+
 
 @tensor_function(*(f"torch.nn.functional.{name}" for name in ACTIVATIONS), "torch.special.expit")
 def activation(call: Call, tensor: TensorValue) -> Value:
     if flag(call, -1, "inplace"):
         return overwritten(call, tensor)
-    return result_of(call, [tensor], call.name.rpartition(".")[2])
+    return result_of(call, [tensor], _ACTIVATIONS.get(call.name.rpartition(".")[2], Op.ACTIVATION))
 
 
 @operation("masked_fill")
@@ -361,7 +354,7 @@ def masked_fill(call: Call, tensor: TensorValue) -> Value:
     if sizes is not None and isinstance(mask, TensorValue) and mask.layout is not None:
         refuse_beyond_one(call, by_position(call), [contiguous(sizes), mask.layout])
         sizes = broadcast_sizes(sizes, mask.layout.sizes)
-    made = contiguous_result(call, sizes, "filled", dtype=tensor.dtype, device=tensor.device)
+    made = contiguous_result(call, sizes, Op.MASKED_FILL, dtype=tensor.dtype, device=tensor.device)
     value = call.arguments.keywords.get("value")
     if value is None and call.arguments.positional:
         value = call.arguments.positional[-1]

@@ -23,7 +23,7 @@ from shapefix.library.transformers.label_provenance import note_index_write, not
 from shapefix.tensors import indexing
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import ShapeError
-from shapefix.tensors.tensor_iterator import check_fills
+from shapefix.tensors.tensor_iterator import check_expands_to
 
 REFUSED = (
     "copy_",
@@ -198,7 +198,7 @@ def check_write(call: Call, tensor: TensorValue) -> None:
     operands = [value for value in named.values() if isinstance(value, TensorValue)]
     for number, operand in enumerate(operands):
         if operand is not tensor and operand.layout is not None:
-            check_fills(tensor.layout.sizes, operand.layout.sizes, operand=number)
+            check_expands_to(tensor.layout.sizes, operand.layout.sizes, operand=number)
     layouts = [operand.layout for operand in operands if operand.layout is not None]
     if len(layouts) == len(operands):
         refuse_beyond_one(call, named, layouts)
@@ -247,7 +247,7 @@ def augmented(call: Call) -> Value:
     emit_write(call, tensor, subject_of(call), expanded_dim(tensor.layout), refused=True)
     if isinstance(operand, TensorValue) and tensor.layout is not None and operand.layout is not None:
         try:
-            check_fills(tensor.layout.sizes, operand.layout.sizes)
+            check_expands_to(tensor.layout.sizes, operand.layout.sizes)
             refuse_beyond_one(call, by_position(call), [tensor.layout, operand.layout])
         except ShapeError as error:
             reject(call, error, by_position(call))
@@ -290,7 +290,7 @@ def _check_part(call: Call, tensor: TensorValue, index: Value) -> None:
     while len(given) > len(part) and given[0].value == 1:
         given = given[1:]
     try:
-        check_fills(part, given, other=None)
+        check_expands_to(part, given, other=None)
     except ShapeError as error:
         reject(call, error, {"self": tensor, "value": value})
 
@@ -302,7 +302,7 @@ def _index_write(tensor: TensorValue, index: Value) -> tuple[int | None, bool]:
     specs = specs_of(entries)
     if shared is None or tensor.layout is None or specs is None:
         return None, False
-    if any(isinstance(spec, (indexing.Indices, indexing.Mask)) for spec in specs):
+    if any(isinstance(spec, (indexing.IntegerIndex, indexing.BooleanIndex)) for spec in specs):
         return (shared, False) if shared in _reached_by_tensors(specs, tensor.layout.rank) else (None, False)
     try:
         part = indexing.index(tensor.layout, specs)
@@ -326,7 +326,7 @@ def _reached_by_tensors(specs: list[indexing.Spec], rank: int) -> set[int]:
     for spec, width in zip(specs, widths, strict=True):
         if spec is Ellipsis:
             width = rank - sum(widths)
-        if isinstance(spec, (indexing.Indices, indexing.Mask)):
+        if isinstance(spec, (indexing.IntegerIndex, indexing.BooleanIndex)):
             reached.update(range(dim, dim + width))
         dim += width
     return reached
@@ -335,4 +335,4 @@ def _reached_by_tensors(specs: list[indexing.Spec], rank: int) -> set[int]:
 def _width(spec: indexing.Spec) -> int:
     if spec is None or spec is Ellipsis:
         return 0
-    return len(spec.sizes) if isinstance(spec, indexing.Mask) else 1
+    return len(spec.sizes) if isinstance(spec, indexing.BooleanIndex) else 1

@@ -13,6 +13,7 @@ from shapefix.library.transformers.label_provenance import sliced
 from shapefix.tensors import indexing
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.symbols import UNBOUNDED
 
@@ -26,15 +27,15 @@ def getitem(call: Call) -> Value:
     entries = list(index.items) if isinstance(index, TupleValue) else [index]
     specs = specs_of(entries)
     advanced = specs is not None and any(
-        isinstance(spec, (indexing.Indices, indexing.Mask)) for spec in specs
+        isinstance(spec, (indexing.IntegerIndex, indexing.BooleanIndex)) for spec in specs
     )
     layout = tensor.layout
     is_known = True
     if layout is None and not advanced:
         layout, is_known = _ranked(call, tensor, entries)
-    verb = "sliced" if any(isinstance(entry, Slice) for entry in entries) else "indexed"
+    op = Op.SLICE if any(isinstance(entry, Slice) for entry in entries) else Op.INDEX
     if specs is None or layout is None:
-        return _unknown(call, tensor, index, verb, advanced)
+        return _unknown(call, tensor, index, op, advanced)
     try:
         found = indexing.index(layout, specs)
     except ShapeError as error:
@@ -43,9 +44,9 @@ def getitem(call: Call) -> Value:
             reject(call, error, {"self": tensor, "index": by_tensors})
         return TensorValue(dtype=tensor.dtype, device=tensor.device)
     if advanced:
-        return as_result(call, found, "indexed", dtype=tensor.dtype, device=tensor.device)
+        return as_result(call, found, Op.INDEX, dtype=tensor.dtype, device=tensor.device)
     row = sliced(tensor, index, call.place)
-    result = as_view(call, tensor, found, verb)
+    result = as_view(call, tensor, found, op)
     result.certain, result.row = tensor.certain, row
     if not is_known:
         # The step in the tensor's life keeps what is assumed.
@@ -67,12 +68,14 @@ def specs_of(entries: list[Value]) -> list[indexing.Spec] | None:
             specs.append(slice(_bound(entry.start), _bound(entry.stop), _bound(entry.step)))
         elif isinstance(entry, TensorValue) and entry.layout is not None and entry.dtype is not None:
             is_mask = entry.dtype == "bool"
-            specs.append(indexing.Mask(entry.layout.sizes) if is_mask else indexing.Indices(entry.layout))
+            specs.append(
+                indexing.BooleanIndex(entry.layout.sizes) if is_mask else indexing.IntegerIndex(entry.layout)
+            )
         elif isinstance(entry, ListValue):
             items = elements(entry)
             if not items or not all(isinstance(item, Constant) and type(item.value) is int for item in items):
                 return None
-            specs.append(indexing.Indices(contiguous([len(items)])))
+            specs.append(indexing.IntegerIndex(contiguous([len(items)])))
         else:
             return None
     return specs
@@ -113,9 +116,9 @@ def _is_full(part: Slice) -> bool:
     return all(isinstance(b, Constant) and b.value is None for b in (part.start, part.stop, part.step))
 
 
-def _unknown(call: Call, tensor: TensorValue, index: Value, verb: str, advanced: bool) -> TensorValue:
+def _unknown(call: Call, tensor: TensorValue, index: Value, op: Op, advanced: bool) -> TensorValue:
     if advanced:
-        return as_result(call, None, verb, dtype=tensor.dtype, device=tensor.device)
-    result = as_view(call, tensor, None, verb)
+        return as_result(call, None, op, dtype=tensor.dtype, device=tensor.device)
+    result = as_view(call, tensor, None, op)
     result.certain, result.row = tensor.certain, sliced(tensor, index, call.place)
     return result

@@ -21,6 +21,7 @@ from shapefix.library.transformers.label_provenance import rolled
 from shapefix.tensors import concat, dims, tensor_iterator
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import Layout, contiguous
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 
 
@@ -52,7 +53,7 @@ def cat(call: Call) -> Value:
     dim = _dim(call)
     layouts = [part.layout for part in parts if part.layout is not None]
     if dim is None or not layouts or len(layouts) < len(parts):
-        return as_result(call, None, "joined", dtype=_dtype(parts), is_contiguous=bool(layouts))
+        return as_result(call, None, Op.CAT, dtype=_dtype(parts), is_contiguous=bool(layouts))
     layout: Layout | None
     try:
         if complete:
@@ -70,9 +71,7 @@ def cat(call: Call) -> Value:
     if complete and call.ev.state[Batches].vary:
         given = {"tensors": ListValue(tuple(parts))}
         try_last_batch(call, given, lambda fewer: _joined(fewer["tensors"], dim))
-    return trace(
-        call, as_result(call, layout, "joined", dtype=_dtype(parts), device=parts[0].device), parts[0]
-    )
+    return trace(call, as_result(call, layout, Op.CAT, dtype=_dtype(parts), device=parts[0].device), parts[0])
 
 
 def _joined(tensors: Value, dim: int) -> Layout:
@@ -102,13 +101,13 @@ def stack(call: Call) -> Value:
     if ragged(call.value(0, "tensors")) is not None:
         return TensorValue()
     if not known or dim is None:
-        return as_result(call, None, "stacked", dtype=_dtype(parts), is_contiguous=bool(parts))
+        return as_result(call, None, Op.STACK, dtype=_dtype(parts), is_contiguous=bool(parts))
     if layout is None:
         sizes = list(layouts[0].sizes)
         sizes.insert(dim if dim >= 0 else dim + len(sizes) + 1, _count(call))
         layout = contiguous(sizes)
     return trace(
-        call, as_result(call, layout, "stacked", dtype=_dtype(parts), device=parts[0].device), parts[0]
+        call, as_result(call, layout, Op.STACK, dtype=_dtype(parts), device=parts[0].device), parts[0]
     )
 
 
@@ -125,21 +124,21 @@ def stacked_flat(call: Call) -> Value:
     for part in parts:
         part.certain = True
     least = {"hstack": 1, "dstack": 3}.get(call.name.rpartition(".")[2], 2)
-    layouts = [dims.with_rank(part.layout, least) for part in parts if part.layout is not None]
+    layouts = [dims.atleast_nd(part.layout, least) for part in parts if part.layout is not None]
     if not layouts or len(layouts) < len(parts) or not complete:
-        return as_result(call, None, "joined", dtype=_dtype(parts))
+        return as_result(call, None, Op.CAT, dtype=_dtype(parts))
     dim = {1: 0 if layouts[0].rank == 1 else 1, 2: 0, 3: 2}[least]
     try:
         layout = concat.cat(layouts, dim)
     except ShapeError as error:
         reject(call, error, {"tensors": ListValue(tuple(parts))})
         return TensorValue()
-    return trace(call, as_result(call, layout, "joined", dtype=_dtype(parts)), parts[0])
+    return trace(call, as_result(call, layout, Op.CAT, dtype=_dtype(parts)), parts[0])
 
 
 @function("torch.block_diag", "torch.cartesian_prod")
 def joined(call: Call) -> Value:
-    return as_result(call, None, "joined", is_contiguous=True)
+    return as_result(call, None, Op.BLOCK_DIAG, is_contiguous=True)
 
 
 @function("torch.nn.utils.rnn.pad_sequence")
@@ -150,7 +149,7 @@ def pad_sequence(call: Call) -> Value:
     layouts = [part.layout for part in parts if part.layout is not None]
     first = parts[0].layout if parts else None
     if first is None or len(layouts) < len(parts):
-        return as_result(call, None, "padded", dtype=_dtype(parts))
+        return as_result(call, None, Op.PAD_SEQUENCE, dtype=_dtype(parts))
     try:
         behind = concat.padded_sequences(layouts)
     except ShapeError as error:
@@ -163,9 +162,9 @@ def pad_sequence(call: Call) -> Value:
     count = rows.length if rows.length is not None else Size.symbol("count")
     batch_first = call.constant(1, "batch_first", False)
     if not isinstance(batch_first, bool):
-        return as_result(call, None, "padded", dtype=_dtype(parts))
+        return as_result(call, None, Op.PAD_SEQUENCE, dtype=_dtype(parts))
     front = [count, longest] if batch_first else [longest, count]
-    return contiguous_result(call, [*front, *behind], "padded", dtype=_dtype(parts))
+    return contiguous_result(call, [*front, *behind], Op.PAD_SEQUENCE, dtype=_dtype(parts))
 
 
 @tensor_method("repeat")
@@ -174,14 +173,14 @@ def repeat(call: Call, tensor: TensorValue) -> Value:
     layout = (
         dims.repeat(tensor.layout, repeats) if tensor.layout is not None and repeats is not None else None
     )
-    return as_result(call, layout, "repeated", dtype=tensor.dtype, device=tensor.device, is_contiguous=True)
+    return as_result(call, layout, Op.REPEAT, dtype=tensor.dtype, device=tensor.device, is_contiguous=True)
 
 
 @operation("tile")
 def tile(call: Call, tensor: TensorValue) -> Value:
     repeats = sizes_from(call, keyword="dims")
     layout = dims.tile(tensor.layout, repeats) if tensor.layout is not None and repeats is not None else None
-    return as_result(call, layout, "repeated", dtype=tensor.dtype, device=tensor.device, is_contiguous=True)
+    return as_result(call, layout, Op.REPEAT, dtype=tensor.dtype, device=tensor.device, is_contiguous=True)
 
 
 @operation("repeat_interleave")
@@ -192,7 +191,7 @@ def repeat_interleave(call: Call, tensor: TensorValue) -> Value:
     layout: Layout | None = None
     if tensor.layout is not None and repeats is not None and dim is not None:
         layout = concat.repeat_interleave(tensor.layout, repeats, None if dim == -1000 else dim)
-    return as_result(call, layout, "repeated", dtype=tensor.dtype, device=tensor.device, is_contiguous=True)
+    return as_result(call, layout, Op.REPEAT, dtype=tensor.dtype, device=tensor.device, is_contiguous=True)
 
 
 @operation("roll")
@@ -201,7 +200,7 @@ def roll(call: Call, tensor: TensorValue) -> Value:
     axes = None if given is None else numbers(given)
     unknown = tensor.layout is None or (given is not None and axes is None)
     layout = None if unknown or tensor.layout is None else dims.roll(tensor.layout, axes)
-    result = as_result(call, layout, "rolled", dtype=tensor.dtype, device=tensor.device)
+    result = as_result(call, layout, Op.ROLL, dtype=tensor.dtype, device=tensor.device)
     result.row = rolled(tensor, call.value(0, "shifts"), given, call.place)
     return result
 
@@ -212,13 +211,13 @@ def gather(call: Call, tensor: TensorValue) -> Value:
     layout = None
     if tensor.layout is not None and dim is not None and index is not None and index.layout is not None:
         layout = concat.gather(tensor.layout, dim, index.layout)
-    return as_result(call, layout, "gathered", dtype=tensor.dtype, device=tensor.device)
+    return as_result(call, layout, Op.GATHER, dtype=tensor.dtype, device=tensor.device)
 
 
 @operation("take_along_dim")
 def take_along_dim(call: Call, tensor: TensorValue) -> Value:
     """A gather whose operands are broadcast but for one dimension; without one it takes from all elements."""
-    return as_result(call, None, "gathered", dtype=tensor.dtype, device=tensor.device)
+    return as_result(call, None, Op.GATHER, dtype=tensor.dtype, device=tensor.device)
 
 
 @operation("index_select")
@@ -227,7 +226,9 @@ def index_select(call: Call, tensor: TensorValue) -> Value:
     layout = None
     if tensor.layout is not None and dim is not None and index is not None and index.layout is not None:
         layout = concat.index_select(tensor.layout, dim, index.layout)
-    return as_result(call, layout, "selected", dtype=tensor.dtype, device=tensor.device, is_contiguous=True)
+    return as_result(
+        call, layout, Op.INDEX_SELECT, dtype=tensor.dtype, device=tensor.device, is_contiguous=True
+    )
 
 
 @operation("masked_select")
@@ -237,7 +238,7 @@ def masked_select(call: Call, tensor: TensorValue) -> Value:
         layout = concat.masked_select(tensor.layout, mask.layout)
     else:
         layout = contiguous([Size.symbol("selected", 0)])
-    return as_result(call, layout, "selected", dtype=tensor.dtype, device=tensor.device)
+    return as_result(call, layout, Op.MASKED_SELECT, dtype=tensor.dtype, device=tensor.device)
 
 
 @operation("masked_scatter")
@@ -246,19 +247,19 @@ def masked_scatter(call: Call, tensor: TensorValue) -> Value:
     sizes = None
     if tensor.layout is not None and mask is not None and mask.layout is not None:
         sizes = tensor_iterator.broadcast_sizes(tensor.layout.sizes, mask.layout.sizes)
-    return contiguous_result(call, sizes, "scattered", dtype=tensor.dtype, device=tensor.device)
+    return contiguous_result(call, sizes, Op.SCATTER, dtype=tensor.dtype, device=tensor.device)
 
 
 @operation("scatter", "scatter_add", "index_add", "index_copy")
 def scattered(call: Call, tensor: TensorValue) -> Value:
     check_scatter(call, tensor)
     sizes = None if tensor.layout is None else tensor.layout.sizes
-    return contiguous_result(call, sizes, "scattered", dtype=tensor.dtype, device=tensor.device)
+    return contiguous_result(call, sizes, Op.SCATTER, dtype=tensor.dtype, device=tensor.device)
 
 
 @operation("index_fill", "index_put", "scatter_reduce")
 def filled(call: Call, tensor: TensorValue) -> Value:
-    return result_of(call, [tensor], "scatter")
+    return result_of(call, [tensor], Op.SCATTER)
 
 
 @operation("nonzero", "argwhere", "unique", "bincount", "histc", "unique_consecutive")

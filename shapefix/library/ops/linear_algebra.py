@@ -9,6 +9,7 @@ from shapefix.library.registry import operation, tensor_function
 from shapefix.library.tensors import as_result, contiguous_result, flag, number, numbers
 from shapefix.tensors import indexing, reductions
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
+from shapefix.tensors.ops import Op
 
 
 @tensor_function("torch.linalg.norm", "torch.linalg.vector_norm")
@@ -22,7 +23,7 @@ def norm(call: Call, tensor: TensorValue) -> Value:
         layout = Layout((), ())
     elif tensor.layout is not None and keepdim is not None and (whole or dims is not None):
         layout = reductions.reduce(tensor.layout, dims, keepdim)
-    return as_result(call, layout, "reduced", dtype=tensor.dtype, device=tensor.device, is_contiguous=True)
+    return as_result(call, layout, Op.REDUCTION, dtype=tensor.dtype, device=tensor.device, is_contiguous=True)
 
 
 @operation("inverse")
@@ -30,14 +31,14 @@ def norm(call: Call, tensor: TensorValue) -> Value:
 def inverse(call: Call, tensor: TensorValue) -> Value:
     """LAPACK returns columns first, other backends do not."""
     layout = None if tensor.layout is None else unknown_strides(tensor.layout.sizes)
-    return as_result(call, layout, "inverted", dtype=tensor.dtype, device=tensor.device)
+    return as_result(call, layout, Op.INVERSE, dtype=tensor.dtype, device=tensor.device)
 
 
 @operation("trace")
 @tensor_function("torch.linalg.det")
 def number_of_matrix(call: Call, tensor: TensorValue) -> Value:
     sizes = None if tensor.layout is None else tensor.layout.sizes[:-2]
-    return contiguous_result(call, sizes, "reduced", dtype=tensor.dtype, device=tensor.device)
+    return contiguous_result(call, sizes, Op.REDUCTION, dtype=tensor.dtype, device=tensor.device)
 
 
 @operation("diag")
@@ -51,4 +52,4 @@ def diag(call: Call, tensor: TensorValue) -> Value:
             layout = contiguous((size, size))
         elif tensor.layout.rank == 2:
             layout = contiguous(indexing.diagonal(tensor.layout, offset, 0, 1).sizes)
-    return as_result(call, layout, "diagonal taken", dtype=tensor.dtype, device=tensor.device)
+    return as_result(call, layout, Op.DIAG, dtype=tensor.dtype, device=tensor.device)

@@ -12,22 +12,21 @@ from shapefix.library.nn.dtypes import may_be_cast
 from shapefix.library.registry import function, operation, tensor_function
 from shapefix.library.rejections import by_position, reject, trace
 from shapefix.library.tensors import as_result, assume_rank
-from shapefix.tensors import products, refused_dtypes
+from shapefix.tensors import dtype_checks, products
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
-
-_VERB = "multiplied"
 
 
 def product_of(call: Call, left: TensorValue, right: TensorValue) -> TensorValue:
     """left @ right: contiguous, in one dtype."""
-    refused_dtypes.product(left.dtype, right.dtype, may_be_cast(call))
+    dtype_checks.product(left.dtype, right.dtype, may_be_cast(call))
     dtype = left.dtype if left.dtype == right.dtype else None
     if left.layout is None or right.layout is None:
-        return as_result(call, None, _VERB, dtype=dtype, device=left.device, is_contiguous=True)
+        return as_result(call, None, Op.MATMUL, dtype=dtype, device=left.device, is_contiguous=True)
     layout = products.matmul(left.layout, right.layout)
-    return as_result(call, layout, _VERB, dtype=dtype, device=left.device)
+    return as_result(call, layout, Op.MATMUL, dtype=dtype, device=left.device)
 
 
 @operation("matmul")
@@ -58,17 +57,17 @@ def _exact(
     call: Call, left: TensorValue, right: TensorValue, ranks: tuple[int, int], first: int = 0
 ) -> TensorValue:
     """A product of tensors of these ranks; first is the number of the left operand."""
-    refused_dtypes.product(left.dtype, right.dtype, may_be_cast(call), first)
+    dtype_checks.product(left.dtype, right.dtype, may_be_cast(call), first)
     dtype = left.dtype if left.dtype == right.dtype else None
     sides = (left, right)
     if all(side.layout is None for side in sides):
-        return as_result(call, None, _VERB, dtype=dtype, device=left.device, is_contiguous=True)
+        return as_result(call, None, Op.MATMUL, dtype=dtype, device=left.device, is_contiguous=True)
     one, two = (
         assume_rank(call, side, rank) if side.layout is None else side.layout
         for side, rank in zip(sides, ranks, strict=True)
     )
     layout = products.exact_product(one, two, ranks, first)
-    return as_result(call, layout, _VERB, dtype=dtype, device=left.device)
+    return as_result(call, layout, Op.MATMUL, dtype=dtype, device=left.device)
 
 
 def _given(call: Call, position: int, keyword: str) -> TensorValue | None:
@@ -114,7 +113,7 @@ def added_product(call: Call, tensor: TensorValue) -> Value:
         made.layout = contiguous(made.layout.sizes[1:])
     if tensor.layout is not None:
         products.added_product(tensor.layout, made.layout)
-    return as_result(call, made.layout, _VERB, dtype=made.dtype, device=made.device)
+    return as_result(call, made.layout, Op.ADDMM, dtype=made.dtype, device=made.device)
 
 
 @operation("outer", "ger")
@@ -123,7 +122,7 @@ def outer(call: Call, tensor: TensorValue) -> Value:
     if tensor.layout is None or other is None or other.layout is None:
         return TensorValue()
     layout = products.outer(tensor.layout, other.layout)
-    return as_result(call, layout, _VERB, dtype=tensor.dtype, device=tensor.device)
+    return as_result(call, layout, Op.MATMUL, dtype=tensor.dtype, device=tensor.device)
 
 
 @function("torch.einsum")
@@ -168,7 +167,7 @@ def _contracted(
         return TensorValue()
     first = tensors[0]
     dtype = first.dtype if all(tensor.dtype == first.dtype for tensor in tensors) else None
-    return trace(call, as_result(call, layout, _VERB, dtype=dtype, device=first.device), first)
+    return trace(call, as_result(call, layout, Op.EINSUM, dtype=dtype, device=first.device), first)
 
 
 @function("torch.nn.functional.scaled_dot_product_attention")
@@ -177,11 +176,11 @@ def attention(call: Call) -> Value:
     if query is None or key is None or value is None:
         return TensorValue()
     if query.layout is None:
-        return as_result(call, None, "attended", dtype=query.dtype, device=query.device)
+        return as_result(call, None, Op.ATTENTION, dtype=query.dtype, device=query.device)
     if key.layout is None or value.layout is None:
         last = value.known_size(-1) or Size.symbol("size(-1)")
         layout = unknown_strides((*query.layout.sizes[:-1], last))
-        return as_result(call, layout, "attended", dtype=query.dtype, device=query.device)
+        return as_result(call, layout, Op.ATTENTION, dtype=query.dtype, device=query.device)
     mask = as_tensor(call.value(3, "attn_mask"))
     grouped = call.arguments.open or "enable_gqa" in call.arguments.keywords
     try:
@@ -192,4 +191,4 @@ def attention(call: Call) -> Value:
         operands = {"query": query, "key": key, "value": value}
         reject(call, error, operands if mask is None else {**operands, "attn_mask": mask})
         return TensorValue()
-    return trace(call, as_result(call, layout, "attended", dtype=query.dtype, device=query.device), query)
+    return trace(call, as_result(call, layout, Op.ATTENTION, dtype=query.dtype, device=query.device), query)

@@ -11,7 +11,7 @@ from shapefix.library.registry import operation, tensor_method
 from shapefix.library.rejections import by_position, reject
 from shapefix.library.tensors import alias_of, number, size_name
 from shapefix.tensors.errors import ShapeError
-from shapefix.tensors.layout import dimension, is_contiguous
+from shapefix.tensors.layout import is_contiguous, wrap_dim
 
 
 @tensor_method("@shape")
@@ -30,7 +30,7 @@ def size(call: Call, tensor: TensorValue) -> Value:
         return Unknown()
     if tensor.layout is not None:
         try:
-            dim = dimension(dim, tensor.layout.rank)
+            dim = wrap_dim(dim, tensor.layout.rank)
         except ShapeError as error:
             reject(call, error, by_position(call))
             return Unknown()

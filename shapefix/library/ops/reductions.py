@@ -13,7 +13,8 @@ from shapefix.library.ops.elementwise import result_of
 from shapefix.library.registry import operation, tensor_function
 from shapefix.library.tensors import as_result, contiguous_result, copied, dtype_of, flag, number, numbers
 from shapefix.tensors import reductions
-from shapefix.tensors.layout import Layout, dimension
+from shapefix.tensors.layout import Layout
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import ONE, Size
 
 _TO_BOOL = frozenset({"any", "all"})
@@ -69,7 +70,7 @@ def reduce(call: Call, tensor: TensorValue) -> Value:
         dtype = dtype_of(call.arguments.keywords["dtype"])
     if name in ("sum", "mean") and layout is not None and layout.rank == 0:
         note_whole_reduction(call, tensor)
-    result = as_result(call, layout, "reduced", dtype=dtype, device=tensor.device, is_contiguous=True)
+    result = as_result(call, layout, Op.REDUCTION, dtype=dtype, device=tensor.device, is_contiguous=True)
     if layout is None and flag(call, 1, "keepdim"):
         for dim in numbers(call.value(0, "dim")) or ():
             result.set_size(dim, ONE)
@@ -81,9 +82,9 @@ def extreme(call: Call, tensor: TensorValue) -> Value:
     name = call.name.rpartition(".")[2]
     given = call.value(0, "dim")
     if isinstance(given, TensorValue):
-        return result_of(call, [tensor, given], name)
+        return result_of(call, [tensor, given], Op(name))
     if given is None and not call.arguments.keywords and name in ("max", "min", "median"):
-        return as_result(call, Layout((), ()), "reduced", dtype=tensor.dtype, device=tensor.device)
+        return as_result(call, Layout((), ()), Op.REDUCTION, dtype=tensor.dtype, device=tensor.device)
     if name == "aminmax":
         return TupleValue((TensorValue(dtype=tensor.dtype), TensorValue(dtype=tensor.dtype)), ("min", "max"))
     if name not in ("max", "min", "median"):
@@ -91,8 +92,10 @@ def extreme(call: Call, tensor: TensorValue) -> Value:
             (TensorValue(dtype=tensor.dtype), TensorValue(dtype="int64")), ("values", "indices")
         )
     layout = _reduced(call, tensor)
-    values = as_result(call, layout, "reduced", dtype=tensor.dtype, device=tensor.device, is_contiguous=True)
-    indices = as_result(call, layout, "reduced", dtype="int64", device=tensor.device, is_contiguous=True)
+    values = as_result(
+        call, layout, Op.REDUCTION, dtype=tensor.dtype, device=tensor.device, is_contiguous=True
+    )
+    indices = as_result(call, layout, Op.REDUCTION, dtype="int64", device=tensor.device, is_contiguous=True)
     return TupleValue((values, indices), ("values", "indices"))
 
 
@@ -102,7 +105,7 @@ def softmax(call: Call, tensor: TensorValue) -> Value:
     given = call.arguments.keywords
     dtype = dtype_of(given["dtype"]) if "dtype" in given else tensor.dtype
     sizes = _along_a_dimension(call, tensor)
-    return contiguous_result(call, sizes, "normalised", dtype=dtype, device=tensor.device)
+    return contiguous_result(call, sizes, Op(call.name.rpartition(".")[2]), dtype=dtype, device=tensor.device)
 
 
 def _along_a_dimension(call: Call, tensor: TensorValue) -> tuple[Size, ...] | None:
@@ -111,7 +114,7 @@ def _along_a_dimension(call: Call, tensor: TensorValue) -> tuple[Size, ...] | No
         return None
     dim = number(call, 0, "dim")
     if dim is not None:
-        dimension(dim, tensor.layout.rank)
+        return reductions.along_dim(tensor.layout, dim).sizes
     return tensor.layout.sizes
 
 
@@ -119,7 +122,7 @@ def _along_a_dimension(call: Call, tensor: TensorValue) -> tuple[Size, ...] | No
 def cumulative(call: Call, tensor: TensorValue) -> Value:
     sizes = _along_a_dimension(call, tensor)
     dtype = "int64" if tensor.dtype in ("bool", "int32", "uint8") else tensor.dtype
-    return contiguous_result(call, sizes, "summed", dtype=dtype, device=tensor.device)
+    return contiguous_result(call, sizes, Op.CUMULATIVE, dtype=dtype, device=tensor.device)
 
 
 @operation("topk")
@@ -129,8 +132,8 @@ def topk(call: Call, tensor: TensorValue) -> Value:
     layout = None
     if tensor.layout is not None and k is not None and dim is not None:
         layout = reductions.topk(tensor.layout, k, dim)
-    values = as_result(call, layout, "selected", dtype=tensor.dtype, device=tensor.device, is_contiguous=True)
-    indices = as_result(call, layout, "selected", dtype="int64", device=tensor.device, is_contiguous=True)
+    values = as_result(call, layout, Op.TOPK, dtype=tensor.dtype, device=tensor.device, is_contiguous=True)
+    indices = as_result(call, layout, Op.TOPK, dtype="int64", device=tensor.device, is_contiguous=True)
     if layout is None and k is not None and dim is not None:
         values.set_size(dim, k)
         indices.set_size(dim, k)
@@ -140,16 +143,18 @@ def topk(call: Call, tensor: TensorValue) -> Value:
 @operation("sort")
 def sort(call: Call, tensor: TensorValue) -> Value:
     return TupleValue(
-        (copied(call, tensor, "sorted"), copied(call, tensor, "sorted", "int64")), ("values", "indices")
+        (copied(call, tensor, Op.SORT), copied(call, tensor, Op.SORT, "int64")), ("values", "indices")
     )
 
 
 @operation("argsort", "flip", "fliplr", "flipud")
 def reordered(call: Call, tensor: TensorValue) -> Value:
-    return copied(call, tensor, "reordered", "int64" if call.name.endswith("argsort") else None)
+    if call.name.endswith("argsort"):
+        return copied(call, tensor, Op.ARGSORT, "int64")
+    return copied(call, tensor, Op.FLIP)
 
 
 @operation("tril", "triu")
 def triangle(call: Call, tensor: TensorValue) -> Value:
     sizes = None if tensor.layout is None else tensor.layout.sizes
-    return contiguous_result(call, sizes, "copied", dtype=tensor.dtype, device=tensor.device)
+    return contiguous_result(call, sizes, Op.TRIANGLE, dtype=tensor.dtype, device=tensor.device)

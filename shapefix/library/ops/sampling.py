@@ -8,6 +8,7 @@ from shapefix.interpreter.values import Value, as_size, as_tensor
 from shapefix.library.registry import function, operation, tensor_function
 from shapefix.library.tensors import contiguous_result, dtype_of, size_list
 from shapefix.tensors.errors import ShapeError
+from shapefix.tensors.ops import Op
 from shapefix.tensors.tensor_iterator import broadcast_sizes
 
 
@@ -15,7 +16,7 @@ from shapefix.tensors.tensor_iterator import broadcast_sizes
 @tensor_function("torch.poisson")
 def drawn_like(call: Call, tensor: TensorValue) -> Value:
     sizes = None if tensor.layout is None else tensor.layout.sizes
-    return contiguous_result(call, sizes, "drawn", dtype=tensor.dtype, device=tensor.device)
+    return contiguous_result(call, sizes, Op.RANDOM_SAMPLING, dtype=tensor.dtype, device=tensor.device)
 
 
 @operation("multinomial")
@@ -24,7 +25,7 @@ def multinomial(call: Call, tensor: TensorValue) -> Value:
     sizes = None
     if tensor.layout is not None and tensor.layout.rank and count is not None:
         sizes = (*tensor.layout.sizes[:-1], count)
-    return contiguous_result(call, sizes, "drawn", dtype="int64", device=tensor.device)
+    return contiguous_result(call, sizes, Op.RANDOM_SAMPLING, dtype="int64", device=tensor.device)
 
 
 @function("torch.normal")
@@ -33,24 +34,24 @@ def normal(call: Call) -> Value:
     wanted = call.value(2, "size")
     if wanted is not None:
         dtype = dtype_of(call.arguments.keywords.get("dtype")) or "float32"
-        return contiguous_result(call, size_list(wanted), "drawn", dtype=dtype)
+        return contiguous_result(call, size_list(wanted), Op.RANDOM_SAMPLING, dtype=dtype)
     given = [value for value in (call.value(0, "mean"), call.value(1, "std")) if as_tensor(value) is not None]
     tensors = [value for value in given if isinstance(value, TensorValue)]
     layouts = [tensor.layout for tensor in tensors if tensor.layout is not None]
     if not layouts or len(layouts) < len(given):
-        return contiguous_result(call, None, "drawn")
+        return contiguous_result(call, None, Op.RANDOM_SAMPLING)
     try:
         sizes = broadcast_sizes(*(layout.sizes for layout in layouts))
     except ShapeError:
         return TensorValue()
-    return contiguous_result(call, sizes, "drawn")
+    return contiguous_result(call, sizes, Op.RANDOM_SAMPLING)
 
 
 @tensor_function("torch.bucketize", "torch.isin")
 def looked_up(call: Call, tensor: TensorValue) -> Value:
     sizes = None if tensor.layout is None else tensor.layout.sizes
     dtype = "bool" if call.name.endswith("isin") else None
-    return contiguous_result(call, sizes, "looked up", dtype=dtype, device=tensor.device)
+    return contiguous_result(call, sizes, Op.SEARCHSORTED, dtype=dtype, device=tensor.device)
 
 
 @tensor_function("torch.searchsorted")
@@ -58,4 +59,4 @@ def searched(call: Call, tensor: TensorValue) -> Value:
     """A place for each of the values."""
     values = as_tensor(call.value(0, "input"))
     sizes = None if values is None or values.layout is None else values.layout.sizes
-    return contiguous_result(call, sizes, "looked up")
+    return contiguous_result(call, sizes, Op.SEARCHSORTED)

@@ -25,7 +25,8 @@ from shapefix.library.tensors import (
 )
 from shapefix.tensors import dims, indexing, legality, views
 from shapefix.tensors.errors import WrongNumberOfElements
-from shapefix.tensors.layout import Layout, contiguous, dimension, is_contiguous, unknown_strides
+from shapefix.tensors.layout import Layout, contiguous, is_contiguous, unknown_strides, wrap_dim
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import ONE, Size
 from shapefix.tensors.verdicts import Illegal, Legal, Undecided, WrongNumel
 
@@ -46,7 +47,7 @@ def view_as(call: Call, tensor: TensorValue) -> Value:
 
 def _viewed(call: Call, tensor: TensorValue, method: str, target: list[Size] | None) -> Value:
     if target is None:
-        return as_view(call, tensor, None, "viewed")
+        return as_view(call, tensor, None, Op.VIEW)
     made = _viewed_as(call, tensor, method, target)
     if isinstance(made, TensorValue) and len(target) == 1:
         made.row = tensor_row(tensor)
@@ -57,7 +58,7 @@ def _viewed_as(call: Call, tensor: TensorValue, method: str, target: list[Size])
     sizes, minus_one = views.target_of(target)
     stated = len(sizes) - (minus_one is not None)
     if tensor.layout is None:
-        result = _of_unknown_rank(call, tensor, sizes, minus_one, "viewed")
+        result = _of_unknown_rank(call, tensor, sizes, minus_one, Op.VIEW)
         assumed = tensor.origin.layout if tensor.origin is not None else None
         if assumed is not None:
             # A slice of at least so many dimensions: a gap in it is there, whatever the rank.
@@ -68,7 +69,7 @@ def _viewed_as(call: Call, tensor: TensorValue, method: str, target: list[Size])
     verdict = legality.view(tensor.layout, sizes, minus_one)
     if isinstance(verdict, WrongNumel):
         raise WrongNumberOfElements(_no_view(method, verdict), verdict.has, target)
-    result = as_view(call, tensor, verdict.layout, "viewed")
+    result = as_view(call, tensor, verdict.layout, Op.VIEW)
     result.views = (*tensor.views, call.place.node)
     _emit(call, method, tensor, tensor.layout, verdict, result, stated)
     return result
@@ -108,14 +109,14 @@ def _emit(
 
 
 def _of_unknown_rank(
-    call: Call, tensor: TensorValue, sizes: tuple[Size, ...], minus_one: int | None, verb: str
+    call: Call, tensor: TensorValue, sizes: tuple[Size, ...], minus_one: int | None, op: Op
 ) -> TensorValue:
     """The result of viewing a tensor of unknown rank: at least its sizes are told."""
     known = [
         Size.symbol(f"size({dim})", least=0) if dim == minus_one else size for dim, size in enumerate(sizes)
     ]
     layout = contiguous(known) if tensor.contiguous else unknown_strides(known)
-    result = as_view(call, tensor, layout, verb)
+    result = as_view(call, tensor, layout, op)
     result.views = (*tensor.views, call.place.node)
     return result
 
@@ -135,7 +136,7 @@ def reshape_as(call: Call, tensor: TensorValue) -> Value:
 def _reshaped(call: Call, tensor: TensorValue, method: str, target: list[Size] | None) -> Value:
     if target is None:
         return as_result(
-            call, None, "reshaped", dtype=tensor.dtype, device=tensor.device, is_contiguous=tensor.contiguous
+            call, None, Op.RESHAPE, dtype=tensor.dtype, device=tensor.device, is_contiguous=tensor.contiguous
         )
     made = _reshaped_as(call, tensor, method, target)
     if isinstance(made, TensorValue) and len(target) == 1:
@@ -146,15 +147,15 @@ def _reshaped(call: Call, tensor: TensorValue, method: str, target: list[Size] |
 def _reshaped_as(call: Call, tensor: TensorValue, method: str, target: list[Size]) -> Value:
     sizes, minus_one = views.target_of(target)
     if tensor.layout is None:
-        return _of_unknown_rank(call, tensor, sizes, minus_one, "reshaped")
+        return _of_unknown_rank(call, tensor, sizes, minus_one, Op.RESHAPE)
     verdict = legality.view(tensor.layout, sizes, minus_one)
     if isinstance(verdict, WrongNumel):
         raise WrongNumberOfElements(_no_view(method, verdict), verdict.has, target)
     if isinstance(verdict, Legal):
-        result = as_view(call, tensor, verdict.layout, "reshaped")
+        result = as_view(call, tensor, verdict.layout, Op.RESHAPE)
     else:
         layout = views.reshape(tensor.layout, sizes, minus_one)
-        result = as_result(call, layout, "reshaped", dtype=tensor.dtype, device=tensor.device)
+        result = as_result(call, layout, Op.RESHAPE, dtype=tensor.dtype, device=tensor.device)
         if not isinstance(verdict, Illegal):
             # A copy, or still the same storage: nobody knows.
             result.storage = tensor.storage
@@ -168,9 +169,9 @@ def flatten(call: Call, tensor: TensorValue) -> Value:
     end = number(call, 1, "end_dim", -1)
     if tensor.layout is None or start is None or end is None:
         return as_result(
-            call, None, "flattened", dtype=tensor.dtype, device=tensor.device, is_contiguous=tensor.contiguous
+            call, None, Op.FLATTEN, dtype=tensor.dtype, device=tensor.device, is_contiguous=tensor.contiguous
         )
-    result = as_view(call, tensor, views.flatten(tensor.layout, start, end), "flattened")
+    result = as_view(call, tensor, views.flatten(tensor.layout, start, end), Op.FLATTEN)
     result.row = tensor_row(tensor)
     return result
 
@@ -180,20 +181,20 @@ def unflatten(call: Call, tensor: TensorValue) -> Value:
     dim = number(call, 0, "dim")
     sizes = size_list(call.value(1, "sizes"))
     if tensor.layout is None or dim is None or sizes is None:
-        return as_view(call, tensor, None, "unflattened")
+        return as_view(call, tensor, None, Op.UNFLATTEN)
     target, minus_one = views.target_of(sizes)
     verdict = views.unflatten(tensor.layout, dim, target, minus_one)
     if isinstance(verdict, WrongNumel):
         raise WrongNumberOfElements(_no_view("unflatten", verdict), verdict.has, target)
-    return as_view(call, tensor, verdict.layout, "unflattened")
+    return as_view(call, tensor, verdict.layout, Op.UNFLATTEN)
 
 
 @operation("transpose", "swapaxes", "swapdims")
 def transpose(call: Call, tensor: TensorValue) -> Value:
     dim0, dim1 = number(call, 0, "dim0"), number(call, 1, "dim1")
     if tensor.layout is None or dim0 is None or dim1 is None:
-        return as_view(call, tensor, None, "transposed")
-    return as_view(call, tensor, dims.transpose(tensor.layout, dim0, dim1), "transposed")
+        return as_view(call, tensor, None, Op.TRANSPOSE)
+    return as_view(call, tensor, dims.transpose(tensor.layout, dim0, dim1), Op.TRANSPOSE)
 
 
 @operation("t")
@@ -203,29 +204,29 @@ def t(call: Call, tensor: TensorValue) -> Value:
         # tensor may be a column, whose transpose is as good as contiguous.
         assume_rank(call, tensor, 2)
     layout = None if tensor.layout is None else dims.t(tensor.layout)
-    return as_view(call, tensor, layout, "transposed")
+    return as_view(call, tensor, layout, Op.TRANSPOSE)
 
 
 @tensor_method("@T", "@H")
 def reversed_dims(call: Call, tensor: TensorValue) -> Value:
     layout = None if tensor.layout is None else dims.T(tensor.layout)
-    return as_view(call, tensor, layout, "transposed")
+    return as_view(call, tensor, layout, Op.TRANSPOSE)
 
 
 @tensor_method("@mT", "@mH", "adjoint")
 def matrix_transpose(call: Call, tensor: TensorValue) -> Value:
     layout = None if tensor.layout is None else dims.mT(tensor.layout)
-    return as_view(call, tensor, layout, "transposed")
+    return as_view(call, tensor, layout, Op.TRANSPOSE)
 
 
 @operation("permute")
 def permute(call: Call, tensor: TensorValue) -> Value:
     order = int_arguments(call, 0, "dims")
     if order is None:
-        return as_view(call, tensor, None, "permuted")
+        return as_view(call, tensor, None, Op.PERMUTE)
     # permute names every dimension, so it tells the rank.
     layout = tensor.layout or assume_rank(call, tensor, len(order))
-    return as_view(call, tensor, dims.permute(layout, order), "permuted")
+    return as_view(call, tensor, dims.permute(layout, order), Op.PERMUTE)
 
 
 @operation("movedim", "moveaxis")
@@ -234,8 +235,8 @@ def movedim(call: Call, tensor: TensorValue) -> Value:
     destination = call.value(1, "destination")
     from_dims, to_dims = numbers(source), numbers(destination)
     if tensor.layout is None or from_dims is None or to_dims is None:
-        return as_view(call, tensor, None, "moved")
-    return as_view(call, tensor, dims.movedim(tensor.layout, from_dims, to_dims), "permuted")
+        return as_view(call, tensor, None, Op.MOVEDIM)
+    return as_view(call, tensor, dims.movedim(tensor.layout, from_dims, to_dims), Op.PERMUTE)
 
 
 @operation("squeeze")
@@ -243,8 +244,8 @@ def squeeze(call: Call, tensor: TensorValue) -> Value:
     given = call.value(0, "dim")
     dim = numbers(given)
     if tensor.layout is None or (given is not None and dim is None):
-        return as_view(call, tensor, None, "squeezed")
-    result = as_view(call, tensor, dims.squeeze(tensor.layout, dim), "squeezed")
+        return as_view(call, tensor, None, Op.SQUEEZE)
+    result = as_view(call, tensor, dims.squeeze(tensor.layout, dim), Op.SQUEEZE)
     result.row = tensor_row(tensor) if dim == [0] and tensor.layout.rank > 1 else None
     return result
 
@@ -253,36 +254,36 @@ def squeeze(call: Call, tensor: TensorValue) -> Value:
 def unsqueeze(call: Call, tensor: TensorValue) -> Value:
     dim = number(call, 0, "dim")
     if tensor.layout is None or dim is None:
-        result = as_view(call, tensor, None, "unsqueezed")
+        result = as_view(call, tensor, None, Op.UNSQUEEZE)
         result.contiguous = tensor.contiguous
         if dim is not None:
             result.set_size(dim, ONE)
         return result
-    return as_view(call, tensor, dims.unsqueeze(tensor.layout, dim), "unsqueezed")
+    return as_view(call, tensor, dims.unsqueeze(tensor.layout, dim), Op.UNSQUEEZE)
 
 
 @tensor_method("expand")
 def expand(call: Call, tensor: TensorValue) -> Value:
     sizes = sizes_from(call)
     if tensor.layout is None or sizes is None:
-        return as_view(call, tensor, None, "expanded")
-    return as_view(call, tensor, dims.expand(tensor.layout, sizes), "expanded")
+        return as_view(call, tensor, None, Op.EXPAND)
+    return as_view(call, tensor, dims.expand(tensor.layout, sizes), Op.EXPAND)
 
 
 @tensor_method("expand_as")
 def expand_as(call: Call, tensor: TensorValue) -> Value:
     other = as_tensor(call.value(0, "other"))
     if tensor.layout is None or other is None or other.layout is None:
-        return as_view(call, tensor, None, "expanded")
-    return as_view(call, tensor, dims.expand_as(tensor.layout, other.layout), "expanded")
+        return as_view(call, tensor, None, Op.EXPAND)
+    return as_view(call, tensor, dims.expand_as(tensor.layout, other.layout), Op.EXPAND)
 
 
 @operation("broadcast_to")
 def broadcast_to(call: Call, tensor: TensorValue) -> Value:
     sizes = sizes_from(call)
     if tensor.layout is None or sizes is None:
-        return as_view(call, tensor, None, "expanded")
-    return as_view(call, tensor, dims.broadcast_to(tensor.layout, sizes), "expanded")
+        return as_view(call, tensor, None, Op.EXPAND)
+    return as_view(call, tensor, dims.broadcast_to(tensor.layout, sizes), Op.EXPAND)
 
 
 @operation("narrow")
@@ -291,8 +292,8 @@ def narrow(call: Call, tensor: TensorValue) -> Value:
     start = as_size(call.value(1, "start"))
     length = as_size(call.value(2, "length"))
     if tensor.layout is None or dim is None or start is None or length is None:
-        return as_view(call, tensor, None, "narrowed")
-    return as_view(call, tensor, indexing.narrow(tensor.layout, dim, start, length), "narrowed")
+        return as_view(call, tensor, None, Op.NARROW)
+    return as_view(call, tensor, indexing.narrow(tensor.layout, dim, start, length), Op.NARROW)
 
 
 @operation("select")
@@ -300,8 +301,8 @@ def select(call: Call, tensor: TensorValue) -> Value:
     dim = number(call, 0, "dim")
     index = as_size(call.value(1, "index"))
     if tensor.layout is None or dim is None or index is None:
-        return as_view(call, tensor, None, "selected")
-    return as_view(call, tensor, indexing.select(tensor.layout, dim, index), "selected")
+        return as_view(call, tensor, None, Op.SELECT)
+    return as_view(call, tensor, indexing.select(tensor.layout, dim, index), Op.SELECT)
 
 
 @operation("chunk", "split", "tensor_split", "split_with_sizes")
@@ -322,10 +323,10 @@ def split(call: Call, tensor: TensorValue) -> Value:
             elif size is not None:
                 pieces = _pieces(indexing.split(tensor.layout, size, dim))
     if pieces is not None:
-        return TupleValue(tuple(as_view(call, tensor, piece, "split") for piece in pieces))
+        return TupleValue(tuple(as_view(call, tensor, piece, Op.SPLIT) for piece in pieces))
     if method == "chunk" and isinstance(amount, Constant) and isinstance(amount.value, int):
-        return TupleValue(tuple(as_view(call, tensor, None, "split") for _ in range(amount.value)))
-    return ListValue(None, as_view(call, tensor, None, "split"))
+        return TupleValue(tuple(as_view(call, tensor, None, Op.SPLIT) for _ in range(amount.value)))
+    return ListValue(None, as_view(call, tensor, None, Op.SPLIT))
 
 
 def _pieces(found: object) -> tuple[Layout, ...] | None:
@@ -336,12 +337,12 @@ def _pieces(found: object) -> tuple[Layout, ...] | None:
 def unbind(call: Call, tensor: TensorValue) -> Value:
     dim = number(call, 0, "dim", 0)
     if tensor.layout is None or dim is None:
-        return ListValue(None, as_view(call, tensor, None, "unbound"))
-    count = tensor.layout.sizes[dimension(dim, tensor.layout.rank)].value
+        return ListValue(None, as_view(call, tensor, None, Op.UNBIND))
+    count = tensor.layout.sizes[wrap_dim(dim, tensor.layout.rank)].value
     row = indexing.select(tensor.layout, dim, Size.of(0))
     if count is None or count > 64:
-        return ListValue(None, as_view(call, tensor, row, "unbound"))
-    return TupleValue(tuple(as_view(call, tensor, row, "unbound") for _ in range(count)))
+        return ListValue(None, as_view(call, tensor, row, Op.UNBIND))
+    return TupleValue(tuple(as_view(call, tensor, row, Op.UNBIND) for _ in range(count)))
 
 
 @operation("diagonal")
@@ -349,9 +350,9 @@ def diagonal(call: Call, tensor: TensorValue) -> Value:
     offset = number(call, 0, "offset", 0)
     dim1, dim2 = number(call, 1, "dim1", 0), number(call, 2, "dim2", 1)
     if tensor.layout is None or offset is None or dim1 is None or dim2 is None:
-        return as_view(call, tensor, None, "diagonal taken")
+        return as_view(call, tensor, None, Op.DIAGONAL)
     layout = indexing.diagonal(tensor.layout, offset, dim1, dim2)
-    return as_view(call, tensor, layout, "diagonal taken")
+    return as_view(call, tensor, layout, Op.DIAGONAL)
 
 
 @tensor_method("unfold")
@@ -359,8 +360,8 @@ def unfold(call: Call, tensor: TensorValue) -> Value:
     dim = number(call, 0, "dimension")
     size, step = number(call, 1, "size"), number(call, 2, "step")
     if tensor.layout is None or dim is None or size is None or step is None:
-        return as_view(call, tensor, None, "unfolded")
-    return as_view(call, tensor, indexing.unfold(tensor.layout, dim, size, step), "unfolded")
+        return as_view(call, tensor, None, Op.UNFOLD)
+    return as_view(call, tensor, indexing.unfold(tensor.layout, dim, size, step), Op.UNFOLD)
 
 
 @tensor_method("contiguous")
@@ -370,7 +371,7 @@ def make_contiguous(call: Call, tensor: TensorValue) -> Value:
     if tensor.layout is not None and (tensor.contiguous or is_contiguous(tensor.layout)):
         return tensor
     sizes = tensor.layout.sizes if tensor.layout is not None else None
-    result = contiguous_result(call, sizes, "made contiguous", dtype=tensor.dtype, device=tensor.device)
+    result = contiguous_result(call, sizes, Op.CONTIGUOUS, dtype=tensor.dtype, device=tensor.device)
     result.row = own_row(tensor)
     return result
 
@@ -385,7 +386,7 @@ def requires_grad(call: Call, tensor: TensorValue) -> Value:
 
 @tensor_method("detach", "share_memory_", "pin_memory", "retain_grad")
 def same_layout(call: Call, tensor: TensorValue) -> Value:
-    result = as_view(call, tensor, tensor.layout, "detached")
+    result = as_view(call, tensor, tensor.layout, Op.DETACH)
     result.origin = tensor.origin
     result.contiguous = tensor.contiguous
     result.copy_sizes(tensor)
@@ -398,6 +399,6 @@ def clone(call: Call, tensor: TensorValue) -> Value:
     wanted = call.value(0, "memory_format")
     if wanted is not None:
         return in_memory_format(call, tensor, call.value(0, "memory_format"))
-    result = copied(call, tensor, "cloned")
+    result = copied(call, tensor, Op.CLONE)
     result.row = own_row(tensor)
     return result

@@ -25,9 +25,9 @@ from shapefix.library.nn.module import MODULE
 from shapefix.library.registry import function, method, tensor_method
 from shapefix.library.tensors import as_result
 from shapefix.tensors.layout import Layout
+from shapefix.tensors.ops import Op
 
-SCALED = "scaled"
-"""The verb of the step in which a GradScaler, its maker, multiplied a loss."""
+_GRADIENTS = "gradients"
 _FARTHEST = 12
 
 
@@ -66,12 +66,12 @@ def _scaled_by(tensor: TensorValue | None) -> Value | None:
     step = tensor.origin if tensor is not None else None
     if step is None:
         return Unknown("scaler")
-    if step.verb == SCALED:
+    if step.op is Op.GRAD_SCALE:
         return step.producer
     for _ in range(_FARTHEST):
         if step is None:
             return None
-        if step.verb == SCALED:
+        if step.op is Op.GRAD_SCALE:
             return Unknown("scaler")
         step = step.source
     return Unknown("scaler")
@@ -123,7 +123,7 @@ _CLIPS = "clip_grad_norm_", "clip_grad_value_", "clip_grad_norm"
 def clipped(call: Call) -> Value:
     """Clips gradients in place; the norm is that of all of them before."""
     call.ev.emit(GradientsClipped(*where(call), call.value(0, "parameters"), known_gradients(call)))
-    return as_result(call, Layout((), ()), "reduced") if "norm" in call.name else NONE
+    return as_result(call, Layout((), ()), Op.REDUCTION) if "norm" in call.name else NONE
 
 
 @method(ACCELERATOR, "clip_grad_norm_", "clip_grad_value_", "unscale_gradients")
@@ -132,4 +132,4 @@ def clipped_by_accelerate(call: Call) -> Value:
     gradients = known_gradients(call)
     if gradients is not None:
         remember(call, gradients.after(unscaled=True))
-    return as_result(call, Layout((), ()), "reduced")
+    return as_result(call, Layout((), ()), Op.REDUCTION)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from shapefix.domains.training import ENABLED, SCALES, GradientsUnscaled, ScalerUpdated
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.values import NONE, TRUE, LibraryObject, Unknown, Value, as_tensor
-from shapefix.library.optim.gradients import SCALED, known_gradients, remember, where
+from shapefix.library.optim.gradients import known_gradients, remember, where
 from shapefix.library.optim.optimizers import note_optimizer_step
 from shapefix.library.registry import declare, function, method
 from shapefix.library.tensors import copied
+from shapefix.tensors.ops import Op
 
 SCALER = "torch.amp.GradScaler"
 _OLD = ("torch.cuda.amp.GradScaler", "torch.cuda.amp.grad_scaler.GradScaler", "torch.cpu.amp.GradScaler")
@@ -50,7 +51,7 @@ def scale(call: Call) -> Value:
     tensor = as_tensor(call.value(0, "outputs"))
     if tensor is None:
         return Unknown()
-    result = copied(call, tensor, SCALED)
+    result = copied(call, tensor, Op.GRAD_SCALE)
     if result.origin is not None:
         result.origin.producer = call.receiver
     return result

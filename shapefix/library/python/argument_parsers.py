@@ -1,6 +1,6 @@
 """argparse: what the command line may say, and what holds where it says nothing.
 
-A number that has a default is an Option: its default is only what somebody gets who does not ask for another.
+A number that has a default is a CommandLineOption: the default only holds for runs that pass no other value.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from shapefix.interpreter.values import (
 from shapefix.library.nn.layers import fields_of
 from shapefix.library.registry import declare, function, method
 from shapefix.tensors.polynomials import Size
-from shapefix.tensors.symbols import Option
+from shapefix.tensors.symbols import CommandLineOption
 
 PARSER, GROUP, NAMESPACE = "argparse.ArgumentParser", "argparse._ArgumentGroup", "argparse.Namespace"
 DATACLASSES = "transformers.HfArgumentParser"
@@ -48,7 +48,7 @@ def option(name: str, default: Value, flag: str, place: Place) -> Value:
     number = default.value if isinstance(default, Constant) else None
     if type(number) is not int or number < 1:
         return Unknown(name)
-    return Integer(Size.from_symbol(Option(name, number, flag, place)))
+    return Integer(Size.from_symbol(CommandLineOption(name, number, flag, place)))
 
 
 def _options(owner: Value | None) -> DictValue:
@@ -162,7 +162,7 @@ def _parsed(call: Call) -> Value:
 
 def _default(value: Value) -> Value:
     symbol = value.size.only_symbol if isinstance(value, Integer) else None
-    return Constant(symbol.default) if isinstance(symbol, Option) else value
+    return Constant(symbol.default) if isinstance(symbol, CommandLineOption) else value
 
 
 @method(PARSER, "get_default")

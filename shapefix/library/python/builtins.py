@@ -39,7 +39,7 @@ from shapefix.library.python.namespaces import NAMESPACES
 from shapefix.library.registry import derives, function, method
 from shapefix.tensors.bounds import at_least
 from shapefix.tensors.polynomials import Size
-from shapefix.tensors.symbols import Counter, RangeItem
+from shapefix.tensors.symbols import ItemPosition, RangeItem
 
 LONGEST_RANGE = 64
 PLAIN = (Constant, Integer, Number, Text, TupleValue, ListValue, DictValue)
@@ -125,7 +125,7 @@ def enumerate_(call: Call) -> Value:
     start = call.constant(1, "start", 0)
     if items is not None and isinstance(start, int):
         return ListValue(tuple(TupleValue((Constant(i), item)) for i, item in enumerate(items, start)))
-    counter = Integer(Size.from_symbol(Counter("i", 0)) if start == 0 else Size.symbol("i", least=0))
+    counter = Integer(Size.from_symbol(ItemPosition("i", 0)) if start == 0 else Size.symbol("i", least=0))
     known = iterable.contents if isinstance(iterable, ListValue) else Contents(None)
     return ListValue(None, TupleValue((counter, each(call.ev, iterable))), known.length, known.axes)
 

@@ -28,6 +28,7 @@ from shapefix.interpreter.values import (
 from shapefix.library.ops.clamped_exponentials import exponential, note_least, same_number
 from shapefix.library.ops.elementwise import result_of
 from shapefix.library.registry import function
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size, product
 from shapefix.tensors.quotients import maximum, minimum
 
@@ -136,9 +137,9 @@ def sum_(call: Call) -> Value:
     if isinstance(start, ListValue):
         return _joined_lists(call.value(0))
     if items and all(isinstance(item, TensorValue) for item in items):
-        added = items[0] if as_size(start) == Size.of(0) else result_of(call, [start, items[0]], "add")
+        added = items[0] if as_size(start) == Size.of(0) else result_of(call, [start, items[0]], Op.ADD)
         for item in items[1:]:
-            added = result_of(call, [added, item], "add")
+            added = result_of(call, [added, item], Op.ADD)
         return added
     if items is None or not all(isinstance(item, (Constant, Integer)) for item in (start, *items)):
         return Unknown()

@@ -26,6 +26,7 @@ from shapefix.library.torchvision.parts import (
     Stage,
 )
 from shapefix.tensors.layout import unknown_strides
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 
 CLASSIFIER = "torchvision.models.Classifier"
@@ -121,7 +122,7 @@ def forward_of_body(call: Call) -> Value:
         return TensorValue()
     sizes = [tensor.layout.sizes[0], Size.symbol("height"), Size.symbol("width")]
     sizes.insert(dim.value, Size.of(outer.value))
-    return as_result(call, unknown_strides(sizes), "computed")
+    return as_result(call, unknown_strides(sizes), Op.MODEL_OUTPUT)
 
 
 @method(PERMUTE, "forward")
@@ -160,7 +161,7 @@ def _in_one_step(call: Call, given: Value, value: Value) -> Value:
     """What the body of a model computes: nobody asks how it came by it layer by layer."""
     if not isinstance(value, TensorValue) or value.layout is None:
         return value
-    features = as_result(call, value.layout, "computed", dtype=value.dtype, device=value.device)
+    features = as_result(call, value.layout, Op.MODEL_OUTPUT, dtype=value.dtype, device=value.device)
     return trace(call, features, given)
 
 

@@ -22,6 +22,7 @@ from shapefix.library.registry import declare, function, method
 from shapefix.library.signatures import bound
 from shapefix.library.tensors import contiguous_result
 from shapefix.library.torchvision.images import Picture, image
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 
 _NAMESPACE = "torchvision.datasets"
@@ -37,7 +38,7 @@ class _Known:
     targets are ints.
     """
 
-    takes: str
+    signature: str
     sizes: tuple[int, int | None, int | None]
     lengths: tuple[int, int] | None = None
     classes: int | None = None
@@ -89,7 +90,7 @@ _OF_KIND = {f"{_NAMESPACE}.{name}": known for name, known in _KNOWN.items()}
 
 
 def _make(call: Call) -> Value:
-    settings = bound(_OF_KIND[call.name].takes, call.arguments)
+    settings = bound(_OF_KIND[call.name].signature, call.arguments)
     if "transforms" in call.arguments.keywords:
         settings["transform"] = settings["target_transform"] = Unknown("transforms")
     return LibraryObject(call.name, settings, call.place, dict(settings))
@@ -164,14 +165,14 @@ def _data(call: Call) -> Value:
     if known is None or not known.tensors:
         return Unknown("data")
     length = _length(call) or Size.symbol("N")
-    return contiguous_result(call, [length, Size.of(28), Size.of(28)], "loaded", dtype="uint8")
+    return contiguous_result(call, [length, Size.of(28), Size.of(28)], Op.DATASET_ITEM, dtype="uint8")
 
 
 def _targets(call: Call) -> Value:
     known = _known(call)
     if known is None or not known.tensors:
         return Unknown("targets")
-    return contiguous_result(call, [_length(call) or Size.symbol("N")], "loaded", dtype="int64")
+    return contiguous_result(call, [_length(call) or Size.symbol("N")], Op.DATASET_ITEM, dtype="int64")
 
 
 for _kind in _OF_KIND:

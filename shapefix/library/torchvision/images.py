@@ -11,6 +11,7 @@ from shapefix.interpreter.values import Constant, LibraryObject, Unknown, Value,
 from shapefix.library.registry import declare, function, method
 from shapefix.library.tensors import as_result, contiguous_result
 from shapefix.tensors.layout import unknown_strides
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 
 IMAGE = "PIL.Image.Image"
@@ -73,19 +74,19 @@ def image(call: Call, picture: Picture) -> LibraryObject:
     return LibraryObject(IMAGE, {}, call.place, fields)
 
 
-def tensor(call: Call, picture: Picture, verb: str, dtype: str | None = None) -> TensorValue:
+def tensor(call: Call, picture: Picture, op: Op, dtype: str | None = None) -> TensorValue:
     """A new contiguous tensor (channels, height, width)."""
     channels = picture.channels if picture.channels is not None else Size.symbol("C")
-    return contiguous_result(call, [channels, picture.height, picture.width], verb, dtype=dtype)
+    return contiguous_result(call, [channels, picture.height, picture.width], op, dtype=dtype)
 
 
-def again(call: Call, value: Value, picture: Picture, verb: str) -> Value:
+def again(call: Call, value: Value, picture: Picture, op: Op) -> Value:
     """The image that value becomes: of PIL, or a tensor, as value is."""
     if not isinstance(value, TensorValue):
         return image(call, picture)
     channels = picture.channels if picture.channels is not None else Size.symbol("C")
     layout = unknown_strides((*picture.before, channels, picture.height, picture.width))
-    return as_result(call, layout, verb, dtype=value.dtype, device=value.device)
+    return as_result(call, layout, op, dtype=value.dtype, device=value.device)
 
 
 @function(

@@ -16,6 +16,7 @@ from shapefix.library.signatures import Given, bound
 from shapefix.library.tensors import as_result, copied_or_same, dtype_of
 from shapefix.library.torchvision.images import Picture, again, image, picture_of, tensor
 from shapefix.tensors.bounds import same
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 
 _NAMESPACES = ("torchvision.transforms", "torchvision.transforms.v2", "torchvision.transforms.transforms")
@@ -27,22 +28,24 @@ Sizing = Callable[[Picture, Given], tuple[Size, Size] | None]
 """The height and width afterwards, None where they are not known."""
 
 
-def _register(names: tuple[str, ...], takes: str, effect: Effect, functions: tuple[str, ...] = ()) -> None:
+def _register(
+    names: tuple[str, ...], signature: str, effect: Effect, functions: tuple[str, ...] = ()
+) -> None:
     """Register classes of transforms, and functions that take the image first, with this signature."""
     for namespace in _NAMESPACES:
         for name in names:
             kind = f"{namespace}.{name}"
             declare(kind, MODULE)
-            function(kind)(_constructor(kind, takes))
+            function(kind)(_constructor(kind, signature))
             method(kind, "__call__", "forward")(_applied(effect))
     for namespace in _FUNCTIONS:
         for name in functions:
-            function(f"{namespace}.{name}")(_function(takes, effect))
+            function(f"{namespace}.{name}")(_function(signature, effect))
 
 
-def _constructor(kind: str, takes: str) -> Callable[[Call], Value]:
+def _constructor(kind: str, signature: str) -> Callable[[Call], Value]:
     def make(call: Call) -> Value:
-        settings = bound(takes, call.arguments)
+        settings = bound(signature, call.arguments)
         return LibraryObject(kind, settings, call.place, dict(settings))
 
     return make
@@ -59,25 +62,25 @@ def _applied(effect: Effect) -> Callable[[Call], Value]:
     return apply
 
 
-def _function(takes: str, effect: Effect) -> Callable[[Call], Value]:
+def _function(signature: str, effect: Effect) -> Callable[[Call], Value]:
     def apply(call: Call) -> Value:
         given = call.arguments
         if not given.positional:
             return Unknown()
         rest = Arguments(given.positional[1:], given.keywords, given.open)
-        return effect(call, given.positional[0], Given(bound(takes, rest)))
+        return effect(call, given.positional[0], Given(bound(signature, rest)))
 
     return apply
 
 
-def _sized(verb: str, sizing: Sizing) -> Effect:
+def _sized(op: Op, sizing: Sizing) -> Effect:
     def effect(call: Call, value: Value, given: Given) -> Value:
         before = picture_of(value)
         if before is None:
             return TensorValue() if isinstance(value, TensorValue) else Unknown()
         sizes = sizing(before, given)
         height, width = sizes or (Size.symbol("H"), Size.symbol("W"))
-        return again(call, value, before.resized(height, width), verb)
+        return again(call, value, before.resized(height, width), op)
 
     return effect
 
@@ -85,7 +88,7 @@ def _sized(verb: str, sizing: Sizing) -> Effect:
 def _keep(call: Call, value: Value, given: Given) -> Value:
     """The same sizes, in new memory or not."""
     if isinstance(value, TensorValue):
-        return copied_or_same(call, value, "transformed")
+        return copied_or_same(call, value, Op.IMAGE_TRANSFORM)
     return value if picture_of(value) is not None else Unknown()
 
 
@@ -147,12 +150,14 @@ def _cropped(before: Picture, given: Given) -> tuple[Size, Size] | None:
 
 def _gray(call: Call, value: Value, given: Given) -> Value:
     before, channels = picture_of(value), given.size("num_output_channels")
-    return Unknown() if before is None else again(call, value, before.of_channels(channels), "made gray")
+    return (
+        Unknown() if before is None else again(call, value, before.of_channels(channels), Op.IMAGE_GRAYSCALE)
+    )
 
 
 def _colored(call: Call, value: Value, given: Given) -> Value:
     before = picture_of(value)
-    return Unknown() if before is None else again(call, value, before.of_channels(Size.of(3)), "colored")
+    return Unknown() if before is None else again(call, value, before.of_channels(Size.of(3)), Op.IMAGE_RGB)
 
 
 def _to_tensor(call: Call, value: Value, given: Given) -> Value:
@@ -160,17 +165,17 @@ def _to_tensor(call: Call, value: Value, given: Given) -> Value:
     before = picture_of(value)
     if isinstance(value, TensorValue) or before is None:
         # An array of numpy keeps a dtype that is not uint8.
-        return tensor(call, Picture.unknown(), "converted")
-    return tensor(call, before, "converted", None if before.channels is None else "float32")
+        return tensor(call, Picture.unknown(), Op.IMAGE_TO_TENSOR)
+    return tensor(call, before, Op.IMAGE_TO_TENSOR, None if before.channels is None else "float32")
 
 
 def _to_image(call: Call, value: Value, given: Given) -> Value:
     """The same as a tensor of bytes."""
     before = picture_of(value)
     if isinstance(value, TensorValue):
-        return copied_or_same(call, value, "transformed")
+        return copied_or_same(call, value, Op.IMAGE_TRANSFORM)
     dtype = None if before is None or before.channels is None else "uint8"
-    return tensor(call, before or Picture.unknown(), "converted", dtype)
+    return tensor(call, before or Picture.unknown(), Op.IMAGE_TO_TENSOR, dtype)
 
 
 def _to_pil(call: Call, value: Value, given: Given) -> Value:
@@ -181,7 +186,7 @@ def _to_pil(call: Call, value: Value, given: Given) -> Value:
 def _converted(call: Call, value: Value, given: Given) -> Value:
     if not isinstance(value, TensorValue):
         return value if picture_of(value) is not None else Unknown()
-    made = copied_or_same(call, value, "converted")
+    made = copied_or_same(call, value, Op.TO_DTYPE)
     made.dtype = dtype_of(given.value("dtype"))
     return made
 
@@ -189,7 +194,7 @@ def _converted(call: Call, value: Value, given: Given) -> Value:
 def _normalized(call: Call, value: Value, given: Given) -> Value:
     if not isinstance(value, TensorValue):
         return Unknown()
-    return as_result(call, value.layout, "normalized", dtype=value.dtype, device=value.device)
+    return as_result(call, value.layout, Op.IMAGE_NORMALIZE, dtype=value.dtype, device=value.device)
 
 
 def _called(call: Call, value: Value, given: Given) -> Value:
@@ -238,21 +243,21 @@ _register(("Normalize",), "mean, std, inplace=False", _normalized, ("normalize",
 _register(
     ("Resize",),
     "size, interpolation=2, max_size=None, antialias=True",
-    _sized("resized", _resized),
+    _sized(Op.IMAGE_RESIZE, _resized),
     ("resize",),
 )
-_register(("CenterCrop",), "size", _sized("cropped", _cut), ("center_crop",))
+_register(("CenterCrop",), "size", _sized(Op.IMAGE_CROP, _cut), ("center_crop",))
 _register(
     ("RandomCrop",),
     "size, padding=None, pad_if_needed=False, fill=0, padding_mode='constant'",
-    _sized("cropped", _cut),
+    _sized(Op.IMAGE_CROP, _cut),
 )
-_register(("RandomResizedCrop",), "size, scale=None, ratio=None", _sized("cropped", _cut))
-_register((), "top, left, height, width", _sized("cropped", _cropped), ("crop",))
-_register((), "top, left, height, width, size", _sized("cropped", _cut), ("resized_crop",))
-_register(("Pad",), "padding, fill=0, padding_mode='constant'", _sized("padded", _padded), ("pad",))
-_register(("RandomRotation",), "degrees, interpolation=0, expand=False", _sized("turned", _turned))
-_register((), "angle, interpolation=0, expand=False", _sized("turned", _turned), ("rotate",))
+_register(("RandomResizedCrop",), "size, scale=None, ratio=None", _sized(Op.IMAGE_CROP, _cut))
+_register((), "top, left, height, width", _sized(Op.IMAGE_CROP, _cropped), ("crop",))
+_register((), "top, left, height, width, size", _sized(Op.IMAGE_CROP, _cut), ("resized_crop",))
+_register(("Pad",), "padding, fill=0, padding_mode='constant'", _sized(Op.PAD, _padded), ("pad",))
+_register(("RandomRotation",), "degrees, interpolation=0, expand=False", _sized(Op.IMAGE_ROTATE, _turned))
+_register((), "angle, interpolation=0, expand=False", _sized(Op.IMAGE_ROTATE, _turned), ("rotate",))
 _register(("Grayscale",), "num_output_channels=1", _gray, ("rgb_to_grayscale", "to_grayscale"))
 _register(("RGB",), "*, _=None", _colored)
 _register(

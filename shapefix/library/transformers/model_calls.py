@@ -10,7 +10,7 @@ from shapefix.interpreter.calls import Call
 from shapefix.interpreter.classes import assigned_late, is_closed, member, outside_bases
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.modules import Place, children
-from shapefix.interpreter.values import Constant, FunctionValue, InstanceValue, LibraryObject, Value
+from shapefix.interpreter.values import Binding, Constant, FunctionValue, InstanceValue, LibraryObject, Value
 from shapefix.library.transformers import forward_signatures
 from shapefix.library.transformers.added_tokens import note_rows_missing
 from shapefix.library.transformers.architectures import CLASS
@@ -106,7 +106,11 @@ def _of_project(ev: Evaluator, model: InstanceValue) -> CallSignature | None:
     if forward is None:
         inherited = [base for base in others if base.startswith("transformers.")]
         return _of_transformers(ev, inherited[0]) if inherited else None
-    if not isinstance(forward, FunctionValue) or forward.binding or forward.owner is None:
+    if (
+        not isinstance(forward, FunctionValue)
+        or forward.binding is not Binding.PLAIN
+        or forward.owner is None
+    ):
         return None
     if not isinstance(forward.node, cst.FunctionDef) or len(forward.node.params.posonly_params) > 1:
         return None

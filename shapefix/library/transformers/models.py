@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeGuard
 
-from shapefix.domains.devices import WHERE
+from shapefix.domains.devices import DEVICE_FIELD
 from shapefix.domains.gradients import Gradients
 from shapefix.domains.try_blocks import StepKind, note_step
 from shapefix.interpreter import hooks
@@ -48,6 +48,7 @@ from shapefix.library.transformers.added_tokens import CHECKPOINT, RESIZED
 from shapefix.library.transformers.architectures import CLASS, configuration_of
 from shapefix.library.transformers.configuration_sizes import sizes_of
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 
 BASE, CONFIGURATION = "transformers.PreTrainedModel", "transformers.PretrainedConfig"
@@ -151,7 +152,12 @@ def _made(call: Call, config: Value) -> LibraryObject:
     name = call.name
     for constructor in (".from_pretrained", "._from_config", ".from_config"):
         name = name.removesuffix(constructor)
-    fields = {"config": config, CLASS: Constant(name), TRAINED: _trained(call), WHERE: model_where(call)}
+    fields = {
+        "config": config,
+        CLASS: Constant(name),
+        TRAINED: _trained(call),
+        DEVICE_FIELD: model_where(call),
+    }
     if call.name.endswith(".from_pretrained"):
         fields[CHECKPOINT] = call.value(0, "pretrained_model_name_or_path") or Unknown(CHECKPOINT)
     return LibraryObject(kind_of(name) or BASE, {}, call.place, fields)
@@ -268,14 +274,14 @@ def _output(call: Call, fields: dict[str, Layout | None]) -> Value:
     values: dict[str, Value] = {}
     order: list[str] | None = list(fields)
     if call.arguments.open or isinstance(labels, Unknown):
-        values["loss"], order = as_result(call, Layout((), ()), "computed"), None
+        values["loss"], order = as_result(call, Layout((), ()), Op.MODEL_LOSS), None
     elif labels is None or (isinstance(labels, Constant) and labels.value is None):
         values["loss"] = NONE
     else:
-        values["loss"] = as_result(call, Layout((), ()), "computed")
+        values["loss"] = as_result(call, Layout((), ()), Op.MODEL_LOSS)
         order = ["loss", *fields]
     for name, layout in fields.items():
-        values[name] = as_result(call, layout, "returned by the model")
+        values[name] = as_result(call, layout, Op.MODEL_OUTPUT)
     trained = is_trained(call, fields_of(call.receiver))
     for value in values.values():
         note_graph(call, value, trained)

@@ -27,6 +27,7 @@ from shapefix.library.transformers.pad_tokens import (
 )
 from shapefix.library.transformers.tokenizers import TOKENIZER
 from shapefix.library.transformers.tokenizing import inputs_of, subject_of, tensors_asked
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.quotients import ceil_divide
 from shapefix.tensors.symbols import PerItemSize
@@ -180,7 +181,7 @@ def _mask(call: Call, ids: Value, asked: Value | None) -> Value:
         return Unknown()
     if isinstance(ids, TensorValue) and ids.layout is not None:
         sizes = ids.layout.sizes[:2]
-        return contiguous_result(call, sizes, "padded", dtype="int64", device=ids.device)
+        return contiguous_result(call, sizes, Op.PAD_SEQUENCE, dtype="int64", device=ids.device)
     if isinstance(ids, ListValue) and isinstance(ids.element, ListValue):
         row = ListValue(None, Integer(Size.symbol("mask", least=0)), ids.element.length)
         return ListValue(None, row, ids.length, ids.axes)
@@ -213,7 +214,7 @@ def _to_length(
     dtype = known if known != "bool" or size == sizes[0] else None
     device = placed(call.ev, cell.device if isinstance(cell, TensorValue) else CPU, call.place)
     whole = [count(features), size, *sizes[1:]]
-    made = contiguous_result(call, whole, "padded", dtype=dtype, device=device)
+    made = contiguous_result(call, whole, Op.PAD_SEQUENCE, dtype=dtype, device=device)
     made.row = row_of(cell)
     return made
 

@@ -28,8 +28,9 @@ from shapefix.library.transformers.tokenized_texts import (
     with_pairs,
 )
 from shapefix.library.transformers.tokenizers import TOKENIZER
+from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
-from shapefix.tensors.symbols import Id, Symbol
+from shapefix.tensors.symbols import Symbol, TokenId
 
 _MIDDLE = "add_special_tokens=True, padding=False, truncation=None, max_length=None, stride=0"
 _EXTRAS = (
@@ -175,7 +176,7 @@ class _Rows:
         known = kept if kept != "longest" or several else None
         tokenizer = call.receiver if isinstance(call.receiver, LibraryObject) else LibraryObject(TOKENIZER)
         tokens = Tokens(call.place, given.value(text or _subject(given)), known, tokenizer)
-        self.ids = Id("id", frozenset({tokens}))
+        self.ids = TokenId("id", frozenset({tokens}))
         self.tensors = tensors_asked(given)
         asked = _padding_asked(call)
         self.length = length(sources, padding, fixed, call.place, in_map=in_map, asked=asked)
@@ -191,7 +192,7 @@ class _Rows:
         if self.tensors:
             sizes = [self.count, self.tensor_length]
             on_cpu = placed(self.call.ev, CPU, self.call.place)
-            made = contiguous_result(self.call, sizes, "tokenized", dtype="int64", device=on_cpu)
+            made = contiguous_result(self.call, sizes, Op.TOKENIZE, dtype="int64", device=on_cpu)
             made.row = TokenRow(symbol)
             return made
         return self.listed(Integer(Size.from_symbol(symbol)))

@@ -1,0 +1,48 @@
+"""The signatures of torch that shapefix ships, compared with the installed torch."""
+
+from __future__ import annotations
+
+import pytest
+from generate_torch_signatures import signatures
+
+from shapefix.interpreter.calls import Arguments
+from shapefix.interpreter.values import Constant
+from shapefix.library.nn import layers
+from shapefix.library.registry import FUNCTIONS, METHODS
+from shapefix.library.signatures import bound, parameters
+from shapefix.library.torch_signatures import WRITTEN, generated, signature
+
+
+def test_the_shipped_signatures_are_those_of_the_installed_torch() -> None:
+    assert dict(generated()) == signatures(), "run tests/library/generate_torch_signatures.py"
+
+
+def test_every_layer_and_function_of_torch_nn_has_a_signature() -> None:
+    found = [name for name, handler in FUNCTIONS.items() if handler.__module__ == layers.__name__]
+    found += [
+        f"{kind}.forward"
+        for kind, methods in METHODS.items()
+        if "forward" in methods and methods["forward"].__module__ == layers.__name__
+    ]
+    assert len(found) > 250
+    assert [name for name in found if name not in generated() and name not in WRITTEN] == []
+
+
+@pytest.mark.parametrize("name", generated())
+def test_a_signature_can_be_read(name: str) -> None:
+    assert all(parameter.isidentifier() for parameter, _ in parameters(signature(name)))
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_a_written_signature_differs_in_names_only(name: str) -> None:
+    assert WRITTEN[name] != generated()[name]
+    assert len(parameters(WRITTEN[name])) == len(parameters(generated()[name]))
+
+
+def test_what_comes_after_a_star_is_read_by_name_only() -> None:
+    values = bound(signature("torch.nn.GaussianNLLLoss"), Arguments([Constant(7)], {"eps": Constant(1)}))
+    assert {name: value.value for name, value in values.items() if isinstance(value, Constant)} == {
+        "full": False,
+        "eps": 1,
+        "reduction": "mean",
+    }
