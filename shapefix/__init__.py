@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from shapefix.runtime.inprocess import Report
+    from shapefix.runtime.inprocess import ProbeReport
 
 __version__ = "0.1.0"
 
@@ -15,19 +15,20 @@ _Value = TypeVar("_Value")
 
 
 def reveal(value: _Value) -> _Value:
-    """Return the value unchanged; `shapefix check` shows what it knows about it."""
+    """Return value unchanged; `shapefix check` shows what it knows about it."""
     return value
 
 
-def probe(model: Any, batch: Any, loss: Callable[[Any, Any], Any] | str | None = None) -> Report:
-    """Run forward and backward of a model with one batch in this process, and report what happens.
+def probe(model: Any, batch: Any, loss: Callable[[Any, Any], Any] | str | None = None) -> ProbeReport:
+    """Run one forward and backward of a model in this process, and return a report.
 
-    A mapping is passed as keyword arguments, a tuple or list as positional arguments, anything else as one
-    argument. loss is a function of the output and the batch, the name of a key or attribute of the output, or
-    None for `output.loss` or a number among the outputs; with a function, batch keys that forward does not
-    accept are left to it. An exception of the model is in the report (`report.error`) and is not raised. The
-    state of the model is restored. Raises TypeError if model is not a module.
+    A mapping is passed by its keys, a tuple or list by position, anything else as one argument. loss is a
+    function of the output and the batch, the name of a key or attribute of the output, or None for
+    `output.loss` or a scalar among the outputs. With a function, parts of the batch that forward has no
+    parameter for are not passed to it. An exception of the model is in `report.error`, and is not raised. The
+    state of the model, random numbers and the batch are restored. Raises TypeError for an object
+    that is not a model.
     """
-    # Imported by name and late: `import shapefix` does not load torch or the rules.
-    report: Report = import_module("shapefix.runtime.inprocess").probe(model, batch, loss)
+    # Imported here, so that `import shapefix` loads neither torch nor the rules.
+    report: ProbeReport = import_module("shapefix.runtime.inprocess").probe(model, batch, loss)
     return report

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from shapefix.runtime.findings.collect import Found
-    from shapefix.runtime.report.text_report import Run
+    from shapefix.runtime.findings.collect import ProbeFindings
+    from shapefix.runtime.run import ProbeRun
 
 CLEAN, FOUND, FAILED = 0, 1, 2
 INTERRUPTED = 130
@@ -20,12 +20,12 @@ def exit_code(found: bool, failed: bool, exit_zero: bool = False) -> int:
     return FOUND if found and not exit_zero else CLEAN
 
 
-def code_of(run: Run, known: Found) -> int:
+def code_of(run: ProbeRun, found: ProbeFindings) -> int:
     """Return the exit code of a probe run. A crash before any model is a failure, not a finding."""
     from shapefix.runtime.findings.collect import CRASH
 
-    if known.diagnostics and (run.reached or any(found.code != CRASH for found in known.diagnostics)):
+    if found.diagnostics and (run.reached or any(each.code != CRASH for each in found.diagnostics)):
         return FOUND
-    if known.diagnostics:
+    if found.diagnostics:
         return FAILED
-    return CLEAN if run.complete or (known.aftermath is not None and run.trained) else FAILED
+    return CLEAN if run.complete or (found.early_stop_artifact is not None and run.trained) else FAILED

@@ -1,4 +1,4 @@
-"""Translate command lines of launchers to command lines of the probe."""
+"""Command lines of launchers such as torchrun, and the `shapefix probe` command for each."""
 
 from __future__ import annotations
 
@@ -15,19 +15,16 @@ _SEVERAL = ("torchrun", "torch.distributed.run", "torch.distributed.launch")
 
 
 def suggest_command(words: Sequence[str]) -> str | None:
-    """Suggest the probe command for a launcher command, such as `torchrun train.py`.
-
-    None if the first word that is not an option is not a launcher.
-    """
+    """The `shapefix probe` command for the command line of a launcher; None for any other."""
     place = next((n for n, word in enumerate(words) if not word.startswith("-")), None)
     if place is None or not _launches(words[place]):
         return None
     if place and words[place - 1] == "--python":
         return None
-    return _suggested(words[place:])
+    return _probe_command(words[place:])
 
 
-def _suggested(words: Sequence[str]) -> str:
+def _probe_command(words: Sequence[str]) -> str:
     for place, word in enumerate(words[1:], 1):
         module = words[place - 1] in ("-m", "--module") and word not in _SEVERAL
         if module or word.endswith((".py", ".ipynb")):
@@ -40,7 +37,7 @@ def _suggested(words: Sequence[str]) -> str:
 
 
 def _processes(words: Sequence[str]) -> str | None:
-    """Return the number of processes of a launcher command; 2 if it is not a number."""
+    """The number of processes that a launcher starts; 2 if it depends on the machine."""
     for place, word in enumerate(words):
         found = _PROCESSES.match(word)
         if found is not None:

@@ -208,15 +208,15 @@ def probe(**given: Any) -> int:
     remain), 2 if the run shows too little to judge the script. More: `shapefix help probe`.
     """
     from shapefix.cli.probe import probe
-    from shapefix.cli.probe_options import Asked
+    from shapefix.cli.probe_options import ProbeOptions
 
     module, script, arguments = given.pop("module"), given.pop("script"), given.pop("arguments")
     if module is not None:
         named = () if script is None else (script,)
-        return probe(Asked(script=module, arguments=(*named, *arguments), module=True, **given))
+        return probe(ProbeOptions(script=module, arguments=(*named, *arguments), module=True, **given))
     if script is None:
         raise click.UsageError("missing argument 'SCRIPT'")
-    return probe(Asked(script=script, arguments=arguments, **given))
+    return probe(ProbeOptions(script=script, arguments=arguments, **given))
 
 
 @cli.command(short_help="Explain a rule.")

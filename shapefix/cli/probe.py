@@ -1,69 +1,69 @@
-"""What the command `probe` does."""
+"""The command `probe`."""
 
 from __future__ import annotations
 
 import shutil
 from pathlib import Path
 
-from shapefix.cli.probe_options import Asked, contradiction, unfit
+from shapefix.cli.probe_options import (
+    ProbeOptions,
+    validate_options,
+    validate_script,
+)
 from shapefix.cli.terminal import echo_err
 from shapefix.report.view import one_line
 from shapefix.sources.text import Unreadable
 
 
-def probe(asked: Asked) -> int:
-    """Run a script for a training step, and report what happened; returns the exit code."""
+def probe(options: ProbeOptions) -> int:
+    """Run a script for a training step, and report the result; returns the exit code."""
     from shapefix.cli import probe_forecast, probe_output
     from shapefix.cli.exit_codes import FAILED, code_of
-    from shapefix.rulebook.pages import names_and_severities
-    from shapefix.runtime import ranks
-    from shapefix.runtime.findings.collect import findings
-    from shapefix.runtime.report.page.write import unwritable
-    from shapefix.runtime.run import probe
-    from shapefix.runtime.user_python import interpreter
+    from shapefix.runtime.findings.collect import collect_findings
+    from shapefix.runtime.ranks import rank_findings
+    from shapefix.runtime.report.page.write import report_problem
+    from shapefix.runtime.run import probe_script
+    from shapefix.runtime.user_python import find_interpreter
 
-    problem = unfit(asked)
+    problem = validate_script(options)
     if problem is not None:
-        echo_err(f"error: {one_line(asked.script)}: {problem}")
+        echo_err(f"error: {one_line(options.script)}: {problem}")
         return FAILED
-    wrong = contradiction(asked)
-    if wrong is not None:
-        echo_err(f"error: {wrong}")
+    problem = validate_options(options)
+    if problem is not None:
+        echo_err(f"error: {problem}")
         return FAILED
-    python = asked.python or interpreter(Path(asked.script))
-    found = shutil.which(python)
-    if found is None:
-        echo_err(
-            f"error: {one_line(python)}: there is no such interpreter; name the one to use with --python"
-        )
+    python = options.python or find_interpreter(Path(options.script))
+    executable = shutil.which(python)
+    if executable is None:
+        echo_err(f"error: {one_line(python)}: no such interpreter; choose one with --python")
         return FAILED
-    problem = None if asked.report is None else unwritable(asked.report)
-    if asked.report is not None and problem is not None:
-        echo_err(f"error: --report {one_line(asked.report)}: {problem}")
+    problem = None if options.report is None else report_problem(options.report)
+    if options.report is not None and problem is not None:
+        echo_err(f"error: --report {one_line(options.report)}: {problem}")
         return FAILED
     try:
-        if asked.repair:
+        if options.repair:
             from shapefix.cli import probe_repair
 
-            return probe_repair.repair(found, asked)
-        if asked.vram is not None:
-            return probe_forecast.report(found, asked, asked.vram)
-        device = () if asked.device == "auto" else ("--device", asked.device)
-        run = probe(
-            found,
-            asked.script,
-            asked.arguments,
-            asked.steps,
-            asked.timeout,
-            (*device, *asked.options),
-            asked.processes,
+            return probe_repair.repair(executable, options)
+        if options.vram is not None:
+            return probe_forecast.report(executable, options, options.vram)
+        device = () if options.device == "auto" else ("--device", options.device)
+        run = probe_script(
+            executable,
+            options.script,
+            options.arguments,
+            options.steps,
+            options.timeout,
+            (*device, *options.agent_options),
+            options.processes,
         )
     except OSError as error:
         echo_err(f"error: {one_line(python)}: cannot be started: {error.strerror or error}")
         return FAILED
     except Unreadable as error:
-        echo_err(f"error: {one_line(asked.script)}: {error.message}")
+        echo_err(f"error: {one_line(options.script)}: {error.message}")
         return FAILED
-    rules = names_and_severities()
-    known = ranks.found(run, rules) if run.ranks else findings(run.observed, rules)
-    return probe_output.report(run, known, asked, code_of(run, known))
+    found = rank_findings(run) if run.ranks else collect_findings(run.observed)
+    return probe_output.report(run, found, options, code_of(run, found))

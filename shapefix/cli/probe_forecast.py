@@ -1,4 +1,4 @@
-"""`probe --vram`: the forecast of a step's memory, and the exit code it ends with."""
+"""`probe --vram`: forecast the memory of a training step."""
 
 from __future__ import annotations
 
@@ -6,32 +6,31 @@ import sys
 
 from shapefix.cli import probe_output
 from shapefix.cli.exit_codes import CLEAN, FAILED, FOUND
-from shapefix.cli.probe_options import Asked
+from shapefix.cli.probe_options import ProbeOptions
 from shapefix.cli.terminal import echo_err
-from shapefix.rulebook.pages import names_and_severities
-from shapefix.runtime.findings.collect import findings
-from shapefix.runtime.forecast.runs import Script, forecast
+from shapefix.runtime.findings.collect import collect_findings
+from shapefix.runtime.forecast.forecast_runs import ForecastScript, forecast_memory
 
 
-def report(python: str, asked: Asked, vram: int) -> int:
-    """Forecast the memory of a step on a GPU of so many bytes, and print it. Raises OSError."""
+def report(python: str, options: ProbeOptions, vram: int) -> int:
+    """MemoryForecast the memory of a step on a GPU with vram bytes, and print it. Raises OSError."""
 
-    def told(what: str) -> None:
-        if sys.stderr.isatty() and not asked.quiet:
-            echo_err(f"running {asked.script}: {what}")
+    def progress(what: str) -> None:
+        if sys.stderr.isatty() and not options.quiet:
+            echo_err(f"running {options.script}: {what}")
 
-    script = Script(python, asked.script, asked.arguments, asked.timeout, asked.options)
-    run, foretold = forecast(script, vram, told)
-    known = findings(run.observed, names_and_severities())
-    if foretold is None:
-        code = FOUND if known.diagnostics else FAILED
-        code = probe_output.report(run, known, asked, code)
+    script = ForecastScript(python, options.script, options.arguments, options.timeout, options.agent_options)
+    run, forecast = forecast_memory(script, vram, progress)
+    found = collect_findings(run.observed)
+    if forecast is None:
+        code = FOUND if found.diagnostics else FAILED
+        code = probe_output.report(run, found, options, code)
         if run.trained:
             echo_err(
-                "error: no forecast: the script trains, but keeps nothing on a GPU; does it ask for `cuda`?"
+                "error: no forecast: the script trains, but not on a GPU; does it move its model to `cuda`?"
             )
         else:
-            echo_err("error: no forecast: the script came to no training step")
+            echo_err("error: no forecast: the script made no training step")
         return code
-    code = FOUND if known.diagnostics or not foretold.fits else CLEAN
-    return probe_output.report(run, known, asked, code, foretold)
+    code = FOUND if found.diagnostics or not forecast.fits else CLEAN
+    return probe_output.report(run, found, options, code, forecast)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A command line of probe: python None is for the interpreter that fits.
+class ProbeOptions:
+    """A command line of `probe`; timeout is in seconds, vram in bytes.
 
-    timeout is in seconds, vram in bytes; None is for no forecast.
+    python is None to find the interpreter; vram is None for no forecast.
     """
 
     script: str
@@ -32,43 +32,43 @@ class Asked:
     processes: int = 1
 
     @property
-    def options(self) -> tuple[str, ...]:
-        """The agent's options that say what script names."""
+    def agent_options(self) -> tuple[str, ...]:
+        """The options of the agent that say what script is."""
         return ("--module",) if self.module else ()
 
 
-def unfit(asked: Asked) -> str | None:
-    """Why what was named cannot be run, None where it can."""
-    path = Path(asked.script)
-    if asked.module:
+def validate_script(options: ProbeOptions) -> str | None:
+    """The reason why the script cannot be run, if any."""
+    path = Path(options.script)
+    if options.module:
         if path.is_file():
-            return f"is a file, and -m takes a module; did you mean `shapefix probe {asked.script}`?"
+            return f"is a file, but -m expects a module; did you mean `shapefix probe {options.script}`?"
         return None
     if path.is_dir():
         if (path / "__main__.py").is_file():
             return None
-        return "is a folder without `__main__.py`; name the script in it that trains"
+        return "is a directory without `__main__.py`; pass the training script in it"
     if not path.is_file():
-        return "there is no such file"
+        return "no such file"
     return None if os.access(path, os.R_OK) else "permission denied"
 
 
-def contradiction(asked: Asked) -> str | None:
-    """What of a command line cannot be asked for together, None where all can."""
-    if asked.vram is not None and asked.device not in ("auto", "fake"):
-        return f"--vram forecasts for a GPU that is not there, not for --device {asked.device}"
-    if asked.apply and not asked.repair:
-        return "--apply writes what --repair has proved; give both"
-    if asked.repair and asked.vram is not None:
-        return "--vram forecasts the memory of a step, and --repair makes one work; ask for one of them"
-    if asked.repair and asked.script.endswith(".ipynb") and not asked.module:
-        return "--repair writes Python files, and no notebooks; name a script that trains"
-    if asked.processes > 1 and (asked.repair or asked.vram is not None or asked.device == "fake"):
-        return "--nproc compares the ranks of one run; it goes without --repair, --vram and --device fake"
-    if asked.processes > 1 and asked.script.endswith(".ipynb"):
-        return "a notebook is one process; --nproc takes a script or a module"
-    if asked.repair and asked.output_format != "full":
-        return f"--repair shows a diff with its proof, and has no --output-format {asked.output_format}"
-    if asked.repair and asked.report is not None:
-        return "--repair shows a diff with its proof, and writes no --report; ask for one of them"
+def validate_options(options: ProbeOptions) -> str | None:
+    """The first contradiction between options, if any."""
+    if options.vram is not None and options.device not in ("auto", "fake"):
+        return f"--vram uses a simulated GPU and cannot be combined with --device {options.device}"
+    if options.apply and not options.repair:
+        return "--apply requires --repair"
+    if options.repair and options.vram is not None:
+        return "--vram and --repair cannot be combined"
+    if options.repair and options.script.endswith(".ipynb") and not options.module:
+        return "--repair does not support notebooks; pass a script"
+    if options.processes > 1 and (options.repair or options.vram is not None or options.device == "fake"):
+        return "--nproc cannot be combined with --repair, --vram or --device fake"
+    if options.processes > 1 and options.script.endswith(".ipynb"):
+        return "--nproc does not support notebooks; pass a script or a module"
+    if options.repair and options.output_format != "full":
+        return f"--repair prints a diff and cannot be combined with --output-format {options.output_format}"
+    if options.repair and options.report is not None:
+        return "--repair and --report cannot be combined"
     return None

@@ -1,4 +1,4 @@
-"""What is printed of a run: the account of it, its findings, and what may be the probe's own doing."""
+"""Print a run: its report, its findings, and its notes."""
 
 from __future__ import annotations
 
@@ -9,122 +9,129 @@ from dataclasses import dataclass
 from functools import cache
 
 from shapefix.cli.exit_codes import FAILED
-from shapefix.cli.probe_options import Asked
+from shapefix.cli.probe_options import ProbeOptions
 from shapefix.cli.terminal import echo_err, use_color, width
 from shapefix.diagnostics import Diagnostic
 from shapefix.diagnostics import Failure as Failed
 from shapefix.report.formats import FINDING_FORMATS, PROBE_FORMATS
 from shapefix.report.view import View, one_line, visible
-from shapefix.runtime import ranks
-from shapefix.runtime.findings.collect import Found
-from shapefix.runtime.forecast import text_report
-from shapefix.runtime.forecast.prediction import Forecast
-from shapefix.runtime.observations import Failure
-from shapefix.runtime.report.text_report import Run, ending, lines
+from shapefix.runtime.findings.collect import ProbeFindings
+from shapefix.runtime.forecast.prediction import MemoryForecast
+from shapefix.runtime.forecast.text_report import forecast_lines
+from shapefix.runtime.observations import RaisedException
+from shapefix.runtime.ranks import rank_lines
+from shapefix.runtime.report.text_report import ending, report_lines
+from shapefix.runtime.run import ProbeRun
 
 
 @dataclass(frozen=True)
 class ProbeResult:
     """A run of the probe, with its findings, the exit code and, for --vram, the forecast."""
 
-    run: Run
-    found: Found
-    asked: Asked
+    run: ProbeRun
+    found: ProbeFindings
+    options: ProbeOptions
     code: int
-    foretold: Forecast | None
+    forecast: MemoryForecast | None
 
 
-def view_of(asked: Asked) -> View:
-    """How findings are shown."""
-    color = use_color(asked.color, sys.stdout)
+def view_of(options: ProbeOptions) -> View:
+    """Return the view for findings, from the options."""
+    color = use_color(options.color, sys.stdout)
     return View(os.getcwd(), width(sys.stdout), color, False, _source, proves=True)  # noqa: PTH109
 
 
 def painter(view: View) -> Callable[[list[list[tuple[str, str]]]], str]:
-    """What turns rows of styled stretches into text."""
+    """A function that converts styled rows into text."""
     from shapefix.report.paint import painter
 
     paint = painter(view.color)
     return lambda rows: paint([[(visible(text), style) for text, style in row] for row in rows])
 
 
-def report(run: Run, found: Found, asked: Asked, code: int, foretold: Forecast | None = None) -> int:
-    """Show a run that ends with an exit code, with what was found and foretold, as it was asked for.
+def report(
+    run: ProbeRun,
+    found: ProbeFindings,
+    options: ProbeOptions,
+    code: int,
+    forecast: MemoryForecast | None = None,
+) -> int:
+    """Print a run in the requested format, and write its page with --report.
 
-    Returns the exit code: another one where the page that was asked for could not be written.
+    Returns code, or FAILED if the page cannot be written.
     """
-    view = view_of(asked)
-    if asked.output_format in PROBE_FORMATS:
-        result = ProbeResult(run, found, asked, code, foretold)
-        sys.stdout.writelines(PROBE_FORMATS[asked.output_format].render(result, view))
+    view = view_of(options)
+    if options.output_format in PROBE_FORMATS:
+        result = ProbeResult(run, found, options, code, forecast)
+        sys.stdout.writelines(PROBE_FORMATS[options.output_format].render(result, view))
     else:
         failures = () if found.diagnostics or run.complete else (_failed(run, view),)
-        findings_format = FINDING_FORMATS[asked.output_format]
+        findings_format = FINDING_FORMATS[options.output_format]
         sys.stdout.writelines(findings_format.render(found.diagnostics, failures, view))
-    if asked.report is None:
+    if options.report is None:
         return code
-    from shapefix.runtime.report.page import write
     from shapefix.runtime.report.page.html import page
+    from shapefix.runtime.report.page.write import write_page
 
     try:
-        write.write(asked.report, page(run, asked.arguments, found, view, foretold))
+        write_page(options.report, page(run, options.arguments, found, view, forecast))
     except OSError as error:
-        echo_err(f"error: {one_line(asked.report)}: cannot be written: {error.strerror or error}")
+        echo_err(f"error: {one_line(options.report)}: cannot be written: {error.strerror or error}")
         return FAILED
-    if not asked.quiet:
-        echo_err(f"The page is in {one_line(asked.report)}.")
+    if not options.quiet:
+        echo_err(f"Report written to {one_line(options.report)}.")
     return code
 
 
 def json(result: ProbeResult, view: View) -> Iterator[str]:
     """Render a run as one JSON document."""
-    from shapefix.runtime.report.json_document import document, text
+    from shapefix.runtime.report.json_document import document, json_text
 
-    arguments = result.asked.arguments
-    yield text(document(result.run, arguments, result.found, result.code, view, result.foretold))
+    arguments = result.options.arguments
+    yield json_text(document(result.run, arguments, result.found, result.code, view, result.forecast))
 
 
 def full(result: ProbeResult, view: View) -> Iterator[str]:
-    """Render a run as text for a terminal: its account or forecast, findings, and notes."""
+    """Render a run as text for a terminal: its report or forecast, findings, and notes."""
     from shapefix.report.full import render
 
-    run, found, asked, foretold = result.run, result.found, result.asked, result.foretold
+    run, found, options, forecast = result.run, result.found, result.options, result.forecast
 
     def show(path: str) -> str:
         return one_line(view.relative(path))
 
-    if foretold is not None:
-        account = text_report.lines(foretold, asked.script, asked.arguments, show)
-        yield painter(view)(list(account)) + "\n"
-    elif not asked.quiet:
-        compared = [[], *ranks.lines(run, show)] if run.ranks else []
-        yield painter(view)([*lines(run, show, view.width), *compared]) + "\n"
-    if not found.diagnostics and run.complete and foretold is None:
+    if forecast is not None:
+        rows = forecast_lines(forecast, options.script, options.arguments, show)
+        yield painter(view)(list(rows)) + "\n"
+    elif not options.quiet:
+        ranks = [[], *rank_lines(run, show)] if run.ranks else []
+        yield painter(view)([*report_lines(run, show, view.width), *ranks]) + "\n"
+    if not found.diagnostics and run.complete and forecast is None:
         yield "Nothing found.\n"
     if found.diagnostics:
         yield from render(found.diagnostics, (), view)
-    if not asked.quiet and foretold is None:
+    if not options.quiet and forecast is None:
         yield from (_note(each, view) + "\n" for each in found.notes)
-    if found.aftermath is not None and not asked.quiet and foretold is None:
-        yield _aftermath(found.aftermath, view) + "\n"
+    if found.early_stop_artifact is not None and not options.quiet and forecast is None:
+        yield _early_stop(found.early_stop_artifact, view) + "\n"
 
 
-def _failed(run: Run, view: View) -> Failed:
-    """What a run that shows nothing says of its script."""
-    return Failed(run.script, f"the probe could not see it work: {ending(run, view.relative)}")
+def _failed(run: ProbeRun, view: View) -> Failed:
+    """The error for a run without findings that did not complete."""
+    return Failed(run.script, f"the run did not complete: {ending(run, view.relative)}")
 
 
 def _note(note: Diagnostic, view: View) -> str:
-    """What is said of what may well be meant."""
+    """The line for a finding that may be intended."""
     return one_line(f"note: {view.relative(note.span.path)}:{note.span.row}: {note.message}")
 
 
-def _aftermath(failure: Failure, view: View) -> str:
-    """What is said of an exception that may be the probe's own doing."""
+def _early_stop(failure: RaisedException, view: View) -> str:
+    """The line for an exception that the early end of a loop may have caused."""
     place = failure.stack[0] if failure.stack else None
     at = f" at {view.relative(place.path)}:{place.row}" if place else ""
-    said = f"{failure.type}{at}" + (f": {failure.message}" if failure.message else "")
-    return one_line(f"note: {said}; it may come of the loops that the probe has ended early")
+    text = f"{failure.type}{at}" + (f": {failure.message}" if failure.message else "")
+    return one_line(f"note: {text}; the probe ended loops early, which may have caused this")
 
 
 @cache

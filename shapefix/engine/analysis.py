@@ -79,8 +79,8 @@ class FileAnalyzer:
     def _analyze(self, path: str, source: SourceText, files: ProjectFiles) -> AnalysisResult:
         module = self._modules.module(source)
         files.add(module)
-        heard = listened_to(self._rules)
-        ev = Evaluator(self._modules.library, files, STEPS, self._modules.versions, heard)
+        listened = listened_to(self._rules)
+        ev = Evaluator(self._modules.library, files, STEPS, self._modules.versions, listened)
         try:
             lines = source.text.count("\n") + 1
             run_program(ev, module, UNCALLED_STEPS + UNCALLED_STEPS_PER_LINE * lines)

@@ -1,4 +1,4 @@
-"""`shapefix.probe(model, batch)`: one step in the process of who asks, and the report that it returns."""
+"""`shapefix.probe(model, batch)`: one step in the current process, and its report."""
 
 from __future__ import annotations
 
@@ -14,27 +14,25 @@ from shapefix.diagnostics import Diagnostic
 from shapefix.report import full
 from shapefix.report.paint import painter
 from shapefix.report.view import View, visible
-from shapefix.rulebook.pages import names_and_severities
-from shapefix.runtime.findings.collect import findings
-from shapefix.runtime.observations import Module, Observations
+from shapefix.runtime.findings.collect import collect_findings
+from shapefix.runtime.observations import Observations, ObservedModule
 from shapefix.runtime.report import text_report
-from shapefix.runtime.report.formatting import arguments, duration, words
+from shapefix.runtime.report.formatting import arguments_text, counted, duration, listed, value_text
 
 if TYPE_CHECKING:
-    from shapefix.runtime.agent.single_step import Once
+    from shapefix.runtime.agent.single_step import StepResult
 
 _WIDTH = 100
-_NAMES = 6
 _ROWS = 200
 _STYLE = "text-align:left; font-family:monospace; white-space:pre"
 
 
 @dataclass(frozen=True)
-class Report:
-    """What one forward and backward has shown.
+class ProbeReport:
+    """The report of one forward and backward.
 
-    findings are faults, as those of `check`; error is the exception that the model or the loss has raised;
-    loss is its value, None where there is none. A notebook shows the report as a table, print as text.
+    findings are like those of `check`. error is the exception that the model or the loss raised; loss is its
+    value, or None without a loss. A notebook shows the report as a table; `print` shows it as text.
     """
 
     findings: tuple[Diagnostic, ...]
@@ -45,13 +43,13 @@ class Report:
 
     def __str__(self) -> str:
         view = _view()
-        rows = list(text_report.modules(self.observed, view.relative, _WIDTH))
+        rows = list(text_report.model_lines(self.observed, view.relative, _WIDTH))
         text = painter(False)([[(visible(each), style) for each, style in row] for row in rows])
         text += "".join(f"{name} {fact}\n" for name, fact in self._facts)
         return f"{text}\n{self._found(view)}" if text else self._found(view)
 
     def __repr__(self) -> str:
-        return f"<shapefix report: {self._counted()}>"
+        return f"<shapefix report: {self._summary()}>"
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th style='{_STYLE}'>{each}</th>" for each in ("module", "in", "out", "time"))
@@ -70,55 +68,49 @@ class Report:
             return "".join(full.render(self.findings, (), view))
         return "Nothing found.\n" if self.error is None else f"{type(self.error).__name__}: {self.error}\n"
 
-    def _counted(self) -> str:
-        number = len(self.findings)
-        said = "nothing found" if not number else f"{number} finding{'' if number == 1 else 's'}"
-        return said if self.loss is None else f"{said}, loss {self.loss:.4g}"
+    def _summary(self) -> str:
+        summary = counted(len(self.findings), "finding") if self.findings else "nothing found"
+        return summary if self.loss is None else f"{summary}, loss {self.loss:.4g}"
 
 
-def probe(model: Any, batch: Any, loss: Callable[[Any, Any], Any] | str | None = None) -> Report:
-    """Call a model with a batch, and backward of its loss, here and now, and report what happened.
+def probe(model: Any, batch: Any, loss: Callable[[Any, Any], Any] | str | None = None) -> ProbeReport:
+    """Run one forward and backward of a model in this process, and return a report.
 
-    A mapping is handed over by its keys, a tuple or list by position, anything else alone. loss is a function
-    of the output and the batch, the name of a key or attribute of the output, or None for `output.loss` or a
-    number among the outputs; with a function, what forward does not ask for is left to it. What the model
-    raises is in the report, and is not raised. Afterwards everything is as before: parameters, buffers and
-    gradients, the modes of modules, random numbers, the batch. Raises TypeError for what is no model.
+    A mapping is passed by its keys, a tuple or list by position, anything else as one argument. loss is a
+    function of the output and the batch, the name of a key or attribute of the output, or None for
+    `output.loss` or a scalar among the outputs. With a function, parts of the batch that forward has no
+    parameter for are not passed to it. An exception of the model is in the report, and is not raised.
+    Parameters, buffers, gradients, the modes of modules, random numbers and the batch are restored. Raises
+    TypeError for an object that is not a model.
     """
-    from shapefix.runtime.agent.single_step import once
+    from shapefix.runtime.agent.single_step import run_step
 
     if not callable(getattr(model, "named_parameters", None)):
-        raise TypeError(f"shapefix.probe takes a torch.nn.Module and a batch, not {type(model).__name__}")
-    done = once(model, batch, loss)
-    observed = Observations(done.lines)
-    known = findings(observed, names_and_severities())
-    return Report(known.diagnostics, done.error, done.loss, observed, tuple(_facts(done)))
+        raise TypeError(f"shapefix.probe expects a torch.nn.Module and a batch, not {type(model).__name__}")
+    result = run_step(model, batch, loss)
+    observed = Observations(result.lines)
+    found = collect_findings(observed)
+    return ProbeReport(found.diagnostics, result.error, result.loss, observed, tuple(_facts(result)))
 
 
-def _facts(done: Once) -> Iterator[tuple[str, str]]:
-    if done.loss is not None:
-        yield "loss", f"{done.loss:.4g}"
-    elif done.error is None:
-        yield (
-            "loss",
-            "none: forward only; name it with loss=…" if done.given is None else "of several elements",
-        )
-    if done.given is not None and done.missing is not None:
-        more = f" and {len(done.missing) - _NAMES} more" if len(done.missing) > _NAMES else ""
-        without = f"; without: {', '.join(done.missing[:_NAMES])}{more}" if done.missing else ""
-        yield (
-            "gradients",
-            f"in {len(done.given)} of {len(done.given) + len(done.missing)} parameters{without}",
-        )
-    if done.changed:
-        yield "changed", f"{', '.join(done.changed[:_NAMES])}: the model writes into its own parameters"
+def _facts(result: StepResult) -> Iterator[tuple[str, str]]:
+    given, missing = result.with_gradient, result.without_gradient
+    if result.loss is not None:
+        yield "loss", f"{result.loss:.4g}"
+    elif result.error is None:
+        yield "loss", "none, forward only; pass loss=…" if given is None else "not a scalar"
+    if given is not None and missing is not None:
+        without = f"; without: {listed(missing)}" if missing else ""
+        yield "gradients", f"for {len(given)} of {len(given) + len(missing)} parameters{without}"
+    if result.changed:
+        yield "changed", f"{listed(result.changed)}: the model writes to its own parameters"
 
 
-def _calls(module: Module, depth: int) -> Iterator[tuple[str, str, str, str]]:
+def _calls(module: ObservedModule, depth: int) -> Iterator[tuple[str, str, str, str]]:
     name = module.name if module.name == module.type else f"{module.name} {module.type}"
-    out = words(module.out) if module.out is not None else "raised"
+    out = value_text(module.out) if module.out is not None else "raised"
     seconds = duration(module.seconds) if module.seconds is not None else ""
-    yield "  " * depth + name, arguments(module.input), out, seconds
+    yield "  " * depth + name, arguments_text(module.input), out, seconds
     for each in module.children:
         yield from _calls(each, depth + 1)
 
@@ -128,5 +120,5 @@ def _view() -> View:
 
 
 def _source(path: str) -> str | None:
-    """The text of a file, or of the cell of a notebook that IPython knows by this name."""
+    """The text of a file, or of the notebook cell with this name."""
     return "".join(linecache.getlines(path)) or None

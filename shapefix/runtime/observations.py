@@ -1,4 +1,4 @@
-"""What the agent has written, read back; a line that the end of the process has cut off is left out."""
+"""Read the lines that the agent wrote; a line that was cut off at the end of the process is skipped."""
 
 from __future__ import annotations
 
@@ -7,212 +7,232 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 from shapefix.diagnostics import Span
-
-Value = Mapping[str, Any]
-"""A value as the agent describes it: `is`, `type`, and what it has of size, dtype, stride, device, items."""
+from shapefix.runtime.protocol import (
+    AnyLine,
+    BatchLine,
+    CallArguments,
+    CollectiveDoneLine,
+    CollectiveLine,
+    EndLine,
+    ExceptionDetails,
+    ExceptionLine,
+    ExceptionSwallowedLine,
+    FileWrittenLine,
+    Line,
+    LoaderLine,
+    ModuleEnterLine,
+    ModuleExitLine,
+    OptimizerStepLine,
+    Origin,
+    Place,
+    Value,
+    WriteRefusedLine,
+    kind_of,
+)
 
 
 @dataclass(frozen=True)
-class Module:
-    """One call of a module, and those that it made; out is None where it did not return."""
+class ObservedModule:
+    """One call of a module, and the calls that it made; out is None if it did not return."""
 
     name: str
     type: str
-    training: bool
-    input: Value
+    grad_enabled: bool
+    input: CallArguments
     out: Value | None
     seconds: float | None
-    born: Span | None
-    called: Span | None
-    children: tuple[Module, ...]
+    constructed_at: Span | None
+    called_at: Span | None
+    children: tuple[ObservedModule, ...]
 
 
 @dataclass(frozen=True)
-class Failure:
+class RaisedException:
     """An exception that left a watched call, or ended the script.
 
-    where is module, loader, loss, backward, rows or script. stack has the user's places, innermost first;
-    caught is the `except` that swallowed it, ended says that it ended the script.
+    origin is the kind of the watched call. stack has the user's places, innermost first. handler is the
+    `except` that swallowed it; ended_script says that it ended the script.
     """
 
-    number: int
-    where: str
+    id: int
+    origin: Origin
     type: str
     message: str
     causes: tuple[tuple[str, str], ...]
     stack: tuple[Span, ...]
     values: Mapping[str, Value]
-    details: Mapping[str, Any]
+    details: ExceptionDetails
     swallowed: bool = False
-    caught: Span | None = None
-    ended: bool = False
+    handler: Span | None = None
+    ended_script: bool = False
 
 
 @dataclass(frozen=True)
-class Batch:
-    """A batch as a loader yielded it, and where it was asked for."""
+class ObservedBatch:
+    """A batch of a loader, and the loop that requested it."""
 
     loader: int
     number: int
     value: Value
-    asked: Span | None
+    requested_at: Span | None
 
 
 @dataclass(frozen=True)
 class Observations:
-    """Everything that is known of one run. lines are the agent's own, in their order."""
+    """All observations of one run. lines are those of the agent, in order.
 
-    lines: tuple[Mapping[str, Any], ...] = field(repr=False)
+    changed are the files that the script wrote, and that changed in the working tree nevertheless.
+    """
 
-    def of(self, kind: str) -> Iterator[Mapping[str, Any]]:
+    lines: tuple[Line, ...] = field(repr=False)
+    changed: tuple[str, ...] = ()
+
+    def of(self, line_type: type[AnyLine]) -> Iterator[AnyLine]:
         """The lines of one kind."""
-        return (line for line in self.lines if line["kind"] == kind)
+        kind = kind_of(line_type)
+        return (cast("AnyLine", line) for line in self.lines if line["kind"] == kind)
 
-    def first(self, kind: str) -> Mapping[str, Any] | None:
+    def first(self, line_type: type[AnyLine]) -> AnyLine | None:
         """The first line of one kind."""
-        return next(self.of(kind), None)
+        return next(self.of(line_type), None)
 
     @cached_property
-    def end(self) -> Mapping[str, Any] | None:
-        """How the script ended, as far as the agent has lived to tell."""
-        return self.first("end")
+    def end(self) -> EndLine | None:
+        """How the script ended; None if the process died before the agent could write it."""
+        return self.first(EndLine)
 
     @cached_property
     def written(self) -> tuple[str, ...]:
-        """The paths whose writes went to the temporary folder, and nowhere else."""
-        return self._paths("write", changed=False)
-
-    @cached_property
-    def changed(self) -> tuple[str, ...]:
-        """The paths that were written to, and that have changed at their real place all the same."""
-        return self._paths("write", changed=True)
+        """The files that were written to the temporary folder, and did not change in the working tree."""
+        paths = dict.fromkeys(line["path"] for line in self.of(FileWrittenLine))
+        return tuple(path for path in paths if path not in self.changed)
 
     @cached_property
     def refused(self) -> tuple[str, ...]:
-        """The paths whose writes were neither redirected nor allowed."""
-        return self._paths("refused", changed=False)
-
-    def _paths(self, kind: str, changed: bool) -> tuple[str, ...]:
-        lines = (line for line in self.of(kind) if line.get("changed", False) is changed)
-        return tuple(dict.fromkeys(line["path"] for line in lines))
+        """The files that the script could not write, since the probe cannot redirect the write."""
+        return tuple(dict.fromkeys(line["path"] for line in self.of(WriteRefusedLine)))
 
     @cached_property
     def steps(self) -> int:
-        """How many optimizer steps were made, as far as they were counted."""
-        return max((line["number"] for line in self.of("step")), default=0)
+        """The number of optimizer steps, up to the first few."""
+        return max((line["number"] for line in self.of(OptimizerStepLine)), default=0)
 
     @cached_property
-    def waiting(self) -> Value | None:
-        """The collective that this rank has called last, where it has not returned from it."""
-        met = {line["number"] for line in self.of("met")}
-        last = max(self.of("collective"), key=lambda line: int(line["number"]), default=None)
-        return None if last is None or last["number"] in met else last
+    def waiting(self) -> CollectiveLine | None:
+        """The last collective that this rank called, if it has not returned."""
+        done = {line["number"] for line in self.of(CollectiveDoneLine)}
+        last = max(self.of(CollectiveLine), key=lambda line: int(line["number"]), default=None)
+        return None if last is None or last["number"] in done else last
 
     @cached_property
-    def loaders(self) -> Mapping[int, Mapping[str, Any]]:
-        """The loaders by number."""
-        return {line["id"]: line for line in self.of("loader")}
+    def loaders(self) -> Mapping[int, LoaderLine]:
+        """The loaders by id."""
+        return {line["id"]: line for line in self.of(LoaderLine)}
 
     @cached_property
-    def batches(self) -> tuple[Batch, ...]:
-        """The first batches of each loader, in the order of the run."""
+    def batches(self) -> tuple[ObservedBatch, ...]:
+        """The first batches of each loader, in order."""
         return tuple(
-            Batch(line["loader"], line["number"], line["value"], span(line["asked"]))
-            for line in self.of("batch")
+            ObservedBatch(line["loader"], line["number"], line["value"], span(line["requested_at"]))
+            for line in self.of(BatchLine)
         )
 
     @cached_property
-    def modules(self) -> tuple[Module, ...]:
-        """The outermost modules called, each with its tree."""
-        left = {line["id"]: line for line in self.of("leave")}
-        inner: dict[int | None, list[Mapping[str, Any]]] = {}
-        for line in self.of("enter"):
+    def modules(self) -> tuple[ObservedModule, ...]:
+        """The calls of outermost modules, each with the calls in it."""
+        exits = {line["id"]: line for line in self.of(ModuleExitLine)}
+        inner: dict[int | None, list[ModuleEnterLine]] = {}
+        for line in self.of(ModuleEnterLine):
             inner.setdefault(line["parent"], []).append(line)
 
-        def made(line: Mapping[str, Any]) -> Module:
-            done = left.get(line["id"], {"out": None, "seconds": None})
-            return Module(
+        def module(line: ModuleEnterLine) -> ObservedModule:
+            done = exits.get(line["id"])
+            return ObservedModule(
                 line["name"],
                 line["type"],
-                line["training"],
+                line["grad_enabled"],
                 line["input"],
-                done["out"],
-                done["seconds"],
-                span(line["born"]),
-                span(line["called"]),
-                tuple(made(each) for each in inner.get(line["id"], ())),
+                None if done is None else done["out"],
+                None if done is None else done["seconds"],
+                span(line["constructed_at"]),
+                span(line["called_at"]),
+                tuple(module(each) for each in inner.get(line["id"], ())),
             )
 
-        return tuple(made(line) for line in inner.get(None, ()))
+        return tuple(module(line) for line in inner.get(None, ()))
 
     @cached_property
-    def failures(self) -> tuple[Failure, ...]:
-        """The exceptions that came out of watched calls, in their order, with what became of each."""
-        caught = {line["failure"]: line["by"] for line in self.of("swallowed")}
-        ended = set(self.end.get("failures", ())) if self.end else set()
-        known = ("kind", "at", "id", "where", "type", "message", "causes", "stack", "values")
+    def exceptions(self) -> tuple[RaisedException, ...]:
+        """The exceptions that left watched calls or ended the script, in order."""
+        handlers = {line["id"]: line["handler"] for line in self.of(ExceptionSwallowedLine)}
+        ended = set(self.end["exceptions"]) if self.end else set()
         return tuple(
-            Failure(
+            RaisedException(
                 line["id"],
-                line["where"],
+                line["origin"],
                 line["type"],
                 line["message"],
                 tuple((cause["type"], cause["message"]) for cause in line["causes"]),
                 _stack(line),
                 line["values"],
-                {key: value for key, value in line.items() if key not in known},
-                line["id"] in caught,
-                span(caught.get(line["id"])),
+                line["details"],
+                line["id"] in handlers,
+                span(handlers.get(line["id"])),
                 line["id"] in ended,
             )
-            for line in self.of("failure")
+            for line in self.of(ExceptionLine)
         )
 
 
-def _stack(line: Mapping[str, Any]) -> tuple[Span, ...]:
-    """The user's places of a failure; that of the loader for rows that only the probe brought together."""
-    places = line["stack"] or ([line["loader"]["made"]] if line["where"] == "rows" else [])
+def _stack(line: ExceptionLine) -> tuple[Span, ...]:
+    """The user's places of an exception; for rows that only the probe combined, that of the loader."""
+    loader = line["details"].get("loader")
+    places: list[Place | None] = [*line["stack"]]
+    if not places and line["origin"] == "rows" and loader is not None:
+        places = [loader["created_at"]]
     return tuple(each for each in map(span, places) if each is not None)
 
 
-def span(place: Mapping[str, Any] | None) -> Span | None:
-    """A place as the agent writes it."""
+def span(place: Place | None) -> Span | None:
+    """Convert a place of the agent."""
     if place is None:
         return None
     return Span(place["file"], place["row"], place["column"], place["end_row"], place["end_column"])
 
 
 def read(path: Path) -> Observations:
-    """The observations in a file; none where there is no such file.
+    """Read the observations in a file; empty if there is no such file.
 
-    Called when the run is over: files that the script wrote to are compared with what they were before.
+    To be called after the run: files that the script wrote are compared with their state before the run.
     """
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
-            return Observations(tuple(_lines(file)))
+            lines = tuple(_lines(file))
     except FileNotFoundError:
         return Observations(())
+    written = Observations(lines).of(FileWrittenLine)
+    return Observations(lines, tuple(dict.fromkeys(each["path"] for each in written if _is_changed(each))))
 
 
-def _lines(file: Iterable[str]) -> Iterator[Mapping[str, Any]]:
+def _lines(file: Iterable[str]) -> Iterator[Line]:
     for text in file:
         try:
             line = json.loads(text)
         except ValueError:
             continue
         if isinstance(line, dict) and "kind" in line:
-            yield line | {"changed": _changed(line)} if line["kind"] == "write" else line
+            yield cast("Line", line)
 
 
-def _changed(line: Mapping[str, Any]) -> bool:
-    """Whether a file is no longer what the agent saw before the script's first write to it."""
-    before = line.get("was")
+def _is_changed(line: FileWrittenLine) -> bool:
+    """Whether the real file differs from its state before the script's first write to it."""
+    before = line["before"]
     try:
         now = Path(line["path"]).stat()
     except (OSError, ValueError):
         return bool(before)
-    # Empty: something other than a file, such as a folder, whose time says little.
+    # An empty state is that of a directory or the like, whose time says little.
     return before is None or (before != [] and before != [now.st_size, now.st_mtime_ns, now.st_ino])

@@ -1,4 +1,4 @@
-"""One probe of one script: run it, read what was seen, and leave nothing behind."""
+"""Run one script under the probe, read the observations, and delete everything that the run wrote."""
 
 from __future__ import annotations
 
@@ -8,15 +8,61 @@ import signal
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from shapefix.runtime import child, observations
-from shapefix.runtime.report.text_report import Run
+from shapefix.runtime import agent_process, observations
+from shapefix.runtime.agent_process import ProcessResult
+from shapefix.runtime.observations import Observations
+from shapefix.runtime.protocol import StopLine
 from shapefix.sources.notebooks import cells, path_of
 from shapefix.sources.text import read_bytes
 
 
-def probe(
+@dataclass(frozen=True)
+class ProbeRun:
+    """One run: the script as given, the observations, and the result of its process.
+
+    ranks has the observations of each rank of a run with several processes; observed are those of rank 0.
+    """
+
+    script: str
+    observed: Observations
+    process: ProcessResult
+    timeout: float
+    ranks: tuple[Observations, ...] = ()
+
+    @property
+    def trained(self) -> bool:
+        """Whether an optimizer step was made."""
+        return self.observed.steps > 0
+
+    @property
+    def reached(self) -> bool:
+        """Whether the run reached a batch or a model."""
+        return bool(self.observed.modules or self.observed.batches)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the script works: it made a training step, or came to its end after it called a model.
+
+        Of several ranks, at least one did, and the others did too or wait for it.
+        """
+        done = [(_complete(each), each.waiting) for each in self.ranks or (self.observed,)]
+        return any(well for well, _ in done) and all(well or waits is not None for well, waits in done)
+
+
+def _complete(observed: Observations) -> bool:
+    end = observed.end
+    if end is None or end["how"] in ("missing", "no torch", "no device"):
+        return False
+    if any(stop["unpredictable"] for stop in observed.of(StopLine)):
+        return False
+    well = end["how"] in ("finished", "stopped") or (end["how"] == "exit" and end["code"] == 0)
+    return well and (observed.steps > 0 or bool(observed.modules))
+
+
+def probe_script(
     python: str,
     script: str,
     arguments: Sequence[str],
@@ -24,50 +70,50 @@ def probe(
     timeout: float,
     options: Sequence[str] = (),
     processes: int = 1,
-) -> Run:
-    """Run a script with its arguments in the current folder, for so many training steps.
+) -> ProbeRun:
+    """Run a script with its arguments in the current folder, for a number of training steps.
 
-    script is a file, a folder with a `__main__.py` or a notebook; with `--module` among the options, the name
-    of a module. timeout is in seconds; options are more of the agent's own. Several processes are ranks that
-    torchrun starts. When it returns, or is
-    interrupted, nothing runs any more, and what the script has saved is gone. Raises OSError where the
-    interpreter cannot be started, and Unreadable for what is no notebook with Python.
+    script is a file, a folder with a `__main__.py`, a notebook, or with `--module` in options the name of a
+    module. timeout is in seconds; options are further options of the agent. Several processes are ranks that
+    torchrun starts. When this function returns, or is interrupted, no process of the run is left, and the
+    files that the script saved are deleted. Raises OSError if the interpreter cannot be started, and
+    Unreadable for a notebook without Python.
     """
     with (
-        terminated_as_interrupted(),
+        sigterm_as_interrupt(),
         tempfile.TemporaryDirectory(prefix="shapefix-probe-", ignore_cleanup_errors=True) as name,
     ):
         folder = Path(name)
-        named = (*options, *_cells(script, folder))
-        ended = child.run(python, script, arguments, folder, steps, timeout, named, processes)
+        every = (*options, *_cells(script, folder))
+        result = agent_process.run_agent(python, script, arguments, folder, steps, timeout, every, processes)
         if processes > 1:
             files = [folder / f"observations.jsonl.{rank}" for rank in range(processes)]
             ranks = tuple(map(observations.read, files))
-            return Run(script, ranks[0], ended, timeout, ranks)
+            return ProbeRun(script, ranks[0], result, timeout, ranks)
         observed = observations.read(folder / "observations.jsonl")
-    return Run(script, observed, ended, timeout)
+    return ProbeRun(script, observed, result, timeout)
 
 
 def _cells(script: str, folder: Path) -> Sequence[str]:
-    """The option that tells the agent of the cells of a notebook, which are written into folder."""
+    """Write the cells of a notebook into folder, and return the agent's option for them."""
     if not script.endswith(".ipynb"):
         return ()
     file, path = folder / "cells.json", str(Path(script).absolute())
-    made = [
+    written = [
         {
             "path": path_of(path, cell.number),
             "text": cell.text,
-            "left_out": [(each.row, each.text) for each in cell.skipped_lines],
+            "skipped": [(each.row, each.text) for each in cell.skipped_lines],
         }
         for cell in cells(read_bytes(script))
     ]
-    file.write_text(json.dumps(made), "utf-8")
+    file.write_text(json.dumps(written), "utf-8")
     return "--cells", str(file)
 
 
 @contextlib.contextmanager
-def terminated_as_interrupted() -> Iterator[None]:
-    """Let SIGTERM, as a CI sends it that gives up, clean up as Ctrl-C does, and exit with 143."""
+def sigterm_as_interrupt() -> Iterator[None]:
+    """Clean up after SIGTERM, which CI systems send on cancel, as after Ctrl-C, and exit with 143."""
 
     def end(number: int, frame: object) -> None:
         raise SystemExit(128 + number)

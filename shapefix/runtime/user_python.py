@@ -1,4 +1,4 @@
-"""Which interpreter is the user's."""
+"""Find the user's interpreter."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 
-def interpreter(script: Path, environ: Mapping[str, str] = os.environ) -> str:
-    """The interpreter that a script is run with when none is named.
+def find_interpreter(script: Path, environ: Mapping[str, str] = os.environ) -> str:
+    """The interpreter for a script: that of the active environment, or of a `.venv` or `venv`, or our own.
 
-    That of the active environment, else of a `.venv` or `venv` beside the script, in the current folder or
-    above it as far as its project goes, else our own.
+    A `.venv` or `venv` is searched beside the script, in the current folder, and in its parents up to the top
+    of the project.
     """
     for folder in _environments(script, environ):
         python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
@@ -32,7 +32,7 @@ def _environments(script: Path, environ: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _project(folder: Path) -> list[Path]:
-    """A folder and those around it up to the top of its project; the folder alone outside of one."""
+    """A folder and its parents up to the top of its project; only the folder if there is no project."""
     for place, parent in enumerate((folder, *folder.parents)):
         if any((parent / mark).exists() for mark in (".git", "pyproject.toml")):
             return [folder, *folder.parents][: place + 1]

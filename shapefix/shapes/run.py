@@ -191,7 +191,7 @@ class _ListingBuilder:
     def _best(
         self, ev: Watcher, target: Target, run: CheckContext, has_inputs: bool, only_asked: bool
     ) -> ShapeListing:
-        """Return the most informative listing, from the first call with known sizes if there is one."""
+        """Return the most informative listing: that of the first call with known sizes, if any."""
         passes = [each for each in _passes_of(ev, target) if each.calls]
         real_ones = [] if only_asked else [seen for seen in passes if _is_real_call(seen)]
         passes = [seen for seen in passes if seen.asked] or passes

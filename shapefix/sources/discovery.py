@@ -64,7 +64,7 @@ def _real_folder(path: str) -> str:
 
 
 def _excluded(absolute: str, configurations: Configurations) -> bool:
-    """Check whether the configuration excludes a path, or a folder above it below its root."""
+    """Check whether the configuration excludes a path or a folder above it, up to its root."""
     configuration = configurations.nearest(os.path.dirname(absolute))
     at = absolute
     while at != configuration.root and at != os.path.dirname(at):

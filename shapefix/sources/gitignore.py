@@ -31,7 +31,7 @@ class IgnoreFile:
     any_path: re.Pattern[str]
 
     def decide(self, path: str, is_folder: bool) -> bool | None:
-        """Return whether this file ignores (True) or re-includes (False) a path below it; else None."""
+        """Check whether this file ignores (True) or re-includes (False) a path; None if it is silent."""
         relative = path[len(self.folder) :].replace(os.sep, "/")
         name = relative[relative.rfind("/") + 1 :]
         if is_folder:

@@ -113,7 +113,7 @@ class Project:
         return ".".join(parts)
 
     def _package_base(self, folder: str) -> str:
-        """Return the parent of the outermost package around folder; folder itself outside a package."""
+        """Return the parent of the outermost regular package around folder; else folder itself."""
         while "__init__.py" in (self._listing(folder) or ()):
             parent = os.path.dirname(folder)
             if parent == folder:

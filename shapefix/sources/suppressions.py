@@ -31,7 +31,7 @@ class Suppression:
     whole_file: bool = False
 
     def covers(self, diagnostic: Diagnostic) -> bool:
-        """Check whether the comment selects the finding's rule: by code, prefix, name or former name."""
+        """Check whether the comment selects the rule of a finding: by code, prefix, name or alias."""
         return self.selectors is None or any(
             selector == diagnostic.name
             or is_prefix(selector.upper(), diagnostic.code)

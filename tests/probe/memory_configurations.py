@@ -226,22 +226,22 @@ def forecasts(names: list[str]) -> Iterator[dict[str, Any]]:
     """What the agent counts on the GPU that is not there."""
     sys.path.insert(0, str(ROOT))
     from shapefix.runtime.agent.fake_gpu import device_setup
-    from shapefix.runtime.agent.session import Observations, Session
-    from shapefix.runtime.forecast.prediction import measured
+    from shapefix.runtime.agent.session import LineFile, Session
+    from shapefix.runtime.forecast.prediction import step_peak
     from shapefix.runtime.observations import read
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "observations.jsonl"
-        session = Session(Observations(str(path)), 1000)
-        device_setup.install(session, device_setup.Wanted("fake"), lambda: None)
+        session = Session(LineFile(str(path)), 1000)
+        device_setup.install(session, device_setup.DeviceOptions("fake"), lambda: None)
         for name in names:
             path.write_text("")
             torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats()
             trained(CONFIGURATIONS[name], "cuda", nullcontext)
-            peak = measured(read(path))
+            peak = step_peak(read(path))
             assert peak is not None
-            yield {"name": name, "live": peak.live, "reserved": peak.reserved, "parts": dict(peak.parts)}
+            yield {"name": name, "live": peak.live, "reserved": peak.reserved, "parts": dict(peak.by_kind)}
 
 
 def truths(names: list[str]) -> Iterator[dict[str, Any]]:

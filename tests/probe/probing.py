@@ -12,11 +12,11 @@ import fork_server
 
 from shapefix.checks.rules import RULES
 from shapefix.diagnostics import Diagnostic
-from shapefix.runtime import ranks
-from shapefix.runtime.findings.collect import Found, findings
+from shapefix.runtime.findings.collect import ProbeFindings, collect_findings
 from shapefix.runtime.findings.silent.registry import KINDS, PROBE
-from shapefix.runtime.report.text_report import Run, ending, lines
-from shapefix.runtime.run import probe
+from shapefix.runtime.ranks import rank_findings
+from shapefix.runtime.report.text_report import ending, report_lines
+from shapefix.runtime.run import ProbeRun, probe_script
 
 # Small models are slower with several threads, the more so where other tests run.
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -26,7 +26,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 class Probed:
     """One run, in the folder that it was made in."""
 
-    run: Run
+    run: ProbeRun
     folder: Path
 
     @property
@@ -39,9 +39,8 @@ class Probed:
         return list(self._told.notes)
 
     @cached_property
-    def _told(self) -> Found:
-        rules = {code: (rule.name, rule.severity) for code, rule in RULES.items()}
-        return ranks.found(self.run, rules) if self.run.ranks else findings(self.run.observed, rules)
+    def _told(self) -> ProbeFindings:
+        return rank_findings(self.run) if self.run.ranks else collect_findings(self.run.observed)
 
     @property
     def places(self) -> list[tuple[str, str, int]]:
@@ -51,7 +50,7 @@ class Probed:
     @property
     def text(self) -> str:
         """The report for people."""
-        rows = lines(self.run, lambda path: path.removeprefix(f"{self.folder}/"), 200)
+        rows = report_lines(self.run, lambda path: path.removeprefix(f"{self.folder}/"), 200)
         return "".join("".join(text for text, _ in row) + "\n" for row in rows)
 
     @property
@@ -90,7 +89,9 @@ def probed_file(
     os.chdir(folder)
     try:
         return Probed(
-            probe(python or fork_server.interpreter(), script, arguments, 1, timeout, options, processes),
+            probe_script(
+                python or fork_server.interpreter(), script, arguments, 1, timeout, options, processes
+            ),
             folder,
         )
     finally:

@@ -7,22 +7,20 @@ from pathlib import Path
 
 import fork_server
 
-from shapefix.checks.rules import RULES
-from shapefix.runtime.repair.search import Outcome, search
-from shapefix.runtime.repair.static_findings import Reader
-from shapefix.runtime.repair.trials import Command, Runner
+from shapefix.runtime.repair.search import SearchResult, search
+from shapefix.runtime.repair.static_findings import StaticFindings
+from shapefix.runtime.repair.trials import ProbeCommand, TrialRunner
 
 # Small models are slower with several threads, the more so where other tests run.
 os.environ["OMP_NUM_THREADS"] = "1"
 
 
-def searched(folder: Path, script: str, most: int = 8) -> Outcome:
+def searched(folder: Path, script: str, most: int = 8) -> SearchResult:
     """The outcome for a script of a folder that is the current one, after so many runs at most."""
-    rules = {code: (rule.name, rule.severity) for code, rule in RULES.items()}
-    command = Command(fork_server.interpreter(), script, (), 1, 120.0)
+    command = ProbeCommand(fork_server.interpreter(), script, (), 1, 120.0)
     before = Path.cwd()
     os.chdir(folder)
     try:
-        return search(Runner(command, rules, most), Reader(script))
+        return search(TrialRunner(command, most), StaticFindings(script))
     finally:
         os.chdir(before)

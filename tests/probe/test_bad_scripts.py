@@ -10,8 +10,8 @@ import pytest
 from probing import Probed, probed, probed_file, row, runs
 
 from shapefix.cli.exit_codes import CLEAN, FAILED, code_of
-from shapefix.rulebook.pages import names_and_severities
-from shapefix.runtime.findings.collect import findings
+from shapefix.runtime.findings.collect import collect_findings
+from shapefix.runtime.protocol import EndLine
 
 pytestmark = pytest.mark.slow
 
@@ -29,12 +29,14 @@ def step():
 
 
 def code(ran: Probed) -> int:
-    return code_of(ran.run, findings(ran.run.observed, names_and_severities()))
+    return code_of(ran.run, collect_findings(ran.run.observed))
 
 
 def left_as_it_was(ran: Probed, before: dict[str, bytes]) -> None:
     """Nothing of the script runs any more, and its folder is as it was."""
-    processes = [int(line.split()[1]) for line in ran.run.ended.output.splitlines() if line[:8] == "process "]
+    processes = [
+        int(line.split()[1]) for line in ran.run.process.output.splitlines() if line[:8] == "process "
+    ]
     assert processes
     until = time.monotonic() + 10
     while any(map(runs, processes)) and time.monotonic() < until:
@@ -152,8 +154,8 @@ def test_workers_that_are_spawned_do_their_work(tmp_path: Path) -> None:
 def test_who_needs_arguments_is_told_where_they_go(tmp_path: Path, script: str) -> None:
     ran = probed(tmp_path, script)
     assert "sys.exit(2) at train.py:" in ran.ending
-    assert "; the arguments of train.py go behind `--`" in ran.ending
-    assert "data" in ran.text.lower().partition("its last words")[2]
+    assert "Put the script's own arguments after `--`: `shapefix probe train.py -- --epochs 3`" in ran.ending
+    assert "data" in ran.text.lower().partition("last output")[2]
     assert code(ran) == FAILED
 
 
@@ -166,6 +168,6 @@ def test_a_child_of_a_fork_that_ends_as_the_script_does_tells_nothing(tmp_path: 
     before = contents(tmp_path)
     ran = probed_file(tmp_path, "train.py")
     assert ran.run.observed.steps == 1
-    assert len(list(ran.run.observed.of("end"))) == 1
+    assert len(list(ran.run.observed.of(EndLine))) == 1
     assert code(ran) == CLEAN
     left_as_it_was(ran, before)

@@ -49,9 +49,9 @@ def test_a_finding(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(WRONG)
     ran = shapefix("train.py", "--", "--epochs", "3", folder=tmp_path)
     assert ran.returncode == 1, ran.stderr
-    assert "error[SF501] in-features: `1` (Linear) takes in_features=64, and gets f32[4, 192]" in ran.stdout
+    assert "error[SF501] in-features: `1` (Linear) expects in_features=64 but gets f32[4, 192]" in ran.stdout
     assert "--> train.py:3:49" in ran.stdout
-    assert "= fix (unsafe): make the layer with in_features=192, as measured\n" in ran.stdout
+    assert "= fix (unsafe): construct the layer with in_features=192, the measured size\n" in ran.stdout
     assert ran.stdout.endswith("Found 1 error. Try `shapefix probe --repair`.\n")
     assert ran.stderr == ""
 
@@ -68,9 +68,9 @@ def test_nothing_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["nowhere.py"], "error: nowhere.py: there is no such file\n"),
-        (["."], "error: .: is a folder without `__main__.py`; name the script in it that trains\n"),
-        (["--python", "no-python", "train.py"], "error: no-python: there is no such interpreter; "),
+        (["nowhere.py"], "error: nowhere.py: no such file\n"),
+        (["."], "error: .: is a directory without `__main__.py`; pass the training script in it\n"),
+        (["--python", "no-python", "train.py"], "error: no-python: no such interpreter; "),
         ([], "error: missing argument 'SCRIPT'"),
     ],
     ids=["missing", "folder", "interpreter", "nothing"],
@@ -86,14 +86,14 @@ def test_a_script_that_shows_nothing_ends_with_2_and_its_last_words(tmp_path: Pa
     (tmp_path / "train.py").write_text("import sys\nprint('cannot find \\x1b[31mdata')\nsys.exit(1)\n")
     ran = shapefix("train.py", folder=tmp_path)
     assert ran.returncode == 2
-    assert "its last words\n  cannot find ␛[31mdata\n" in ran.stdout
+    assert "last output\n  cannot find ␛[31mdata\n" in ran.stdout
 
 
 def test_a_script_that_reads_standard_input_ends_with_2(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("lr = float(input('learning rate? '))\n")
     ran = shapefix("train.py", folder=tmp_path)
     assert ran.returncode == 2
-    assert "EOF when reading a line; a script gets no standard input from the probe" in ran.stdout
+    assert "EOF when reading a line; under the probe, a script has no standard input" in ran.stdout
     assert "--> train.py:1:12" in ran.stdout
 
 

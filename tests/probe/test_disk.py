@@ -87,14 +87,14 @@ def test_a_script_sees_its_writes_and_the_folder_does_not(tmp_path: Path) -> Non
     (tmp_path / "results" / "best.txt").write_text("0.9")
     mode = (tmp_path / "kept.txt").stat().st_mode
     ran = probed(tmp_path, WRITES)
-    assert ran.run.ended.output == "all of it\n"
-    assert ran.ending == "the script came to its end"
+    assert ran.run.process.output == "all of it\n"
+    assert ran.ending == "the script finished"
     for name, text in files.items():
         assert (tmp_path / name).read_text() == text
     assert (tmp_path / "results" / "best.txt").read_text() == "0.9"
     assert (tmp_path / "kept.txt").stat().st_mode == mode
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*files, "results", "train.py"])
-    assert "into a temporary folder: runs, runs/, " in ran.text
+    assert "to a temporary folder: runs, runs/, " in ran.text
 
 
 def test_trackers_are_told_to_stay_offline(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_trackers_are_told_to_stay_offline(tmp_path: Path) -> None:
         torch.nn.Linear(1, 1)(torch.ones(1))
     """
     ran = probed(tmp_path, script)
-    assert ran.run.ended.output == "offline True offline\n"
+    assert ran.run.process.output == "offline True offline\n"
 
 
 # Each by another way into the file system; what is there before is overwritten, too.
@@ -274,8 +274,8 @@ def test_every_way_to_write_leaves_the_tree_as_it_is(tmp_path: Path) -> None:
     before = _tree(tmp_path)
     ran = probed_file(tmp_path, "train.py")
     # torch's profiler has printed lines of its own.
-    assert ran.run.ended.output.endswith("\nall of it\n"), ran.run.ended.output
-    assert ran.ending == "the script came to its end"
+    assert ran.run.process.output.endswith("\nall of it\n"), ran.run.process.output
+    assert ran.ending == "the script finished"
     assert _tree(tmp_path) == before
     observed = ran.run.observed
     written = {Path(path).name for path in observed.written}
@@ -285,7 +285,7 @@ def test_every_way_to_write_leaves_the_tree_as_it_is(tmp_path: Path) -> None:
         "refused.txt", "refused", "linked.txt", "sub", "refused.db", "refused.socket"
     }  # fmt: skip
     assert observed.changed == ()
-    assert "not written as the probe cannot redirect it: refused.txt, refused, " in ran.text
+    assert "not written (the probe cannot redirect these writes): refused.txt, refused, " in ran.text
 
 
 def test_a_table_of_pandas_goes_to_the_folder(tmp_path: Path) -> None:
@@ -305,7 +305,7 @@ def test_a_table_of_pandas_goes_to_the_folder(tmp_path: Path) -> None:
         print("all of it")
     """
     ran = probed(tmp_path, script)
-    assert ran.run.ended.output == "all of it\n"
+    assert ran.run.process.output == "all of it\n"
     assert (tmp_path / "table.csv").read_text() == (tmp_path / "table.csv.gz").read_text() == "mine"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["table.csv", "table.csv.gz", "train.py"]
 
@@ -328,8 +328,8 @@ def test_no_redirection_is_claimed_of_a_file_that_has_changed(tmp_path: Path) ->
     names = {str(tmp_path / name) for name in ("both.txt", "new.txt")}
     assert set(ran.run.observed.changed) == names
     assert ran.run.observed.written == (str(tmp_path / "only.txt"),)
-    assert "written into a temporary folder: only.txt\n" in ran.text
-    assert "changed in the working tree while the script ran: both.txt, new.txt\n" in ran.text
+    assert "written to a temporary folder: only.txt\n" in ran.text
+    assert "changed in the working tree during the run: both.txt, new.txt\n" in ran.text
 
 
 def test_a_working_tree_within_a_cache_is_no_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -344,7 +344,7 @@ def test_a_working_tree_within_a_cache_is_no_cache(tmp_path: Path, monkeypatch: 
     ran = probed(tmp_path / "tree", script)
     assert [path.name for path in (tmp_path / "tree").iterdir()] == ["train.py"]
     assert (tmp_path / "cached.txt").read_text() == "x"
-    assert ran.ending == "the script came to its end"
+    assert ran.ending == "the script finished"
 
 
 def test_functions_are_replaced_wherever_something_holds_them() -> None:

@@ -30,14 +30,14 @@ def step():
         (MODEL + "step(); sys.exit('no data')", "sys.exit(1) at train.py:10: no data, after a training step"),
         (
             MODEL + "model(torch.ones(4)); os._exit(7)",
-            "os._exit(7) at train.py:10, after `Linear` was called",
+            "os._exit(7) at train.py:10, after calling `Linear`",
         ),
         (MODEL + "os.kill(os.getpid(), signal.SIGSEGV)", "killed by SIGSEGV, before any batch or model"),
-        (MODEL + "raise OSError('disk')", "an exception, before any batch or model"),
-        (MODEL + "print(input())", "an exception, before any batch or model"),
-        ("x = (", "an exception, before any batch or model"),
-        ("import no_such_module_of_mine", "an exception, before any batch or model"),
-        ("print('nothing to do with torch')", "the script came to its end, before any batch or model"),
+        (MODEL + "raise OSError('disk')", "uncaught exception, before any batch or model"),
+        (MODEL + "print(input())", "uncaught exception, before any batch or model"),
+        ("x = (", "uncaught exception, before any batch or model"),
+        ("import no_such_module_of_mine", "uncaught exception, before any batch or model"),
+        ("print('nothing to do with torch')", "the script finished, before any batch or model"),
     ],
     ids=["exit", "exit-text", "os-exit", "signal", "exception", "stdin", "syntax", "import", "no-model"],
 )
@@ -69,39 +69,39 @@ def test_arguments_and_the_ways_to_find_oneself_are_those_of_python(tmp_path: Pa
         assert not [name for name in sys.modules if name.split(".")[0] in ("shapefix", "libcst", "rich")]
     """
     ran = probed(tmp_path, script, "--lr", "0.1", python=sys.executable, helper="")
-    assert ran.ending == "the script came to its end, before any batch or model", ran.run.ended.output
+    assert ran.ending == "the script finished, before any batch or model", ran.run.process.output
 
 
 def test_a_loop_without_end_is_ended_with_the_line_where_it_is(tmp_path: Path) -> None:
     ran = probed(tmp_path, MODEL + "model(torch.ones(4))\nwhile True:\n    time.sleep(0.01)", timeout=5.0)
-    assert "stopped at the time limit of 5 s at train.py:12, after `Linear` was called" in ran.ending
-    assert ran.run.ended.seconds < 30
+    assert "stopped at the time limit of 5 s at train.py:12, after calling `Linear`" in ran.ending
+    assert ran.run.process.seconds < 30
 
 
 def test_a_time_limit_within_native_code_is_kept_too(tmp_path: Path) -> None:
     script = "import re\nre.match('(a+)+$', 'a' * 64 + 'b')"
     ran = probed(tmp_path, script, timeout=2.0, python=sys.executable)
-    assert ran.run.ended.seconds < 30
+    assert ran.run.process.seconds < 30
     assert "time limit of 2 s" in ran.ending
 
 
 def test_much_output_is_not_kept(tmp_path: Path) -> None:
     ran = probed(tmp_path, "import sys\nfor _ in range(3000):\n    print('x' * 100_000)\nsys.exit('the end')")
-    assert len(ran.run.ended.output) <= 64 * 1024
+    assert len(ran.run.process.output) <= 64 * 1024
     assert "sys.exit(1) at train.py:4: the end" in ran.ending
 
 
 def test_a_bare_except_does_not_keep_the_script_running(tmp_path: Path) -> None:
     ran = probed(tmp_path, MODEL + "while True:\n    try:\n        step()\n    except:\n        pass")
     assert ran.run.complete
-    assert "1 training step made, by force" in ran.ending
+    assert "(by force: the script catches all exceptions): 1 training step is done" in ran.ending
 
 
 def test_except_exception_does_not_swallow_the_stop(tmp_path: Path) -> None:
     ran = probed(
         tmp_path, MODEL + "while True:\n    try:\n        step()\n    except Exception:\n        pass"
     )
-    assert ran.ending == "stopped by the probe, 1 training step made"
+    assert ran.ending == "stopped by the probe: 1 training step is done"
     assert ran.found == []
 
 
@@ -116,13 +116,13 @@ def test_what_the_script_has_started_does_not_outlive_it(tmp_path: Path) -> None
         os._exit(0)
     """
     ran = probed(tmp_path, script, python=sys.executable)
-    processes = [int(word) for word in ran.run.ended.output.split()]
+    processes = [int(word) for word in ran.run.process.output.split()]
     assert len(processes) == 2
     deadline = time.monotonic() + 10
     while any(map(runs, processes)) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not any(map(runs, processes))
-    assert ran.run.ended.seconds < 60
+    assert ran.run.process.seconds < 60
 
 
 def test_an_interpreter_without_torch_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from probing import probed, row
 
-from shapefix.diagnostics import Severity
-from shapefix.runtime.findings.collect import findings
+from shapefix.runtime.findings.collect import collect_findings
 
 LOADER = """
 import torch
@@ -43,7 +42,8 @@ def test_a_linear_is_found_where_it_was_constructed(tmp_path: Path) -> None:
     (found,) = ran.found
     assert ran.places == [("SF501", "model.py", row(model, "constructed"))]
     assert (
-        found.message == "`0.projection` (Linear) takes in_features=27, and gets f32[4, 5, 40]: last size 40"
+        found.message
+        == "`0.projection` (Linear) expects in_features=27 but gets f32[4, 5, 40] (last size 40)"
     )
     steps = [(step.span.row, step.message) for step in found.evidence]
     assert steps == [
@@ -206,7 +206,7 @@ for batch in DataLoader([{"x": torch.ones(4), "label": 1, "idx": n} for n in ran
     ran = probed(tmp_path, script)
     (found,) = ran.found
     assert (found.code, found.span.row) == ("SF401", row(script, "called"))
-    assert "takes no `idx`" in found.message
+    assert "has no parameter `idx`" in found.message
 
 
 def test_an_exception_of_the_scripts_own_is_a_crash_with_its_line(tmp_path: Path) -> None:
@@ -261,7 +261,7 @@ for _ in range(100):
     )
     ran = probed(tmp_path, script)
     assert ran.found == []
-    assert ran.ending == "stopped by the probe, 1 training step made"
+    assert ran.ending == "stopped by the probe: 1 training step is done"
 
 
 def test_what_is_swallowed_outside_of_models_and_losses(tmp_path: Path) -> None:
@@ -292,7 +292,7 @@ while True:
         row(steps, "view"),
     )
     assert [step.span.row for step in found.evidence] == [row(steps, "view"), row(steps, "swallowed")]
-    assert "20 exceptions were swallowed, and no training step was made" in ran.ending
+    assert "20 exceptions were swallowed without a training step" in ran.ending
 
 
 def test_a_handler_that_makes_up_for_it_is_right(tmp_path: Path) -> None:
@@ -316,7 +316,7 @@ except KeyError:
     )
     ran = probed(tmp_path, script)
     assert ran.found == []
-    assert ran.ending == "the script came to its end"
+    assert ran.ending == "the script finished"
 
 
 MANY = """
@@ -363,8 +363,7 @@ EXPECTED: dict[str, list[int | str]] = {
 
 def test_the_rule_of_each_message_of_torch(tmp_path: Path) -> None:
     ran = probed(tmp_path, MANY)
-    rules = {code: (code, Severity.ERROR) for code in EXPECTED}
-    found = findings(ran.run.observed, rules).diagnostics
+    found = collect_findings(ran.run.observed).diagnostics
     expected = [
         (code, place if isinstance(place, int) else row(MANY, place))
         for code, places in EXPECTED.items()
@@ -372,8 +371,8 @@ def test_the_rule_of_each_message_of_torch(tmp_path: Path) -> None:
     ]
     assert sorted((each.code, each.span.row) for each in found) == sorted(expected)
     messages = {each.code: each.message for each in found}
-    assert "has rows 0 to 4, and is asked for 5 to" in messages["SF505"]
-    assert messages["SF506"].endswith("takes in_channels=3, and gets f32[2, 1, 8, 8]")
+    assert "has rows 0 to 4 but gets indices from 5 to" in messages["SF505"]
+    assert messages["SF506"].endswith("expects in_channels=3 but gets f32[2, 1, 8, 8]")
 
 
 def test_a_loss_and_gradients_that_are_not_finite_are_shown(tmp_path: Path) -> None:
@@ -391,5 +390,5 @@ for _ in range(3):
     )
     ran = probed(tmp_path, script)
     assert "loss nan, f32[], backward at train.py:12" in ran.text
-    assert "gradients in 2 of 4 parameters, 1 frozen (SGD)" in ran.text
+    assert "gradients for 2 of 4 parameters, 1 frozen (SGD)" in ran.text
     assert "gradient not finite: weight, bias" in ran.text

@@ -10,7 +10,7 @@ import pytest
 from probing import probed_file
 from repairing import searched
 
-from shapefix.runtime.repair.search import Outcome
+from shapefix.runtime.repair.search import SearchResult
 from shapefix.runtime.repair.writing import write_all
 
 pytestmark = pytest.mark.slow
@@ -50,7 +50,7 @@ def broken(by_hand: bool) -> list[str]:
     return sorted(name for name, each in wrong.items() if each["after"].get("by_hand", False) is by_hand)
 
 
-def shown(outcome: Outcome) -> list[tuple[str, str, int]]:
+def shown(outcome: SearchResult) -> list[tuple[str, str, int]]:
     """What the run of the script as it is has found."""
     return [(each.code, Path(each.span.path).name, each.span.row) for each in outcome.first.found.diagnostics]
 
@@ -63,12 +63,12 @@ def texts(folder: Path) -> dict[str, bytes]:
 def test_runs_prove_the_repair_that_a_person_has_made(name: str, tmp_path: Path) -> None:
     folder = shutil.copytree(FIXTURES / name / "before", tmp_path / "copy")
     outcome = searched(folder, SCRIPTS.get(name, "train.py"))
-    assert shown(outcome) == FAULTS.get(name, []), outcome.first.run.ended.output
+    assert shown(outcome) == FAULTS.get(name, []), outcome.first.run.process.output
     best = outcome.best.trial
-    assert outcome.passed, best.run.ended.output
+    assert outcome.trains, best.run.process.output
     assert (best.run.trained, best.found.diagnostics) == (True, ())
     assert texts(folder) == texts(FIXTURES / name / "before")
-    write_all(list(best.draft.changes()))
+    write_all(list(best.sources.changes()))
     assert texts(folder) == texts(FIXTURES / name / "after")
 
 
@@ -77,15 +77,15 @@ def test_where_a_person_has_to_choose_the_repair_there_is_none(name: str, tmp_pa
     folder = shutil.copytree(FIXTURES / name / "before", tmp_path / "copy")
     outcome = searched(folder, SCRIPTS.get(name, "train.py"))
     assert shown(outcome) == FAULTS.get(name, [])
-    assert not outcome.passed
-    assert list(outcome.best.trial.draft.changes()) == []
+    assert not outcome.trains
+    assert list(outcome.best.trial.sources.changes()) == []
 
 
 def test_nothing_is_found_in_a_project_with_nothing_wrong(tmp_path: Path) -> None:
     folder = shutil.copytree(FIXTURES / "seq2seq-summaries" / "after", tmp_path / "copy")
     files = sorted(folder.rglob("*"))
     ran = probed_file(folder, "train.py")
-    assert ran.found == [], ran.run.ended.output
+    assert ran.found == [], ran.run.process.output
     assert ran.run.complete, ran.ending
     assert ran.run.trained
     assert "gradients in" in ran.text

@@ -53,7 +53,7 @@ def test_a_step_is_shown_with_sizes_loss_and_gradients() -> None:
     text = str(report)
     assert "head Linear" in text
     assert "f32[8, 4] -> f32[8, 3]" in text
-    assert "gradients in 6 of 8 parameters; without: unused.weight, unused.bias" in text
+    assert "gradients for 6 of 8 parameters; without: unused.weight, unused.bias" in text
     assert text.endswith("Nothing found.\n")
     assert repr(report) == f"<shapefix report: nothing found, loss {report.loss:.4g}>"
 
@@ -77,7 +77,7 @@ def test_batches_and_losses(model: nn.Module, batch: Any, loss: Any, known: bool
     report = shapefix.probe(model, batch, loss)
     assert report.error is None
     assert (report.loss is not None) is known
-    assert ("loss none: forward only" in str(report)) is not known
+    assert ("loss none, forward only" in str(report)) is not known
 
 
 def test_a_fault_is_a_finding_at_its_line_and_is_not_raised() -> None:
@@ -85,7 +85,7 @@ def test_a_fault_is_a_finding_at_its_line_and_is_not_raised() -> None:
     (found,) = report.findings
     assert found.code == "SF501"
     assert Path(found.span.path).name == "test_here.py"
-    assert "`head` (Linear) takes in_features=5, and gets f32[8, 6]" in found.message
+    assert "`head` (Linear) expects in_features=5 but gets f32[8, 6]" in found.message
     assert isinstance(report.error, RuntimeError)
     assert "error[SF501]" in str(report)
     assert "error[SF501]" in report._repr_html_()
@@ -95,10 +95,10 @@ def test_a_fault_is_a_finding_at_its_line_and_is_not_raised() -> None:
 @pytest.mark.parametrize(
     ("model", "batch", "loss", "said"),
     [
-        (Named(), {"x": X, "idx": Y}, None, "takes no `idx`"),
+        (Named(), {"x": X, "idx": Y}, None, "has no parameter `idx`"),
         (Net(), (X, Y.float()), by_targets, "Long"),
         (Net(), X, "loss", "no attribute 'loss'"),
-        (Named(), X, "loss", "the loss is NoneType, and no tensor"),
+        (Named(), X, "loss", "the loss is a NoneType, not a tensor"),
         (Named(), X, "lose", "lose"),
         (Net(), X, lambda out, batch: out.detach().sum(), "does not require grad"),
     ],
@@ -217,7 +217,7 @@ def test_the_line_of_a_cell_is_shown(cell: str) -> None:
 
 
 def test_something_else_than_a_model_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"takes a torch\.nn\.Module and a batch, not str"):
+    with pytest.raises(TypeError, match=r"expects a torch\.nn\.Module and a batch, not str"):
         shapefix.probe("model", X)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from shapefix.runtime.user_python import interpreter
+from shapefix.runtime.user_python import find_interpreter
 
 
 def environment(folder: Path) -> Path:
@@ -26,14 +26,14 @@ def test_the_active_one_then_the_nearest_then_ours(tmp_path: Path, monkeypatch: 
     (project / "pyproject.toml").touch()
     environment(tmp_path / "venv")  # not of the project
     monkeypatch.chdir(script.parent)
-    assert interpreter(script, {}) == sys.executable
+    assert find_interpreter(script, {}) == sys.executable
     above = environment(project / "venv")
-    assert interpreter(script, {}) == str(above)
+    assert find_interpreter(script, {}) == str(above)
     beside = environment(script.parent / ".venv")
-    assert interpreter(script, {}) == str(beside)
+    assert find_interpreter(script, {}) == str(beside)
     conda = environment(tmp_path / "conda")
-    assert interpreter(script, {"CONDA_PREFIX": str(tmp_path / "conda")}) == str(conda)
+    assert find_interpreter(script, {"CONDA_PREFIX": str(tmp_path / "conda")}) == str(conda)
     active = environment(tmp_path / "active")
     both = {"CONDA_PREFIX": str(tmp_path / "conda"), "VIRTUAL_ENV": str(tmp_path / "active")}
-    assert interpreter(script, both) == str(active)
-    assert interpreter(script, {"VIRTUAL_ENV": str(tmp_path / "deleted")}) == str(beside)
+    assert find_interpreter(script, both) == str(active)
+    assert find_interpreter(script, {"VIRTUAL_ENV": str(tmp_path / "deleted")}) == str(beside)

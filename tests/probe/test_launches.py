@@ -44,9 +44,9 @@ def notebook(folder: Path, *sources: str, name: str = "train.ipynb") -> Path:
 
 
 def right(ran: Probed) -> str:
-    assert ran.found == [], ran.run.ended.output
-    assert ran.run.complete, (ran.ending, ran.run.ended.output)
-    return ran.run.ended.output
+    assert ran.found == [], ran.run.process.output
+    assert ran.run.complete, (ran.ending, ran.run.process.output)
+    return ran.run.process.output
 
 
 def test_a_module_runs_as_python_runs_it(tmp_path: Path) -> None:
@@ -80,8 +80,8 @@ def test_the_fault_of_a_module_has_its_place(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "files", "said"),
     [
-        ("nothing.train", {}, "there is no module `nothing.train`, looked for from "),
-        ("pkg.trian", {"pkg": ""}, "there is no module `pkg.trian`, looked for from "),
+        ("nothing.train", {}, "no module named `nothing.train` (searched from "),
+        ("pkg.trian", {"pkg": ""}, "no module named `pkg.trian` (searched from "),
         ("pkg", {"pkg": ""}, "`pkg` is a package without `__main__`"),
         ("math", {}, "`math` is not written in Python"),
     ],
@@ -124,7 +124,7 @@ def test_the_cells_of_a_notebook_run_in_its_folder(tmp_path: Path) -> None:
     written(tmp_path, notebooks__helper="")
     ran = probed_file(tmp_path, "notebooks/train.ipynb")
     assert right(ran).splitlines()[-1] == "notebooks __main__"
-    assert "Linear(in_features=4" in ran.run.ended.output
+    assert "Linear(in_features=4" in ran.run.process.output
     assert ran.run.observed.steps == 1
     assert "not executed `!pip install -q torch` (cell 2)" in ran.text
     assert "called at notebooks/train.ipynb:cell 3:3" in ran.text
@@ -179,7 +179,7 @@ def test_a_notebook_on_the_command_line(
         ("bad.ipynb", "bad.ipynb: is no notebook: it is not JSON"),
         (
             "-m train.py",
-            "train.py: is a file, and -m takes a module; did you mean `shapefix probe train.py`?",
+            "train.py: is a file, but -m expects a module; did you mean `shapefix probe train.py`?",
         ),
         ("python train.py --lr 1", "did you mean `shapefix probe train.py -- --lr 1`?"),
         ("-- python3.11 -m pkg.train 1", "did you mean `shapefix probe -m pkg.train -- 1`?"),
@@ -191,9 +191,12 @@ def test_a_notebook_on_the_command_line(
             "train.py --epochs 3",
             "put the script's own arguments after `--`: `shapefix probe train.py -- --epochs 3`",
         ),
-        ("bad.ipynb --repair", "--repair writes Python files, and no notebooks; name a script that trains"),
-        ("train.py --nproc 2 --vram 4GiB", "it goes without --repair, --vram and --device fake"),
-        ("bad.ipynb --nproc 2", "a notebook is one process; --nproc takes a script or a module"),
+        ("bad.ipynb --repair", "--repair does not support notebooks; pass a script"),
+        (
+            "train.py --nproc 2 --vram 4GiB",
+            "--nproc cannot be combined with --repair, --vram or --device fake",
+        ),
+        ("bad.ipynb --nproc 2", "--nproc does not support notebooks; pass a script or a module"),
         ("train.py --nproc 0", "'--nproc': 0 is not in the range 1<=x<=16"),
         ("--stops 3", "no such option '--stops'. Did you mean '--steps'?"),
         ("", "missing argument 'SCRIPT'"),

@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from shapefix.runtime.agent.fake_gpu.allocator import MIB, Allocator, Block, rounded, segment
+from shapefix.runtime.agent.fake_gpu.allocator import MIB, CachingAllocator, MemoryBlock, rounded, segment
 
 
-def taken(allocator: Allocator, request: int) -> Block:
-    block = allocator.take(request)
+def taken(allocator: CachingAllocator, request: int) -> MemoryBlock:
+    block = allocator.allocate(request)
     assert block is not None
     return block
 
@@ -37,7 +37,7 @@ def test_what_is_asked_of_the_driver(request_: int, bytes_: int) -> None:
 
 
 def test_small_and_large_requests_have_segments_of_their_own() -> None:
-    allocator = Allocator()
+    allocator = CachingAllocator()
     taken(allocator, 1000)
     assert (allocator.allocated, allocator.reserved) == (1024, 2 * MIB)
     taken(allocator, 3 * MIB)
@@ -47,52 +47,52 @@ def test_small_and_large_requests_have_segments_of_their_own() -> None:
 
 
 def test_nothing_is_taken_for_nothing() -> None:
-    allocator = Allocator()
-    assert allocator.take(0) is None
+    allocator = CachingAllocator()
+    assert allocator.allocate(0) is None
     assert allocator.reserved == 0
 
 
 def test_a_rest_of_a_mebibyte_stays_with_its_block() -> None:
-    allocator = Allocator()
+    allocator = CachingAllocator()
     block = taken(allocator, 19 * MIB + 512)
     assert block.size == allocator.allocated == 20 * MIB
     assert taken(allocator, 18 * MIB).size == 18 * MIB
 
 
 def test_the_smallest_block_that_fits_is_taken() -> None:
-    allocator = Allocator()
+    allocator = CachingAllocator()
     wide, _, narrow, _ = (taken(allocator, size * MIB) for size in (6, 2, 4, 2))
-    allocator.give(wide)
-    allocator.give(narrow)
+    allocator.free(wide)
+    allocator.free(narrow)
     assert taken(allocator, 3 * MIB) is narrow
     assert allocator.reserved == 20 * MIB
 
 
 def test_free_neighbours_become_one_block() -> None:
-    allocator = Allocator()
+    allocator = CachingAllocator()
     first, second, third = (taken(allocator, 6 * MIB) for _ in range(3))
     for each in (first, third, second):
-        allocator.give(each)
+        allocator.free(each)
     assert allocator.allocated == 0
     taken(allocator, 20 * MIB - MIB)
     assert allocator.reserved == 20 * MIB
 
 
 def test_the_peaks_stay_until_they_are_reset() -> None:
-    allocator = Allocator()
+    allocator = CachingAllocator()
     block = taken(allocator, 30 * MIB)
-    allocator.give(block)
+    allocator.free(block)
     assert (allocator.peak_allocated, allocator.peak_reserved) == (30 * MIB, 30 * MIB)
     allocator.reset_peaks()
     assert (allocator.peak_allocated, allocator.peak_reserved) == (0, 30 * MIB)
 
 
 def test_segments_that_are_free_can_be_released() -> None:
-    allocator = Allocator()
+    allocator = CachingAllocator()
     alone, beside, _ = taken(allocator, 30 * MIB), taken(allocator, 5 * MIB), taken(allocator, 5 * MIB)
-    allocator.give(alone)
-    allocator.give(beside)
-    allocator.release()
+    allocator.free(alone)
+    allocator.free(beside)
+    allocator.release_cached()
     assert (allocator.allocated, allocator.reserved) == (5 * MIB, 20 * MIB)
     assert taken(allocator, 30 * MIB) is not alone
 
@@ -100,19 +100,19 @@ def test_segments_that_are_free_can_be_released() -> None:
 def test_what_is_given_back_is_there_again() -> None:
     """Whatever comes and goes: bytes add up, and the same course again reserves nothing more."""
     chance = random.Random(7)
-    allocator = Allocator()
+    allocator = CachingAllocator()
     sizes = [chance.choice([700, 80_000, 3 * MIB, 14 * MIB]) + chance.randrange(9000) for _ in range(300)]
     reserved = []
     for _ in range(2):
-        living: list[Block] = []
+        living: list[MemoryBlock] = []
         for size in sizes:
             living.append(taken(allocator, size))
             while living and chance.random() < 0.4:
-                allocator.give(living.pop(chance.randrange(len(living))))
+                allocator.free(living.pop(chance.randrange(len(living))))
             assert allocator.allocated == sum(each.size for each in living) <= allocator.reserved
         for each in living:
-            allocator.give(each)
+            allocator.free(each)
         assert allocator.allocated == 0
         reserved.append(allocator.reserved)
-    allocator.release()
+    allocator.release_cached()
     assert allocator.reserved == 0

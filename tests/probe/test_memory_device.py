@@ -12,8 +12,8 @@ from textwrap import dedent
 import fork_server
 import pytest
 
-from shapefix.runtime.report.text_report import Run
-from shapefix.runtime.run import probe
+from shapefix.runtime.protocol import StepMemoryLine
+from shapefix.runtime.run import ProbeRun, probe_script
 
 pytestmark = pytest.mark.slow
 
@@ -43,13 +43,13 @@ for x, y in DataLoader(rows, given.batch_size, pin_memory=True, num_workers=2):
 """
 
 
-def ran(folder: Path, script: str, *options: str) -> Run:
+def ran(folder: Path, script: str, *options: str) -> ProbeRun:
     path = folder / "train.py"
     path.write_text(dedent(script), "utf-8")
     before = Path.cwd()
     os.chdir(folder)
     try:
-        return probe(fork_server.interpreter(), "train.py", [], 2, 120.0, options)
+        return probe_script(fork_server.interpreter(), "train.py", [], 2, 120.0, options)
     finally:
         os.chdir(before)
 
@@ -86,7 +86,7 @@ def test_a_forecast(tmp_path: Path) -> None:
     largest = re.search(r"largest batch +(\d+): (\d+) MiB live, (\d+) MiB reserved \(from", told.stdout)
     assert largest is not None
     assert 650 < int(largest[2]) <= int(largest[3]) <= 1222 - 512
-    kept = re.search(r"keeps batch +32000: (\d+) times batch (\d+) for each step", told.stdout)
+    kept = re.search(r"accumulate +(\d+) x batch (\d+) per optimizer step gives batch 32000", told.stdout)
     assert kept is not None
     assert int(kept[1]) * int(kept[2]) == 32000
     assert int(kept[2]) <= int(largest[1])
@@ -167,9 +167,9 @@ def test_tensors_on_the_gpu_have_no_values_and_those_on_the_cpu_do(tmp_path: Pat
         "--device", "fake", "--vram", str(4 << 30),
     )  # fmt: skip
     assert run.observed.end is not None
-    assert run.observed.end["how"] == "stopped", run.ended.output
-    assert [line["step"] for line in run.observed.of("memory")] == [1, 2]
-    parts = run.observed.first("memory")["totals"]  # type: ignore[index]
+    assert run.observed.end["how"] == "stopped", run.process.output
+    assert [line["step"] for line in run.observed.of(StepMemoryLine)] == [1, 2]
+    parts = run.observed.first(StepMemoryLine)["totals"]  # type: ignore[index]
     assert parts["optimizer state"] >= 2 * parts["gradients"] > 0
 
 
@@ -181,7 +181,10 @@ def test_what_depends_on_values_ends_the_run_and_is_no_finding(tmp_path: Path) -
     )
     told = shapefix(tmp_path, "train.py", "--device", "fake")
     assert told.returncode == 2, told.stdout
-    assert "stopped by the probe, it cannot be forecast at train.py:4: what aten._ctc_loss" in told.stdout
+    assert (
+        "stopped by the probe: memory cannot be forecast at train.py:4: the result of aten._ctc_loss"
+        in told.stdout
+    )
     assert "error[" not in told.stdout
 
 
@@ -189,7 +192,7 @@ def test_no_forecast_for_a_script_without_a_gpu(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAINS.replace('"cuda" if', '"cpu" if'))
     told = shapefix(tmp_path, "train.py", "--vram", "4G")
     assert told.returncode == 2
-    assert "no forecast: the script trains, but keeps nothing on a GPU" in told.stderr
+    assert "no forecast: the script trains, but not on a GPU" in told.stderr
 
 
 def test_what_cannot_be_asked_for(tmp_path: Path) -> None:
@@ -199,7 +202,7 @@ def test_what_cannot_be_asked_for(tmp_path: Path) -> None:
     assert "'four' is not an amount of memory, for example 4GiB or 800MiB" in told.stderr
     told = shapefix(tmp_path, "train.py", "--vram", "4G", "--device", "cpu")
     assert (told.returncode, told.stdout) == (2, "")
-    assert "--vram forecasts for a GPU that is not there" in told.stderr
+    assert "--vram uses a simulated GPU and cannot be combined with --device cpu" in told.stderr
 
 
 def test_a_gpu_that_is_asked_for_has_to_be_there(tmp_path: Path) -> None:
@@ -209,7 +212,7 @@ def test_a_gpu_that_is_asked_for_has_to_be_there(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAINS)
     told = shapefix(tmp_path, "train.py", "--device", "cuda")
     assert told.returncode == 2
-    assert "torch finds no GPU here; it was asked for by --device" in told.stdout
+    assert "torch finds no GPU (requested by --device)" in told.stdout
 
 
 DEVICES = """\
@@ -237,7 +240,9 @@ def test_a_copy_to_the_gpu_at_each_call_is_a_note(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(DEVICES)
     told = shapefix(tmp_path, "train.py", "--device", "fake")
     assert told.returncode == 0, told.stdout
-    note = "note: train.py:10: `self.mask` (32 B) goes from cpu to cuda:0 at each call of `Net`; a buffer"
+    note = (
+        "note: train.py:10: `self.mask` (32 B) is copied from cpu to cuda:0 on each call of `Net`; register"
+    )
     assert note in told.stdout
 
 

@@ -11,7 +11,7 @@ import torch
 from probing import Probed, row
 
 from shapefix.runtime.agent.fake_gpu import grouped_matmul
-from shapefix.runtime.run import probe
+from shapefix.runtime.run import probe_script
 
 pytestmark = pytest.mark.slow
 
@@ -63,7 +63,7 @@ def on_no_gpu(folder: Path, script: str) -> Probed:
     os.chdir(folder)
     try:
         python = fork_server.interpreter()
-        return Probed(probe(python, "train.py", [], 1, 120.0, ("--device", "fake")), folder)
+        return Probed(probe_script(python, "train.py", [], 1, 120.0, ("--device", "fake")), folder)
     finally:
         os.chdir(before)
 
@@ -73,7 +73,7 @@ def test_a_mixture_of_experts_of_transformers(tmp_path: Path) -> None:
     assert ran.found == [], ran.text
     assert ran.run.trained, ran.ending
     assert "mlp MixtralSparseMoeBlock" in ran.text
-    assert "gradients in 21 of 21 parameters" in ran.text
+    assert "gradients for 21 of 21 parameters" in ran.text
 
 
 def test_rows_are_spread_evenly_over_the_experts(tmp_path: Path) -> None:
@@ -89,9 +89,9 @@ def test_what_follows_from_unknown_values_is_not_the_users_fault(tmp_path: Path)
     ran = on_no_gpu(tmp_path, script)
     assert ran.found == [], ran.text
     assert not ran.run.complete
-    read = f"it cannot be forecast: a value is read at train.py:{row(script, 'read')} that a GPU which is not"
+    read = f"memory cannot be forecast: train.py:{row(script, 'read')} reads a value that the simulated GPU"
     assert read in ran.ending
-    assert "what follows from it raises RuntimeError: split_with_sizes" in ran.ending
+    assert "which leads to RuntimeError: split_with_sizes" in ran.ending
 
 
 def test_what_is_refused_because_of_the_device_is_still_a_fault(tmp_path: Path) -> None:

@@ -6,18 +6,26 @@ import json
 from pathlib import Path
 
 from shapefix.diagnostics import Span
-from shapefix.runtime.agent.handlers import handler
+from shapefix.runtime.agent.handler_lookup import find_handler
 from shapefix.runtime.observations import read
+from shapefix.runtime.protocol import Place
 
-PLACE = {"file": "/a.py", "row": 3, "column": 5, "end_row": 3, "end_column": 9, "function": "f"}
-TENSOR = {"is": "tensor", "dtype": "float32", "size": [2], "stride": [1], "device": "cpu", "contiguous": True}
+PLACE = Place(file="/a.py", row=3, column=5, end_row=3, end_column=9, function="f")
+TENSOR = {
+    "kind": "tensor",
+    "dtype": "float32",
+    "size": [2],
+    "stride": [1],
+    "device": "cpu",
+    "contiguous": True,
+}
 CALL = {"args": [TENSOR], "kwargs": {}}
 
 
 def enter(number: int, parent: int | None, name: str) -> dict[str, object]:
     return {
-        "kind": "enter", "id": number, "parent": parent, "name": name, "type": "Linear", "training": True,
-        "born": PLACE, "called": None, "input": CALL,
+        "kind": "module_enter", "id": number, "parent": parent, "name": name, "type": "Linear",
+        "grad_enabled": True, "constructed_at": PLACE, "called_at": None, "input": CALL,
     }  # fmt: skip
 
 
@@ -25,19 +33,19 @@ def test_a_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
     whole = [
         enter(1, None, "Net"),
         enter(2, 1, "fc"),
-        {"kind": "leave", "id": 2, "seconds": 0.1, "out": TENSOR},
+        {"kind": "module_exit", "id": 2, "seconds": 0.1, "out": TENSOR},
     ]
-    text = "\n".join(map(json.dumps, whole)) + '\n{"kind": "leave", "id": 1, "sec'
+    text = "\n".join(map(json.dumps, whole)) + '\n{"kind": "module_exit", "id": 1, "sec'
     path = tmp_path / "observations.jsonl"
     path.write_text(text + "\udcff\x00", "utf-8", errors="surrogateescape")
     (net,) = read(path).modules
-    assert (net.name, net.out, net.born) == ("Net", None, Span("/a.py", 3, 5, 3, 9))
+    assert (net.name, net.out, net.constructed_at) == ("Net", None, Span("/a.py", 3, 5, 3, 9))
     assert [(each.name, each.seconds) for each in net.children] == [("fc", 0.1)]
 
 
 def test_no_observations_at_all(tmp_path: Path) -> None:
     observed = read(tmp_path / "nothing.jsonl")
-    assert (observed.end, observed.steps, observed.modules, observed.failures) == (None, 0, (), ())
+    assert (observed.end, observed.steps, observed.modules, observed.exceptions) == (None, 0, (), ())
 
 
 HANDLERS = """\
@@ -65,7 +73,9 @@ def test_the_handler_that_takes_an_exception_and_keeps_it(tmp_path: Path) -> Non
     path.write_text(HANDLERS)
 
     def row(line: int, *names: str) -> int | None:
-        found = handler([*names, "Exception", "BaseException"], [PLACE | {"file": str(path), "row": line}])
+        found = find_handler(
+            [*names, "Exception", "BaseException"], [{**PLACE, "file": str(path), "row": line}]
+        )
         return None if found is None else int(found["row"])
 
     assert row(4, "KeyError", "LookupError") == 5

@@ -14,13 +14,13 @@ import pytest
 from browser import seen
 from probing import Probed, probed
 
-from shapefix.checks.rules import RULES
 from shapefix.report.view import View
-from shapefix.runtime.findings.collect import findings
+from shapefix.runtime.findings.collect import collect_findings
 from shapefix.runtime.observations import Observations
+from shapefix.runtime.protocol import MemoryTimelineLine
 from shapefix.runtime.report.page.html import page
-from shapefix.runtime.report.page.timeline import plot
-from shapefix.runtime.report.page.write import unwritable
+from shapefix.runtime.report.page.timeline import memory_plot
+from shapefix.runtime.report.page.write import report_problem
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -114,8 +114,7 @@ class Reader(HTMLParser):
 
 
 def page_of(ran: Probed) -> str:
-    rules = {code: (rule.name, rule.severity) for code, rule in RULES.items()}
-    known = findings(ran.run.observed, rules)
+    known = collect_findings(ran.run.observed)
     view = View(str(ran.folder), sources=lambda path: Path(path).read_text("utf-8"))
     return page(ran.run, ["--epochs", "3"], known, view)
 
@@ -134,8 +133,8 @@ def test_a_page_shows_the_whole_run(trained: str) -> None:
     root = Reader(trained).root
     assert root.all("title")[0].text == "shapefix probe: train.py"
     assert [each.text for each in root.all("h2")] == [
-        "The way of the sizes", "Modules", "Memory over the first step", "Batches", "Gradients",
-        "Written into a temporary folder",
+        "Sizes", "Modules", "Memory over the first step", "Batches", "Gradients",
+        "Written to a temporary folder",
     ]  # fmt: skip
     facts = dict(
         zip((each.text for each in root.all("dt")), (each.text for each in root.all("dd")), strict=True)
@@ -157,7 +156,7 @@ def test_the_picture_of_the_sizes_goes_from_the_batch_to_the_gradients(trained: 
         "f32[32, 1, 16, 16]", "f32[32, 256]", "f32[32, 64]", "f32[32, 64]", "f32[32, 3], i64[32]", "f32[]",
     ]  # fmt: skip
     assert [text for text in texts if text.startswith(("batch", "2 …", "cross", "gradient"))] == [
-        "batch", "2 … 7", "cross_entropy", "gradient in 28 of 28 parameters",
+        "batch", "2 … 7", "cross_entropy", "gradients for 28 of 28 parameters",
     ]  # fmt: skip
     assert len(flow.all("rect")) == 7
 
@@ -171,15 +170,15 @@ def test_the_picture_of_the_memory_has_every_phase(trained: str) -> None:
 
 
 def test_the_peak_is_where_the_most_was_sampled() -> None:
-    samples = [[10.0 + number / 10, 100 * number] for number in range(11)]
-    line = {"kind": "timeline", "of": "cuda", "phase": "forward", "samples": samples}
-    back = line | {"phase": "backward", "samples": [[11.1, 2000], [12.0, 500]]}
-    known = plot(Observations((line, back)), 340, 200)
+    samples = [(10.0 + number / 10, 100 * number) for number in range(11)]
+    line = MemoryTimelineLine(kind="memory_timeline", source="cuda", phase="forward", samples=samples)
+    back: MemoryTimelineLine = {**line, "phase": "backward", "samples": [(11.1, 2000), (12.0, 500)]}
+    known = memory_plot(Observations((line, back)), 340, 200)
     assert known is not None
-    assert (known.peak, known.seconds, known.of) == (
+    assert (known.peak, known.seconds, known.source) == (
         "2.0 KiB",
         "2.0 s",
-        "what PyTorch has allocated on the GPU",
+        "memory allocated by PyTorch on the GPU",
     )
     assert known.peak_y == known.top
     assert [(each.name, each.seconds, each.peak) for each in known.phases] == [
@@ -187,7 +186,7 @@ def test_the_peak_is_where_the_most_was_sampled() -> None:
         ("backward", "900.0 ms", "2.0 KiB"),
     ]
     assert known.ticks[0].text == "0 B"
-    assert plot(Observations(()), 340, 200) is None
+    assert memory_plot(Observations(()), 340, 200) is None
 
 
 def test_nothing_that_a_script_says_becomes_part_of_the_page(wild: str) -> None:
@@ -256,7 +255,7 @@ def test_the_command_writes_the_page_and_changes_nothing_else(tmp_path: Path) ->
     (tmp_path / "train.py").write_text("import torch\ntorch.nn.Linear(2, 2)(torch.ones(1, 2))\n")
     (tmp_path / "report.html").write_text("old")
     ran = shapefix("train.py", "--report", "report.html", folder=tmp_path)
-    assert (ran.returncode, ran.stderr) == (0, "The page is in report.html.\n")
+    assert (ran.returncode, ran.stderr) == (0, "Report written to report.html.\n")
     assert ran.stdout.endswith("Nothing found.\n")
     assert (tmp_path / "report.html").read_text("utf-8").startswith("<!DOCTYPE html>\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "train.py"]
@@ -265,8 +264,8 @@ def test_the_command_writes_the_page_and_changes_nothing_else(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("report", "said"),
     [
-        (".", "is a folder; name the file to write"),
-        ("nowhere/report.html", "there is no folder nowhere"),
+        (".", "is a directory"),
+        ("nowhere/report.html", "directory nowhere does not exist"),
     ],
 )
 def test_where_no_page_can_be_written_nothing_is_run(tmp_path: Path, report: str, said: str) -> None:
@@ -307,6 +306,6 @@ def test_without_jinja_it_is_said_before_anything_is_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    assert unwritable(str(tmp_path / "report.html")) == "a page needs Jinja2: pip install 'shapefix[probe]'"
+    assert report_problem(str(tmp_path / "report.html")) == "requires Jinja2: pip install 'shapefix[probe]'"
     monkeypatch.undo()
-    assert unwritable(str(tmp_path / "report.html")) is None
+    assert report_problem(str(tmp_path / "report.html")) is None

@@ -15,10 +15,9 @@ import jsonschema
 import pytest
 from probing import probed
 
-from shapefix.checks.rules import RULES
 from shapefix.report.view import View
-from shapefix.runtime.findings.collect import findings
-from shapefix.runtime.report.json_document import Document, document, text
+from shapefix.runtime.findings.collect import collect_findings
+from shapefix.runtime.report.json_document import Document, document, json_text
 
 pytestmark = pytest.mark.slow
 
@@ -69,10 +68,9 @@ def shapefix(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
 def told(folder: Path, script: str, *arguments: str, timeout: float = 120.0, **files: str) -> Document:
     """The document of a script, which its schema describes."""
     run = probed(folder, script, *arguments, timeout=timeout, **files).run
-    rules = {code: (rule.name, rule.severity) for code, rule in RULES.items()}
-    known = findings(run.observed, rules)
+    known = collect_findings(run.observed)
     seen = document(run, arguments, known, 0, View(str(folder)))
-    written = json.loads(text(seen))
+    written = json.loads(json_text(seen))
     schema().validate(written)
     assert written == seen
     return seen
@@ -240,6 +238,6 @@ def test_a_script_that_shows_nothing_is_an_annotation_too(tmp_path: Path) -> Non
     ran = shapefix("train.py", "--output-format", "github", folder=tmp_path)
     assert (ran.returncode, ran.stderr) == (2, "")
     assert ran.stdout == (
-        f"::error title=shapefix,file={tmp_path}/train.py::the probe could not see it work: "
+        f"::error title=shapefix,file={tmp_path}/train.py::the run did not complete: "
         "sys.exit(3) at train.py:2, before any batch or model\n"
     )

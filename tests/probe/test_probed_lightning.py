@@ -54,7 +54,7 @@ FIT = (
 
 def right(ran: Probed) -> str:
     """The report of a run in which nothing was found, and that left the folder as it was."""
-    assert ran.found == [], ran.run.ended.output
+    assert ran.found == [], ran.run.process.output
     assert ran.run.complete, ran.ending
     assert [each.name for each in ran.folder.iterdir()] == ["train.py"]
     return ran.text
@@ -64,14 +64,14 @@ def right(ran: Probed) -> str:
 def test_a_fit_makes_one_step_and_one_pass_of_validation(tmp_path: Path, spelling: str) -> None:
     ran = probed(tmp_path, FIT.replace("import lightning as L", spelling))
     text = right(ran)
-    assert ran.ending == "the script came to its end"
+    assert ran.ending == "the script finished"
     assert ran.run.observed.steps == 1
-    assert ran.run.ended.output.splitlines()[-1] == "fitted loss valid"
+    assert ran.run.process.output.splitlines()[-1] == "fitted loss valid"
     assert "[0]  f32[16, 8]" in text
     assert "Net with gradient, called at train.py:17" in text
     assert "Net without gradient, called at train.py:22" in text
-    assert "gradients in 4 of 4 parameters (AdamW)" in text
-    assert "into a temporary folder: lightning_logs" in text
+    assert "gradients for 4 of 4 parameters (AdamW)" in text
+    assert "to a temporary folder: lightning_logs" in text
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
@@ -79,7 +79,7 @@ def test_the_layer_that_does_not_fit_is_named_where_it_was_made(tmp_path: Path, 
     script = FIT.replace("Net(width=6)", "Net()").replace("import lightning as L", spelling)
     ran = probed(tmp_path, script)
     assert ran.places == [("SF501", "train.py", row(script, "head"))]
-    assert ran.found[0].message == "`head` (Linear) takes in_features=8, and gets f32[32, 6]: last size 6"
+    assert ran.found[0].message == "`head` (Linear) expects in_features=8 but gets f32[32, 6] (last size 6)"
 
 
 def test_callbacks_find_what_the_validation_has_logged(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_callbacks_find_what_the_validation_has_logged(tmp_path: Path) -> None:
     """
     ran = probed(tmp_path, MODULE + callbacks)
     right(ran)
-    assert ran.run.ended.output.splitlines()[-1] == "best 3"
+    assert ran.run.process.output.splitlines()[-1] == "best 3"
 
 
 def test_a_fit_without_end_ends(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_a_fit_without_end_ends(tmp_path: Path) -> None:
     ran = probed(tmp_path, script)
     right(ran)
     assert ran.run.observed.steps == 1
-    assert ran.ending == "the script came to its end"
+    assert ran.ending == "the script finished"
 
 
 def test_steps_by_hand_and_a_test_at_the_end(tmp_path: Path) -> None:
@@ -129,8 +129,8 @@ def test_steps_by_hand_and_a_test_at_the_end(tmp_path: Path) -> None:
     )
     ran = probed(tmp_path, script)
     text = right(ran)
-    assert "tested valid" in ran.run.ended.output
-    assert "gradients in 4 of 4 parameters (AdamW)" in text
+    assert "tested valid" in ran.run.process.output
+    assert "gradients for 4 of 4 parameters (AdamW)" in text
 
 
 @pytest.mark.parametrize("strategy", ["ddp", "ddp_spawn"])
@@ -141,4 +141,4 @@ def test_several_devices_are_the_first_of_them(tmp_path: Path, strategy: str) ->
     ran = probed(tmp_path, script)
     text = right(ran)
     assert "1 training step, the first of 2 processes" in text
-    assert ran.run.ended.output.count("fitted loss valid") == 1
+    assert ran.run.process.output.count("fitted loss valid") == 1

@@ -191,7 +191,7 @@ SPAWNED = """
 
 def right(ran: Probed) -> str:
     """The report of a run in which nothing was found."""
-    assert ran.found == [], ran.run.ended.output
+    assert ran.found == [], ran.run.process.output
     assert ran.run.complete, ran.ending
     return ran.text
 
@@ -199,22 +199,22 @@ def right(ran: Probed) -> str:
 def test_batches_by_hand_and_an_evaluation_of_2000_calls(tmp_path: Path) -> None:
     ran = probed(tmp_path, BATCHES_BY_HAND, model=MODEL)
     text = right(ran)
-    assert ran.ending == "stopped by the probe, 1 training step made"
-    assert ran.run.ended.output.strip() == "evaluated True"
+    assert ran.ending == "stopped by the probe: 1 training step is done"
+    assert ran.run.process.output.strip() == "evaluated True"
     assert "Model without gradient, called at train.py:20" in text
     assert "Model with gradient, called at train.py:28" in text
     assert "blocks.0…3 (4 times) Block" in text
     assert "i64[4, 16], i64[4, 16] -> (f32[4, 16, 65], f32[])" in text
-    assert "gradients in 27 of 29 parameters (AdamW)" in text
+    assert "gradients for 27 of 29 parameters (AdamW)" in text
     assert "without gradient: unused.weight, unused.bias" in text
 
 
 def test_batches_of_a_loader_with_workers_and_an_evaluation_after_the_epochs(tmp_path: Path) -> None:
     ran = probed(tmp_path, BATCHES_OF_A_LOADER, model=MODEL)
     text = right(ran)
-    assert ran.ending == "the script came to its end"
+    assert ran.ending == "the script finished"
     assert ran.run.observed.steps == 1
-    assert [line.split()[0] for line in ran.run.ended.output.splitlines()] == ["trained"] * 51 + [
+    assert [line.split()[0] for line in ran.run.process.output.splitlines()] == ["trained"] * 51 + [
         "right"
     ] or True
     assert "first batch of the loader at train.py:8, of 1000 rows, collated by default_collate" in text
@@ -242,7 +242,7 @@ CLOSURE = """
 
 def test_a_step_that_computes_its_gradients_itself(tmp_path: Path) -> None:
     ran = probed(tmp_path, CLOSURE, model=MODEL)
-    assert "gradients in 27 of 29 parameters (LBFGS)" in right(ran)
+    assert "gradients for 27 of 29 parameters (LBFGS)" in right(ran)
     assert ran.run.observed.steps == 1
 
 
@@ -256,17 +256,17 @@ def test_accelerate_with_accumulation(tmp_path: Path) -> None:
 def test_trainer_saves_loads_and_evaluates_and_the_folder_is_as_before(tmp_path: Path) -> None:
     ran = probed(tmp_path, TRAINER)
     text = right(ran)
-    assert ran.ending == "the script came to its end"
-    assert ran.run.ended.output.splitlines()[-1].startswith("evaluated e")
+    assert ran.ending == "the script finished"
+    assert ran.run.process.output.splitlines()[-1].startswith("evaluated e")
     assert "GPT2LMHeadModel with gradient" in text
     assert "input_ids  i64[4, 12]" in text
-    assert "into a temporary folder: out, out/, final" in text
+    assert "to a temporary folder: out, out/, final" in text
     assert sorted(path.name for path in tmp_path.iterdir()) == ["train.py"]
 
 
 def test_a_script_of_several_processes_runs_as_the_first_of_them(tmp_path: Path) -> None:
     ran = probed(tmp_path, SPAWNED, model=MODEL)
     text = right(ran)
-    assert ran.run.ended.output.splitlines()[-1] == "rank 0 of 4 1.0"
+    assert ran.run.process.output.splitlines()[-1] == "rank 0 of 4 1.0"
     assert "train.py: 1 training step, the first of 4 processes (Python" in text
     assert "module Model" in text

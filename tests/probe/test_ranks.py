@@ -9,7 +9,8 @@ from textwrap import dedent
 import pytest
 from probing import Probed, probed_file, row, runs
 
-from shapefix.runtime import ranks
+from shapefix.runtime.protocol import CollectiveLine
+from shapefix.runtime.ranks import rank_lines
 
 pytestmark = pytest.mark.slow
 
@@ -52,24 +53,24 @@ def ranked(folder: Path, script: str, timeout: float = 100.0, processes: int = 2
 
 
 def compared(ran: Probed) -> str:
-    rows = ranks.lines(ran.run, lambda path: Path(path).name)
+    rows = rank_lines(ran.run, lambda path: Path(path).name)
     return "".join("".join(text for text, _ in each) + "\n" for each in rows)
 
 
 def right(ran: Probed) -> str:
-    assert ran.found == [], ran.run.ended.output
-    assert ran.run.complete, (ran.ending, ran.run.ended.output)
+    assert ran.found == [], ran.run.process.output
+    assert ran.run.complete, (ran.ending, ran.run.process.output)
     return compared(ran)
 
 
 def test_ranks_that_meet_are_shown_with_what_differs(tmp_path: Path) -> None:
     ran = ranked(tmp_path, TRAINING)
     text = right(ran)
-    assert "total 0 2.0" in ran.run.ended.output
-    assert "total 1 2.0" in ran.run.ended.output
+    assert "total 0 2.0" in ran.run.process.output
+    assert "total 1 2.0" in ran.run.process.output
     assert [each.steps for each in ran.run.ranks] == [1, 1]
     assert "differs  [0]: f32[4, 8] on rank 0, f32[5, 8] on rank 1" in text
-    names = [line["name"] for line in ran.run.ranks[1].of("collective")]
+    names = [line["name"] for line in ran.run.ranks[1].of(CollectiveLine)]
     assert names[:3] == ["init_process_group", "DistributedDataParallel", "backward"]
     assert names[3:] == ["all_reduce"] * 3 + ["barrier"]
     assert [each.name for each in tmp_path.iterdir()] == ["train.py"]
@@ -80,23 +81,24 @@ def test_ranks_that_meet_are_shown_with_what_differs(tmp_path: Path) -> None:
     [
         (
             "if rank: total = torch.ones(2)",
-            "rank 0 calls `all_reduce` of f32[1] where rank 1 calls `all_reduce` of f32[2]: they do not meet",
+            "rank 0 calls `all_reduce` of f32[1] while rank 1 calls `all_reduce` of f32[2]: "
+            "both wait forever",
             ["reduced", "reduced"],
         ),
         (
             "if rank: dist.barrier()  # alone",
-            "rank 0 calls `all_reduce` of f32[1] where rank 1 calls `barrier`: they do not meet",
+            "rank 0 calls `all_reduce` of f32[1] while rank 1 calls `barrier`: both wait forever",
             ["reduced", "alone"],
         ),
         (
             "if rank: sys.exit()  # ends",
-            "rank 0 waits at `all_reduce` of f32[1] for rank 1, which has come to its end",
+            "rank 0 waits at `all_reduce` of f32[1] for rank 1, which has ended",
             ["reduced", "ends"],
         ),
         (
             "dist.broadcast(total, src=rank)  # sent",
-            "rank 0 calls `broadcast` of f32[1] with root 0 where rank 1 calls `broadcast` of f32[1] "
-            "with root 1: they do not meet",
+            "rank 0 calls `broadcast` of f32[1] with root 0 while rank 1 calls `broadcast` of f32[1] "
+            "with root 1: both wait forever",
             ["sent", "sent"],
         ),
     ],
@@ -108,7 +110,7 @@ def test_ranks_that_do_not_meet(tmp_path: Path, fault: str, said: str, marks: li
     (found,) = ran.found
     assert (found.code, found.message) == ("collective", said)
     assert [step.span.row for step in found.evidence] == [row(script, mark) for mark in marks]
-    assert ran.run.ended.seconds < 90
+    assert ran.run.process.seconds < 90
 
 
 def test_a_rank_that_raises_is_the_finding_and_not_those_that_wait(tmp_path: Path) -> None:
@@ -125,11 +127,11 @@ def test_a_rank_that_is_elsewhere_at_the_time_limit(tmp_path: Path) -> None:
     ran = ranked(tmp_path, script, timeout=20.0)
     (found,) = ran.found
     assert found.message == (
-        "rank 0 waits at `all_reduce` of f32[1] for rank 1, which is elsewhere at the time limit"
+        "rank 0 waits at `all_reduce` of f32[1] for rank 1, which did not get there before the time limit"
     )
     assert [step.span.row for step in found.evidence] == [row(script, "reduced"), row(script, "elsewhere")]
     assert ran.ending.startswith("stopped at the time limit of 20 s at train.py:")
-    processes = [int(line.split()[1]) for line in ran.run.ended.output.splitlines() if "process " in line]
+    processes = [int(line.split()[1]) for line in ran.run.process.output.splitlines() if "process " in line]
     assert len(processes) == 2
     until = time.monotonic() + 10
     while any(map(runs, processes)) and time.monotonic() < until:
@@ -169,8 +171,8 @@ def test_what_spawns_its_processes_is_one_of_the_ranks(tmp_path: Path) -> None:
     """
     ran = ranked(tmp_path, script)
     right(ran)
-    assert "rank 0 2 4.0" in ran.run.ended.output
-    assert "rank 1 2 4.0" in ran.run.ended.output
+    assert "rank 0 2 4.0" in ran.run.process.output
+    assert "rank 1 2 4.0" in ran.run.process.output
 
 
 def test_transformers_trainer_and_accelerate_run_as_ranks(tmp_path: Path) -> None:
@@ -196,5 +198,5 @@ def test_transformers_trainer_and_accelerate_run_as_ranks(tmp_path: Path) -> Non
     """
     ran = ranked(tmp_path, script)
     right(ran)
-    assert ran.run.ended.output.count("gathered 2.0") == 2
+    assert ran.run.process.output.count("gathered 2.0") == 2
     assert [each.name for each in tmp_path.iterdir()] == ["train.py"]

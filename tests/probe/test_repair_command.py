@@ -14,7 +14,7 @@ import fork_server
 import pytest
 
 from shapefix.cli import probe_repair
-from shapefix.cli.probe_options import Asked
+from shapefix.cli.probe_options import ProbeOptions
 
 pytestmark = pytest.mark.slow
 
@@ -93,9 +93,9 @@ def test_a_script_that_works_has_nothing_to_repair(tmp_path: Path) -> None:
         (
             HEAD + "model = nn.Linear(3, 3)\nmodel(torch.ones(2, 3))\nraise KeyError('lr')\n",
             1,
-            "No repair was found",
+            "Found no repair",
         ),
-        ("import sys\nsys.exit('usage: train.py DATA')\n", 2, "error: nothing to repair is known"),
+        ("import sys\nsys.exit('usage: train.py DATA')\n", 2, "error: cannot repair: the run shows neither"),
     ],
     ids=["unknown", "without-arguments"],
 )
@@ -110,8 +110,8 @@ def test_where_nothing_is_known_nothing_is_written(tmp_path: Path, script: str, 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--apply"], "error: --apply writes what --repair has proved; give both\n"),
-        (["--repair", "--vram", "4GiB"], "error: --vram forecasts the memory of a step, and --repair "),
+        (["--apply"], "error: --apply requires --repair\n"),
+        (["--repair", "--vram", "4GiB"], "error: --vram and --repair cannot be combined"),
     ],
     ids=["apply-alone", "forecast"],
 )
@@ -130,7 +130,7 @@ def test_where_only_a_person_can_choose_the_repair_it_is_said(tmp_path: Path) ->
     assert ran.returncode == 1, ran.stdout + ran.stderr
     assert "error[SF504]" in ran.stdout
     assert "= fix (by hand): crop `skip2` to (24, 24)" in ran.stdout
-    assert ran.stderr.startswith("No repair was found that makes the script train. (1 run, ")
+    assert ran.stderr.startswith("Found no repair that makes the script train. (1 run, ")
     assert (tmp_path / "unet.py").read_bytes() == (before / "unet.py").read_bytes()
 
 
@@ -193,9 +193,11 @@ def test_no_more_runs_than_there_may_be(
     (tmp_path / "train.py").write_text(BROKEN)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(probe_repair, "MOST_RUNS", 1)
-    asked = Asked("train.py", (), None, 1, 120.0, "auto", None, "never", False, repair=True, apply=True)
-    assert probe_repair.repair(fork_server.interpreter(), asked) == 1
+    options = ProbeOptions(
+        "train.py", (), None, 1, 120.0, "auto", None, "never", False, repair=True, apply=True
+    )
+    assert probe_repair.repair(fork_server.interpreter(), options) == 1
     said = capsys.readouterr().err
-    assert said.startswith("No repair was found that makes the script train. (1 run, ")
-    assert said.endswith(" s; there was more to try, but no more runs are made)\n")
+    assert said.startswith("Found no repair that makes the script train. (1 run, ")
+    assert said.endswith(" s; stopped at the limit of runs)\n")
     assert (tmp_path / "train.py").read_text() == BROKEN

@@ -11,11 +11,11 @@ from textwrap import dedent
 import fork_server
 from probing import row
 
-from shapefix.runtime.report.text_report import Run
-from shapefix.runtime.run import probe
+from shapefix.runtime.protocol import SourceLine
+from shapefix.runtime.run import ProbeRun, probe_script
 
 
-def overlaid(folder: Path, script: str, **texts: str) -> Run:
+def overlaid(folder: Path, script: str, **texts: str) -> ProbeRun:
     """Probe a script of folder with other texts for some of its modules."""
     named = {}
     for name, text in texts.items():
@@ -24,7 +24,7 @@ def overlaid(folder: Path, script: str, **texts: str) -> Run:
         named[str((folder / f"{name}.py").resolve())] = str(other)
     (folder / "overlay.json").write_text(json.dumps(named), "utf-8")
     options = ("--overlay", str(folder / "overlay.json"))
-    return probe(fork_server.interpreter(), str(folder / script), (), 1, 120.0, options)
+    return probe_script(fork_server.interpreter(), str(folder / script), (), 1, 120.0, options)
 
 
 def test_the_script_and_what_it_imports_are_others_and_the_disk_is_as_it_was(tmp_path: Path) -> None:
@@ -45,10 +45,10 @@ def test_the_script_and_what_it_imports_are_others_and_the_disk_is_as_it_was(tmp
     """
     before = {path: path.read_bytes() for path in tmp_path.glob("*.py")}
     run = overlaid(tmp_path, "train.py", train=script, sizes="WIDTH = 5\n")
-    assert run.trained, run.ended.output
+    assert run.trained, run.process.output
     assert run.complete
     assert {path: path.read_bytes() for path in tmp_path.glob("*.py")} == before
-    assert [Path(line["file"]).name for line in run.observed.of("source")] == ["train.py", "sizes.py"]
+    assert [Path(line["file"]).name for line in run.observed.of(SourceLine)] == ["train.py", "sizes.py"]
 
 
 def test_places_and_values_are_those_of_the_other_text(tmp_path: Path) -> None:
@@ -65,12 +65,12 @@ def test_places_and_values_are_those_of_the_other_text(tmp_path: Path) -> None:
         x + y
     """
     run = overlaid(tmp_path, "train.py", train=script)
-    first, last = run.observed.failures
+    first, last = run.observed.exceptions
     assert first.stack[0].row == row(script, "raised")
-    assert first.caught is not None
-    assert first.caught.row == row(script, "swallowed")
+    assert first.handler is not None
+    assert first.handler.row == row(script, "swallowed")
     assert last.values.keys() == {"x", "y"}
-    assert "    x + y\n" in run.ended.output
+    assert "    x + y\n" in run.process.output
 
 
 def test_an_interpreter_that_multiprocessing_starts_reads_it_too(tmp_path: Path) -> None:
@@ -88,4 +88,4 @@ def test_an_interpreter_that_multiprocessing_starts_reads_it_too(tmp_path: Path)
     """
     run = overlaid(tmp_path, "train.py", train=script, work="def done(n):\n    return n * 21\n")
     for method in ("spawn", "forkserver", "fork"):
-        assert f"{method} [21, 42]\n" in run.ended.output
+        assert f"{method} [21, 42]\n" in run.process.output

@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 from repairing import searched
 
-from shapefix.runtime.repair.search import Outcome
+from shapefix.runtime.repair.search import SearchResult
 
 pytestmark = pytest.mark.slow
 
@@ -22,17 +22,17 @@ for _ in range(3):
 """
 
 
-def repaired(folder: Path, script: str, most: int = 8, **files: str) -> Outcome:
+def repaired(folder: Path, script: str, most: int = 8, **files: str) -> SearchResult:
     """Write a script, and files beside it, and search for what repairs it."""
     for name, text in {"train": script, **files}.items():
         (folder / f"{name}.py").write_text(dedent(text), "utf-8")
     return searched(folder, "train.py", most)
 
 
-def changed(outcome: Outcome) -> list[tuple[str, str, str]]:
+def changed(outcome: SearchResult) -> list[tuple[str, str, str]]:
     """The rows in which the best copy differs from the files: file, old row, new row."""
     rows = []
-    for old, new in outcome.best.trial.draft.changes():
+    for old, new in outcome.best.trial.sources.changes():
         pairs = zip(old.text.splitlines(), new.text.splitlines(), strict=True)
         rows += [(Path(old.path).name, a.strip(), b.strip()) for a, b in pairs if a != b]
     return rows
@@ -59,7 +59,7 @@ def test_two_faults_one_after_the_other_in_two_files(tmp_path: Path) -> None:
         model = Net()
     """
     outcome = repaired(tmp_path, dedent(script) + TRAIN, model=model)
-    assert outcome.passed
+    assert outcome.trains
     assert changed(outcome) == [
         ("model.py", "self.first = nn.Linear(10, 6)", "self.first = nn.Linear(12, 6)"),
         (
@@ -68,7 +68,7 @@ def test_two_faults_one_after_the_other_in_two_files(tmp_path: Path) -> None:
             "return self.second(self.first(x).transpose(1, 2).reshape(-1, 6))",
         ),
     ]
-    assert [kept.candidate.finding.code for kept in outcome.best.kept] == ["SF501", "SF101"]
+    assert [kept.candidate.finding.code for kept in outcome.best.accepted] == ["SF501", "SF101"]
 
 
 def test_a_size_that_only_the_run_knows(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_a_size_that_only_the_run_knows(tmp_path: Path) -> None:
         )
     """
     outcome = repaired(tmp_path, dedent(script) + TRAIN)
-    assert outcome.passed
+    assert outcome.trains
     assert [new for _, _, new in changed(outcome)] == [
         "nn.Conv2d(3, 8, 3),",
         "nn.BatchNorm2d(num_features=8),",
@@ -104,9 +104,9 @@ def test_a_layer_that_gets_something_turned_is_left_alone(tmp_path: Path) -> Non
         model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Flatten(), nn.Linear(392, 5))
     """
     outcome = repaired(tmp_path, dedent(script) + TRAIN)
-    assert not outcome.passed
+    assert not outcome.trains
     assert changed(outcome) == []
-    assert outcome.taken_back == []
+    assert outcome.rejected == []
 
 
 def test_a_repair_that_does_not_help_is_taken_back(tmp_path: Path) -> None:
@@ -123,9 +123,9 @@ def test_a_repair_that_does_not_help_is_taken_back(tmp_path: Path) -> None:
         print(settings["epochs"])
     """
     outcome = repaired(tmp_path, script)
-    assert not outcome.passed
-    assert [(each.candidate.finding.code, each.reason) for each in outcome.taken_back] == [
-        ("SF509", "it is still there")
+    assert not outcome.trains
+    assert [(each.candidate.finding.code, each.reason) for each in outcome.rejected] == [
+        ("SF509", "the finding is still there")
     ]
     assert changed(outcome) == []
 
@@ -145,9 +145,9 @@ def test_a_file_of_another_project_is_left_alone(tmp_path: Path) -> None:
         model, x = made(), torch.ones(4, 6)
     """
     outcome = repaired(tmp_path / "project", dedent(script) + TRAIN)
-    assert not outcome.passed
-    (taken,) = outcome.taken_back
-    assert taken.reason.endswith("layers.py, which is no file of this project")
+    assert not outcome.trains
+    (taken,) = outcome.rejected
+    assert taken.reason.endswith("layers.py, which is not in this project")
 
 
 def test_two_findings_of_the_same_words_are_both_repaired(tmp_path: Path) -> None:
@@ -169,9 +169,9 @@ def test_two_findings_of_the_same_words_are_both_repaired(tmp_path: Path) -> Non
         optimizer.step()
     """
     outcome = repaired(tmp_path, script)
-    assert outcome.passed
-    assert [kept.candidate.finding.code for kept in outcome.best.kept] == ["SF509", "SF509"]
-    assert [kept.place.row for kept in outcome.best.kept] == [6, 9]
+    assert outcome.trains
+    assert [kept.candidate.finding.code for kept in outcome.best.accepted] == ["SF509", "SF509"]
+    assert [kept.place.row for kept in outcome.best.accepted] == [6, 9]
 
 
 def test_a_loop_that_swallows_its_failures_trains_afterwards(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_a_loop_that_swallows_its_failures_trains_afterwards(tmp_path: Path) -> 
     """
     outcome = repaired(tmp_path, script)
     assert not outcome.first.run.trained
-    assert outcome.passed
+    assert outcome.trains
     assert outcome.best.trial.run.trained
     assert ("train.py", "model = nn.Linear(5, 2)", "model = nn.Linear(7, 2)") in changed(outcome)
 
@@ -214,6 +214,6 @@ def test_no_more_than_the_runs_that_were_allowed(tmp_path: Path) -> None:
         model = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(9), nn.Linear(7, 2))
     """
     outcome = repaired(tmp_path, dedent(script) + TRAIN, most=2)
-    assert outcome.bounded
-    assert not outcome.passed
-    assert len(outcome.best.kept) == 1
+    assert outcome.limited
+    assert not outcome.trains
+    assert len(outcome.best.accepted) == 1

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from shapefix.repair import writes
-from shapefix.runtime.repair.patched_sources import Draft, Originals
-from shapefix.runtime.repair.writing import NotWritten, write_all
+from shapefix.runtime.repair.patched_sources import OriginalSources, PatchedSources
+from shapefix.runtime.repair.writing import FilesNotWritten, write_all
 from shapefix.sources.text import SourceText
 
 
@@ -17,8 +17,8 @@ def changes(folder: Path, *names: str) -> list[tuple[SourceText, SourceText]]:
     for name in names:
         (folder / name).write_text(name)
     paths = [str((folder / name).resolve()) for name in names]
-    draft = Draft(Originals(), {path: Path(path).name.upper() for path in paths})
-    return list(draft.changes())
+    sources = PatchedSources(OriginalSources(), {path: Path(path).name.upper() for path in paths})
+    return list(sources.changes())
 
 
 def held(folder: Path) -> dict[str, str]:
@@ -35,7 +35,7 @@ def test_a_file_that_somebody_has_changed_meanwhile_is_left_alone_and_so_are_the
 ) -> None:
     made = changes(tmp_path, "a", "b", "c")
     (tmp_path / "b").write_text("mine")
-    with pytest.raises(NotWritten, match="changed on disk") as caught:
+    with pytest.raises(FilesNotWritten, match="changed on disk") as caught:
         write_all(made)
     assert Path(caught.value.path).name == "b"
     assert held(tmp_path) == {"a": "a", "b": "mine", "c": "c"}
@@ -45,7 +45,7 @@ def test_a_file_that_cannot_be_written_leaves_all_as_they_were(unprivileged: Pat
     (unprivileged / "locked").mkdir()
     made = [*changes(unprivileged, "a"), *changes(unprivileged / "locked", "b")]
     (unprivileged / "locked").chmod(0o555)
-    with pytest.raises(NotWritten, match="Permission denied"):
+    with pytest.raises(FilesNotWritten, match="Permission denied"):
         write_all(made)
     assert (unprivileged / "a").read_text() == "a"
     assert held(unprivileged / "locked") == {"b": "b"}

@@ -31,7 +31,7 @@ for _ in range(9):
     ran = probed(tmp_path, script)
     (found,) = ran.found
     assert (found.code, found.span.row) == ("SF509", row(script, "fault"))
-    assert "f32[16, 1] and f32[16] meet on the way to the loss" in found.message
+    assert "f32[16, 1] and f32[16] are combined before the loss" in found.message
     assert "both are broadcast to (16, 16)" in found.message
 
 
@@ -58,7 +58,7 @@ for _ in range(9):
     )
     ran = probed(tmp_path, script)
     assert ran.found == []
-    assert ran.run.trained, ran.run.ended.output
+    assert ran.run.trained, ran.run.process.output
 
 
 def test_float64_that_came_from_numpy(tmp_path: Path) -> None:
@@ -83,7 +83,10 @@ for _ in range(9):
     assert [(each.code, each.name, each.span.row) for each in ran.found] == [
         (*named("silent-float64"), row(script, "fault"))
     ]
-    assert ran.found[0].message == "f32[16] and f64[16] meet: what follows is computed in float64"
+    assert (
+        ran.found[0].message
+        == "f32[16] and f64[16] are combined: the result, and everything computed from it, is float64"
+    )
 
 
 def test_a_large_copy_is_a_note(tmp_path: Path) -> None:
@@ -111,5 +114,5 @@ for _ in range(9):
     (note,) = ran.notes
     assert (note.name, note.span.row) == ("large-copy", row(script, "copied"))
     assert note.message.startswith(
-        "`reshape` copies 17.2 MiB at each call of `Attention`: f32[64, 4, 16, 1100]"
+        "`reshape` copies 17.2 MiB on each call of `Attention`: f32[64, 4, 16, 1100]"
     )

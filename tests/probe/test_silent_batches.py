@@ -9,7 +9,7 @@ import pytest
 import torch
 from probing import probed, row
 
-from shapefix.runtime.agent.watchers.views import growing, lucky
+from shapefix.runtime.agent.watchers.views import grown_sizes, legal_only_at_one
 
 pytestmark = pytest.mark.slow
 
@@ -59,10 +59,10 @@ for _ in range(9):
         (
             MASKS,
             "SF402",
-            "is given `attention_masks`, which it takes in `**kwargs` and ignores; it reads `attent",
+            "ignores `attention_masks` (accepted by `**kwargs`); it reads `attention_mask`",
         ),
-        (LABEL, "SF402", "is given `label`, which it ignores; it reads `labels`, and its loss is None"),
-        (WITHOUT, "SF403", "is called without `labels`, so that its loss is None"),
+        (LABEL, "SF402", "ignores `label`; it reads `labels`, so its loss is None"),
+        (WITHOUT, "SF403", "is called without `labels`, so its loss is None"),
     ],
 )
 def test_keys_that_a_model_ignores_or_lacks(script: str, code: str, said: str, tmp_path: Path) -> None:
@@ -110,14 +110,14 @@ def test_a_view_that_only_one_row_makes_legal(tmp_path: Path) -> None:
     ran = probed(tmp_path, script)
     (found,) = ran.found
     assert (found.code, found.severity, found.span.row) == ("SF101", "warning", row(script, "fault"))
-    assert found.message == "`.view(-1, 9)` of f32[1, 5, 9] passes only because the batch is of one row"
-    assert found.condition == "the batch holds more than one row"
+    assert found.message == "`.view(-1, 9)` of f32[1, 5, 9] is legal only because the batch has one row"
+    assert found.condition == "the batch has more than one row"
     notes = [(each.name, each.span.row) for each in ran.notes]
     assert notes == [
         ("unread-argument", row(script, "called")),
         (found.name, row(script, "grey")),
     ]
-    assert "passes only because dimension 3 has the size 1" in ran.notes[1].message
+    assert "is legal only because dimension 3 has the size 1" in ran.notes[1].message
 
 
 @pytest.mark.parametrize("rows", ["1", "4"])
@@ -127,7 +127,7 @@ def test_reshape_is_right_with_any_number_of_rows(rows: str, tmp_path: Path) -> 
     assert ran.run.trained
 
 
-def test_no_larger_size_is_legal_where_a_view_is_called_lucky() -> None:
+def test_no_larger_size_is_legal_where_a_view_is_legal_at_one_only() -> None:
     """The same operations on a larger tensor, with torch: each size that may be wanted is refused."""
     choose = random.Random(0)
     told = 0
@@ -148,11 +148,11 @@ def test_no_larger_size_is_legal_where_a_view_is_called_lucky() -> None:
             tensor.view(wanted)
         except RuntimeError:
             continue
-        for dimension in lucky(tuple(tensor.shape), tensor.stride(), tuple(wanted)):
+        for dimension in legal_only_at_one(tuple(tensor.shape), tensor.stride(), tuple(wanted)):
             told += 1
             larger = list(size)
             larger[order[dimension]] = 2
-            for each in growing(tuple(tensor.shape), tuple(wanted)):
+            for each in grown_sizes(tuple(tensor.shape), tuple(wanted)):
                 with pytest.raises(RuntimeError):
                     made(larger).view(each)
     assert told > 50

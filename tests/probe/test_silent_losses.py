@@ -102,16 +102,16 @@ for _ in range(9):
 SAID = {
     "silent-broadcast": "`mse_loss` compares f32[16, 1] with f32[16]: both are broadcast to (16, 16)",
     "silent-float64": "the target of `mse_loss` is f64[16, 1]: the loss is computed in float64",
-    "one-class": "`cross_entropy` of one class is 0, whatever the prediction: it is given f32[16, 1]",
-    "ignored-targets": "all 16 targets of `cross_entropy` are -100",
-    "target-range": "the targets of `binary_cross_entropy_with_logits` are from 0 to 4",
-    "loss-not-finite": "the loss is nan: the first that gives numbers that are not finite is `1` (Scale); "
-    "there is a logarithm of numbers from",
-    "gradient-not-finite": "gradients are not finite where the loss is: those of `0.weight`, `0.bias`, ",
-    "fresh-loss": "the loss is a new tensor, which nothing was computed from: no parameter gets a gradient",
-    "unconnected-loss": "backward was called, and none of the 4 parameters has a gradient when SGD makes",
-    "clamped-loss": "the loss went through `clamp`, which has no slope outside of its bounds: the gradients",
-    "zero-gradient": "the gradients of all 4 parameters are exactly 0: the step changes nothing",
+    "one-class": "`cross_entropy` with one class is always 0: it gets f32[16, 1]",
+    "ignored-targets": "all 16 targets of `cross_entropy` are its `ignore_index` -100: the mean is nan",
+    "target-range": "the targets of `binary_cross_entropy_with_logits` range from 0 to 4, but it expects",
+    "loss-not-finite": "the loss is nan: `1` (Scale) is the first module whose output is not finite "
+    "(a logarithm of numbers from",
+    "gradient-not-finite": "the loss is finite, but the gradients of `0.weight`, `0.bias`, ",
+    "fresh-loss": "the loss is a new tensor without a computation graph: no parameter gets a gradient",
+    "unconnected-loss": "none of the 4 parameters has a gradient when SGD steps, although backward was",
+    "clamped-loss": "the loss is outside the bounds of `clamp`, where its gradient is 0: the gradients",
+    "zero-gradient": "the gradients of all 4 parameters are exactly 0: the optimizer step changes nothing",
 }
 
 
@@ -120,7 +120,7 @@ def test_each_fault_is_found_at_its_line(kind: str, tmp_path: Path) -> None:
     script = HEAD + FAULTS[kind]
     ran = probed(tmp_path, script)
     found = {(each.code, each.name): each for each in ran.found}
-    assert named(kind) in found, ran.text + ran.run.ended.output
+    assert named(kind) in found, ran.text + ran.run.process.output
     assert found[named(kind)].span.row == row(script, "fault")
     assert SAID[kind] in found[named(kind)].message
     others = [named("zero-gradient")] if kind == "one-class" else []

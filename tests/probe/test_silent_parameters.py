@@ -155,8 +155,16 @@ for _ in range(3):
 @pytest.mark.parametrize(
     ("script", "kind", "said"),
     [
-        (LATE, "missed-parameters", "no optimizer holds `weight`, `bias`, which was constructed after"),
-        (FORGOTTEN, "missed-parameters", "no optimizer holds `weight`, `bias`; they get a gradient"),
+        (
+            LATE,
+            "missed-parameters",
+            "no optimizer has `weight`, `bias` (constructed after the optimizer): they get",
+        ),
+        (
+            FORGOTTEN,
+            "missed-parameters",
+            "no optimizer has `weight`, `bias`: they get gradients but never change",
+        ),
         (
             REPLACED,
             "orphaned-parameters",
@@ -180,4 +188,4 @@ def test_what_the_optimizer_misses(script: str, kind: str, said: str, tmp_path: 
 def test_what_is_left_out_on_purpose(name: str, tmp_path: Path) -> None:
     ran = probed(tmp_path, HEAD + RIGHT[name])
     assert ran.found == [], ran.text
-    assert ran.run.trained, ran.run.ended.output
+    assert ran.run.trained, ran.run.process.output

@@ -18,14 +18,14 @@ from execution import Ran, execute
 def install() -> None:
     """Install a fake GPU whose tensors have sizes and a device but no values."""
     from shapefix.runtime.agent.fake_gpu import cuda, kernels, placement
-    from shapefix.runtime.agent.fake_gpu.gpu import Gpu, on_device
+    from shapefix.runtime.agent.fake_gpu.gpu import FakeGpu, on_device
     from shapefix.runtime.agent.fake_gpu.storages import Storages
 
     def refuse(reason: str) -> NoReturn:
         raise RuntimeError(reason)
 
     storages = Storages(on_device, lambda: None)
-    gpu = Gpu(storages, refuse)
+    gpu = FakeGpu(storages, refuse)
     cuda.install(storages, 80 << 30)
     placement.install(gpu)
     kernels.install(on_device)

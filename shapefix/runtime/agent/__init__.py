@@ -1,1 +1,1 @@
-"""Runs inside the user's process: standard library and torch only, and nothing of shapefix."""
+"""The part of the probe in the user's process: the standard library, torch, and the protocol only."""

@@ -1,7 +1,7 @@
-"""Which places of the user's code a run has come to, and what their names held there.
+"""Calls in the user's code that the run reached, with the numbers and sizes that its names had there.
 
-Nothing is traced: a place is known where a call was made that is watched anyway. What that says of the lines
-before it is for those to tell who read the source.
+Nothing is traced: only calls that are watched anyway are recorded. shapefix.runtime.confirmation works out
+what that means for the lines before them.
 """
 
 from __future__ import annotations
@@ -11,23 +11,24 @@ from typing import Any
 
 import torch
 
+from ..protocol import CallSiteLine, CallSiteReturnedLine, ForwardReturnedLine
 from . import frames
 from .session import Session
 
 _AT_MOST, _NAMES = 1000, 60
 
 
-class Visits:
-    """The places of one session, each written when it is reached for the first time."""
+class CallSites:
+    """The call sites of one session, each written when it is reached for the first time."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._known: dict[tuple[str, CodeType, int], int] = {}
-        self._passed: set[int] = set()
-        self._returned: set[CodeType] = set()
+        self._returned: set[int] = set()
+        self._forwards: set[CodeType] = set()
 
-    def reach(self, frame: FrameType | None) -> int:
-        """A call is made in a frame of the user's; returns the number of its place, 0 for anybody else's."""
+    def record(self, frame: FrameType | None) -> int:
+        """Record the call that a frame of the user's makes; returns its id, 0 for a frame of a library."""
         if frame is None:
             return 0
         # By file, too: equal codes of two cells of a notebook are equal.
@@ -38,39 +39,46 @@ class Visits:
         if not frames.is_users(frame.f_code.co_filename) or len(self._known) >= _AT_MOST:
             return 0
         number = self._known[key] = len(self._known) + 1
-        outer = [self.reach(each) for each in frames.users(frame.f_back)]
-        self._session.observations.write(
-            "reached",
-            id=number,
-            site=frames.place(frame.f_code, frame.f_lasti, frame.f_lineno),
-            outer=[each for each in outer if each],
-            values=_values(frame),
+        outer = [self.record(each) for each in frames.users(frame.f_back)]
+        self._session.sink.write(
+            CallSiteLine(
+                kind="call_site",
+                id=number,
+                site=frames.place(frame.f_code, frame.f_lasti, frame.f_lineno),
+                outer=[each for each in outer if each],
+                values=_values(frame),
+            )
         )
         return number
 
-    def come(self, frame: FrameType | None) -> int:
-        """As reach, for the user's frame that a frame of a library was called from."""
-        return self.reach(next(frames.users(frame), None))
+    def enter(self, frame: FrameType | None) -> int:
+        """Record the call of the user's that a frame of a library runs in."""
+        return self.record(next(frames.users(frame), None))
 
-    def passed(self, number: int) -> None:
-        """The call at a place has returned."""
-        if number and number not in self._passed:
-            self._passed.add(number)
-            self._session.observations.write("passed", id=number)
+    def returned(self, number: int) -> None:
+        """Record that a call returned."""
+        if number and number not in self._returned:
+            self._returned.add(number)
+            self._session.sink.write(CallSiteReturnedLine(kind="call_site_returned", id=number))
 
-    def returned(self, module: object) -> None:
-        """The forward of a module has returned."""
+    def forward_returned(self, module: object) -> None:
+        """Record that the forward of a module returned."""
         code = getattr(getattr(type(module), "forward", None), "__code__", None)
-        if code is None or code in self._returned or not frames.is_users(code.co_filename):
+        if code is None or code in self._forwards or not frames.is_users(code.co_filename):
             return
-        self._returned.add(code)
-        self._session.observations.write(
-            "returned", file=code.co_filename, row=code.co_firstlineno, function=code.co_name
+        self._forwards.add(code)
+        self._session.sink.write(
+            ForwardReturnedLine(
+                kind="forward_returned",
+                file=code.co_filename,
+                row=code.co_firstlineno,
+                function=code.co_name,
+            )
         )
 
 
 def _values(frame: FrameType) -> dict[str, Any]:
-    """The whole numbers and the sizes of tensors that names of a frame hold."""
+    """The whole numbers, and the sizes of tensors, by the names of a frame."""
     found: dict[str, Any] = {}
     for name, value in list(frame.f_locals.items()):
         if len(found) >= _NAMES:
@@ -80,6 +88,6 @@ def _values(frame: FrameType) -> dict[str, Any]:
         elif isinstance(value, torch.Tensor):
             try:
                 found[name] = [int(size) for size in value.shape]
-            except Exception:  # a size that is not known yet, or is no number
+            except Exception:  # a size that is not known yet, or not a number
                 continue
     return found

@@ -1,6 +1,6 @@
-"""One of several processes that torchrun has started: which collectives it calls, and where it waits.
+"""The collectives that one of several ranks calls, and where it waits.
 
-Each rank writes its own observations; what differs between them is told by who reads all.
+Each rank writes its own lines; shapefix.runtime.ranks compares them.
 """
 
 from __future__ import annotations
@@ -12,16 +12,17 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypedDict
 
 import torch
 import torch.distributed
 import torch.multiprocessing
 from torch.nn.parallel import DistributedDataParallel
 
+from ..protocol import CollectiveDoneLine, CollectiveLine, Value
 from . import frames
 from .describe import describe
-from .distributed import Joined
+from .distributed import FinishedProcesses, write_request
 from .session import Session
 
 NAMES = (
@@ -30,43 +31,66 @@ NAMES = (
     "monitored_barrier", "new_group", "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter",
     "scatter_object_list",
 )  # fmt: skip
-# The one whose sizes all ranks must agree on; what is scattered or sent to all may differ.
+# The argument whose sizes must be equal on all ranks; what is scattered may differ.
 _AGREED = ("tensor", "input_tensor", "output")
-_FREE = ("all_to_all", "all_to_all_single")
+_UNEQUAL_SIZES = ("all_to_all", "all_to_all_single")
 _AT_MOST, _PATIENCE = 2000, 3.0
+
+
+class CollectiveArguments(TypedDict):
+    """The arguments of a collective that ranks must agree on."""
+
+    tensor: Value | None
+    root: int | None
+    group: list[int] | None
+
+
+_NO_ARGUMENTS = CollectiveArguments(tensor=None, root=None, group=None)
 
 
 class Collectives:
     """The collectives that one rank calls, in their order.
 
-    files is the path of the observations of all ranks, but for a dot and the rank.
+    files is the path of the lines of all ranks, without the dot and the rank at its end.
     """
 
     def __init__(self, session: Session, files: str, rank: int, size: int) -> None:
         self._session = session
         self._others = [f"{files}.{each}" for each in range(size) if each != rank]
         self._running = False
-        self._told = 0
+        self._number = 0
         self._called: dict[str, list[str]] = {}
         self._open: tuple[str, float] | None = None
         self._looked = 0.0
 
-    def around(
-        self, original: Callable[[], Any], name: str, caller: Any, told: Callable[[], dict[str, Any]]
+    def call(
+        self,
+        original: Callable[[], Any],
+        name: str,
+        caller: Any,
+        arguments: Callable[[], CollectiveArguments] = lambda: _NO_ARGUMENTS,
     ) -> Any:
-        """Call original, which waits for the other ranks, and write that it is called and has returned."""
+        """Call original, which waits for the other ranks, and write a line before and after it."""
         session = self._session
-        if self._running or not session.watches() or self._told >= _AT_MOST:
+        if self._running or not session.watches() or self._number >= _AT_MOST:
             return original()
-        session.go_on()
-        self._told += 1
+        session.raise_if_stopped()
+        self._number += 1
         session.collectives += 1
-        number = self._told
-        known = {"name": name, **told()}
+        number, known = self._number, arguments()
+        line = CollectiveLine(
+            kind="collective",
+            number=number,
+            called_at=frames.site(caller),
+            name=name,
+            tensor=known["tensor"],
+            root=known["root"],
+            group=known["group"],
+        )
         # Written before the call: it may never return, or end the process.
-        session.observations.write("collective", number=number, called=frames.site(caller), **known)
-        group = str(known.get("group"))
-        self._called.setdefault(group, []).append(_agreement(known))
+        session.sink.write(line)
+        group = str(known["group"])
+        self._called.setdefault(group, []).append(_agreement(line))
         self._open = group, time.monotonic()
         self._running = True
         try:
@@ -74,11 +98,11 @@ class Collectives:
         finally:
             self._running = False
             self._open = None
-        session.observations.write("met", number=number)
+        session.sink.write(CollectiveDoneLine(kind="collective_done", number=number))
         return out
 
-    def parted(self) -> bool:
-        """Whether this rank waits, not only now, at a collective where another rank calls another."""
+    def is_deadlocked(self) -> bool:
+        """Whether this rank has waited for seconds where another rank calls a different collective."""
         waits, now = self._open, time.monotonic()
         if waits is None or now - max(waits[1], self._looked) < _PATIENCE:
             return False
@@ -89,39 +113,39 @@ class Collectives:
         return any(len(each) >= len(own) and each[len(own) - 1] != own[-1] for each in theirs)
 
 
-def _agreement(call: dict[str, Any]) -> str:
-    """What the ranks must agree on, of a collective."""
-    given = call.get("given") or {}
-    return repr((call["name"], given.get("size"), given.get("dtype"), call.get("root")))
+def _agreement(call: CollectiveLine) -> str:
+    """The parts of a collective that ranks must agree on."""
+    tensor: Value = call["tensor"] or {}
+    return repr((call["name"], tensor.get("size"), tensor.get("dtype"), call["root"]))
 
 
 def _calls(path: str, group: str) -> list[str]:
-    """The collectives of a group that another rank has called, as far as it has written them."""
+    """The collectives of a group that another rank has written so far."""
     try:
         with open(path, encoding="utf-8") as file:  # noqa: PTH123
             lines = [json.loads(line) for line in file if '"collective"' in line]
     except (OSError, ValueError):
         return []
-    known = [line for line in lines if line["kind"] == "collective" and str(line.get("group")) == group]
+    known = [line for line in lines if line["kind"] == "collective" and str(line["group"]) == group]
     return [_agreement(line) for line in known]
 
 
 def install(session: Session, files: str) -> None:
-    """Take part in the group of processes that torchrun has started, with gloo, whatever the script says.
+    """Join the process group that torchrun started, with gloo even if the script requests another backend.
 
-    files is the path of the observations of all ranks, but for a dot and the rank.
+    files is the path of the lines of all ranks, without the dot and the rank at its end.
     """
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     rendezvous = {name: os.environ[name] for name in ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE")}
     collectives = Collectives(session, files, rank, size)
-    session.stuck = collectives.parted
+    session.is_deadlocked = collectives.is_deadlocked
 
     def start(
         fn: Callable[..., Any], args: tuple[Any, ...] = (), nprocs: int = 1, *more: Any, **named: Any
     ) -> Any:
-        session.observations.write("processes", asked=nprocs, called=frames.site(sys._getframe(1)))
+        write_request(session, nprocs, sys._getframe(1))
         fn(rank, *args)
-        return Joined()
+        return FinishedProcesses()
 
     torch.multiprocessing.spawn = start
     torch.multiprocessing.start_processes = start
@@ -135,7 +159,7 @@ def install(session: Session, files: str) -> None:
         def begin() -> None:
             original("gloo", init_method="env://", rank=rank, world_size=size, **kept)
 
-        collectives.around(begin, "init_process_group", sys._getframe(1), dict)
+        collectives.call(begin, "init_process_group", sys._getframe(1))
 
     torch.distributed.init_process_group = init_process_group
     for name in NAMES:
@@ -149,35 +173,36 @@ def _watched(original: Callable[..., Any], name: str, collectives: Collectives) 
 
     @functools.wraps(original)
     def collective(*args: Any, **kwargs: Any) -> Any:
-        def told() -> dict[str, Any]:
+        def arguments() -> CollectiveArguments:
             try:
                 given = signature.bind(*args, **kwargs).arguments
             except TypeError:
-                return {}
-            tensor = None if name in _FREE else next((given[key] for key in _AGREED if key in given), None)
+                return _NO_ARGUMENTS
+            tensor = (
+                None
+                if name in _UNEQUAL_SIZES
+                else next((given[key] for key in _AGREED if key in given), None)
+            )
             root = next((given[key] for key in ("src", "dst") if isinstance(given.get(key), int)), None)
             group = given.get("group") if name != "new_group" else None
-            return {
-                "given": describe(tensor) if isinstance(tensor, torch.Tensor) else None,
-                "root": root,
-                "group": torch.distributed.get_process_group_ranks(group) if group is not None else None,
-            }
+            ranks = torch.distributed.get_process_group_ranks(group) if group is not None else None
+            described = describe(tensor) if isinstance(tensor, torch.Tensor) else None
+            return CollectiveArguments(tensor=described, root=root, group=ranks)
 
-        return collectives.around(lambda: original(*args, **kwargs), name, sys._getframe(1), told)
+        return collectives.call(lambda: original(*args, **kwargs), name, sys._getframe(1), arguments)
 
     return collective
 
 
 def _replicas(collectives: Collectives) -> None:
-    """DistributedDataParallel: its ranks meet when it is made, and in the backward of what it returned."""
+    """Watch DistributedDataParallel: its constructor and its backward synchronize the ranks."""
     original_init, original_forward = DistributedDataParallel.__init__, DistributedDataParallel.forward
     waiting: list[str] = []
 
     @functools.wraps(original_init)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        # Up to the user's own class and beyond it: who has asked for the copy.
         call = functools.partial(original_init, self, *args, **kwargs)
-        collectives.around(call, "DistributedDataParallel", sys._getframe(1), dict)
+        collectives.call(call, "DistributedDataParallel", sys._getframe(1))
 
     def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
         out = original_forward(self, *args, **kwargs)
@@ -193,7 +218,7 @@ def _replicas(collectives: Collectives) -> None:
             return original_backward(*args, **kwargs)
         waiting.clear()
         call = functools.partial(original_backward, *args, **kwargs)
-        return collectives.around(call, "backward", sys._getframe(1), dict)
+        return collectives.call(call, "backward", sys._getframe(1))
 
     DistributedDataParallel.__init__ = __init__
     DistributedDataParallel.forward = forward

@@ -1,4 +1,4 @@
-"""Values as JSON: sizes, strides, dtypes and devices; never their contents, and never at any length."""
+"""Describe values as JSON: sizes, strides, dtypes and devices; never contents, and always short."""
 
 from __future__ import annotations
 
@@ -7,40 +7,40 @@ from typing import Any
 
 import torch
 
-Described = dict[str, Any]
+from ..protocol import CallArguments, Value
 
 _DEPTH, _KEYS, _ITEMS, _LENGTHS = 4, 24, 6, 64
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 _COUNTED = 50_000_000
 
 
-def describe(value: Any, depth: int = 0) -> Described:
-    """What a value is. Runs nothing of the user's but `keys`, `[]` and `len` of a mapping."""
+def describe(value: Any, depth: int = 0) -> Value:
+    """Describe a value. Runs no code of the user's except `keys`, `[]` and `len` of a mapping."""
     if isinstance(value, torch.Tensor):
         return _tensor(value)
     if value is None or isinstance(value, (bool, int, float)):
-        return {"is": "number", "type": type(value).__name__, "text": repr(value)[:30]}
+        return {"kind": "number", "type": type(value).__name__, "text": repr(value)[:30]}
     if isinstance(value, str):
-        return {"is": "text", "type": "str", "length": len(value)}
+        return {"kind": "text", "type": "str", "length": len(value)}
     if isinstance(value, (list, tuple)):
         return _sequence(value, depth)
     if isinstance(value, Mapping) or (hasattr(value, "keys") and hasattr(value, "__getitem__")):
         return _mapping(value, depth)
     if hasattr(value, "dtype") and hasattr(value, "shape"):
-        return {"is": "array", "type": _name(value), "dtype": str(value.dtype), "size": _sizes(value.shape)}
-    return {"is": "other", "type": _name(value)}
+        return {"kind": "array", "type": _name(value), "dtype": str(value.dtype), "size": _sizes(value.shape)}
+    return {"kind": "other", "type": _name(value)}
 
 
-def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Described:
-    """The arguments of a call."""
-    return {
-        "args": [describe(each, 1) for each in args[:_ITEMS]],
-        "kwargs": {name: describe(each, 1) for name, each in list(kwargs.items())[:_KEYS]},
-    }
+def describe_call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallArguments:
+    """Describe the arguments of a call."""
+    return CallArguments(
+        args=[describe(each, 1) for each in args[:_ITEMS]],
+        kwargs={name: describe(each, 1) for name, each in list(kwargs.items())[:_KEYS]},
+    )
 
 
-def numbers(value: Any) -> list[int] | None:
-    """The least and the greatest number of a tensor of integers."""
+def integer_range(value: Any) -> list[int] | None:
+    """The least and the greatest number in a tensor of integers."""
     try:
         if value.dtype in _INTEGERS and 0 < value.numel() <= _COUNTED:
             return [int(value.min()), int(value.max())]
@@ -49,8 +49,8 @@ def numbers(value: Any) -> list[int] | None:
     return None
 
 
-def lengths(sample: Any) -> dict[str, list[int]]:
-    """The sizes of each part of a dataset's sample that has any, by key or position."""
+def part_sizes(sample: Any) -> dict[str, list[int]]:
+    """The sizes of the parts of a dataset's sample, by key or position."""
     if isinstance(sample, Mapping):
         parts = {str(key): sample[key] for key in list(sample)[:_KEYS]}
     elif isinstance(sample, tuple):
@@ -66,14 +66,14 @@ def lengths(sample: Any) -> dict[str, list[int]]:
     return found
 
 
-def _tensor(value: torch.Tensor) -> Described:
-    known: Described = {
-        "is": "tensor",
+def _tensor(value: torch.Tensor) -> Value:
+    known: Value = {
+        "kind": "tensor",
         "type": _name(value),
         "dtype": str(value.dtype).replace("torch.", ""),
         "size": _sizes(value.shape),
         "device": str(value.device),
-        "gradient": bool(value.requires_grad),
+        "requires_grad": bool(value.requires_grad),
     }
     try:
         known["stride"] = list(value.stride())
@@ -83,8 +83,8 @@ def _tensor(value: torch.Tensor) -> Described:
     return known
 
 
-def _sequence(value: Any, depth: int) -> Described:
-    known: Described = {"is": "sequence", "type": _name(value), "length": len(value)}
+def _sequence(value: Any, depth: int) -> Value:
+    known: Value = {"kind": "sequence", "type": _name(value), "length": len(value)}
     inner = [len(each) for each in value[:_LENGTHS] if isinstance(each, (list, tuple))]
     if inner:
         known["lengths"] = inner
@@ -97,15 +97,15 @@ def _sequence(value: Any, depth: int) -> Described:
     return known
 
 
-def _mapping(value: Any, depth: int) -> Described:
-    known: Described = {"is": "mapping", "type": _name(value)}
+def _mapping(value: Any, depth: int) -> Value:
+    known: Value = {"kind": "mapping", "type": _name(value)}
     try:
         keys = list(value.keys())
         known["length"] = len(keys)
         if depth < _DEPTH:
             known["items"] = {str(key): describe(value[key], depth + 1) for key in keys[:_KEYS]}
     except Exception as error:
-        return {"is": "other", "type": _name(value), "text": f"keys raise {type(error).__name__}"}
+        return {"kind": "other", "type": _name(value), "text": f"keys raise {type(error).__name__}"}
     return known
 
 

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..protocol import FileWrittenLine, WriteRefusedLine
 from .session import Session
 
 _mkdirs, _lexists, _isdir, _realpath = os.makedirs, os.path.lexists, os.path.isdir, os.path.realpath
@@ -57,7 +58,7 @@ class Disk:
                 _copy(full, target)
         if self._session.watches() and full not in self._told and len(self._told) < _TOLD:
             self._told.add(full)
-            self._session.observations.write("write", path=full, was=_state(full))
+            self._session.sink.write(FileWrittenLine(kind="file_written", path=full, before=_state(full)))
         return target
 
     def linked(self, path: Any) -> Any:
@@ -123,7 +124,7 @@ class Disk:
         full = os.path.abspath(text)  # noqa: PTH100
         if full not in self._refused and len(self._refused) < _TOLD:
             self._refused.add(full)
-            self._session.observations.write("refused", path=full)
+            self._session.sink.write(WriteRefusedLine(kind="write_refused", path=full))
 
     def at(self, path: Any, descriptor: Any) -> Any:
         """A path relative to a folder's descriptor as a full one, where the system says of what folder."""

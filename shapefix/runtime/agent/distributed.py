@@ -1,4 +1,4 @@
-"""Scripts for several processes run in this one: the first of them, in a group of one."""
+"""Run scripts for several processes as the first of them, in a process group of one."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ import functools
 import os
 import sys
 from collections.abc import Callable
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 import torch
 import torch.distributed
 import torch.multiprocessing
 
+from ..protocol import ProcessesRequestedLine
 from . import frames
 from .session import Session
 
 
-class Joined:
-    """What `spawn` returns to somebody who wants to join later: there is nothing to wait for."""
+class FinishedProcesses:
+    """The result of `spawn(join=False)` once everything has run."""
 
     processes: tuple[Any, ...] = ()
 
@@ -30,19 +31,19 @@ class Joined:
 
 
 def install(session: Session) -> None:
-    """Have what torch.multiprocessing would spawn called here, and each process group be a group of one."""
+    """Call what torch.multiprocessing would spawn, and make each process group a group of one."""
 
     def start(
         fn: Callable[..., Any], args: tuple[Any, ...] = (), nprocs: int = 1, *more: Any, **named: Any
     ) -> Any:
-        session.observations.write("processes", asked=nprocs, called=frames.site(sys._getframe(1)))
+        write_request(session, nprocs, sys._getframe(1))
         fn(0, *args)
-        return Joined()
+        return FinishedProcesses()
 
     torch.multiprocessing.spawn = start
     torch.multiprocessing.start_processes = start
     if torch.distributed.is_available():
-        torch.distributed.init_process_group = _alone(session, torch.distributed.init_process_group)
+        torch.distributed.init_process_group = _group_of_one(session, torch.distributed.init_process_group)
 
 
 LAUNCHERS = tuple(
@@ -54,31 +55,36 @@ LAUNCHERS = tuple(
         "pytorch_lightning.strategies",
     )
 )
-"""The modules of Lightning that start the script once more for each GPU but the first."""
+"""The modules of Lightning that start the script again for each further GPU."""
 
 
-def launcher(session: Session, module: ModuleType) -> None:
-    """Let Lightning start no other process than this one."""
+def patch_launcher(session: Session, module: ModuleType) -> None:
+    """Keep Lightning from starting other processes."""
     kind = module._SubprocessScriptLauncher
     original = kind._call_children_scripts
 
     def _call_children_scripts(self: Any) -> None:
-        session.observations.write(
-            "processes", asked=self.num_processes, called=frames.site(sys._getframe(1))
-        )
+        write_request(session, self.num_processes, sys._getframe(1))
         self.num_processes = 1
         original(self)
 
     kind._call_children_scripts = _call_children_scripts
 
 
-def _alone(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
+def write_request(session: Session, requested: Any, caller: FrameType) -> None:
+    """Record that the script requested several processes."""
+    session.sink.write(
+        ProcessesRequestedLine(kind="processes_requested", requested=requested, called_at=frames.site(caller))
+    )
+
+
+def _group_of_one(session: Session, original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def init_process_group(
         backend: Any = None, init_method: Any = None, timeout: Any = None, *more: Any, **named: Any
     ) -> None:
-        asked = more[0] if more else named.get("world_size", os.environ.get("WORLD_SIZE", 1))
-        session.observations.write("processes", asked=asked, called=frames.site(sys._getframe(1)))
+        requested = more[0] if more else named.get("world_size", os.environ.get("WORLD_SIZE", 1))
+        write_request(session, requested, sys._getframe(1))
         os.environ.update(RANK="0", LOCAL_RANK="0", WORLD_SIZE="1", LOCAL_WORLD_SIZE="1")
         os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
         os.environ.setdefault("MASTER_PORT", "0")

@@ -1,4 +1,4 @@
-"""Whose code a frame runs, and where in the user's own files something happened."""
+"""Frames of the user's code, and their places in the user's files."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from functools import lru_cache
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
-Place = dict[str, Any]
-"""file, row, column, end_row, end_column (from 1, the end exclusive, in code points), and function."""
+from ..protocol import Place
 
-# Our own package: the agent, and what calls it in a notebook.
+# shapefix itself: the agent, and its caller in a notebook.
 _HERE = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", "")) + os.sep  # noqa: PTH100, PTH118, PTH120
-# What IPython and Python's own prompt call the lines that somebody has typed.
+# The file names that IPython and Python's own prompt give to typed lines.
 _TYPED = ("<ipython-input-", "<python-input-")
 _LIBRARIES = tuple(
     os.path.join(path, "")  # noqa: PTH118
@@ -29,7 +28,7 @@ _LIBRARIES = tuple(
 
 @lru_cache(maxsize=None)  # noqa: UP033
 def is_users(filename: str) -> bool:
-    """Whether a file is neither the standard library's, nor an installed package's, nor the agent's."""
+    """Whether a file is the user's: not of the standard library, an installed package, or shapefix."""
     if filename.startswith("<"):
         return filename.startswith(_TYPED)
     path = os.path.abspath(filename)  # noqa: PTH100
@@ -48,16 +47,16 @@ def users(frame: FrameType | None) -> Iterator[FrameType]:
 
 
 def site(frame: FrameType | None) -> Place | None:
-    """Where the user's code is, from frame outwards; None where none of it is running."""
+    """The innermost place of the user's code, from frame outwards; None if none is running."""
     for each in users(frame):
         return place(each.f_code, each.f_lasti, each.f_lineno)
     return None
 
 
 def construction(frame: FrameType | None, made: object) -> tuple[CodeType, int, int] | None:
-    """Where the user's code asked for an object whose `__init__` is running: code, instruction and row.
+    """The code, instruction and row that construct an object whose `__init__` is running.
 
-    The object's own `__init__`, and those of its bases, are passed over.
+    The object's own `__init__`, and those of its bases, are skipped.
     """
     while frame is not None:
         code = frame.f_code
@@ -72,15 +71,15 @@ def construction(frame: FrameType | None, made: object) -> tuple[CodeType, int, 
     return None
 
 
-def asks_by_hand(frame: FrameType) -> bool:
-    """Whether the user's code in a frame calls `next` itself, rather than having a loop do it."""
+def calls_next(frame: FrameType) -> bool:
+    """Whether the user's code in a frame calls `next` itself, not through a loop."""
     code = frame.f_code
     loops = ("FOR_ITER", "SEND", "YIELD_FROM")
     return is_users(code.co_filename) and not dis.opname[code.co_code[frame.f_lasti]].startswith(loops)
 
 
 def place(code: CodeType, instruction: int, row: int) -> Place:
-    """The expression that an instruction of a code belongs to; its row where Python keeps no columns."""
+    """The expression of an instruction; its whole row if Python has no columns for it."""
     return _place(code.co_filename, code, instruction, row)
 
 
@@ -100,26 +99,26 @@ def _place(named: str, code: CodeType, instruction: int, row: int) -> Place:
         first, last = len(text) - len(text.lstrip()), max(len(text), 1)
     else:
         first, last = _points(file, start, left), _points(file, end, right)
-    return {
-        "file": file,
-        "row": start,
-        "column": first + 1,
-        "end_row": end,
-        "end_column": last + 1,
-        "function": code.co_name,
-    }
+    return Place(
+        file=file,
+        row=start,
+        column=first + 1,
+        end_row=end,
+        end_column=last + 1,
+        function=code.co_name,
+    )
 
 
 def _points(file: str, row: int, offset: int) -> int:
-    """How many code points an offset in bytes is on a row."""
+    """The code points before an offset in bytes on a row."""
     text = linecache.getline(file, row)
     return len(text.encode("utf-8")[:offset].decode("utf-8", "ignore")) if text else offset
 
 
 def stack(trace: TracebackType | None, outside: FrameType | None) -> list[Place]:
-    """The user's places that an exception has passed, innermost first, and those that it has still to pass.
+    """The user's places on the way of an exception, innermost first, including those it has not reached yet.
 
-    outside is the frame in which the exception was caught to look at it.
+    outside is the frame in which the agent caught the exception.
     """
     inner = [
         place(frame.f_code, _instruction(trace, frame), row)
@@ -131,7 +130,7 @@ def stack(trace: TracebackType | None, outside: FrameType | None) -> list[Place]
 
 
 def innermost(trace: TracebackType | None) -> tuple[FrameType, Place] | None:
-    """The user's frame nearest to where an exception was raised, and the place in it."""
+    """The user's frame nearest to the raise of an exception, and the place in it."""
     found = None
     for frame, row in _walked(trace):
         if is_users(frame.f_code.co_filename):
@@ -143,13 +142,13 @@ def innermost(trace: TracebackType | None) -> tuple[FrameType, Place] | None:
 
 
 def raised_in(trace: TracebackType | None) -> str | None:
-    """The file of the last frame of all, but for those of the agent."""
+    """The file of the last frame, not counting the agent's own."""
     files = [frame.f_code.co_filename for frame, _ in _walked(trace)]
     return next((each for each in reversed(files) if not each.startswith(_HERE)), None)
 
 
-def passes(trace: TracebackType | None, *parts: str) -> bool:
-    """Whether an exception has come through a file with one of these names in its path."""
+def passes_through(trace: TracebackType | None, *parts: str) -> bool:
+    """Whether the traceback of an exception has a file with one of these names in its path."""
     files = (frame.f_code.co_filename for frame, _ in _walked(trace))
     return any(not set(parts).isdisjoint(file.split(os.sep)) for file in files)  # noqa: PTH206
 

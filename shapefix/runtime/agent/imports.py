@@ -1,4 +1,4 @@
-"""Runs something right after a module of the user's environment is imported for the first time."""
+"""Call functions right after modules are imported for the first time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class AfterImport(importlib.abc.MetaPathFinder):
-    """Finds the modules of a table as others do, and has each passed to a function once it is there."""
+    """Finds modules as the other finders do, and passes each to its function once it is imported."""
 
     def __init__(self, functions: dict[str, Callable[[ModuleType], None]]) -> None:
         self._functions = functions
@@ -42,7 +42,7 @@ class AfterImport(importlib.abc.MetaPathFinder):
 
 
 def after(functions: dict[str, Callable[[ModuleType], None]]) -> None:
-    """Have functions called with the modules that they are named by, now or when these are imported."""
+    """Call each function with the module of its name, now or when it is imported."""
     for name, function in functions.items():
         if name in sys.modules:
             function(sys.modules[name])

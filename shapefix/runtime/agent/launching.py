@@ -1,4 +1,4 @@
-"""Runs what was named as python or Jupyter would: a file, a folder, a module, or the cells of a notebook."""
+"""Run a file, a folder, a module, or the cells of a notebook, as Python or Jupyter would."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .caught import compiled
-from .fake_gpu.rewriting import rewritten
+from ..protocol import ScriptLine, SkippedMagicLine, SourceLine
+from .fake_gpu.rewriting import apply_edits
+from .handler_hooks import compile_with_hooks
 from .session import Session
 
 
-class Missing(Exception):
-    """There is nothing to run; the message says why."""
+class NothingToRun(Exception):
+    """The script does not exist or cannot be run; the message says why."""
 
 
 @dataclass(frozen=True)
 class Launch:
-    """What is run: name is a path, or that of a module; cells is a file with the code of a notebook's."""
+    """What to run: name is a path, or a module's name; cells is a file with the cells of a notebook."""
 
     name: str
     arguments: Sequence[str]
@@ -39,7 +40,7 @@ class Launch:
 
 
 def run(launch: Launch, session: Session) -> None:
-    """Run it to its end. Raises Missing, and whatever it raises."""
+    """Run it to its end. Raises NothingToRun, and what the script raises."""
     if launch.cells is not None:
         _notebook(launch, session)
     elif launch.module:
@@ -49,7 +50,7 @@ def run(launch: Launch, session: Session) -> None:
 
 
 def _file(launch: Launch, session: Session) -> None:
-    """As `python script arguments…`: also a folder with a `__main__.py`."""
+    """Run a file, or a folder with a `__main__.py`, like `python script arguments…`."""
     sys.argv = [launch.name, *launch.arguments]
     path, package = os.path.abspath(launch.name), None  # noqa: PTH100
     if os.path.isdir(path):  # noqa: PTH112
@@ -63,23 +64,23 @@ def _file(launch: Launch, session: Session) -> None:
 
 
 def _module(launch: Launch, session: Session) -> None:
-    """As `python -m module arguments…`; of a package, its `__main__`."""
+    """Run a module, or the `__main__` of a package, like `python -m module arguments…`."""
     sys.path.insert(0, os.getcwd())  # noqa: PTH109
-    sys.argv = ["-m", *launch.arguments]  # what it is while the packages around it are imported
+    sys.argv = ["-m", *launch.arguments]  # as Python has it while parent packages are imported
     spec = _found(launch.name)
     if spec.submodule_search_locations is not None:
         inner = _found(f"{launch.name}.__main__", f"`{launch.name}` is a package without `__main__`")
         spec = inner
     path = spec.origin
     if path is None or not path.endswith(".py"):
-        raise Missing(f"`{launch.name}` is not written in Python")
+        raise NothingToRun(f"`{launch.name}` is not written in Python")
     sys.argv = [path, *launch.arguments]
     names = _main(__file__=path, __loader__=spec.loader, __package__=spec.parent, __spec__=spec)
     _execute(path, launch, session, names)
 
 
 def _found(name: str, otherwise: str | None = None) -> importlib.machinery.ModuleSpec:
-    """Where a module is. Raises Missing, and what the packages around it raise when they are imported."""
+    """Find a module. Raises NothingToRun, and what its parent packages raise."""
     spec = None
     try:
         spec = importlib.util.find_spec(name)
@@ -89,12 +90,12 @@ def _found(name: str, otherwise: str | None = None) -> importlib.machinery.Modul
     except ValueError:
         pass
     if spec is None:
-        raise Missing(otherwise or f"there is no module `{name}`, looked for from {os.getcwd()}")  # noqa: PTH109
+        raise NothingToRun(otherwise or f"no module named `{name}` (searched from {os.getcwd()})")  # noqa: PTH109
     return spec
 
 
 def _notebook(launch: Launch, session: Session) -> None:
-    """As Jupyter: one cell after the other, in the notebook's folder."""
+    """Run one cell after the other in the notebook's folder, like Jupyter."""
     assert launch.cells is not None
     with open(launch.cells, encoding="utf-8") as file:  # noqa: PTH123
         cells = json.load(file)
@@ -102,17 +103,17 @@ def _notebook(launch: Launch, session: Session) -> None:
     sys.argv = [launch.name, *launch.arguments]
     sys.path.insert(0, os.path.dirname(path))  # noqa: PTH120
     os.chdir(os.path.dirname(path))  # noqa: PTH120
-    session.observations.write("script", file=path)
+    session.sink.write(ScriptLine(kind="script", file=path))
     names = _main(__loader__=None, __package__=None)
     names.update(display=_display, get_ipython=lambda: _SHELL)
     for cell in cells:
-        for row, text in cell["left_out"]:
-            session.observations.write("left out", file=cell["path"], row=row, text=text)
+        for row, text in cell["skipped"]:
+            session.sink.write(SkippedMagicLine(kind="skipped_magic", file=cell["path"], row=row, text=text))
         rows = cell["text"].splitlines(keepends=True)
-        # Without a time, so that nobody looks for a file that is newer.
+        # Without a time, so that linecache does not look for a newer file.
         linecache.cache[cell["path"]] = len(cell["text"]), None, rows, cell["path"]
         flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-        code = compiled(cell["text"].encode(), cell["path"], flags)
+        code = compile_with_hooks(cell["text"].encode(), cell["path"], flags)
         if code.co_flags & inspect.CO_COROUTINE:
             asyncio.run(eval(code, names))
         else:
@@ -120,7 +121,7 @@ def _notebook(launch: Launch, session: Session) -> None:
 
 
 class _Shell:
-    """What `get_ipython()` returns: magics and commands that do nothing."""
+    """The result of `get_ipython()`: magics and commands that do nothing."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -137,7 +138,7 @@ def _display(*shown: Any, **options: Any) -> None:
 
 
 def _main(**known: Any) -> dict[str, Any]:
-    """The names of a new module `__main__`."""
+    """The globals of a new module `__main__`."""
     module = types.ModuleType("__main__")
     module.__dict__.update({"__builtins__": __builtins__, "__annotations__": {}}, **known)
     if "__file__" in known:
@@ -147,14 +148,14 @@ def _main(**known: Any) -> dict[str, Any]:
 
 
 def _execute(path: str, launch: Launch, session: Session, names: dict[str, Any]) -> None:
-    """Run a file, with the edits made in its source."""
-    session.observations.write("script", file=path)
+    """Run a file with edits in its source."""
+    session.sink.write(ScriptLine(kind="script", file=path))
     with io.open_code(path) as file:
         data = file.read()
-    source(session, path, data)
-    exec(compiled(rewritten(data, launch.edits), path), names)
+    record_source(session, path, data)
+    exec(compile_with_hooks(apply_edits(data, launch.edits), path), names)
 
 
-def source(session: Session, path: str, data: bytes) -> None:
-    """Write which file of the user's is run, and what it is then: it may be another one later."""
-    session.observations.write("source", file=path, sha256=hashlib.sha256(data).hexdigest())
+def record_source(session: Session, path: str, data: bytes) -> None:
+    """Record a file of the user's that is executed, with its digest: it may change later."""
+    session.sink.write(SourceLine(kind="source", file=path, sha256=hashlib.sha256(data).hexdigest()))

@@ -1,4 +1,4 @@
-"""DataLoaders: no workers, batches described, and loops that end once they have told enough."""
+"""DataLoaders: no workers, described batches, and loops that end once enough is known."""
 
 from __future__ import annotations
 
@@ -14,43 +14,43 @@ from typing import Any
 
 from torch.utils.data import DataLoader
 
+from ..protocol import BatchLine, Collator, ExceptionDetails, LoaderDetails, LoaderLine, Place
 from . import frames
-from .call_sites import Visits
+from .call_sites import CallSites
+from .dataset_samples import sample_rows
 from .describe import describe
-from .failures import Failures
-from .samples import examine
+from .exceptions import ExceptionRecorder
 from .session import Session
 
-_TOLD = 2
+_BATCHES_DESCRIBED = 2
 _PASSES, _BATCHES = 5, 256
 _EMPTY_PASSES, _EMPTY_SECONDS = 1000, 10.0
-_WITHOUT_MODEL = 20.0  # seconds that a pass may take which only looks at the data
+_WITHOUT_MODEL = 20.0  # seconds for a pass that only looks at the data
 
 
 @dataclass
-class Known:
-    """One loader: its number, where it was made, and what its passes have led to."""
+class LoaderState:
+    """One loader: its id, where it was created, and what its passes led to."""
 
-    number: int
-    made: frames.Place | None
-    passes: int = 0
-    fruitless: int = 0
-    empty: int = 0
-    since: float | None = None
+    id: int
+    created_at: Place | None
+    passes_without_training: int = 0
+    empty_passes: int = 0
+    empty_since: float | None = None
     steps: int = 0
-    told: int = 0
-    examined: bool = False
+    described: int = 0
+    sampled: bool = False
 
 
 class Loaders:
     """Watches the loaders of one session."""
 
-    def __init__(self, session: Session, failures: Failures, visits: Visits) -> None:
+    def __init__(self, session: Session, exceptions: ExceptionRecorder, call_sites: CallSites) -> None:
         self.session = session
-        self.failures = failures
-        self.visits = visits
-        self._known: weakref.WeakKeyDictionary[Any, Known] = weakref.WeakKeyDictionary()
-        self._numbers = itertools.count(1)
+        self.exceptions = exceptions
+        self.call_sites = call_sites
+        self._states: weakref.WeakKeyDictionary[Any, LoaderState] = weakref.WeakKeyDictionary()
+        self._ids = itertools.count(1)
 
     def install(self) -> None:
         """Watch the construction and the passes of all loaders from now on."""
@@ -70,57 +70,59 @@ class Loaders:
                 for name in ("prefetch_factor", "persistent_workers", "timeout", "multiprocessing_context"):
                     given.arguments.pop(name, None)
             original_init(*given.args, **given.kwargs)
-            known = Known(next(loaders._numbers), frames.site(sys._getframe(1)))
-            loaders._known[self] = known
-            loaders.session.observations.write(
-                "loader",
-                id=known.number,
-                made=known.made,
-                workers=workers,
-                batch_size=self.batch_size,
-                dataset=type(self.dataset).__name__,
-                length=_length(self.dataset),
-                collate=collator(self),
+            state = LoaderState(next(loaders._ids), frames.site(sys._getframe(1)))
+            loaders._states[self] = state
+            loaders.session.sink.write(
+                LoaderLine(
+                    kind="loader",
+                    id=state.id,
+                    created_at=state.created_at,
+                    workers=workers,
+                    batch_size=self.batch_size,
+                    dataset=type(self.dataset).__name__,
+                    length=_length(self.dataset),
+                    collate=collator(self),
+                )
             )
 
         def __iter__(self: Any) -> Any:
             if not loaders.session.watches():
                 return original_iter(self)
-            return Pass(loaders, self, loaders._of(self), original_iter, sys._getframe(1))
+            return LoaderIterator(loaders, self, loaders._state(self), original_iter, sys._getframe(1))
 
         DataLoader.__init__ = __init__
         DataLoader.__iter__ = __iter__
 
-    def _of(self, loader: Any) -> Known:
-        if loader not in self._known:
-            self._known[loader] = Known(next(self._numbers), None)
-        return self._known[loader]
+    def _state(self, loader: Any) -> LoaderState:
+        if loader not in self._states:
+            self._states[loader] = LoaderState(next(self._ids), None)
+        return self._states[loader]
 
 
-class Pass:
+class LoaderIterator:
     """One pass over a loader: the iterator that the script gets."""
 
-    def __init__(self, loaders: Loaders, loader: Any, known: Known, original: Any, caller: Any) -> None:
-        self._session, self._failures = loaders.session, loaders.failures
-        self._visits = loaders.visits
-        self._loader, self._known = loader, known
+    def __init__(self, loaders: Loaders, loader: Any, state: LoaderState, original: Any, caller: Any) -> None:
+        self._session, self._exceptions = loaders.session, loaders.exceptions
+        self._call_sites = loaders.call_sites
+        self._loader, self._state = loader, state
         self._site = frames.site(caller)
         self._done = self._empty = False
         self._yielded = 0
         self._begin()
-        self._steps, self._backwards = self._session.steps, self._session.backwards
+        self._steps, self._backward_calls = self._session.steps, self._session.backward_calls
         self._calls, self._start = self._session.model_calls, time.monotonic()
         self._session.depth += 1
         try:
             self._batches: Iterator[Any] = original(loader)
         except BaseException as error:
             self._session.depth -= 1
-            self._failures.note(error, "loader", caller, loader=self._about)
+            self._exceptions.record(error, "loader", caller, self._details)
             raise
         self._session.depth -= 1
         self._session.active_passes += 1
 
-    def __iter__(self) -> Pass:
+    def __iter__(self) -> LoaderIterator:
         return self
 
     def __len__(self) -> int:
@@ -140,77 +142,78 @@ class Pass:
         if not session.watches():
             return next(self._batches)
         if session.depth == 0:
-            session.go_on()
-            self._failures.flush()
+            session.raise_if_stopped()
+            self._exceptions.flush()
         if self._done:
-            if self._empty and frames.asks_by_hand(sys._getframe(1)):
-                session.stop("a training step made, and the script asks the same loader for more")
+            if self._empty and frames.calls_next(sys._getframe(1)):
+                session.stop("a training step is done, and the script requests more batches")
             raise StopIteration
-        self._known.steps += session.steps - self._steps
-        if self._told_enough():
-            self._examine()
-            session.cut("a loop over a loader ended early", self._site)
+        self._state.steps += session.steps - self._steps
+        if self._is_enough():
+            self._sample()
+            session.truncate_loop("a loop over a loader ended early", self._site)
             self._finish()
             raise StopIteration
         caller = sys._getframe(1)
-        self._visits.reach(caller)
+        self._call_sites.record(caller)
         session.depth += 1
         try:
             batch = next(self._batches)
         except StopIteration:
             session.depth -= 1
-            self._examine()
+            self._sample()
             self._finish()
             raise
         except BaseException as error:
             session.depth -= 1
-            self._examine(failed=True)
-            self._failures.note(error, "loader", caller, loader=self._about)
+            self._sample(failed=True)
+            self._exceptions.record(error, "loader", caller, self._details)
             raise
         session.depth -= 1
         self._yielded += 1
-        if self._known.told < _TOLD:
-            self._known.told += 1
-            session.observations.write(
-                "batch",
-                loader=self._known.number,
-                number=self._known.told,
-                value=describe(batch),
-                asked=self._site,
+        if self._state.described < _BATCHES_DESCRIBED:
+            self._state.described += 1
+            session.sink.write(
+                BatchLine(
+                    kind="batch",
+                    loader=self._state.id,
+                    number=self._state.described,
+                    value=describe(batch),
+                    requested_at=self._site,
+                )
             )
         return batch
 
     def _begin(self) -> None:
-        """A new pass: nothing more comes from a loader that has been trained with."""
-        session, known = self._session, self._known
-        session.go_on()
-        self._failures.flush()
-        known.passes += 1
-        if known.steps >= session.wanted_steps:
+        """Begin a pass, an empty one if the script has already trained with this loader."""
+        session, state = self._session, self._state
+        session.raise_if_stopped()
+        self._exceptions.flush()
+        if state.steps >= session.wanted_steps:
             if session.evaluated:
-                session.stop("one training step and one pass of evaluation made")
-            session.cut("a loop over a loader that was trained with ended at once", self._site)
-            known.empty += 1
+                session.stop("a training step and an evaluation pass are done")
+            session.truncate_loop("a second training loop over a loader got no batches", self._site)
+            state.empty_passes += 1
             self._done = self._empty = True
-            known.since = known.since or time.monotonic()
-            if known.empty > _EMPTY_PASSES or time.monotonic() - known.since > _EMPTY_SECONDS:
-                session.stop("a training step made, and the loop over the loader is without end")
-        elif known.fruitless >= _PASSES:
-            session.stop(f"{_PASSES} passes over the same loader, and no training step")
+            state.empty_since = state.empty_since or time.monotonic()
+            if state.empty_passes > _EMPTY_PASSES or time.monotonic() - state.empty_since > _EMPTY_SECONDS:
+                session.stop("a training step is done, and the loop over the loader does not end")
+        elif state.passes_without_training >= _PASSES:
+            session.stop(f"{_PASSES} passes over the same loader without a training step")
 
-    def _told_enough(self) -> bool:
+    def _is_enough(self) -> bool:
         session = self._session
-        steps, backwards = session.steps - self._steps, session.backwards - self._backwards
+        steps, backward_calls = session.steps - self._steps, session.backward_calls - self._backward_calls
         if steps >= session.wanted_steps:
             return True
-        if backwards:
+        if backward_calls:
             return self._yielded >= _BATCHES
         if session.model_calls > self._calls:
             return self._yielded >= max(2, session.wanted_steps)
         return self._yielded >= 2 and time.monotonic() - self._start > _WITHOUT_MODEL
 
     def _finish(self) -> None:
-        """The pass is over: count what it led to."""
+        """End the pass, and count what it led to."""
         if self.__dict__.get("_over"):
             return
         self.__dict__["_over"] = True
@@ -220,46 +223,52 @@ class Pass:
         called = session.model_calls > self._calls
         trained = session.steps > self._steps
         if called and not trained:
-            self._known.fruitless += 1
-            if session.steps >= session.wanted_steps and session.backwards == self._backwards:
+            self._state.passes_without_training += 1
+            if session.steps >= session.wanted_steps and session.backward_calls == self._backward_calls:
                 session.evaluated = True
 
-    def _examine(self, failed: bool = False) -> None:
-        """Look at some rows of the dataset, once: batches yet to come may be what this one was not."""
-        if self._known.examined or (self._yielded == 0 and not failed):
+    def _sample(self, failed: bool = False) -> None:
+        """Sample rows of the dataset, once: later batches may combine rows that the first ones did not."""
+        if self._state.sampled or (self._yielded == 0 and not failed):
             return
-        self._known.examined = True
+        self._state.sampled = True
         self._session.depth += 1
         try:
-            known = examine(self._loader)
+            known = sample_rows(self._loader, self._state.id)
         finally:
             self._session.depth -= 1
         if known is None:
             return
-        found, error = known
-        self._session.observations.write("rows", loader=self._known.number, **found)
+        line, error = known
+        self._session.sink.write(line)
         if error is not None and not failed:
-            self._session.depth += 1  # nothing that the script could have swallowed
-            self._failures.note(error, "rows", None, loader=self._about)
+            self._session.depth += 1  # the script cannot have swallowed it
+            self._exceptions.record(error, "rows", None, self._details)
             self._session.depth -= 1
 
-    def _about(self) -> dict[str, Any]:
-        return {"id": self._known.number, "made": self._known.made, "collate": collator(self._loader)}
+    def _details(self) -> ExceptionDetails:
+        state = self._state
+        details = LoaderDetails(id=state.id, created_at=state.created_at, collate=collator(self._loader))
+        return {"loader": details}
 
 
-def collator(loader: Any) -> dict[str, Any]:
-    """What makes batches of a loader: its name, its module, and its place where it is the user's."""
+def collator(loader: Any) -> Collator:
+    """The collate function of a loader: its name, its module, and its place if it is the user's."""
     made = getattr(loader, "collate_fn", None)
-    inner = getattr(made, "data_collator", None)  # what transformers wraps to remove columns
+    inner = getattr(made, "data_collator", None)  # transformers wraps it to remove columns
     made = made if inner is None else inner
     if isinstance(made, functools.partial):
         made = made.func
     named = made if hasattr(made, "__qualname__") else type(made)
     code = getattr(made, "__code__", None) or getattr(getattr(type(made), "__call__", None), "__code__", None)  # noqa: B004
-    known = {"name": getattr(named, "__qualname__", "?"), "module": getattr(named, "__module__", "?")}
-    if code is not None and frames.is_users(code.co_filename):
-        known["file"], known["row"] = code.co_filename, code.co_firstlineno
-    return known
+    if code is not None and not frames.is_users(code.co_filename):
+        code = None
+    return Collator(
+        name=getattr(named, "__qualname__", "?"),
+        module=getattr(named, "__module__", "?"),
+        file=None if code is None else code.co_filename,
+        row=None if code is None else code.co_firstlineno,
+    )
 
 
 def _length(dataset: Any) -> int | None:

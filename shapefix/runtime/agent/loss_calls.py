@@ -1,4 +1,4 @@
-"""Calls of the loss functions of torch.nn.functional: what they are given, and when they raise."""
+"""Calls of the loss functions of torch.nn.functional: their arguments, and what they raise."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from . import describe, frames
-from .call_sites import Visits
-from .failures import Failures
+from ..protocol import ExceptionDetails, LossCallLine
+from . import frames
+from .call_sites import CallSites
+from .describe import describe_call, integer_range
+from .exceptions import ExceptionRecorder
 from .session import Session
 from .watchers import loss_targets
 
@@ -41,21 +43,21 @@ NAMES = (
 _AT_MOST, _EACH = 32, 2
 
 
-def install(session: Session, failures: Failures, visits: Visits) -> None:
+def install(session: Session, exceptions: ExceptionRecorder, call_sites: CallSites) -> None:
     """Watch the loss functions from now on."""
     seen: dict[Any, int] = {}
     for name in NAMES:
         original = getattr(functional, name, None)
         if original is not None:
-            setattr(functional, name, _watched(original, name, session, failures, visits, seen))
+            setattr(functional, name, _watched(original, name, session, exceptions, call_sites, seen))
 
 
 def _watched(
     original: Callable[..., Any],
     name: str,
     session: Session,
-    failures: Failures,
-    visits: Visits,
+    exceptions: ExceptionRecorder,
+    call_sites: CallSites,
     seen: dict[Any, int],
 ) -> Callable[..., Any]:
     @functools.wraps(original)
@@ -63,42 +65,47 @@ def _watched(
         if not session.watches():
             return original(*args, **kwargs)
         if session.depth == 0:
-            session.go_on()
-            failures.flush()
+            session.raise_if_stopped()
+            exceptions.flush()
         caller = sys._getframe(1)
-        visit = visits.reach(caller)
-        key = _kind(name, args, kwargs)
+        call_site = call_sites.record(caller)
+        key = _signature(name, args, kwargs)
         if seen.get(key, 0) < _EACH and (key in seen or len(seen) < _AT_MOST):
             seen[key] = seen.get(key, 0) + 1
-            session.observations.write(
-                "loss",
-                name=name,
-                called=frames.site(caller),
-                gradient=torch.is_grad_enabled(),
-                input=describe.call(args, kwargs),
-                targets=None if session.sizes_only else loss_targets.known(name, args, kwargs),
+            session.sink.write(
+                LossCallLine(
+                    kind="loss_call",
+                    name=name,
+                    called_at=frames.site(caller),
+                    grad_enabled=torch.is_grad_enabled(),
+                    input=describe_call(args, kwargs),
+                    targets=None if session.sizes_only else loss_targets.target_facts(name, args, kwargs),
+                )
             )
         session.depth += 1
         try:
             out = original(*args, **kwargs)
         except BaseException as error:
             session.depth -= 1
-            failures.note(error, "loss", caller, loss=name, given=lambda: _given(args, kwargs))
+            exceptions.record(error, "loss", caller, lambda: _details(args, kwargs))
             raise
         session.depth -= 1
-        visits.passed(visit)
+        call_sites.returned(call_site)
         return out
 
     return loss
 
 
-def _kind(name: str, args: Any, kwargs: Any) -> Any:
-    """What calls of a loss have in common: what they are given, and whether a backward may follow."""
+def _signature(name: str, args: Any, kwargs: Any) -> Any:
+    """A key for calls of a loss with equal sizes and dtypes."""
     given = (*args[:2], kwargs.get("input"), kwargs.get("target"))
     sizes = tuple((each.shape, each.dtype) for each in given if isinstance(each, torch.Tensor))
     return name, torch.is_grad_enabled(), sizes
 
 
-def _given(args: Any, kwargs: Any) -> dict[str, Any]:
-    """What a loss that has raised was given, and between which numbers integers are."""
-    return {**describe.call(args, kwargs), "numbers": [describe.numbers(each) for each in args[:2]]}
+def _details(args: Any, kwargs: Any) -> ExceptionDetails:
+    """Describe the arguments of a loss that raised."""
+    return {
+        "given": describe_call(args, kwargs),
+        "integer_ranges": [integer_range(each) for each in args[:2]],
+    }

@@ -1,6 +1,6 @@
-"""Memory over the first training step, sampled from a thread of its own: nothing waits for it.
+"""Memory during the first training step, sampled by a thread.
 
-The samples of a phase are written when the next one begins.
+The samples of a phase are written when the next phase begins.
 """
 
 from __future__ import annotations
@@ -9,28 +9,31 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from typing import Literal
 
 import torch
 
+from ..protocol import MemoryTimelineLine
 from .session import Session
 
-Read = Callable[[], int]
+ReadMemory = Callable[[], int]
+MemorySource = Literal["fake", "cuda", "process"]
 
 _INTERVAL = 0.002
-_PHASES = 64  # as many as gradient accumulation may have for one step
-_SAMPLES = 240  # of one phase; of more, every two become the larger one
+_PHASES = 64  # enough for gradient accumulation within one step
+_SAMPLES = 240  # per phase; beyond that, pairs are merged into the larger one
 
 
-class Timeline:
-    """Samples the memory of one session, in bytes, from its first call of a model until a step is made.
+class MemoryTimeline:
+    """Samples the memory of one session in bytes, from its first call of a model until the optimizer step.
 
-    counted reads the memory of a GPU that is not there; None where there is none such.
+    simulated reads the memory of a simulated GPU, if there is one.
     """
 
-    def __init__(self, session: Session, counted: Read | None = None) -> None:
+    def __init__(self, session: Session, simulated: ReadMemory | None = None) -> None:
         self._session = session
-        self._of = "fake" if counted is not None else ""
-        self._read = counted
+        self._source: MemorySource = "fake" if simulated is not None else "process"
+        self._read = simulated
         self._phase: str | None = None
         self._samples: list[tuple[float, int]] = []
         self._stride, self._skipped = 1, 0
@@ -39,9 +42,9 @@ class Timeline:
         self._done = False
 
     def begin(self, phase: str | None) -> None:
-        """A phase of the step begins: forward, loop, backward or step; None after the step, or at the end.
+        """Begin a phase: forward, loop, backward or step; None after the step, or at the end.
 
-        The first forward begins it all.
+        Sampling starts with the first forward.
         """
         if self._done or (self._phase is None and phase != "forward"):
             return
@@ -63,7 +66,7 @@ class Timeline:
 
     def _start(self) -> bool:
         if self._read is None:
-            self._of, self._read = _reader()
+            self._source, self._read = _memory_reader()
         if self._read is None:
             return False
         threading.Thread(target=self._watch, name="shapefix memory", daemon=True).start()
@@ -101,20 +104,22 @@ class Timeline:
             samples, self._samples = self._samples, []
             self._stride, self._skipped = 1, 0
         self._phases += 1
-        self._session.observations.write(
-            "timeline",
-            of=self._of,
-            phase=self._phase,
-            samples=[(round(at, 6), taken) for at, taken in samples],
+        self._session.sink.write(
+            MemoryTimelineLine(
+                kind="memory_timeline",
+                source=self._source,
+                phase=self._phase,
+                samples=[(round(at, 6), taken) for at, taken in samples],
+            )
         )
 
 
-def _reader() -> tuple[str, Read | None]:
-    """What can be read of memory: of the GPU where one is in use, else of the process."""
+def _memory_reader() -> tuple[MemorySource, ReadMemory | None]:
+    """The memory to sample: that of the GPU if one is in use, otherwise that of the process."""
     if torch.cuda.is_initialized():
         return "cuda", torch.cuda.memory_allocated
     try:
         file, page = os.open("/proc/self/statm", os.O_RDONLY), os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, AttributeError):
-        return "", None
+        return "process", None
     return "process", lambda: int(os.pread(file, 128, 0).split()[1]) * page

@@ -1,7 +1,7 @@
-"""Other texts in the place of source files, for this run only: Python reads them from elsewhere.
+"""Replace the texts of source files for one run.
 
-It uses the standard library alone and imports nothing of the agent, so that a new interpreter, as
-multiprocessing starts one, can be given its text.
+This module imports the standard library only, so that its text can be run in the new interpreters that
+multiprocessing starts.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from typing import Any
 
 
 def read(path: str) -> dict[str, str]:
-    """The texts of an overlay: a JSON object with the real path of each source file, and that of its text."""
+    """Read an overlay: a JSON object from the real path of each source file to that of its text."""
     with open(path, encoding="utf-8") as file:  # noqa: PTH123
         texts: dict[str, str] = json.load(file)
     return texts
 
 
 def install(texts: dict[str, str]) -> None:
-    """From now on, let each file that is named in texts be imported, run and quoted as its text is."""
+    """Import, run and quote each file in texts with its other text from now on."""
     original = _io.open_code
 
     def open_code(path: str) -> Any:
@@ -38,8 +38,8 @@ def install(texts: dict[str, str]) -> None:
 
     def path_stats(self: Any, path: Any) -> Any:
         if os.path.realpath(path) in texts:
-            # Python then takes no byte code, and keeps none.
-            raise OSError(f"{path} has another text in this run")
+            # Python then neither uses nor writes byte code.
+            raise OSError(f"{path} is replaced in this run")
         return original_stats(self, path)
 
     loader.path_stats = path_stats  # type: ignore[method-assign]
@@ -55,26 +55,26 @@ def install(texts: dict[str, str]) -> None:
 
     linecache.updatecache = updatecache
     if sys.excepthook is sys.__excepthook__:
-        # Python's own opens the files by itself, in C.
+        # The default hook opens the files in C.
         sys.excepthook = traceback.print_exception
     _follow(texts)
 
 
 def _follow(texts: dict[str, str]) -> None:
-    """Let the interpreters that multiprocessing starts do the same, before they import anything."""
+    """Install the overlay in the interpreters that multiprocessing starts, before they import anything."""
     from multiprocessing import spawn
 
     original = spawn.get_preparation_data
     code = pathlib.Path(__file__).read_text("utf-8") + f"\ninstall({texts!r})\n"
 
     def get_preparation_data(name: str) -> dict[str, Any]:
-        return {**original(name), "shapefix": _Told(code, __file__)}
+        return {**original(name), "shapefix": _RunsCode(code, __file__)}
 
     spawn.get_preparation_data = get_preparation_data
 
 
-class _Told:
-    """Something that is unpickled by running code."""
+class _RunsCode:
+    """An object that runs code when it is unpickled."""
 
     def __init__(self, code: str, file: str) -> None:
         self.code = code

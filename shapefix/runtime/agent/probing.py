@@ -1,4 +1,4 @@
-"""Sets the hooks, runs the script as python itself would, and writes how it ended."""
+"""Set the hooks, run the script as Python itself would, and write how it ended."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import threading
 import time
 from typing import Any
 
-from .session import Observations, Session, StopProbe, leave
+from ..protocol import StartLine
+from .session import LineFile, Session, StopProbe, exit_now
 
-_EXIT_PATIENCE = 5.0
+_EXIT_SECONDS = 5.0
 
 
 def main(arguments: list[str]) -> None:
-    """Run a command line of the agent. Does not return: the process ends here."""
+    """Run a command line of the agent. Does not return."""
     parser = argparse.ArgumentParser(allow_abbrev=False)
     parser.add_argument("--observations", required=True)
     parser.add_argument("--saves", required=True)
@@ -35,99 +36,106 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--cells")
     parser.add_argument("script")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
-    asked = parser.parse_args(arguments)
-    if asked.overlay is not None:
+    options = parser.parse_args(arguments)
+    if options.overlay is not None:
         from . import overlay
 
-        overlay.install(overlay.read(asked.overlay))
-    if asked.ranks is not None:
-        asked.observations += f".{os.environ['RANK']}"
-    session = Session(Observations(asked.observations), asked.steps)
-    failures = _installed(session, asked)
-    code = _ran(session, failures, asked)
-    _leave_in_time(code)
+        overlay.install(overlay.read(options.overlay))
+    if options.ranks is not None:
+        options.observations += f".{os.environ['RANK']}"
+    session = Session(LineFile(options.observations), options.steps)
+    exceptions = _install_hooks(session, options)
+    code = _run_script(session, exceptions, options)
+    _exit_in_time(code)
 
 
-def _installed(session: Session, asked: argparse.Namespace) -> Any:
-    """Set all hooks. Ends the process where there is no torch, or no such device."""
+def _install_hooks(session: Session, options: argparse.Namespace) -> Any:
+    """Set all hooks. Ends the process if there is no torch, or no such device."""
     from . import watchdog
 
-    alone = asked.ranks is None
-    watchdog.start(session, asked.timeout, 0.0 if alone else time.time() - asked.ranks, alone=alone)
-    if asked.device == "cpu":
+    alone = options.ranks is None
+    watchdog.start(session, options.timeout, 0.0 if alone else time.time() - options.ranks, alone=alone)
+    if options.device == "cpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
     try:
         import torch
     except ImportError as error:
-        session.end("no torch", message=str(error), python=sys.executable)
-        leave(1)
-    from . import caught, disk, disk_calls, distributed, imports, launching, loss_calls, trainers
+        session.end("no torch", message=f"{sys.executable} has no torch ({error})")
+        exit_now(1)
+    from . import disk, disk_calls, distributed, handler_hooks, imports, launching, loss_calls, trainers
     from . import saves as saving
-    from .call_sites import Visits
-    from .construction import Births
-    from .failures import Failures
+    from .call_sites import CallSites
+    from .construction_sites import ConstructionSites
+    from .exceptions import ExceptionRecorder
     from .fake_gpu import device_setup
     from .loaders import Loaders
-    from .memory_timeline import Timeline
-    from .module_calls import Calls
-    from .training import Training
-    from .watchers.copies import Copies
-    from .watchers.optimizer_parameters import Held
-    from .watchers.views import Views
+    from .memory_timeline import MemoryTimeline
+    from .module_calls import ModuleCalls
+    from .training import TrainingWatcher
+    from .watchers.copies import CopyWatcher
+    from .watchers.optimizer_parameters import OptimizerWatcher
+    from .watchers.views import ViewWatcher
 
-    wanted = device_setup.Wanted(asked.device, asked.vram, asked.batch, asked.checkpointing, asked.bf16)
-    lacking = device_setup.lacking(wanted)
-    if lacking is not None:
-        session.end("no device", message=lacking)
-        leave(1)
-    failures = Failures(session)
-    caught.install(failures.caught, lambda path, data: launching.source(session, path, data))
-    births = Births()
-    births.install()
-    visits = Visits(session)
-    calls = Calls(session, failures, births, visits)
-    session.phase = Timeline(session, device_setup.install(session, wanted, calls.running)).begin
-    calls.install()
-    Loaders(session, failures, visits).install()
-    loss_calls.install(session, failures, visits)
-    if asked.ranks is None:
+    device = device_setup.DeviceOptions(
+        options.device, options.vram, options.batch, options.checkpointing, options.bf16
+    )
+    problem = device_setup.missing_device(device)
+    if problem is not None:
+        session.end("no device", message=problem)
+        exit_now(1)
+    exceptions = ExceptionRecorder(session)
+    handler_hooks.install(exceptions.caught, lambda path, data: launching.record_source(session, path, data))
+    constructions = ConstructionSites()
+    constructions.install()
+    call_sites = CallSites(session)
+    modules = ModuleCalls(session, exceptions, constructions, call_sites)
+    memory = device_setup.install(session, device, modules.running)
+    session.on_phase = MemoryTimeline(session, memory).begin
+    modules.install()
+    Loaders(session, exceptions, call_sites).install()
+    loss_calls.install(session, exceptions, call_sites)
+    if options.ranks is None:
         distributed.install(session)
-    held = Held(births)
-    held.install()
-    Views(session, calls).install()
-    Copies(session, calls).install()
-    Training(session, failures, calls, held, visits).install()
-    if asked.ranks is not None:
+    optimizers = OptimizerWatcher(constructions)
+    optimizers.install()
+    ViewWatcher(session, modules).install()
+    CopyWatcher(session, modules).install()
+    TrainingWatcher(session, exceptions, modules, optimizers, call_sites).install()
+    if options.ranks is not None:
         from . import collectives
 
-        collectives.install(session, asked.observations.rpartition(".")[0])
-    roots = {os.getcwd(), os.path.dirname(os.path.abspath(asked.script))}  # noqa: PTH100, PTH109, PTH120
-    mapped = disk.Disk(session, asked.saves, [os.getcwd()] if asked.module else sorted(roots))  # noqa: PTH109
+        collectives.install(session, options.observations.rpartition(".")[0])
+    roots = {os.getcwd(), os.path.dirname(os.path.abspath(options.script))}  # noqa: PTH100, PTH109, PTH120
+    mapped = disk.Disk(session, options.saves, [os.getcwd()] if options.module else sorted(roots))  # noqa: PTH109
     disk_calls.install(mapped)
     saving.install(mapped)
     imports.after(
         {
-            "transformers.trainer": lambda module: trainers.trainer(session, module),
-            "huggingface_hub.hf_api": lambda module: trainers.hub(session, module),
-            **dict.fromkeys(trainers.LIGHTNING, lambda module: trainers.lightning(session, module)),
-            **dict.fromkeys(distributed.LAUNCHERS, lambda module: distributed.launcher(session, module)),
+            "transformers.trainer": lambda module: trainers.patch_transformers(session, module),
+            "huggingface_hub.hf_api": lambda module: trainers.patch_hub(session, module),
+            **dict.fromkeys(trainers.LIGHTNING, lambda module: trainers.patch_lightning(session, module)),
+            **dict.fromkeys(
+                distributed.LAUNCHERS, lambda module: distributed.patch_launcher(session, module)
+            ),
         }
     )
-    session.observations.write(
-        "start",
-        python=sys.version.split()[0],
-        executable=sys.executable,
-        torch=torch.__version__,
-        devices=[torch.cuda.get_device_name(each) for each in range(torch.cuda.device_count())],
+    session.sink.write(
+        StartLine(
+            kind="start",
+            python=sys.version.split()[0],
+            executable=sys.executable,
+            torch=str(torch.__version__),
+            devices=[torch.cuda.get_device_name(each) for each in range(torch.cuda.device_count())],
+        )
     )
-    if asked.device == "fake":
-        device_setup.stop_in_time(session)
+    if options.device == "fake":
+        device_setup.stop_after_steps(session)
     _watch_exit(session)
-    return failures
+    return exceptions
 
 
 def _watch_exit(session: Session) -> None:
-    """A script that ends itself by os._exit leaves a note of it."""
+    """Record the end of a script that calls os._exit."""
     from . import frames
 
     original = os._exit
@@ -140,38 +148,48 @@ def _watch_exit(session: Session) -> None:
     os._exit = _exit  # type: ignore[assignment]
 
 
-def _ran(session: Session, failures: Any, asked: argparse.Namespace) -> int:
-    """Run the script to its end, and write what that was; returns the exit code."""
+def _run_script(session: Session, exceptions: Any, options: argparse.Namespace) -> int:
+    """Run the script to its end, and write how it ended; returns the exit code."""
     from . import frames, launching
 
     error: BaseException | None = None
-    launch = launching.Launch(asked.script, asked.arguments, asked.module, asked.cells, asked.rewrite)
+    launch = launching.Launch(
+        options.script, options.arguments, options.module, options.cells, options.rewrite
+    )
     try:
         launching.run(launch, session)
-    except launching.Missing as missing:
-        session.end("missing", message=str(missing))
+    except launching.NothingToRun as reason:
+        session.end("missing", message=str(reason))
         return 1
     except BaseException as raised:
         error = raised
     if not session.watches_process():
-        leave(_code(error))  # a fork of the script that has run to the script's end
+        exit_now(_code(error))  # a fork of the script that ran to the script's end
     if session.stopped is not None:
-        failures.finish(None)
+        exceptions.finish(None)
         session.end("stopped", forced=False)
         return 0
-    failures.finish(error)
+    exceptions.finish(error)
     if error is None:
         session.end("finished")
         return 0
     where = frames.innermost(error.__traceback__)
     if isinstance(error, SystemExit):
-        usage = _code(error) == 2 and frames.passes(error.__traceback__, "argparse.py", "click", "fire")
-        session.end("exit", code=_code(error), text=_text(error), site=where and where[1], usage=usage)
+        usage_error = _code(error) == 2 and frames.passes_through(
+            error.__traceback__, "argparse.py", "click", "fire"
+        )
+        session.end(
+            "exit",
+            code=_code(error),
+            message=_text(error),
+            site=None if where is None else where[1],
+            usage_error=usage_error,
+        )
         if isinstance(error.code, str):
             sys.stderr.write(error.code + "\n")
         return _code(error)
-    session.end("uncaught", failures=failures.uncaught(error))
-    _print(error)
+    session.end("uncaught", exceptions=exceptions.uncaught(error))
+    _print_exception(error)
     return 1
 
 
@@ -185,8 +203,8 @@ def _text(error: SystemExit) -> str | None:
     return error.code[:500] if isinstance(error.code, str) else None
 
 
-def _print(error: BaseException) -> None:
-    """Show an exception as python does, without the frames of the agent at its head."""
+def _print_exception(error: BaseException) -> None:
+    """Print an exception as Python does, without the agent's own frames."""
     from . import frames
 
     trace = error.__traceback__
@@ -196,11 +214,11 @@ def _print(error: BaseException) -> None:
         sys.excepthook(type(error), error.with_traceback(trace or error.__traceback__), trace)
 
 
-def _leave_in_time(code: int) -> None:
-    """Do what is registered for the end of the process, but let nothing hold it up."""
-    timer = threading.Timer(_EXIT_PATIENCE, leave, [code])
+def _exit_in_time(code: int) -> None:
+    """Run the exit handlers of the process, for a few seconds at most, and end it."""
+    timer = threading.Timer(_EXIT_SECONDS, exit_now, [code])
     timer.daemon = True
     timer.start()
     with contextlib.suppress(BaseException):
         atexit._run_exitfuncs()
-    leave(code)
+    exit_now(code)

@@ -1,7 +1,7 @@
-"""Evaluations that are not driven by a loader: a call that repeats itself is answered from memory.
+"""Evaluation without a loader: repeated calls of a model get a copy of an earlier result.
 
-nanoGPT estimates its loss with hundreds of calls of the same size. Where four of them have told what they
-can, and took longer than a person should wait, the others get a copy of the last answer.
+nanoGPT estimates its loss with hundreds of calls of the same sizes. After four of them that took more than a
+second together, the others get a copy of the last result.
 """
 
 from __future__ import annotations
@@ -14,61 +14,65 @@ from typing import Any
 
 import torch
 
-from . import describe, frames
+from ..protocol import Place
+from . import frames
+from .describe import describe_call
 from .session import Session
 
 _CALLS, _SECONDS, _AT_MOST = 4, 1.0, 20_000
 
 
 @dataclass
-class Answer:
-    """What is known of one call that repeats itself."""
+class RepeatedCall:
+    """A call of a model that the script repeats with inputs of the same sizes."""
 
     session: Session
-    site: frames.Place
+    site: Place
     calls: int = 0
     seconds: float = 0.0
     last: Any = field(default=None)
-    answered: bool = False
+    replays: bool = False
 
-    def learn(self, out: Any, seconds: float) -> None:
-        """Take in one more real call."""
+    def record(self, out: Any, seconds: float) -> None:
+        """Record the result of one more real call."""
         self.calls += 1
         self.seconds += seconds
         if self.calls >= _CALLS and self.seconds >= _SECONDS and _plain(out):
-            self.last, self.answered = copy.deepcopy(out), True
+            self.last, self.replays = copy.deepcopy(out), True
 
-    def answer(self) -> Any:
-        """A copy of the last real answer. Raises StopProbe where the loop seems to have no end."""
+    def replay(self) -> Any:
+        """A copy of the last real result. Raises StopProbe if the loop seems to be endless."""
         self.calls += 1
-        self.session.cut("an evaluation that repeats itself is answered from memory", self.site)
+        self.session.truncate_loop("a repeated evaluation reuses an earlier result", self.site)
         if self.calls > _AT_MOST:
             self.session.stop("the evaluation does not end")
         return copy.deepcopy(self.last)
 
 
-class Answers:
-    """The repeating calls of one session."""
+class RepeatedCalls:
+    """The repeated calls of one session."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._known: dict[str, Answer] = {}
+        self._known: dict[str, RepeatedCall] = {}
 
-    def known(self, module: Any, args: Any, kwargs: Any, caller: FrameType) -> Answer | None:
-        """What is known of this call; None where it is no plain one made by the user's own code."""
+    def find(self, module: Any, args: Any, kwargs: Any, caller: FrameType) -> RepeatedCall | None:
+        """The repeated call that this one is part of; None unless it is a plain call in the user's code."""
         code = caller.f_code
         if self._session.active_passes or module.training or not frames.is_users(code.co_filename):
             return None
         if not all(_plain(each) for each in (*args, *kwargs.values())):
             return None
-        key = repr((id(module), code.co_filename, caller.f_lasti, describe.call(args, kwargs)))
+        key = repr((id(module), code.co_filename, caller.f_lasti, describe_call(args, kwargs)))
         if key not in self._known:
-            self._known[key] = Answer(self._session, frames.place(code, caller.f_lasti, caller.f_lineno))
+            self._known[key] = RepeatedCall(
+                self._session, frames.place(code, caller.f_lasti, caller.f_lineno)
+            )
         return self._known[key]
 
 
 def _plain(value: Any) -> bool:
-    """Whether a value is made of tensors without gradient, numbers and texts only."""
+    """Whether a value consists of tensors without gradients, numbers and texts only."""
     if isinstance(value, torch.Tensor):
         return not value.requires_grad
     if value is None or isinstance(value, (bool, int, float, str)):

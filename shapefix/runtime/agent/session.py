@@ -1,4 +1,4 @@
-"""What the hooks share: how far the script has come, and how it is stopped once enough is known."""
+"""State that all hooks share: the progress of the script, and how it is stopped once enough is known."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import IO, Any, NoReturn
 
+from ..protocol import EndLine, EndReason, Line, LineSink, LoopTruncatedLine, Place, StopLine
+
 _encoded = json.JSONEncoder(default=str).encode
 
 
 class StopProbe(BaseException):
-    """Enough is known. No Exception, so that `except Exception` in the script lets it through."""
+    """Ends the script. Not an Exception, so that `except Exception` in the script does not catch it."""
 
 
-class Observations:
-    """A file of JSON lines, each written at once: the process may die in C++ at any time.
+class LineFile:
+    """A file of JSON lines, each flushed at once, since the process may die in C++ at any time.
 
-    Only the process that the probe started writes; its forks say nothing.
+    Only the process that the probe started writes; its forks write nothing.
     """
 
     def __init__(self, path: str) -> None:
@@ -31,119 +33,150 @@ class Observations:
         self._start = time.monotonic()
         self._lock = threading.RLock()
 
-    def write(self, kind: str, **fields: Any) -> None:
-        """Add one observation, with the seconds since the start."""
+    def write(self, line: Line) -> None:
+        """Add a line, with the seconds since the start for a person who debugs the agent."""
         if os.getpid() != self._process:
             return
-        at = round(time.monotonic() - self._start, 4)
-        line = _encoded({"kind": kind, "at": at, **fields})
+        text = _encoded({**line, "at": round(time.monotonic() - self._start, 4)})
         with self._lock:
-            self._file.write(line + "\n")
+            self._file.write(text + "\n")
             self._file.flush()
 
 
 @dataclass
 class Session:
-    """One run: what was asked for, and what has happened so far.
+    """One run: its options, and what has happened so far.
 
-    depth counts the watched calls (modules, loaders, losses, backward, steps) that are running; shortened
-    says that a loop of the script was ended early, so that what fails later may come of that; sizes_only
-    says that what is on the GPU has no values, and guess is where one was read that nobody knows, in the
-    call of a model that is running. stuck is asked whether this process waits for
-    what will not come. phase is told when a part of a training step begins: forward,
-    loop, backward or step, and None when the step is made.
+    depth counts the watched calls (modules, loaders, losses, backward, steps) that are running.
+    loop_truncated says that a loop of the script was ended early; later exceptions may come from that.
+    sizes_only says that tensors on the GPU have no values; guessed_at is where the running model read a value
+    that is not known. is_deadlocked says whether this process waits for another one in vain. on_phase is
+    called when a part of a training step begins: forward, loop, backward or step, and None after the step.
     """
 
-    observations: Observations
+    sink: LineSink
     wanted_steps: int = 1
     sizes_only: bool = False
     steps: int = 0
-    backwards: int = 0
+    backward_calls: int = 0
     model_calls: int = 0
     collectives: int = 0
     active_passes: int = 0
     evaluated: bool = False
-    shortened: bool = False
+    loop_truncated: bool = False
     depth: int = 0
     stopped: str | None = None
     stopped_at: float = 0.0
     ended: bool = False
     pending: list[Any] = field(default_factory=list)
     thread: int = field(default_factory=threading.get_ident)
-    guess: Any = None
+    guessed_at: Place | None = None
     process: int = field(default_factory=os.getpid)
-    stuck: Callable[[], bool] = lambda: False
-    phase: Callable[[str | None], None] = lambda phase: None
+    is_deadlocked: Callable[[], bool] = lambda: False
+    on_phase: Callable[[str | None], None] = lambda phase: None
     _ignored: int = 0
 
     def watches(self) -> bool:
-        """Whether what happens now is the script's own course: its main thread, in its first process."""
+        """Whether this is the main thread of the script, in the process that the probe started."""
         return threading.get_ident() == self.thread and self.watches_process()
 
     def watches_process(self) -> bool:
-        """Whether this is the process that the probe has started, not a fork of it."""
+        """Whether this is the process that the probe started, not a fork of it."""
         return os.getpid() == self.process
 
-    def stop(self, why: str, unforeseen: bool = False) -> NoReturn:
-        """End the script from inside; by force where it has caught that three times.
+    def stop(self, reason: str, unpredictable: bool = False) -> NoReturn:
+        """End the script by an exception; end the process once the script caught that three times.
 
-        unforeseen says that it could not go on: what follows depends on values that are not there.
+        unpredictable says that the rest of the script depends on values that are not known.
         """
         if self.stopped is None:
-            self.stopped, self.stopped_at = why, time.monotonic()
-            self.observations.write("stop", why=why, unforeseen=unforeseen)
+            self.stopped, self.stopped_at = reason, time.monotonic()
+            self.sink.write(StopLine(kind="stop", reason=reason, unpredictable=unpredictable))
         else:
             self._ignored += 1
             if self._ignored > 3:
                 self.end("stopped", forced=True)
-                leave(0)
+                exit_now(0)
         raise StopProbe(self.stopped)
 
-    def go_on(self) -> None:
-        """Raise again where the script has caught the stop and went on."""
+    def raise_if_stopped(self) -> None:
+        """Raise StopProbe again if the script caught it and went on."""
         if self.stopped is not None:
             self.stop(self.stopped)
 
-    def cut(self, what: str, site: Any) -> None:
+    def truncate_loop(self, reason: str, site: Place | None) -> None:
         """Note that a loop of the script ends earlier than it would."""
-        if not self.shortened:
-            self.shortened = True
-            self.observations.write("shortened", what=what, site=site)
+        if not self.loop_truncated:
+            self.loop_truncated = True
+            self.sink.write(LoopTruncatedLine(kind="loop_truncated", reason=reason, site=site))
 
-    def end(self, how: str, **fields: Any) -> None:
-        """Write how it ended, once."""
+    def end(
+        self,
+        how: EndReason,
+        *,
+        site: Place | None = None,
+        message: str | None = None,
+        code: int | None = None,
+        usage_error: bool = False,
+        exceptions: list[int] | None = None,
+        seconds: float | None = None,
+        forced: bool = False,
+    ) -> None:
+        """Write how the script ended, once."""
         if not self.ended:
             self.ended = True
-            self.phase(None)
-            self.observations.write("end", how=how, **memory(), **fields)
+            self.on_phase(None)
+            peak_cuda, reserved_cuda = _peak_cuda()
+            self.sink.write(
+                EndLine(
+                    kind="end",
+                    how=how,
+                    site=site,
+                    message=message,
+                    code=code,
+                    usage_error=usage_error,
+                    exceptions=exceptions or [],
+                    seconds=seconds,
+                    forced=forced,
+                    peak_process=_peak_process(),
+                    peak_cuda=peak_cuda,
+                    reserved_cuda=reserved_cuda,
+                )
+            )
 
 
-def memory() -> dict[str, Any]:
-    """The peak of memory in bytes: of the process, and of the GPU where one was used."""
-    known: dict[str, Any] = {}
+def _peak_process() -> int | None:
+    """The peak memory of this process in bytes, if the system measures it."""
     try:
         import resource
-
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        known["peak_process"] = peak if sys.platform == "darwin" else peak * 1024
     except ImportError:
-        pass
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _peak_cuda() -> tuple[int | None, int | None]:
+    """The peaks of allocated and of reserved memory on the GPU in bytes, if one was used."""
     torch = sys.modules.get("torch")
     try:
         if torch is not None and torch.cuda.is_initialized():
-            known["peak_cuda"] = torch.cuda.max_memory_allocated()
-            known["reserved_cuda"] = torch.cuda.max_memory_reserved()
+            return torch.cuda.max_memory_allocated(), torch.cuda.max_memory_reserved()
     except Exception:
         pass
-    return known
+    return None, None
 
 
-_leave = os._exit
+def steps_done(steps: int) -> str:
+    """The reason to stop after some training steps."""
+    return "1 training step is done" if steps == 1 else f"{steps} training steps are done"
 
 
-def leave(code: int) -> NoReturn:
-    """End this process now, with what it has printed."""
+_exit = os._exit
+
+
+def exit_now(code: int) -> NoReturn:
+    """End this process at once, with its output flushed."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()
-    _leave(code)
+    _exit(code)

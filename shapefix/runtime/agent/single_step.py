@@ -1,4 +1,4 @@
-"""One call of a model, and one backward, in a process that goes on: watched, and then all as before."""
+"""One watched forward and backward in a process that goes on; everything is restored afterwards."""
 
 from __future__ import annotations
 
@@ -15,83 +15,89 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from ..protocol import Line
 from . import loss_calls
-from .call_sites import Visits
-from .construction import Births
-from .failures import MARK, Failures
-from .module_calls import Calls
+from .call_sites import CallSites
+from .construction_sites import ConstructionSites
+from .exceptions import MARK, ExceptionRecorder
+from .module_calls import ModuleCalls
 from .session import Session
-from .training import Training
-from .watchers.optimizer_parameters import Held
+from .training import TrainingWatcher
+from .watchers.optimizer_parameters import OptimizerWatcher
 
-_SAVED = 2 << 30  # bytes; of a larger model, only what has changed is told
+_RESTORED = 2 << 30  # bytes; changed parameters of a larger model are only reported
 
-Loss = Callable[[Any, Any], Any] | str | None
+LossArgument = Callable[[Any, Any], Any] | str | None
 
 
-class Kept:
-    """Observations of a process that stays: they are kept here, and no file is written."""
+class MemorySink:
+    """The lines of a process that goes on, in a list."""
 
     def __init__(self) -> None:
-        self.lines: list[dict[str, Any]] = []
+        self.lines: list[Line] = []
 
-    def write(self, kind: str, **fields: Any) -> None:
-        """Add one observation."""
-        self.lines.append({"kind": kind, "at": 0.0, **fields})
+    def write(self, line: Line) -> None:
+        """Add a line."""
+        self.lines.append(line)
 
 
 @dataclass(frozen=True)
-class Once:
-    """What came of it: the observations, the loss as a number, the exception that was raised.
+class StepResult:
+    """The result of a step: the agent's lines, the loss as a number, and the exception that was raised.
 
-    gradients has the names of the parameters with and without a gradient; both None where there was no
-    backward. changed has the names of parameters that could not be put back.
+    with_gradient and without_gradient have the names of parameters; both are None if there was no backward.
+    changed has the names of parameters that could not be restored.
     """
 
-    lines: tuple[Mapping[str, Any], ...]
+    lines: tuple[Line, ...]
     loss: float | None
     error: Exception | None
-    given: tuple[str, ...] | None = None
-    missing: tuple[str, ...] | None = None
+    with_gradient: tuple[str, ...] | None = None
+    without_gradient: tuple[str, ...] | None = None
     changed: tuple[str, ...] = ()
 
 
-def once(model: nn.Module, batch: Any, loss: Loss) -> Once:
+def run_step(model: nn.Module, batch: Any, loss: LossArgument) -> StepResult:
     """Call a model with a batch, and backward of its loss.
 
-    Random numbers, gradients, parameters, buffers, modes, the batch and torch's functions are afterwards as
-    they were. What the model keeps elsewhere may have changed. Raises KeyboardInterrupt and its like.
+    Random numbers, gradients, parameters, buffers, modes, the batch and torch's functions are restored. Other
+    state of the model may have changed. Raises BaseException that is not an Exception, as KeyboardInterrupt.
     """
     lazy = any(isinstance(each, nn.parameter.UninitializedTensorMixin) for each in model.parameters())
     if lazy:
-        model = copy.deepcopy(model)  # the first call gives it its sizes for ever
-    kept = Kept()
-    session = Session(kept, wanted_steps=sys.maxsize)  # type: ignore[arg-type]
-    failures, births, visits = Failures(session), Births(), Visits(session)
-    calls = Calls(session, failures, births, visits)
+        model = copy.deepcopy(model)  # its first call sets its sizes permanently
+    sink = MemorySink()
+    session = Session(sink, wanted_steps=sys.maxsize)
+    exceptions, constructions, call_sites = (
+        ExceptionRecorder(session),
+        ConstructionSites(),
+        CallSites(session),
+    )
+    modules = ModuleCalls(session, exceptions, constructions, call_sites)
+    optimizers = OptimizerWatcher(constructions)
     error: Exception | None = None
     value, names = None, (None, None)
     changed: list[str] = []
     same_model = contextlib.nullcontext() if lazy else _same_model(model, changed)
     with _same_functions(), _same_random_numbers(), same_model:
-        calls.install()
-        loss_calls.install(session, failures, visits)
-        Training(session, failures, calls, Held(births), visits).watch_backward()
+        modules.install()
+        loss_calls.install(session, exceptions, call_sites)
+        TrainingWatcher(session, exceptions, modules, optimizers, call_sites).watch_backward()
         try:
             with torch.enable_grad():
                 value = _step(model, _copied(batch), loss)
             names = _names(model) if value is not None else names
         except Exception as raised:
             error = raised
-            session.end("uncaught", failures=failures.uncaught(raised))
+            session.end("uncaught", exceptions=exceptions.uncaught(raised))
     _unmark(error)
     if error is None:
         session.end("finished")
-    return Once(tuple(kept.lines), value, error, *names, tuple(changed))
+    return StepResult(tuple(sink.lines), value, error, *names, tuple(changed))
 
 
-def _step(model: nn.Module, batch: Any, loss: Loss) -> float | None:
-    """Forward and backward; returns the loss, None where there is none."""
+def _step(model: nn.Module, batch: Any, loss: LossArgument) -> float | None:
+    """Run forward and backward; returns the loss, if there is one."""
     args, kwargs = _arguments(model, batch, only_required=callable(loss))
     out = model(*args, **kwargs)
     found = _loss(out, batch, loss)
@@ -102,10 +108,9 @@ def _step(model: nn.Module, batch: Any, loss: Loss) -> float | None:
 
 
 def _arguments(model: nn.Module, batch: Any, only_required: bool) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """How a batch is handed to a model: a mapping by its keys, a tuple by position, anything else alone.
+    """The arguments that a batch becomes: a mapping by its keys, a tuple by position, anything else alone.
 
-    Where the loss is computed from the batch as well (only_required), what forward does not ask for is left
-    to the loss.
+    With only_required, parts that forward has no parameter for are left out, since the loss gets the batch.
     """
     parameters = inspect.signature(model.forward).parameters.values()
     takes_all = any(each.kind is each.VAR_KEYWORD for each in parameters)
@@ -124,8 +129,8 @@ def _arguments(model: nn.Module, batch: Any, only_required: bool) -> tuple[tuple
     return tuple(batch[: max(len(required if only_required else by_position), 1)]), {}
 
 
-def _loss(out: Any, batch: Any, loss: Loss) -> Any:
-    """The tensor to call backward of. Raises KeyError and TypeError where the loss that was named is none."""
+def _loss(out: Any, batch: Any, loss: LossArgument) -> Any:
+    """The tensor to call backward on. Raises KeyError, AttributeError or TypeError for a wrong name."""
     if callable(loss):
         found = loss(out, batch)
     elif loss is not None:
@@ -136,12 +141,12 @@ def _loss(out: Any, batch: Any, loss: Loss) -> Any:
         if found is None:
             found = next((each for each in parts if isinstance(each, torch.Tensor) and each.dim() == 0), None)
     if loss is not None and not isinstance(found, torch.Tensor):
-        raise TypeError(f"the loss is {type(found).__name__}, and no tensor")
+        raise TypeError(f"the loss is a {type(found).__name__}, not a tensor")
     return found
 
 
 def _copied(value: Any) -> Any:
-    """A batch of its own: what the model writes into it is not written into the user's."""
+    """Copy a batch, so that the model cannot write into the user's."""
     if isinstance(value, torch.Tensor):
         return value.detach().clone().requires_grad_(value.requires_grad)
     if isinstance(value, (list, tuple)):
@@ -154,12 +159,12 @@ def _copied(value: Any) -> Any:
 
 def _names(model: nn.Module) -> tuple[Any, Any]:
     trained = [(name, each) for name, each in model.named_parameters() if each.requires_grad]
-    given = tuple(name for name, each in trained if each.grad is not None)
-    return given, tuple(name for name, each in trained if each.grad is None)
+    with_gradient = tuple(name for name, each in trained if each.grad is not None)
+    return with_gradient, tuple(name for name, each in trained if each.grad is None)
 
 
 def _unmark(error: BaseException | None) -> None:
-    """Take from an exception, and those it was raised from, the number that it was noted under."""
+    """Remove the ids that the recorder gave to an exception and its causes."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -169,7 +174,7 @@ def _unmark(error: BaseException | None) -> None:
 
 @contextlib.contextmanager
 def _same_functions() -> Iterator[None]:
-    """torch's functions, which are watched in between, as they were."""
+    """Restore the functions of torch that are replaced in between."""
     saved: list[tuple[Any, str, Any]] = [
         (functional, name, getattr(functional, name)) for name in loss_calls.NAMES
     ]
@@ -198,14 +203,14 @@ def _same_random_numbers() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _same_model(model: nn.Module, changed: list[str]) -> Iterator[None]:
-    """A model with its gradients, parameters, buffers and modes as they were.
+    """Restore the gradients, parameters, buffers and modes of a model.
 
-    The parameters of a large model are only compared; the names of those that differ are added to changed.
+    Parameters of a large model are only compared; the names of those that changed are added to changed.
     """
     parameters = dict(model.named_parameters())
     gradients = {name: each.grad for name, each in parameters.items()}
     size = sum(each.numel() * each.element_size() for each in parameters.values())
-    values = {name: each.detach().clone() for name, each in parameters.items()} if size <= _SAVED else {}
+    values = {name: each.detach().clone() for name, each in parameters.items()} if size <= _RESTORED else {}
     versions = {name: each._version for name, each in parameters.items()}
     modules = [
         (
@@ -235,7 +240,7 @@ def _same_model(model: nn.Module, changed: list[str]) -> Iterator[None]:
 
 
 def _restore(tensor: Any, value: torch.Tensor) -> None:
-    """Write a value back, where it has changed, without a trace in the graphs that hold the tensor."""
+    """Restore a value that has changed, invisibly for the graphs that hold the tensor."""
     if tensor.shape != value.shape:
         tensor.data = value
     elif not torch.equal(tensor.detach(), value):

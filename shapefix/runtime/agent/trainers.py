@@ -1,7 +1,4 @@
-"""The Trainers of transformers and Lightning end by their own means after the training step.
-
-And nothing goes to the hub.
-"""
+"""Have the Trainers of transformers and Lightning stop after the training step, and skip hub uploads."""
 
 from __future__ import annotations
 
@@ -10,18 +7,19 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from ..protocol import TrainerCreatedLine, UploadSkippedLine
 from . import frames
 from .session import Session
 
 
-def trainer(session: Session, module: ModuleType) -> None:
+def patch_transformers(session: Session, module: ModuleType) -> None:
     """Give every Trainer of transformers.trainer a callback that ends training after the wanted steps."""
     original = module.Trainer.__init__
 
     def on_step_end(self: Any, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
-        session.go_on()
+        session.raise_if_stopped()
         if state.global_step >= session.wanted_steps:
-            session.cut("Trainer's training ended early", None)
+            session.truncate_loop("training by Trainer ended early", None)
             strategy = getattr(args, "eval_strategy", "no")
             control.should_evaluate = getattr(strategy, "value", strategy) != "no"
             control.should_training_stop = True
@@ -31,7 +29,10 @@ def trainer(session: Session, module: ModuleType) -> None:
 
     @functools.wraps(original)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        session.observations.write("trainer", type=type(self).__name__, made=frames.site(sys._getframe(1)))
+        created_at = frames.site(sys._getframe(1))
+        session.sink.write(
+            TrainerCreatedLine(kind="trainer_created", type=type(self).__name__, created_at=created_at)
+        )
         for each in (*args, *kwargs.values()):
             if getattr(each, "push_to_hub", False) is True:
                 each.push_to_hub = False
@@ -44,17 +45,17 @@ def trainer(session: Session, module: ModuleType) -> None:
 LIGHTNING = ("lightning.pytorch.trainer.trainer", "pytorch_lightning.trainer.trainer")
 
 
-def lightning(session: Session, module: ModuleType) -> None:
+def patch_lightning(session: Session, module: ModuleType) -> None:
     """Have every Trainer of Lightning validate and end its fit after the wanted steps.
 
-    Its loop over a loader that ends early would leave out the validation, whose results other callbacks need.
+    A loader that ends early would skip the validation, whose results other callbacks need.
     """
     original = module.Trainer.__init__
 
     def on_train_batch_end(self: Any, trainer: Any, *args: Any) -> None:
-        session.go_on()
+        session.raise_if_stopped()
         if session.steps >= session.wanted_steps:
-            session.cut("Lightning's training ended early", None)
+            session.truncate_loop("training by Lightning ended early", None)
             trainer.check_val_every_n_epoch = 1
             trainer.fit_loop.min_epochs = trainer.fit_loop.epoch_loop.min_steps = None
             trainer.should_stop = True
@@ -69,8 +70,8 @@ def lightning(session: Session, module: ModuleType) -> None:
     module.Trainer.__init__ = __init__
 
 
-class _Nothing:
-    """What an upload that is not made returns."""
+class _SkippedUpload:
+    """The result of an upload that is not made."""
 
     def __init__(self, name: str) -> None:
         self.repo_id = name
@@ -80,20 +81,20 @@ class _Nothing:
         return f"https://huggingface.co/{self.repo_id}"
 
 
-def hub(session: Session, module: ModuleType) -> None:
-    """Let huggingface_hub.hf_api load, and not upload."""
+def patch_hub(session: Session, module: ModuleType) -> None:
+    """Have huggingface_hub.hf_api download, but not upload."""
     for name in ("create_repo", "create_commit", "upload_file", "upload_folder", "upload_large_folder"):
         if hasattr(module.HfApi, name):
-            setattr(module.HfApi, name, _muted(session, name))
-        # The module's own functions are bound methods of one HfApi, made before.
+            setattr(module.HfApi, name, _skip_upload(session, name))
+        # The module's own functions are bound methods of one HfApi, created before.
         if hasattr(module, name):
-            setattr(module, name, functools.partial(_muted(session, name), None))
+            setattr(module, name, functools.partial(_skip_upload(session, name), None))
 
 
-def _muted(session: Session, name: str) -> Any:
-    def upload(api: Any, *args: Any, **kwargs: Any) -> _Nothing:
-        repository = str(kwargs.get("repo_id") or (args[0] if args else "nobody/nothing"))
-        session.observations.write("upload", function=name, to=repository)
-        return _Nothing(repository)
+def _skip_upload(session: Session, name: str) -> Any:
+    def upload(api: Any, *args: Any, **kwargs: Any) -> _SkippedUpload:
+        repository = str(kwargs.get("repo_id") or (args[0] if args else "unknown"))
+        session.sink.write(UploadSkippedLine(kind="upload_skipped", function=name, repository=repository))
+        return _SkippedUpload(repository)
 
     return upload

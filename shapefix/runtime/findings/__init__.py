@@ -1,1 +1,1 @@
-"""Diagnostics made from the observations of a probe run."""
+"""Findings from the observations of a run."""

@@ -1,4 +1,4 @@
-"""What the probe has found: Diagnostics as those of `check`, with what was measured as evidence."""
+"""Findings of a run: the same Diagnostics as those of `check`, with measured values as evidence."""
 
 from __future__ import annotations
 
@@ -6,70 +6,74 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from shapefix.diagnostics import Diagnostic, Evidence, Severity, Span
-from shapefix.runtime.findings.constructor_fixes import Read, fixes, on_disk
-from shapefix.runtime.findings.exception_report import steps
+from shapefix.rulebook.pages import names_and_severities
+from shapefix.runtime.findings.constructor_fixes import ReadText, constructor_fixes, read_text
+from shapefix.runtime.findings.exception_report import measurements
 from shapefix.runtime.findings.exception_rules import explanation
-from shapefix.runtime.findings.silent import Rules, seen
-from shapefix.runtime.observations import Failure, Observations
+from shapefix.runtime.findings.silent import silent_faults
+from shapefix.runtime.observations import Observations, RaisedException
+from shapefix.runtime.protocol import LoopTruncatedLine
 
 CRASH = "crash"
-"""What stands in the place of a code where no rule is known for an exception."""
+"""The code of exceptions that no rule describes."""
 
-# What a script may well raise because the probe has ended a loop early: nothing to average, nothing saved.
-_AFTERMATH = (
+# Exceptions that may come from a loop that ended early: nothing to average, no file saved.
+_EARLY_STOP = (
     "FileNotFoundError", "IndexError", "KeyError", "StatisticsError", "StopIteration", "UnboundLocalError",
     "ValueError", "ZeroDivisionError",
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Found:
-    """The findings, and an exception that may come of the probe's own doing, None where there was none.
+class ProbeFindings:
+    """The findings, and an exception that the early end of a loop may have caused, if any.
 
-    notes are of what may well be meant: no findings, but worth a line.
+    notes are about code that may be intended.
     """
 
     diagnostics: tuple[Diagnostic, ...]
-    aftermath: Failure | None
+    early_stop_artifact: RaisedException | None
     notes: tuple[Diagnostic, ...] = ()
 
 
-def findings(observed: Observations, rules: Rules, read: Read = on_disk) -> Found:
-    """What an observed run has shown to be wrong, each fault once; read gives the texts that were run."""
-    failures = list(_counting(observed))
-    shortened = observed.first("shortened") is not None
-    aftermath = next((each for each in failures if shortened and is_aftermath(each)), None)
-    told: dict[tuple[str, Span | None, str], Diagnostic] = {}
-    for failure in failures:
-        if failure is aftermath:
+def collect_findings(observed: Observations, read: ReadText = read_text) -> ProbeFindings:
+    """The findings of a run, without repetitions; read returns the text of a file as it was run."""
+    exceptions = list(_relevant(observed))
+    truncated = observed.first(LoopTruncatedLine) is not None
+    early_stop_artifact = next((each for each in exceptions if truncated and may_be_early_stop(each)), None)
+    known: dict[tuple[str, Span | None, str], Diagnostic] = {}
+    for failure in exceptions:
+        if failure is early_stop_artifact:
             continue
-        found = diagnostic(failure, observed, rules)
+        found = exception_diagnostic(failure, observed)
         if found is not None:
             key = (found.code, found.span, failure.type)
-            if key not in told:
-                told[key] = replace(found, fixes=fixes(failure, read))
-    silent = list(seen(observed, rules))
-    told |= {(each.code, each.span, each.name): each for each in silent if each.severity is not Severity.INFO}
+            if key not in known:
+                known[key] = replace(found, fixes=constructor_fixes(failure, read))
+    silent = list(silent_faults(observed))
+    known |= {
+        (each.code, each.span, each.name): each for each in silent if each.severity is not Severity.INFO
+    }
     notes = tuple(each for each in silent if each.severity is Severity.INFO)
-    return Found(tuple(told.values()), aftermath, notes)
+    return ProbeFindings(tuple(known.values()), early_stop_artifact, notes)
 
 
-def is_aftermath(failure: Failure) -> bool:
-    """Whether an exception ended the script outside of all that was watched, as for want of results."""
-    return failure.where == "script" and failure.ended and failure.type in _AFTERMATH
+def may_be_early_stop(failure: RaisedException) -> bool:
+    """Whether an exception ended the script outside all watched calls, as one for a lack of results does."""
+    return failure.origin == "script" and failure.ended_script and failure.type in _EARLY_STOP
 
 
-def diagnostic(failure: Failure, observed: Observations, rules: Rules) -> Diagnostic | None:
-    """A failure as a finding; one without a rule says what was raised. None without a line of the user's."""
+def exception_diagnostic(failure: RaisedException, observed: Observations) -> Diagnostic | None:
+    """The finding for an exception, with its own message if no rule describes it."""
     if not failure.stack:
         return None
     explained = explanation(failure, observed)
-    swallowed = _swallowed(failure)
+    rules, swallowed = names_and_severities(), _swallowed(failure)
     if explained is None or explained.code not in rules:
         severity = Severity.WARNING if failure.swallowed else Severity.ERROR
         return Diagnostic(
-            CRASH, failure.type, severity, _all_said(failure), failure.stack[0],
-            (*steps(failure), *swallowed),
+            CRASH, failure.type, severity, _full_message(failure), failure.stack[0],
+            (*measurements(failure), *swallowed),
         )  # fmt: skip
     name, severity = rules[explained.code]
     return Diagnostic(
@@ -78,32 +82,32 @@ def diagnostic(failure: Failure, observed: Observations, rules: Rules) -> Diagno
     )  # fmt: skip
 
 
-def _counting(observed: Observations) -> Iterator[Failure]:
-    """The failures that matter: swallowed, ending the script, or of rows that have not met yet.
+def _relevant(observed: Observations) -> Iterator[RaisedException]:
+    """The exceptions that were swallowed, that ended the script, or that other rows of the data would raise.
 
-    Where the last exception was raised from one that left a watched call, that one is the fault.
+    If the last exception was raised from one that left a watched call, that one is the cause.
     """
-    ended = [each for each in observed.failures if each.ended]
-    watched = [each for each in ended if each.where != "script"]
-    for failure in observed.failures:
-        last = failure.ended and not (watched and failure.where == "script")
-        # What a library swallows is the library's way of asking.
-        if failure.caught is not None or failure.where == "rows" or last:
+    ended = [each for each in observed.exceptions if each.ended_script]
+    watched = [each for each in ended if each.origin != "script"]
+    for failure in observed.exceptions:
+        last = failure.ended_script and not (watched and failure.origin == "script")
+        # A library may raise and catch exceptions as a normal way to test something.
+        if failure.handler is not None or failure.origin == "rows" or last:
             yield failure
 
 
-def _swallowed(failure: Failure) -> tuple[Evidence, ...]:
-    if not failure.swallowed or failure.caught is None:
+def _swallowed(failure: RaisedException) -> tuple[Evidence, ...]:
+    if not failure.swallowed or failure.handler is None:
         return ()
-    return (Evidence(failure.caught, f"the {failure.type} is swallowed here, and the script goes on"),)
+    return (Evidence(failure.handler, f"the {failure.type} is swallowed here, and the script continues"),)
 
 
-def _all_said(failure: Failure) -> str:
+def _full_message(failure: RaisedException) -> str:
     text = failure.message.strip() or "without a message"
     if failure.swallowed:
         text += " (swallowed)"
     if failure.type == "EOFError" and "reading a line" in text:
-        text += "; a script gets no standard input from the probe"
+        text += "; under the probe, a script has no standard input"
     for kind, message in failure.causes[:2]:
         text += f"; from {kind}: {message}"
     return text[:600]

@@ -1,24 +1,24 @@
-"""Fixes that only a run knows: the number that a layer was constructed with, and the size that it got."""
+"""Fixes for the size in a layer's constructor, from the size that the layer got in a run."""
 
 from __future__ import annotations
 
 import ast
 import math
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from shapefix.diagnostics import Applicability, Edit, Fix, Span
-from shapefix.runtime.observations import Failure, span
+from shapefix.runtime.observations import RaisedException, span
+from shapefix.runtime.protocol import ModuleDetails, Value
 from shapefix.sources.text import Unreadable, read_source
 
-Read = Callable[[str], str | None]
-"""The text of a file by its path, None where it cannot be had."""
+ReadText = Callable[[str], str | None]
+"""Returns the text of a file by its path, None if it cannot be read."""
 
 
-def on_disk(path: str) -> str | None:
-    """The text that a file has now."""
+def read_text(path: str) -> str | None:
+    """The current text of a file, if it can be read."""
     try:
         return read_source(path).text
     except Unreadable:
@@ -27,78 +27,78 @@ def on_disk(path: str) -> str | None:
 
 @dataclass(frozen=True)
 class _Argument:
-    """An argument of a layer's constructor, where it may stand, and what a run has measured for it."""
+    """An argument of a layer's constructor, its position, and its value measured by a run."""
 
     name: str
     position: int
-    measured: Callable[[int, Mapping[str, Any]], int | None]
+    measured: Callable[[int, ModuleDetails], int | None]
 
 
-def fixes(failure: Failure, read: Read) -> tuple[Fix, ...]:
-    """What makes the layer that has failed fit what it got; nothing where the number stands elsewhere.
+def constructor_fixes(failure: RaisedException, read: ReadText) -> tuple[Fix, ...]:
+    """The fix that makes a failing layer match its input, if its size is a number in the constructor call.
 
-    Only a number that is written in the call itself is changed, and not where the layer's size is that of
-    another dimension: then the layer is right, and what it gets is turned.
+    There is no fix if the layer's size is that of another dimension of the input: then the layer is right,
+    and the input is permuted.
     """
     module = failure.details.get("module")
-    born = span(module.get("born")) if module else None
-    if module is None or born is None:
+    constructed_at = span(module["constructed_at"]) if module else None
+    if module is None or constructed_at is None:
         return ()
     argument = next((each for start, each in _ARGUMENTS.items() if module["type"].startswith(start)), None)
-    held = None if argument is None else _held(module, argument.name)
-    if argument is None or held is None:
+    current = None if argument is None else _current_value(module, argument.name)
+    if argument is None or current is None:
         return ()
-    needed = argument.measured(held, module)
-    text = read(born.path)
-    if needed is None or needed == held or text is None:
+    needed = argument.measured(current, module)
+    text = read(constructed_at.path)
+    if needed is None or needed == current or text is None:
         return ()
-    place = next(_numbers(text, born, module["type"], argument, held), None)
+    place = next(_numbers(text, constructed_at, module["type"], argument, current), None)
     if place is None:
         return ()
-    message = f"make the layer with {argument.name}={needed}, as measured"
+    message = f"construct the layer with {argument.name}={needed}, the measured size"
     if argument.measured is _rows:
-        message = f"make the embedding with {needed} rows, for the largest number of this batch"
+        message = f"construct the embedding with {needed} rows, enough for the largest index in this batch"
     return (Fix(Applicability.UNSAFE, message, (Edit(place, str(needed)),)),)
 
 
-def _held(module: Mapping[str, Any], name: str) -> int | None:
-    """The number that a layer was made with; a LayerNorm keeps it as the size of its weight."""
-    held = module["holds"].get(name)
-    if held is None and name == "normalized_shape":
-        size = module["parameters"].get("weight", {}).get("size", ())
-        held = size[0] if len(size) == 1 else None
-    return held if isinstance(held, int) else None
+def _current_value(module: ModuleDetails, name: str) -> int | None:
+    """The current size of a layer; for a LayerNorm the size of its weight."""
+    current = module["attributes"].get(name)
+    if current is None and name == "normalized_shape":
+        size = module["parameters"].get("weight", Value()).get("size", [])
+        current = size[0] if len(size) == 1 else None
+    return current if isinstance(current, int) else None
 
 
-def _last(held: int, module: Mapping[str, Any]) -> int | None:
+def _last(current: int, module: ModuleDetails) -> int | None:
     size = _size(module)
-    # A layer that would fit several last dimensions together lacks a flatten before it.
+    # If the layer fits several last dimensions together, a flatten is missing before it.
     flat = [math.prod(size[start:]) for start in range(1, len(size) - 1)]
-    if not size or held in size[1:-1] or held in flat:
+    if not size or current in size[1:-1] or current in flat:
         return None
     return size[-1]
 
 
-def _second(held: int, module: Mapping[str, Any]) -> int | None:
+def _second(current: int, module: ModuleDetails) -> int | None:
     size = _size(module)
-    return size[1] if len(size) > 2 and held not in size[2:] else None
+    return size[1] if len(size) > 2 and current not in size[2:] else None
 
 
-def _channels(held: int, module: Mapping[str, Any]) -> int | None:
+def _channels(current: int, module: ModuleDetails) -> int | None:
     size, kind = _size(module), module["type"]
     dimensions = next((int(each) for each in "123" if f"{each}d" in kind), 0)
     if len(size) not in (dimensions + 1, dimensions + 2):
         return None
-    return None if held in size[-dimensions:] else size[-1 - dimensions]
+    return None if current in size[-dimensions:] else size[-1 - dimensions]
 
 
-def _features(held: int, module: Mapping[str, Any]) -> int | None:
+def _features(current: int, module: ModuleDetails) -> int | None:
     size = _size(module)
-    return size[1] if len(size) == 2 else _second(held, module)
+    return size[1] if len(size) == 2 else _second(current, module)
 
 
-def _rows(held: int, module: Mapping[str, Any]) -> int | None:
-    numbers = next((each for each in module["numbers"] if each), None)
+def _rows(current: int, module: ModuleDetails) -> int | None:
+    numbers = next((each for each in module["integer_ranges"] if each), None)
     return None if numbers is None or numbers[0] < 0 else numbers[1] + 1
 
 
@@ -111,16 +111,16 @@ _ARGUMENTS = {
     "GroupNorm": _Argument("num_channels", 1, _features),
     "Embedding": _Argument("num_embeddings", 0, _rows),
 }
-"""By the beginning of the layer's class."""
+"""The argument by the first part of the layer's class name."""
 
 
-def _size(module: Mapping[str, Any]) -> list[int]:
+def _size(module: ModuleDetails) -> list[int]:
     given = [*module["input"]["args"], *module["input"]["kwargs"].values()]
-    return next((each["size"] for each in given if each["is"] == "tensor"), [])
+    return next((each["size"] for each in given if each["kind"] == "tensor"), [])
 
 
-def _numbers(text: str, born: Span, kind: str, argument: _Argument, held: int) -> Iterator[Span]:
-    """Where the constructor's call in a text has the number that is held as an argument."""
+def _numbers(text: str, constructed_at: Span, kind: str, argument: _Argument, current: int) -> Iterator[Span]:
+    """The places of a layer's size in the constructor call in a text."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
@@ -129,15 +129,15 @@ def _numbers(text: str, born: Span, kind: str, argument: _Argument, held: int) -
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or _name(node.func) != kind:
             continue
-        if _span(born.path, node, rows) != born:
+        if _span(constructed_at.path, node, rows) != constructed_at:
             continue
         given = [each.value for each in node.keywords if each.arg == argument.name]
         positional = node.args[: argument.position + 1]
         if len(positional) > argument.position and not any(isinstance(e, ast.Starred) for e in positional):
             given.append(positional[-1])
         for value in given:
-            if _value(value) == held:
-                yield _span(born.path, value, rows)
+            if _value(value) == current:
+                yield _span(constructed_at.path, value, rows)
 
 
 def _span(path: str, node: ast.expr, rows: list[bytes]) -> Span:
@@ -156,7 +156,7 @@ _OPERATIONS: dict[type[ast.operator], Callable[[int, int], int]] = {
 
 
 def _value(node: ast.expr) -> int | None:
-    """The number that an expression without names is, None for all others."""
+    """The value of an arithmetic expression of numbers, None for any other."""
     if isinstance(node, ast.Constant):
         return node.value if type(node.value) is int else None
     if isinstance(node, ast.BinOp):

@@ -1,19 +1,18 @@
-"""What is said of an exception: its words, where its module was constructed, and what was measured there."""
+"""Text about an exception: its message, where its module was constructed, and measured values."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from shapefix.diagnostics import Evidence, Span
-from shapefix.runtime.observations import Failure, span
-from shapefix.runtime.report.formatting import words
+from shapefix.runtime.observations import RaisedException, span
+from shapefix.runtime.protocol import CallArguments, ModuleDetails, ModuleName, NonFiniteSource, Value
+from shapefix.runtime.report.formatting import value_text
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """The code of a rule, and what it says of a failure at a place."""
+    """The code of the rule for an exception, with message, place and evidence."""
 
     code: str
     message: str
@@ -22,64 +21,71 @@ class Explanation:
     condition: str | None = None
 
 
-def said(failure: Failure) -> str:
-    """The exception as Python words it, its first row."""
+def exception_text(failure: RaisedException) -> str:
+    """The type and the first row of the message of an exception."""
     rows = failure.message.splitlines() or [""]
     return f"{failure.type}: {rows[0]}"
 
 
-def steps(failure: Failure) -> tuple[Evidence, ...]:
-    """Where the failing module was constructed, and what was measured at the failing line."""
+def measurements(failure: RaisedException) -> tuple[Evidence, ...]:
+    """Where the failing module was constructed, and measured values at the failing line."""
     found = []
     module = failure.details.get("module")
-    if module and span(module.get("born")) is not None:
-        holds = ", ".join(
+    constructed_at = span(module["constructed_at"]) if module else None
+    if module is not None and constructed_at is not None:
+        attributes = ", ".join(
             f"{name}={value}"
-            for name, value in list(module["holds"].items())[:3]
+            for name, value in list(module["attributes"].items())[:3]
             if not isinstance(value, bool)
         )
-        born = span(module["born"])
-        assert born is not None
-        # A module of a library was asked for by the line that made the whole model.
-        if not (module["library"] and born == _outermost_birth(failure)):
+        # For a module of a library, that is the line that constructs the whole model.
+        if not (module["library"] and module["outermost"]):
             found.append(
-                Evidence(born, f"{named(module)} constructed here" + (f": {holds}" if holds else ""))
+                Evidence(
+                    constructed_at,
+                    f"{module_label(module)} constructed here" + (f": {attributes}" if attributes else ""),
+                )
             )
-    found.append(Evidence(failure.stack[0], measured(failure)))
+    found.append(Evidence(failure.stack[0], failing_values(failure)))
     return tuple(found)
 
 
-def measured(failure: Failure) -> str:
-    """What the failing line was working on."""
+def failing_values(failure: RaisedException) -> str:
+    """The values that the failing line was working on."""
     module = failure.details.get("module")
-    if failure.where == "module" and module:
-        return f"{named(module)} called here with {given(module['input'])}"
-    tensors = {name: value for name, value in failure.values.items() if value["is"] == "tensor"}
+    if failure.origin == "module" and module:
+        return f"{module_label(module)} called here with {call_text(module['input'])}"
+    tensors = {name: value for name, value in failure.values.items() if value["kind"] == "tensor"}
     if tensors:
-        return "; ".join(f"`{name}` is {_whole(value)}" for name, value in list(tensors.items())[:4])
-    if failure.where == "loss":
-        return f"called here with {given(failure.details['given'])}"
+        return "; ".join(f"`{name}` is {_with_strides(value)}" for name, value in list(tensors.items())[:4])
+    if failure.origin == "loss":
+        return f"called here with {call_text(failure.details['given'])}"
     return f"raises {failure.type} here"
 
 
-def named(module: Mapping[str, Any]) -> str:
-    """A module by its name within the outermost one, and its class."""
+def module_label(module: ModuleDetails | ModuleName | NonFiniteSource) -> str:
+    """The name of a module within the outermost one, and its class."""
     name, kind = module["name"], module["type"]
     return f"`{name}`" if name == kind else f"`{name}` ({kind})"
 
 
-def given(call: Mapping[str, Any]) -> str:
-    parts = [words(each) for each in call["args"]]
-    parts += [f"{name}: {words(each)}" for name, each in call["kwargs"].items()]
+def call_text(call: CallArguments) -> str:
+    """The arguments of a call."""
+    parts = [value_text(each) for each in call["args"]]
+    parts += [f"{name}: {value_text(each)}" for name, each in call["kwargs"].items()]
     return ", ".join(parts) or "nothing"
 
 
-def _whole(value: Mapping[str, Any]) -> str:
-    text = words(value)
+def _with_strides(value: Value) -> str:
+    text = value_text(value)
     if "strides" not in text and len(value["size"]) > 1:
         text += f" strides ({', '.join(map(str, value['stride']))})" if "stride" in value else ""
     return text
 
 
-def _outermost_birth(failure: Failure) -> Span | None:
-    return None if not failure.details["module"]["outermost"] else span(failure.details["module"]["born"])
+def _outermost_birth(failure: RaisedException) -> Span | None:
+    return (
+        None
+        if not failure.details["module"]["outermost"]
+        else span(failure.details["module"]["constructed_at"])
+    )

@@ -1,22 +1,28 @@
-"""Which rule an exception belongs to: its message, held against what was measured where it was raised."""
+"""Find the rule for an exception, from its message and the measured values."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from shapefix.runtime.findings import missing_loss, ragged_rows
-from shapefix.runtime.findings.exception_report import Explanation, given, named, said, steps
-from shapefix.runtime.observations import Failure, Observations, span
-from shapefix.runtime.report.formatting import sized
+from shapefix.runtime.findings.exception_report import (
+    Explanation,
+    call_text,
+    exception_text,
+    measurements,
+    module_label,
+)
+from shapefix.runtime.observations import Observations, RaisedException, span
+from shapefix.runtime.protocol import ModuleDetails
+from shapefix.runtime.report.formatting import dtype_and_size
 
-Explain = Callable[[Failure, Observations], Explanation | None]
+Explain = Callable[[RaisedException, Observations], Explanation | None]
 _BY_MESSAGE: list[tuple[re.Pattern[str], Explain]] = []
 
 
-def explanation(failure: Failure, observed: Observations) -> Explanation | None:
-    """The rule that a failure belongs to, None where no rule is known for it or no line of the user's."""
+def explanation(failure: RaisedException, observed: Observations) -> Explanation | None:
+    """The rule that describes an exception, with its message, if any."""
     if not failure.stack:
         return None
     for pattern, explain in _BY_MESSAGE:
@@ -35,144 +41,151 @@ def _on(pattern: str) -> Callable[[Explain], Explain]:
     return register
 
 
-def _of_module(failure: Failure, code: str, message: str) -> Explanation:
-    """A module that does not fit what it gets: found where it was constructed, if that is known."""
-    born = span(failure.details["module"]["born"])
-    return Explanation(code, message, born or failure.stack[0], steps(failure))
+def _of_module(failure: RaisedException, code: str, message: str) -> Explanation:
+    """A module that does not match its input, reported where it was constructed if that is known."""
+    constructed_at = span(failure.details["module"]["constructed_at"])
+    return Explanation(code, message, constructed_at or failure.stack[0], measurements(failure))
 
 
-def _module_of(failure: Failure, *types: str) -> Mapping[str, Any] | None:
+def _module_of(failure: RaisedException, *types: str) -> ModuleDetails | None:
     module = failure.details.get("module")
     return module if module and module["type"].startswith(types) else None
 
 
-def _first_size(module: Mapping[str, Any]) -> tuple[str, list[int]] | None:
+def _first_size(module: ModuleDetails) -> tuple[str, list[int]] | None:
     given = [*module["input"]["args"], *module["input"]["kwargs"].values()]
-    tensor = next((each for each in given if each["is"] == "tensor"), None)
-    return None if tensor is None else (sized(tensor), tensor["size"])
+    tensor = next((each for each in given if each["kind"] == "tensor"), None)
+    return None if tensor is None else (dtype_and_size(tensor), tensor["size"])
 
 
 @_on(
     r"mat1 and mat2 shapes cannot be multiplied|size mismatch, got input|"
-    r"must have same reduction dim"  # where only sizes are computed
+    r"must have same reduction dim"  # on a simulated GPU
 )
-def _product(failure: Failure, observed: Observations) -> Explanation | None:
+def _product(failure: RaisedException, observed: Observations) -> Explanation | None:
     module = _module_of(failure, "Linear", "LazyLinear")
     if module is None:
-        return Explanation("SF503", said(failure), failure.stack[0], steps(failure))
-    measured, wanted = _first_size(module), module["holds"].get("in_features")
+        return Explanation("SF503", exception_text(failure), failure.stack[0], measurements(failure))
+    measured, wanted = _first_size(module), module["attributes"].get("in_features")
     if measured is None or wanted is None or not measured[1]:
         return None
     text, size = measured
     return _of_module(
         failure,
         "SF501",
-        f"{named(module)} takes in_features={wanted}, and gets {text}: last size {size[-1]}",
+        f"{module_label(module)} expects in_features={wanted} but gets {text} (last size {size[-1]})",
     )
 
 
 @_on(r"channels, but got|expected input.* to have|Expected \dD .*input to conv|Calculated padded input size")
-def _channels(failure: Failure, observed: Observations) -> Explanation | None:
+def _channels(failure: RaisedException, observed: Observations) -> Explanation | None:
     module = _module_of(failure, "Conv")
     size = _first_size(module) if module else None
     if module is None or size is None:
         return None
-    wanted = module["holds"].get("in_channels")
-    return _of_module(failure, "SF506", f"{named(module)} takes in_channels={wanted}, and gets {size[0]}")
+    wanted = module["attributes"].get("in_channels")
+    return _of_module(
+        failure, "SF506", f"{module_label(module)} expects in_channels={wanted} but gets {size[0]}"
+    )
 
 
 @_on(r"running_mean should contain|Given normalized_shape|number of channels in input|expected \dD")
-def _norm(failure: Failure, observed: Observations) -> Explanation | None:
+def _norm(failure: RaisedException, observed: Observations) -> Explanation | None:
     module = _module_of(failure, "BatchNorm", "LayerNorm", "GroupNorm", "InstanceNorm", "RMSNorm")
     size = _first_size(module) if module else None
     if module is None or size is None:
         return None
-    holds = module["holds"]
+    holds = module["attributes"]
     wanted = holds.get("num_features") or holds.get("num_channels") or holds.get("normalized_shape")
-    features = f" of {wanted} features" if wanted else ""
-    return _of_module(failure, "SF511", f"{named(module)}{features} gets {size[0]}")
+    expected = f"expects {wanted} features but gets" if wanted else "gets"
+    return _of_module(failure, "SF511", f"{module_label(module)} {expected} {size[0]}")
 
 
 @_on(r"index out of range in self")
-def _embedding(failure: Failure, observed: Observations) -> Explanation | None:
+def _embedding(failure: RaisedException, observed: Observations) -> Explanation | None:
     module = _module_of(failure, "Embedding")
     if module is None:
         return None
-    rows = module["holds"].get("num_embeddings")
-    numbers = next((each for each in module["numbers"] if each), None)
-    if rows is None or numbers is None:
+    rows = module["attributes"].get("num_embeddings")
+    numbers = next((each for each in module["integer_ranges"] if each), None)
+    if not isinstance(rows, int) or numbers is None:
         return None
     return _of_module(
         failure,
         "SF505",
-        f"{named(module)} has rows 0 to {rows - 1}, and is asked for {numbers[0]} to {numbers[1]}",
+        f"{module_label(module)} has rows 0 to {rows - 1} but gets indices from {numbers[0]} to {numbers[1]}",
     )
 
 
-def _here(pattern: str, code: str) -> None:
-    """An exception that is all about the operands of the user's own line."""
+def _on_operands(pattern: str, code: str) -> None:
+    """Register a rule about the operands of the user's own line."""
 
     @_on(pattern)
-    def explain(failure: Failure, observed: Observations) -> Explanation | None:
-        return Explanation(code, said(failure), failure.stack[0], steps(failure))
+    def explain(failure: RaisedException, observed: Observations) -> Explanation | None:
+        return Explanation(code, exception_text(failure), failure.stack[0], measurements(failure))
 
 
-_here(r"view size is not compatible|Cannot view a tensor with shape", "SF101")
-_here(r"shape '\[.*\]' is invalid for input of size", "SF507")
-_here(r"Sizes of tensors must match except in dimension", "SF504")
-_here(r"batch1 tensor|batch2 tensor|must be batches of|einsum\(\): ", "SF503")
-_here(r"Expected all tensors to be on the same device|should be either on .* or on the same device", "SF602")
-_here(r"does not have a padding token", "SF305")
-_here(r"element 0 of tensors does not require grad", "SF803")
+_on_operands(r"view size is not compatible|Cannot view a tensor with shape", "SF101")
+_on_operands(r"shape '\[.*\]' is invalid for input of size", "SF507")
+_on_operands(r"Sizes of tensors must match except in dimension", "SF504")
+_on_operands(r"batch1 tensor|batch2 tensor|must be batches of|einsum\(\): ", "SF503")
+_on_operands(
+    r"Expected all tensors to be on the same device|should be either on .* or on the same device", "SF602"
+)
+_on_operands(r"does not have a padding token", "SF305")
+_on_operands(r"element 0 of tensors does not require grad", "SF803")
 
 
 @_on(r"input batch_size|[Tt]arget size|target expected|Expected target size|out of bounds|1D target")
-def _loss(failure: Failure, observed: Observations) -> Explanation | None:
-    if failure.where != "loss" and _module_of(failure, "CrossEntropy", "BCE", "NLL", "CTC") is None:
+def _loss(failure: RaisedException, observed: Observations) -> Explanation | None:
+    if failure.origin != "loss" and _module_of(failure, "CrossEntropy", "BCE", "NLL", "CTC") is None:
         return None
     call = failure.details.get("given")
-    text = f"{said(failure)}; given {given(call)}" if call else said(failure)
-    numbers = next((each for each in (call or {}).get("numbers", ()) if each), None)
+    text = f"{exception_text(failure)}; given {call_text(call)}" if call else exception_text(failure)
+    numbers = next((each for each in failure.details.get("integer_ranges", ()) if each), None)
     if numbers and "out of bounds" in failure.message:
         text += f", targets from {numbers[0]} to {numbers[1]}"
-    return Explanation("SF508", text, failure.stack[0], steps(failure))
+    return Explanation("SF508", text, failure.stack[0], measurements(failure))
 
 
 @_on(r"must match the size of tensor b|Attempting to broadcast a dimension of length")
-def _elementwise(failure: Failure, observed: Observations) -> Explanation | None:
-    code = "SF508" if failure.where == "loss" else "SF510"
-    return Explanation(code, said(failure), failure.stack[0], steps(failure))
+def _elementwise(failure: RaisedException, observed: Observations) -> Explanation | None:
+    code = "SF508" if failure.origin == "loss" else "SF510"
+    return Explanation(code, exception_text(failure), failure.stack[0], measurements(failure))
 
 
 @_on(
     r"expected scalar type|following scalar types|expected target dtype|[Ff]ound dtype|"
     r"must have the same dtype|result type .* can't be cast|not implemented for '"
 )
-def _dtype(failure: Failure, observed: Observations) -> Explanation | None:
-    if failure.where not in ("loss", "module", "backward"):
+def _dtype(failure: RaisedException, observed: Observations) -> Explanation | None:
+    if failure.origin not in ("loss", "module", "backward"):
         return None
-    return Explanation("SF512", said(failure), failure.stack[0], steps(failure))
+    return Explanation("SF512", exception_text(failure), failure.stack[0], measurements(failure))
 
 
 @_on(r"forward\(\) got an unexpected keyword argument")
-def _key(failure: Failure, observed: Observations) -> Explanation | None:
+def _key(failure: RaisedException, observed: Observations) -> Explanation | None:
     module, key = failure.details.get("module"), re.search(r"'(.+?)'", failure.message)
     if module is None or key is None or key[1] not in module["input"]["kwargs"]:
         return None
-    message = f"`{module['type']}.forward` takes no `{key[1]}`, which the batch has: TypeError at each call"
-    return Explanation("SF401", message, failure.stack[0], steps(failure))
+    message = (
+        f"`{module['type']}.forward` has no parameter `{key[1]}`, but the batch has this key: "
+        "TypeError on each call"
+    )
+    return Explanation("SF401", message, failure.stack[0], measurements(failure))
 
 
 @_on(r"forward\(\) missing \d+ required (positional|keyword-only) argument")
-def _missing(failure: Failure, observed: Observations) -> Explanation | None:
+def _missing(failure: RaisedException, observed: Observations) -> Explanation | None:
     module = failure.details.get("module")
     if module is None or not module["input"]["kwargs"]:
         return None
     missing = re.sub(r"^.*argument", "argument", failure.message)
     message = f"`{module['type']}.forward` is called without {missing}"
-    return Explanation("SF403", message, failure.stack[0], steps(failure))
+    return Explanation("SF403", message, failure.stack[0], measurements(failure))
 
 
 _on(missing_loss.MESSAGE)(missing_loss.explain)
-for _words in ragged_rows.MESSAGES:
-    _on(_words)(ragged_rows.explain)
+for _message in ragged_rows.MESSAGES:
+    _on(_message)(ragged_rows.explain)

@@ -1,13 +1,11 @@
-"""Rows of different lengths that nobody pads: whose collator it is decides which rule is meant."""
+"""Rows of different lengths without padding; the collator decides which rule describes them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from shapefix.diagnostics import Evidence, Span
 from shapefix.runtime.findings.exception_report import Explanation
-from shapefix.runtime.observations import Failure, Observations, span
+from shapefix.runtime.observations import Observations, RaisedException, span
+from shapefix.runtime.protocol import SampledRowsLine
 
 MESSAGES = (
     r"expected sequence of length",
@@ -19,29 +17,31 @@ _DEFAULT = ("default_collate", "default_data_collator", "DefaultDataCollator")
 _PADS_INPUTS_ONLY = ("DataCollatorForLanguageModeling", "DataCollatorWithPadding")
 
 
-def explain(failure: Failure, observed: Observations) -> Explanation | None:
-    """Which rule the failure of a loader, or of two rows that never met, belongs to."""
+def explain(failure: RaisedException, observed: Observations) -> Explanation | None:
+    """The rule for an exception of a loader, or for two rows that only the probe combined."""
     loader = failure.details.get("loader")
-    if failure.where not in ("loader", "rows") or loader is None:
+    if failure.origin not in ("loader", "rows") or loader is None:
         return None
-    made, collate = span(loader["made"]), loader["collate"]
-    rows = next((line for line in observed.of("rows") if line["loader"] == loader["id"]), None)
+    created_at, collate = span(loader["created_at"]), loader["collate"]
+    rows = next((line for line in observed.of(SampledRowsLine) if line["loader"] == loader["id"]), None)
     key, lengths = _uneven(rows)
     name = collate["name"].split(".")[-1]
-    own = "file" in collate
+    own = collate["file"] is not None
     code, place, what = _rule(failure, name, own, key, lengths)
     if code is None:
         return None
-    at = place or (failure.stack[0] if failure.where == "loader" else made) or failure.stack[0]
-    seen = _seen(key, lengths, rows)
-    message = f"{what}: {seen}" if seen else what
-    evidence = [Evidence(made, f"the loader is made here, with `{name}`")] if made and made != at else []
-    evidence.append(Evidence(at, seen or f"raises {failure.type} here"))
+    at = place or (failure.stack[0] if failure.origin == "loader" else created_at) or failure.stack[0]
+    measured = _lengths_text(key, lengths, rows)
+    message = f"{what}: {measured}" if measured else what
+    evidence = []
+    if created_at and created_at != at:
+        evidence.append(Evidence(created_at, f"the loader is created here with `{name}`"))
+    evidence.append(Evidence(at, measured or f"raises {failure.type} here"))
     return Explanation(code, message, at, tuple(evidence), _condition(failure, rows))
 
 
 def _rule(
-    failure: Failure, name: str, own: bool, key: str, lengths: list[int]
+    failure: RaisedException, name: str, own: bool, key: str, lengths: list[int]
 ) -> tuple[str | None, Span | None, str]:
     about_labels = "(`labels` in this case)" in failure.message
     if name in _PADS_INPUTS_ONLY and about_labels:
@@ -52,16 +52,16 @@ def _rule(
         and len(set(lengths[:-1])) == 1
         and lengths[-1] < lengths[0]
     ):
-        return "SF307", None, f"the last row is short, and `{name}` stacks rows of one length only"
+        return "SF307", None, f"the last row is shorter, and `{name}` only stacks rows of equal length"
     if name in _DEFAULT:
-        return "SF302", None, f"`{name}` pads nothing, and rows differ in length"
+        return "SF302", None, f"`{name}` does not pad, but rows differ in length"
     if own and failure.stack:
-        return "SF303", failure.stack[0], f"`{name}` makes a tensor of rows that differ in length"
+        return "SF303", failure.stack[0], f"`{name}` creates a tensor from rows of different lengths"
     return None, None, ""
 
 
-def _uneven(rows: Mapping[str, Any] | None) -> tuple[str, list[int]]:
-    """The first part of the rows whose length differs, and its lengths in the order of the rows."""
+def _uneven(rows: SampledRowsLine | None) -> tuple[str, list[int]]:
+    """The first part of the rows with different lengths, and its lengths in the order of the rows."""
     if rows is None:
         return "", []
     for key, sizes in rows["sizes"].items():
@@ -74,19 +74,21 @@ def _uneven(rows: Mapping[str, Any] | None) -> tuple[str, list[int]]:
     return "", []
 
 
-def _seen(key: str, lengths: list[int], rows: Mapping[str, Any] | None) -> str:
+def _lengths_text(key: str, lengths: list[int], rows: SampledRowsLine | None) -> str:
     if not lengths or rows is None:
         return ""
     part = f"`{key}`" if key and not key.isdigit() else f"part {key} of a row" if key else "a row"
     if len(set(lengths[:-1])) == 1:
-        return f"{part} has {lengths[-1]} in the last of {rows['total']} rows, and {lengths[0]} in the others"
+        return (
+            f"{part} has length {lengths[-1]} in the last of {rows['total']} rows, {lengths[0]} in the others"
+        )
     return (
-        f"{part} is {min(lengths)} to {max(lengths)} long in the {len(lengths)} of {rows['total']} rows seen"
+        f"{part} has lengths from {min(lengths)} to {max(lengths)} in {len(lengths)} of {rows['total']} rows"
     )
 
 
-def _condition(failure: Failure, rows: Mapping[str, Any] | None) -> str:
-    if failure.where == "rows" and rows and rows["pair"]:
+def _condition(failure: RaisedException, rows: SampledRowsLine | None) -> str:
+    if failure.origin == "rows" and rows and rows["pair"]:
         first, second = rows["pair"]
-        return f"a batch holds rows {first} and {second}, or others that differ as they do"
+        return f"a batch combines rows {first} and {second}, or other rows of different lengths"
     return "two rows of a batch differ in length"

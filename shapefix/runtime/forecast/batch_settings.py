@@ -1,4 +1,4 @@
-"""Where a command line or a script says how large a batch, or a sequence, is."""
+"""Find the argument or the numbers in a script that set the size of a batch or a sequence."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _NOT = re.compile(r"eval|val(id)?[-_]|test|accum|num|total|global|effective", re
 
 
 @dataclass(frozen=True)
-class Literal:
-    """A number in the script: its row from 1, its offsets in bytes from 0, and the name that it is given."""
+class SourceNumber:
+    """A number in the script: its name, its row from 1, and its offsets in bytes from 0."""
 
     name: str
     row: int
@@ -27,21 +27,21 @@ class Literal:
 
 
 @dataclass(frozen=True)
-class Knob:
-    """What sets a size, of value now: an argument, literals of the script, or, with neither, its loaders."""
+class BatchSetting:
+    """The setting of a size: an argument, numbers in the script, or, with neither, its loaders."""
 
     name: str
     value: int
     argument: int | None = None
-    literals: tuple[Literal, ...] = ()
+    numbers: tuple[SourceNumber, ...] = ()
 
     @property
-    def unsaid(self) -> bool:
-        """Whether neither the arguments nor the script say it."""
-        return self.argument is None and not self.literals
+    def is_implicit(self) -> bool:
+        """Whether neither the arguments nor the script set it explicitly."""
+        return self.argument is None and not self.numbers
 
     def arguments(self, given: Sequence[str], new: int) -> list[str]:
-        """The arguments of the script with another size."""
+        """The arguments of the script for another size."""
         changed = list(given)
         if self.argument is not None:
             head, separator, _ = changed[self.argument].rpartition("=")
@@ -49,43 +49,45 @@ class Knob:
         return changed
 
     def options(self, new: int) -> list[str]:
-        """What the agent is told for another size."""
+        """The options of the agent for another size."""
         if self.argument is not None:
             return []
-        if self.literals:
-            edits = (f"{each.row}:{each.start}:{each.end}:{new}" for each in self.literals)
+        if self.numbers:
+            edits = (f"{each.row}:{each.start}:{each.end}:{new}" for each in self.numbers)
             return [part for edit in edits for part in ("--rewrite", edit)]
         return ["--batch", str(self.value), str(new)]
 
 
-def batch(arguments: Sequence[str], source: str, size: int) -> Knob:
-    """What sets a batch of a size; the loaders where nothing that has such a name says it."""
-    return _knob(arguments, source, _BATCH, (size,)) or Knob("batch_size", size)
+def batch_setting(arguments: Sequence[str], source: str, size: int) -> BatchSetting:
+    """The setting of the batch size; the loaders if nothing with such a name sets it."""
+    return _setting(arguments, source, _BATCH, (size,)) or BatchSetting("batch_size", size)
 
 
-def length(arguments: Sequence[str], source: str, size: int) -> Knob | None:
-    """What sets sequences of a size, or of one more or less; None where nothing of such a name says it."""
-    return _knob(arguments, source, _LENGTH, (size, size + 1, size - 1))
+def length_setting(arguments: Sequence[str], source: str, size: int) -> BatchSetting | None:
+    """The setting of the sequence length, or of a length larger or smaller by 1, if there is one."""
+    return _setting(arguments, source, _LENGTH, (size, size + 1, size - 1))
 
 
-def _knob(arguments: Sequence[str], source: str, names: re.Pattern[str], sizes: Sequence[int]) -> Knob | None:
+def _setting(
+    arguments: Sequence[str], source: str, names: re.Pattern[str], sizes: Sequence[int]
+) -> BatchSetting | None:
     for size in sizes:
         for number, name in _given(arguments, size):
-            if _fits(name, names):
-                return Knob(name, size, argument=number)
-        literals = tuple(each for each in _literals(source, size) if _fits(each.name, names))
-        if literals:
-            return Knob(literals[0].name, size, literals=literals)
+            if _matches(name, names):
+                return BatchSetting(name, size, argument=number)
+        numbers = tuple(each for each in _numbers(source, size) if _matches(each.name, names))
+        if numbers:
+            return BatchSetting(numbers[0].name, size, numbers=numbers)
     return None
 
 
-def _fits(name: str, names: re.Pattern[str]) -> bool:
+def _matches(name: str, names: re.Pattern[str]) -> bool:
     bare = name.lstrip("-")
     return names.search(bare) is not None and _NOT.search(bare) is None
 
 
 def _given(arguments: Sequence[str], size: int) -> Iterator[tuple[int, str]]:
-    """The arguments that are a size: where it stands, and the option's name as it is written."""
+    """The arguments equal to a size: the position, and the name of the option as written."""
     for number, argument in enumerate(arguments):
         name, separator, value = argument.partition("=")
         if separator and value == str(size):
@@ -94,7 +96,7 @@ def _given(arguments: Sequence[str], size: int) -> Iterator[tuple[int, str]]:
             yield number, arguments[number - 1]
 
 
-def _literals(source: str, size: int) -> Iterator[Literal]:
+def _numbers(source: str, size: int) -> Iterator[SourceNumber]:
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
@@ -103,11 +105,11 @@ def _literals(source: str, size: int) -> Iterator[Literal]:
         for name, value in _named(node):
             if isinstance(value, ast.Constant) and type(value.value) is int and value.value == size:
                 assert value.end_col_offset is not None
-                yield Literal(name, value.lineno, value.col_offset, value.end_col_offset)
+                yield SourceNumber(name, value.lineno, value.col_offset, value.end_col_offset)
 
 
 def _named(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
-    """The values in a node that something gives a name."""
+    """The values in a node that are assigned to a name."""
     if isinstance(node, ast.Assign):
         for target in node.targets:
             if isinstance(target, (ast.Name, ast.Attribute)):

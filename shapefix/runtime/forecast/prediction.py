@@ -1,33 +1,33 @@
-"""How much memory a training step takes on a GPU, what batch fits into it, and what would save how much."""
+"""Predict the GPU memory of a training step, the largest batch that fits, and possible savings."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from shapefix.diagnostics import Span
-from shapefix.runtime.forecast.batch_settings import Knob
+from shapefix.runtime.forecast.batch_settings import BatchSetting
 from shapefix.runtime.observations import Observations, span
+from shapefix.runtime.protocol import CallArguments, PeakMemory, StepMemoryLine, TrialAppliedLine
 
 CONTEXT = 512 << 20
-"""Bytes that CUDA itself and its libraries take of a GPU, outside of PyTorch's allocator; about."""
+"""The approximate bytes of a GPU that CUDA itself and its libraries take."""
 
 _LARGEST, _RUNS, _SEGMENT = 1 << 16, 8, 20 << 20
 _STATE = "optimizer state"
 
 
 @dataclass(frozen=True)
-class Measured:
-    """The peak of one training step, in bytes: of what lives, and of what the allocator has reserved for it.
+class StepPeak:
+    """The peak memory of one training step in bytes: live tensors, and what the allocator reserves.
 
-    parts are what lives at the peak, by what it is for; batch and length are the first two sizes of the first
-    tensor that the model is given, calls how often it is called for one step.
+    by_kind are the live bytes by purpose. batch and length are the first two sizes of the first tensor that
+    the model gets; calls is how often it is called for one step.
     """
 
     live: int
     reserved: int
-    parts: Mapping[str, int]
+    by_kind: Mapping[str, int]
     phase: str
     module: str | None
     operation: str
@@ -39,64 +39,64 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Fit:
-    """The batches that were tried: the largest that fits, the smallest that does not, as far as there are.
+class BatchSearch:
+    """The batches that were tried, the largest that fits, and the smallest that does not, if any.
 
-    limit is the batch that the data ends at, None where it did not come to that.
+    limit is the largest batch that the data allows, if it was reached.
     """
 
-    tried: Mapping[int, Measured]
+    tried: Mapping[int, StepPeak]
     largest: int | None
     too_large: int | None
     limit: int | None = None
 
 
 @dataclass(frozen=True)
-class Saving:
-    """A run with one thing changed: what, how to say it to a person, and its peak."""
+class MemorySaving:
+    """A run with one change, its label in reports, and its peak."""
 
     what: str
-    how: str
-    peak: Measured
+    label: str
+    peak: StepPeak
 
 
 @dataclass(frozen=True)
-class Forecast:
-    """All that is foretold for a GPU with so many bytes."""
+class MemoryForecast:
+    """The forecast for a GPU with vram bytes."""
 
     vram: int
-    peak: Measured
-    knob: Knob | None
-    fit: Fit | None
-    savings: tuple[Saving, ...]
+    peak: StepPeak
+    setting: BatchSetting | None
+    fit: BatchSearch | None
+    savings: tuple[MemorySaving, ...]
 
     @property
     def budget(self) -> int:
-        """What is left of the GPU for PyTorch's allocator."""
+        """The bytes of the GPU left for PyTorch's allocator."""
         return max(self.vram - CONTEXT, 0)
 
     @property
     def fits(self) -> bool:
-        """Whether a step fits as the script is."""
+        """Whether a step of the unchanged script fits."""
         return self.peak.reserved <= self.budget
 
 
-def measured(observed: Observations) -> Measured | None:
-    """The peak of the last training step that was counted; None where none was, or nothing was on the GPU."""
-    lines = list(observed.of("memory"))
+def step_peak(observed: Observations) -> StepPeak | None:
+    """The peak of the last recorded training step; None without a step, or without tensors on the GPU."""
+    lines = list(observed.of(StepMemoryLine))
     if not lines:
         return None
     last = lines[-1]
     peaks = [peak for name, peak in last["peaks"].items() if name not in ("setup", "evaluation")]
     state = last["totals"].get(_STATE, 0) if len(lines) == 1 else 0
-    # The first step begins without the optimizer's state, every other with it.
-    whole = [peak if peak["phase"] == "step" else _with(peak, state) for peak in peaks]
+    # Only the first step begins without the optimizer's state.
+    whole = [peak if peak["phase"] == "step" else _with_state(peak, state) for peak in peaks]
     top = max(whole, key=lambda peak: int(peak["bytes"]), default=None)
     if top is None or not top["bytes"]:
         return None
     grown = top["bytes"] - max(int(peak["bytes"]) for peak in peaks)
     sizes = _sizes(last["input"])
-    return Measured(
+    return StepPeak(
         top["bytes"],
         last["reserved"] + grown,
         top["by_kind"],
@@ -107,15 +107,15 @@ def measured(observed: Observations) -> Measured | None:
         sizes[0] if sizes else None,
         sizes[1] if len(sizes) > 1 else None,
         last["calls"],
-        frozenset(line["what"] for line in observed.of("trial")),
+        frozenset(line["what"] for line in observed.of(TrialAppliedLine)),
     )
 
 
-def search(measure: Callable[[int], Measured | None], first: Measured, budget: int) -> Fit:
-    """The largest batch whose step reserves no more than the budget, by a few runs and lines between them.
+def search_batch(measure: Callable[[int], StepPeak | None], first: StepPeak, budget: int) -> BatchSearch:
+    """Search the largest batch whose step reserves no more than the budget, by interpolating between runs.
 
-    measure runs the script with a batch; None where that failed. Ends where what fits and what does not are
-    near, or where no more than a segment of the allocator is left.
+    measure runs the script with a batch size, and returns None if that failed. The search ends when the
+    bounds are close, or when less than a segment of the allocator is left.
     """
     assert first.batch is not None
     tried = {first.batch: first}
@@ -141,21 +141,21 @@ def search(measure: Callable[[int], Measured | None], first: Measured, budget: i
         tried[guess] = known
         sides.append(known.reserved <= budget)
     low, high = _between(tried, budget)
-    return Fit(dict(sorted(tried.items())), low or None, high, limit)
+    return BatchSearch(dict(sorted(tried.items())), low or None, high, limit)
 
 
-def _between(tried: Mapping[int, Measured], budget: int) -> tuple[int, int | None]:
-    """The largest batch that fits, 0 where none does, and the smallest that does not."""
+def _between(tried: Mapping[int, StepPeak], budget: int) -> tuple[int, int | None]:
+    """The largest batch that fits, 0 if none does, and the smallest that does not."""
     fitting = [size for size, each in tried.items() if each.reserved <= budget]
     over = [size for size, each in tried.items() if each.reserved > budget]
     return max(fitting, default=0), min(over, default=None)
 
 
-def _guess(tried: Mapping[int, Measured], budget: int) -> int:
-    """The batch at which the budget is used up, by the line through the live bytes of two that were tried.
+def _guess(tried: Mapping[int, StepPeak], budget: int) -> int:
+    """The batch that uses up the budget, by the line through the live bytes of two batches.
 
-    These are the two around the budget, or the two nearest to it. What lives grows in proportion, while what
-    is reserved grows by whole segments: what it is more is taken to stay the same.
+    These are the two around the budget, or the two nearest to it. Live bytes grow linearly, while reserved
+    bytes grow by whole segments: the difference between them is assumed to be constant.
     """
     low, high = _between(tried, budget)
     near = [low, high] if low and high else sorted(tried, reverse=bool(low))[:2]
@@ -168,26 +168,27 @@ def _guess(tried: Mapping[int, Measured], budget: int) -> int:
 
 
 def accumulation(batch: int, largest: int) -> tuple[int, int]:
-    """A batch that fits, and how many of them make up the effective one: the fewest without a rest."""
+    """The largest batch that fits and divides the effective one, and how many of them add up to it."""
     steps = next((n for n in range(1, batch + 1) if batch % n == 0 and batch // n <= largest), batch)
     return batch // steps, steps
 
 
-def _with(peak: Mapping[str, Any], state: int) -> Mapping[str, Any]:
-    parts = dict(peak["by_kind"])
+def _with_state(peak: PeakMemory, state: int) -> PeakMemory:
+    """Add the optimizer's state to a peak."""
+    by_kind = dict(peak["by_kind"])
     if state:
-        parts[_STATE] = parts.get(_STATE, 0) + state
-    return {**peak, "bytes": peak["bytes"] + state, "by_kind": parts}
+        by_kind[_STATE] = by_kind.get(_STATE, 0) + state
+    return {**peak, "bytes": peak["bytes"] + state, "by_kind": by_kind}
 
 
-def _sizes(call: Mapping[str, Any] | None) -> list[int]:
-    """The sizes of the first tensor with any among the arguments of a call."""
+def _sizes(call: CallArguments | None) -> list[int]:
+    """The sizes of the first tensor with dimensions among the arguments of a call."""
     if call is None:
         return []
     waiting = [*call["args"], *call["kwargs"].values()]
     while waiting:
         value = waiting.pop(0)
-        if value["is"] == "tensor" and value["size"]:
+        if value["kind"] == "tensor" and value["size"]:
             return list(value["size"])
         items = value.get("items") or []
         waiting += items.values() if isinstance(items, Mapping) else items

@@ -1,1 +1,1 @@
-"""Repairs a script by running it: a repair is kept where a run of the repaired copy has proved it."""
+"""Repair a script by running it: a repair is accepted if a run of the repaired copy proves it."""

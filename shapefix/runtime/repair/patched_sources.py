@@ -1,4 +1,4 @@
-"""A copy of the user's files with repairs in it; the files themselves stay as they are."""
+"""Repaired copies of the user's files; the files themselves do not change."""
 
 # Paths are plain strings here, as in sources.
 
@@ -16,8 +16,8 @@ from shapefix.repair.edits import EditPlan, InvalidEdit, RowOffsets, plan
 from shapefix.sources.text import SourceText, Unreadable, read_source
 
 
-class Originals:
-    """The files as they were when they were first looked at, by their real paths."""
+class OriginalSources:
+    """The files as they were when they were first read, by real path."""
 
     def __init__(self) -> None:
         self._known: dict[str, SourceText] = {}
@@ -31,14 +31,14 @@ class Originals:
 
 
 @dataclass(frozen=True)
-class Step:
-    """What one repair has done to the texts before it: a plan for each file, by its real path."""
+class AppliedRepair:
+    """The changes of one repair: a plan for each file, by real path."""
 
-    before: Draft
+    before: PatchedSources
     plans: Mapping[str, EditPlan]
 
     def rows(self, span: Span) -> range:
-        """The rows in which a place of the texts before may lie now."""
+        """The rows after the repair that a place before it may have moved to."""
         key = os.path.realpath(span.path)
         made = self.plans.get(key)
         if made is None:
@@ -54,30 +54,30 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Draft:
-    """The texts of the files that repairs have changed, by their real paths, over the originals."""
+class PatchedSources:
+    """The texts of the files that repairs changed, by real path, over the originals."""
 
-    originals: Originals
+    originals: OriginalSources
     texts: Mapping[str, str]
 
     def text(self, path: str) -> str:
-        """The text that the file at path has in this copy. Raises Unreadable."""
+        """The text of a file in this copy. Raises Unreadable."""
         key = os.path.realpath(path)
         changed = self.texts.get(key)
         return self.originals.source(key).text if changed is None else changed
 
     def read(self, path: str) -> str | None:
-        """The same, None where it cannot be had."""
+        """The text of a file in this copy, if it can be read."""
         try:
             return self.text(path)
         except Unreadable:
             return None
 
-    def repaired(self, fixes: Sequence[Fix]) -> tuple[Draft, Step]:
-        """The copy with the edits of fixes made, all of them or none.
+    def with_fixes(self, fixes: Sequence[Fix]) -> tuple[PatchedSources, AppliedRepair]:
+        """Apply the edits of fixes, all of them or none.
 
-        Raises Unfit where an edit does not fit the texts or another one, and Unreadable. What a fix imports
-        has to be among its edits.
+        Raises Unfit if an edit does not fit the texts or conflicts with another one, and Unreadable. The
+        imports of a fix must be among its edits.
         """
         by_file: dict[str, list[Fix]] = {}
         for fix in fixes:
@@ -88,12 +88,12 @@ class Draft:
         if any(each.postponed for each in plans.values()):
             raise InvalidEdit("the repairs overlap each other")
         texts = {**self.texts, **{key: each.splice(self.text(key)) for key, each in plans.items()}}
-        return Draft(self.originals, texts), Step(self, plans)
+        return PatchedSources(self.originals, texts), AppliedRepair(self, plans)
 
     def origin(self, span: Span) -> Span:
-        """Where a place of this copy is in the file as it was: the row is the user's own.
+        """The place in the user's file of a place in this copy.
 
-        A place that only the copy has is that of the row before it.
+        A row that only the copy has is mapped to the row before it.
         """
         old, new = self.originals.source(span.path).text, self.text(span.path)
         if old == new:
@@ -106,16 +106,16 @@ class Draft:
         return span
 
     def changes(self) -> Iterator[tuple[SourceText, SourceText]]:
-        """Each file that is another one now, as it was and as it is, by path."""
+        """Each changed file before and after, by path."""
         for key, text in sorted(self.texts.items()):
             old = self.originals.source(key)
             if text != old.text:
                 yield old, replace(old, text=text)
 
-    def laid_out(self, folder: Path) -> Path | None:
-        """Write the changed texts into a folder, as the agent takes them; None where nothing is changed.
+    def write_overlay(self, folder: Path) -> Path | None:
+        """Write the changed texts to a folder for the agent; None if nothing is changed.
 
-        Raises Unreadable for a text that the encoding of its file does not have.
+        Raises Unreadable for a text that cannot be encoded in the encoding of its file.
         """
         named: dict[str, str] = {}
         for number, (_, new) in enumerate(self.changes()):
@@ -130,7 +130,7 @@ class Draft:
 
     @property
     def key(self) -> tuple[tuple[str, str], ...]:
-        """What tells this copy from others: the changed texts."""
+        """The changed texts, which identify this copy."""
         return tuple((new.path, new.text) for _, new in self.changes())
 
 

@@ -1,4 +1,4 @@
-"""What reading a copy finds, without a run: the findings of `check` in the files that a run has executed."""
+"""Static findings in a copy: the findings of `check` in the files that a run executed."""
 
 # Paths are plain strings here, as in sources.
 # ruff: noqa: PTH112, PTH118
@@ -12,44 +12,41 @@ from shapefix.diagnostics import Applicability, Diagnostic, Severity
 from shapefix.engine.batch import project_root_of
 from shapefix.engine.session import CheckSession
 from shapefix.engine.settings import CheckOptions, Settings
-from shapefix.runtime.repair.patched_sources import Draft
+from shapefix.runtime.repair.patched_sources import PatchedSources
 
 _ORDER = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 
 
-class Reader:
-    """Reads copies of the files of one project: those below its root, or below the current folder."""
+class StaticFindings:
+    """Checks copies of the files of one project: those below its root or the current folder."""
 
     def __init__(self, start: str) -> None:
         """start is a file or a folder of the project. Raises ConfigurationError."""
-        # What a run confirms needs nobody's wish to look for it.
+        # All rules, since a run confirms their findings.
         self._settings = Settings(CheckOptions(extend_select=("ALL",), unsafe_fixes=True, use_cache=False))
-        self._wanted = Settings(CheckOptions())
+        self._reported = Settings(CheckOptions())
         self._known: dict[object, tuple[Diagnostic, ...]] = {}
         path = os.path.realpath(start)
         path = os.path.join(path, "__main__.py") if os.path.isdir(path) else path
-        self._wanted.reported(path)
+        self._reported.reported(path)
         self._roots = (project_root_of(path, ()), os.path.realpath(os.curdir))
 
-    def findings(self, draft: Draft, files: Iterable[str]) -> tuple[Diagnostic, ...]:
-        """What is found in files: errors first, then what has a safe fix.
-
-        Raises Unreadable.
-        """
+    def findings(self, sources: PatchedSources, files: Iterable[str]) -> tuple[Diagnostic, ...]:
+        """The findings in some files: errors first, then those with a safe fix. Raises Unreadable."""
         own = tuple(path for path in map(os.path.realpath, files) if self.owns(path))
-        key = (own, draft.key)
+        key = (own, sources.key)
         if own and key not in self._known:
-            overlay = {new.path: new.encode() for _, new in draft.changes()}
+            overlay = {new.path: new.encode() for _, new in sources.changes()}
             found = CheckSession(own, self._settings, overlay=overlay).run().findings()
             self._known[key] = tuple(sorted((each for each in found if not each.is_answer), key=_rank))
         return self._known[key] if own else ()
 
-    def wanted(self, finding: Diagnostic) -> bool:
-        """Whether `check` would report a finding, as the project is configured."""
-        return finding.code in self._wanted.reported(finding.span.path)
+    def is_reported(self, finding: Diagnostic) -> bool:
+        """Whether `check` reports a finding with the configuration of the project."""
+        return finding.code in self._reported.reported(finding.span.path)
 
     def owns(self, path: str) -> bool:
-        """Whether the file at a real path belongs to the project, so that it may be repaired."""
+        """Whether a real path belongs to the project, so that the file may be repaired."""
         return any(os.path.commonpath((root, path)) == root for root in self._roots)
 
 

@@ -1,27 +1,26 @@
-"""Runs of the script, as it is or as a copy would have it, and what each has shown."""
+"""Runs of the script and its repaired copies."""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 from shapefix.diagnostics import Diagnostic, Severity
-from shapefix.runtime.findings.collect import Found, diagnostic, findings
-from shapefix.runtime.findings.silent import Rules
-from shapefix.runtime.observations import Failure
-from shapefix.runtime.repair.patched_sources import Draft
-from shapefix.runtime.report.text_report import Run
-from shapefix.runtime.run import probe
+from shapefix.runtime.findings.collect import ProbeFindings, collect_findings, exception_diagnostic
+from shapefix.runtime.observations import RaisedException
+from shapefix.runtime.protocol import SourceLine
+from shapefix.runtime.repair.patched_sources import PatchedSources
+from shapefix.runtime.run import ProbeRun, probe_script
 
-_MILESTONES = ("step", "backward", "leave", "batch", "loader")
+_MILESTONES = ("optimizer_step", "backward", "module_exit", "batch", "loader")
 
 
 @dataclass(frozen=True)
-class Command:
-    """What is run: interpreter, script, its arguments, training steps, seconds, the agent's own options."""
+class ProbeCommand:
+    """A command line of the probe; timeout is in seconds, options are further options of the agent."""
 
     python: str
     script: str
@@ -32,44 +31,43 @@ class Command:
 
 
 @dataclass(frozen=True)
-class Trial:
+class RepairTrial:
     """One run of a copy."""
 
-    draft: Draft
-    run: Run
-    found: Found
-    rules: Rules = field(repr=False)
+    sources: PatchedSources
+    run: ProbeRun
+    found: ProbeFindings
 
     @property
-    def whole(self) -> bool:
-        """Whether the script came to where the probe ends it, or to its own end behind a model."""
-        return self.run.complete or (self.found.aftermath is not None and self.run.trained)
+    def is_whole(self) -> bool:
+        """Whether the script got to the point where the probe stops it, or to its own end after a model."""
+        return self.run.complete or (self.found.early_stop_artifact is not None and self.run.trained)
 
     @property
     def blocking(self) -> tuple[Diagnostic, ...]:
-        """The failures that keep it from training, or will: where it trains, those that no loop swallows."""
-        trains = self.whole and self.run.trained
+        """The failures that prevent training; for a copy that trains, those that are not swallowed."""
+        trains = self.is_whole and self.run.trained
         failed = (each for each in self.found.diagnostics if self.failure(each) is not None)
         return tuple(each for each in failed if not trains or each.severity is Severity.ERROR)
 
     @property
     def with_gradient(self) -> bool:
-        """Whether a model returned something that could be trained."""
-        return any(each.training and each.out is not None for each in self.run.observed.modules)
+        """Whether a model returned with gradients enabled."""
+        return any(each.grad_enabled and each.out is not None for each in self.run.observed.modules)
 
-    def failure(self, found: Diagnostic) -> Failure | None:
-        """The exception that a finding of this run tells of; None for what was found without one."""
+    def failure(self, found: Diagnostic) -> RaisedException | None:
+        """The exception of a finding of this run, if there is one."""
         return self._failures.get(replace(found, fixes=()))
 
     def reach(self, found: Diagnostic) -> tuple[int, ...]:
-        """How far the run had come at a finding: steps, backwards, calls that returned, batches, loaders.
+        """The progress of the run at a finding: steps, backwards, returned calls, batches, loaders.
 
-        For what was found without an exception, how far the run came.
+        For a finding without an exception, the progress at the end of the run.
         """
         failure = self.failure(found)
         counts = dict.fromkeys(_MILESTONES, 0)
         for line in self.run.observed.lines:
-            if failure is not None and line["kind"] == "failure" and line["id"] == failure.number:
+            if failure is not None and line["kind"] == "exception" and line["id"] == failure.id:
                 break
             if line["kind"] in counts:
                 counts[line["kind"]] += 1
@@ -77,64 +75,63 @@ class Trial:
 
     @cached_property
     def files(self) -> tuple[str, ...]:
-        """The user's files that the run has executed."""
-        return tuple(dict.fromkeys(line["file"] for line in self.run.observed.of("source")))
+        """The user's files that the run executed."""
+        return tuple(dict.fromkeys(line["file"] for line in self.run.observed.of(SourceLine)))
 
     @cached_property
-    def _failures(self) -> Mapping[Diagnostic, Failure]:
-        told: dict[Diagnostic, Failure] = {}
-        for failure in self.run.observed.failures:
-            found = diagnostic(failure, self.run.observed, self.rules)
+    def _failures(self) -> Mapping[Diagnostic, RaisedException]:
+        known: dict[Diagnostic, RaisedException] = {}
+        for failure in self.run.observed.exceptions:
+            found = exception_diagnostic(failure, self.run.observed)
             if found is not None:
-                told.setdefault(found, failure)
-        return told
+                known.setdefault(found, failure)
+        return known
 
 
-class OutOfRuns(Exception):
-    """No further run is to be made."""
+class RunLimitReached(Exception):
+    """The limit of runs is reached."""
 
 
-class Runner:
-    """Runs copies of one script, at most so many times, and none twice."""
+class TrialRunner:
+    """Runs copies of one script, up to a number of runs, and each copy once."""
 
     def __init__(
-        self, command: Command, rules: Rules, most: int, told: Callable[[str], None] = lambda text: None
+        self, command: ProbeCommand, most: int, progress: Callable[[str], None] = lambda text: None
     ) -> None:
         self._command = command
-        self._rules = rules
-        self._told = told
-        self._known: dict[tuple[tuple[str, str], ...], Trial] = {}
+        self._progress = progress
+        self._known: dict[tuple[tuple[str, str], ...], RepairTrial] = {}
         self.most = most
 
     @property
     def runs(self) -> int:
-        """How many runs were made."""
+        """The number of runs so far."""
         return len(self._known)
 
     @property
     def seconds(self) -> float:
-        """How long they took together."""
-        return sum(trial.run.ended.seconds for trial in self._known.values())
+        """The time of all runs together."""
+        return sum(trial.run.process.seconds for trial in self._known.values())
 
-    def run(self, draft: Draft, what: str) -> Trial:
-        """Run a copy; what says which, for somebody who waits.
+    def run(self, sources: PatchedSources, what: str) -> RepairTrial:
+        """Run a copy; what describes it for the progress report.
 
-        Raises OutOfRuns, OSError where the interpreter cannot be started, and Unreadable where the copy
-        cannot be written down.
+        Raises RunLimitReached, OSError if the interpreter cannot be started, and Unreadable if the copy
+        cannot be written.
         """
-        known = self._known.get(draft.key)
+        known = self._known.get(sources.key)
         if known is not None:
             return known
         if self.runs >= self.most:
-            raise OutOfRuns
-        self._told(what)
+            raise RunLimitReached
+        self._progress(what)
         command = self._command
         with tempfile.TemporaryDirectory(prefix="shapefix-repair-", ignore_cleanup_errors=True) as folder:
-            overlay = draft.laid_out(Path(folder))
+            overlay = sources.write_overlay(Path(folder))
             options = [*command.options, *(() if overlay is None else ("--overlay", str(overlay)))]
-            run = probe(
+            run = probe_script(
                 command.python, command.script, command.arguments, command.steps, command.timeout, options
             )
-        trial = Trial(draft, run, findings(run.observed, self._rules, draft.read), self._rules)
-        self._known[draft.key] = trial
+        trial = RepairTrial(sources, run, collect_findings(run.observed, sources.read))
+        self._known[sources.key] = trial
         return trial

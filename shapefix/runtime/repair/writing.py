@@ -1,4 +1,4 @@
-"""Writes the files of a proved copy: all of them, or none."""
+"""Write the files of a proved copy: all of them or none."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from shapefix.sources.text import SourceText
 Write = Callable[[str, bytes, bytes], None]
 
 
-class NotWritten(Exception):
-    """A file could not be written; those before it have been put back. The message is for a person."""
+class FilesNotWritten(Exception):
+    """A file could not be written; those before it were restored. The message is for the user."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(reason)
@@ -20,10 +20,9 @@ class NotWritten(Exception):
 
 
 def write_all(changes: Sequence[tuple[SourceText, SourceText]], write: Write = writes.write) -> None:
-    """Give each file its new text, if it still holds the old one.
+    """Write the new text of each file that still has its old text.
 
-    Where that fails, or is interrupted, the files already written get their old texts back. Raises
-    NotWritten.
+    If that fails or is interrupted, the files already written are restored. Raises FilesNotWritten.
     """
     done: list[tuple[str, bytes, bytes]] = []
     try:
@@ -35,10 +34,10 @@ def write_all(changes: Sequence[tuple[SourceText, SourceText]], write: Write = w
             except (OSError, writes.ChangedOnDisk) as error:
                 done.pop()
                 text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-                raise NotWritten(old.path, text) from error
+                raise FilesNotWritten(old.path, text) from error
     except BaseException:
         for path, before, after in reversed(done):
-            # One that the interruption came before still holds its old text.
+            # A file that was not yet written still has its old text.
             with contextlib.suppress(OSError, writes.ChangedOnDisk):
                 write(path, before, after)
         raise

@@ -1,1 +1,1 @@
-"""Renderings of a probe run: text, JSON, and an HTML page."""
+"""Reports of a probe run: text, JSON, and an HTML page."""

@@ -1,6 +1,6 @@
-"""What a run was, as one JSON document: the batches, the modules, loss, gradients, memory, and the findings.
+"""The JSON document of a run: batches, modules, loss, gradients, memory, and findings.
 
-`probe.schema.json` beside this file says what is in it.
+`probe.schema.json` beside this file is its schema.
 """
 
 from __future__ import annotations
@@ -13,13 +13,36 @@ import shapefix
 from shapefix.diagnostics import Span
 from shapefix.report.json import encodable, finding_entry, place
 from shapefix.report.view import View
-from shapefix.runtime.findings.collect import Found
-from shapefix.runtime.forecast.prediction import Forecast, Measured, accumulation
-from shapefix.runtime.observations import Failure, Module, Observations, Value, span
-from shapefix.runtime.report.text_report import Run, ending, how
+from shapefix.runtime.findings.collect import ProbeFindings
+from shapefix.runtime.forecast.prediction import MemoryForecast, StepPeak, accumulation
+from shapefix.runtime.observations import Observations, ObservedModule, RaisedException, span
+from shapefix.runtime.protocol import (
+    AnyLine,
+    BackwardLine,
+    CallArguments,
+    CallSiteLine,
+    CallSiteReturnedLine,
+    CollectiveLine,
+    ForwardReturnedLine,
+    GradientsLine,
+    LoaderLine,
+    LoopTruncatedLine,
+    LossCallLine,
+    MemoryTimelineLine,
+    Place,
+    ScriptLine,
+    SkippedMagicLine,
+    SourceLine,
+    StartLine,
+    StepMemoryLine,
+    UploadSkippedLine,
+    Value,
+)
+from shapefix.runtime.report.text_report import end_reason, ending, last_output
+from shapefix.runtime.run import ProbeRun
 
 VERSION = 1
-"""Rises when something in the document gets another meaning, or goes; what is new leaves it as it is."""
+"""Increases when a part of the document is removed or changes its meaning, but not when one is added."""
 
 Document = dict[str, Any]
 
@@ -27,21 +50,26 @@ _WIDTH = 110
 
 
 def document(
-    run: Run, arguments: Sequence[str], found: Found, code: int, view: View, foretold: Forecast | None = None
+    run: ProbeRun,
+    arguments: Sequence[str],
+    found: ProbeFindings,
+    code: int,
+    view: View,
+    forecast: MemoryForecast | None = None,
 ) -> Document:
-    """The document of a run that ends with an exit code, and of what it has foretold.
+    """The document of a run with its exit code and its forecast.
 
     Paths are absolute, memory is in bytes, times are in seconds.
     """
     writer = _Writer(run, view)
-    told = writer.document(arguments, found, code)
-    return told | {"forecast": None if foretold is None else writer.forecast(foretold)}
+    whole = writer.document(arguments, found, code)
+    return whole | {"forecast": None if forecast is None else writer.forecast(forecast)}
 
 
-def text(told: Document) -> str:
-    """A document in rows: each part on one row where it is short enough."""
-    whole = _rows(told, 0, ascii_only=False)
-    return (whole if encodable(whole) else _rows(told, 0, ascii_only=True)) + "\n"
+def json_text(document: Document) -> str:
+    """A document as JSON, with each short part on one row."""
+    whole = _rows(document, 0, ascii_only=False)
+    return (whole if encodable(whole) else _rows(document, 0, ascii_only=True)) + "\n"
 
 
 def _rows(part: object, depth: int, ascii_only: bool) -> str:
@@ -63,12 +91,12 @@ def _rows(part: object, depth: int, ascii_only: bool) -> str:
 
 
 class _Writer:
-    """Writes the document of one run."""
+    """Creates the document of one run."""
 
-    def __init__(self, run: Run, view: View) -> None:
+    def __init__(self, run: ProbeRun, view: View) -> None:
         self._run, self._observed, self._view = run, run.observed, view
 
-    def document(self, arguments: Sequence[str], found: Found, code: int) -> Document:
+    def document(self, arguments: Sequence[str], found: ProbeFindings, code: int) -> Document:
         return {
             "schema_version": VERSION,
             "shapefix": shapefix.__version__,
@@ -78,43 +106,50 @@ class _Writer:
             "environment": self._environment(),
             "ending": self._ending(),
             "steps": self._observed.steps,
-            "loaders": [self._loader(line) for line in self._observed.of("loader")],
+            "loaders": [self._loader(line) for line in self._of(LoaderLine)],
             "batches": [
                 {
                     "loader": batch.loader,
                     "number": batch.number,
-                    "asked": self._place(batch.asked),
-                    "value": value(batch.value),
+                    "asked": self._place(batch.requested_at),
+                    "value": value_entry(batch.value),
                 }
                 for batch in self._observed.batches
             ],
             "modules": [self._module(module) for module in self._observed.modules],
             "losses": [
-                {"name": line["name"], "called": self._at(line["called"]), "input": _call(line["input"])}
-                for line in self._observed.of("loss")
+                {
+                    "name": line["name"],
+                    "called": self._at(line["called_at"]),
+                    "input": _call_entry(line["input"]),
+                }
+                for line in self._of(LossCallLine)
             ],
-            "backward": [self._backward(line) for line in self._observed.of("backward")],
-            "gradients": [_gradients(line) for line in self._observed.of("gradients")],
+            "backward": [self._backward(line) for line in self._of(BackwardLine)],
+            "gradients": [_gradients_entry(line) for line in self._of(GradientsLine)],
             "memory": self._memory(),
             "writes": self._filenames(self._observed.written),
             "refused_writes": self._filenames(self._observed.refused),
             "changed_files": self._filenames(self._observed.changed),
-            "uploads": [{"function": each["function"], "to": each["to"]} for each in self._of("upload")],
-            "exceptions": [self._exception(failure) for failure in self._observed.failures],
+            "uploads": [
+                {"function": each["function"], "to": each["repository"]}
+                for each in self._of(UploadSkippedLine)
+            ],
+            "exceptions": [self._exception(each) for each in self._observed.exceptions],
             "executed": self._executed(),
             "findings": [finding_entry(each, self._view) for each in found.diagnostics],
             "notes": [finding_entry(each, self._view) for each in found.notes],
-            "aftermath": None if found.aftermath is None else found.aftermath.number,
+            "aftermath": None if found.early_stop_artifact is None else found.early_stop_artifact.id,
             "ranks": [self._rank(number, observed) for number, observed in enumerate(self._run.ranks)],
             "not_executed": [
                 {"filename": line["file"], "row": line["row"], "text": line["text"]}
-                for line in self._of("left out")
+                for line in self._of(SkippedMagicLine)
             ],
         }
 
     def _script(self) -> str:
-        """The file that was run: that of a module is known once it was found."""
-        ran = self._observed.first("script")
+        """The file that was run; that of a module is known only once it is found."""
+        ran = self._observed.first(ScriptLine)
         return self._view.absolute(ran["file"] if ran else self._run.script)
 
     def _rank(self, number: int, observed: Observations) -> Document:
@@ -123,35 +158,35 @@ class _Writer:
             "rank": number,
             "how": None if end is None else end["how"],
             "steps": observed.steps,
-            "collectives": sum(1 for _ in observed.of("collective")),
+            "collectives": sum(1 for _ in observed.of(CollectiveLine)),
             "waits_at": None if waits is None else waits["name"],
-            "at": None if waits is None else self._at(waits["called"]),
+            "at": None if waits is None else self._at(waits["called_at"]),
         }
 
     def _environment(self) -> Document | None:
-        start = self._observed.first("start")
+        start = self._observed.first(StartLine)
         if start is None:
             return None
         return {name: start[name] for name in ("python", "executable", "torch", "devices")}
 
     def _ending(self) -> Document:
-        run, end = self._run, self._observed.end or {}
+        run, end = self._run, self._observed.end
         return {
-            "how": how(run),
+            "how": end_reason(run),
             "text": ending(run, self._view.relative),
             "worked": run.complete,
-            "at": self._at(end.get("site")),
-            "process_code": run.ended.code,
-            "seconds": round(run.ended.seconds, 3),
-            "shortened": self._observed.first("shortened") is not None,
-            "last_output": run.ended.output.strip().splitlines()[-12:],
+            "at": None if end is None else self._at(end["site"]),
+            "process_code": run.process.code,
+            "seconds": round(run.process.seconds, 3),
+            "shortened": self._observed.first(LoopTruncatedLine) is not None,
+            "last_output": last_output(run),
         }
 
-    def _loader(self, line: Mapping[str, Any]) -> Document:
+    def _loader(self, line: LoaderLine) -> Document:
         collate = line["collate"]
         return {
             "id": line["id"],
-            "constructed": self._at(line["made"]),
+            "constructed": self._at(line["created_at"]),
             "dataset": line["dataset"],
             "length": line["length"],
             "batch_size": line["batch_size"],
@@ -159,48 +194,48 @@ class _Writer:
             "collate": {
                 "name": collate["name"],
                 "module": collate["module"],
-                "filename": collate.get("file"),
-                "row": collate.get("row"),
+                "filename": collate["file"],
+                "row": collate["row"],
             },
         }
 
-    def _module(self, module: Module) -> Document:
+    def _module(self, module: ObservedModule) -> Document:
         return {
             "name": module.name,
             "type": module.type,
-            "with_gradient": module.training,
-            "constructed": self._place(module.born),
-            "called": self._place(module.called),
-            "input": _call(module.input),
-            "output": None if module.out is None else value(module.out),
+            "with_gradient": module.grad_enabled,
+            "constructed": self._place(module.constructed_at),
+            "called": self._place(module.called_at),
+            "input": _call_entry(module.input),
+            "output": None if module.out is None else value_entry(module.out),
             "seconds": module.seconds,
             "children": [self._module(each) for each in module.children],
         }
 
-    def _backward(self, line: Mapping[str, Any]) -> Document:
+    def _backward(self, line: BackwardLine) -> Document:
         return {
             "value": line["value"],
             "text": line["text"],
-            "loss": value(line["loss"]),
+            "loss": value_entry(line["loss"]),
             "connected": line["connected"],
-            "called": self._at(line["called"]),
+            "called": self._at(line["called_at"]),
         }
 
     def _memory(self) -> Document:
-        end = self._observed.end or {}
+        end = self._observed.end
         return {
-            "peak_process": end.get("peak_process"),
-            "peak_cuda": end.get("peak_cuda"),
-            "reserved_cuda": end.get("reserved_cuda"),
-            "steps": [self._step(line) for line in self._of("memory")],
+            "peak_process": None if end is None else end["peak_process"],
+            "peak_cuda": None if end is None else end["peak_cuda"],
+            "reserved_cuda": None if end is None else end["reserved_cuda"],
+            "steps": [self._step(line) for line in self._of(StepMemoryLine)],
             "timeline": [
-                {"of": line["of"], "phase": line["phase"], "samples": line["samples"]}
-                for line in self._of("timeline")
+                {"of": line["source"], "phase": line["phase"], "samples": line["samples"]}
+                for line in self._of(MemoryTimelineLine)
             ],
         }
 
-    def _step(self, line: Mapping[str, Any]) -> Document:
-        """A step on a GPU that is not there: what lives at the peak of each of its phases."""
+    def _step(self, line: StepMemoryLine) -> Document:
+        """A step on a simulated GPU: the live memory at the peak of each phase."""
         peaks = {
             name: {
                 "bytes": peak["bytes"],
@@ -219,9 +254,9 @@ class _Writer:
         }
 
     def _executed(self) -> Document:
-        """The files of the user's that were run, and the places in them that were reached."""
-        passed = {line["id"] for line in self._of("passed")}
-        files = {line["file"]: line["sha256"] for line in self._of("source") if "sha256" in line}
+        """The executed files of the user's, and the calls in them that were reached."""
+        returned = {line["id"] for line in self._of(CallSiteReturnedLine)}
+        files = {line["file"]: line["sha256"] for line in self._of(SourceLine)}
         return {
             "files": [
                 {"filename": self._view.absolute(path), "sha256": digest} for path, digest in files.items()
@@ -230,11 +265,11 @@ class _Writer:
                 {
                     "id": line["id"],
                     "at": self._at(line["site"]),
-                    "returned": line["id"] in passed,
+                    "returned": line["id"] in returned,
                     "outer": line["outer"],
                     "values": line["values"],
                 }
-                for line in self._of("reached")
+                for line in self._of(CallSiteLine)
             ],
             "returned": [
                 {
@@ -242,40 +277,40 @@ class _Writer:
                     "row": line["row"],
                     "function": line["function"],
                 }
-                for line in self._of("returned")
+                for line in self._of(ForwardReturnedLine)
             ],
         }
 
-    def forecast(self, foretold: Forecast) -> Document:
-        """What a step takes on a GPU, the batches that were tried, and what would save how much."""
-        fit, knob, batch = foretold.fit, foretold.knob, foretold.peak.batch
+    def forecast(self, forecast: MemoryForecast) -> Document:
+        """The memory of a step on a GPU, the batches that were tried, and possible savings."""
+        fit, setting, batch = forecast.fit, forecast.setting, forecast.peak.batch
         largest = None if fit is None else fit.largest
         keeps = None
-        if largest is not None and batch is not None and not foretold.fits:
+        if largest is not None and batch is not None and not forecast.fits:
             size, steps = accumulation(batch, largest)
             keeps = {"batch": size, "steps": steps}
         return {
-            "vram": foretold.vram,
-            "budget": foretold.budget,
-            "fits": foretold.fits,
-            "peak": self._measured(foretold.peak),
-            "batch_set_by": None if knob is None else knob.name,
+            "vram": forecast.vram,
+            "budget": forecast.budget,
+            "fits": forecast.fits,
+            "peak": self._measured(forecast.peak),
+            "batch_set_by": None if setting is None else setting.name,
             "tried": [] if fit is None else [self._measured(each) for each in fit.tried.values()],
             "largest_batch": largest,
             "too_large_batch": None if fit is None else fit.too_large,
             "accumulation": keeps,
             "savings": [
-                {"what": each.what, "text": each.how, "peak": self._measured(each.peak)}
-                for each in foretold.savings
+                {"what": each.what, "text": each.label, "peak": self._measured(each.peak)}
+                for each in forecast.savings
             ],
         }
 
-    def _measured(self, peak: Measured) -> Document:
+    def _measured(self, peak: StepPeak) -> Document:
         return {
             "batch": peak.batch,
             "live": peak.live,
             "reserved": peak.reserved,
-            "by_kind": dict(peak.parts),
+            "by_kind": dict(peak.by_kind),
             "phase": peak.phase,
             "module": peak.module,
             "operation": peak.operation,
@@ -285,66 +320,66 @@ class _Writer:
     def _filenames(self, paths: Sequence[str]) -> list[Document]:
         return [{"filename": self._view.absolute(path)} for path in paths]
 
-    def _exception(self, failure: Failure) -> Document:
+    def _exception(self, raised: RaisedException) -> Document:
         return {
-            "id": failure.number,
-            "left": failure.where,
-            "type": failure.type,
-            "message": failure.message,
-            "causes": [{"type": kind, "message": message} for kind, message in failure.causes],
-            "stack": [place(each, self._view) for each in failure.stack],
-            "swallowed": failure.swallowed,
-            "swallowed_at": self._place(failure.caught),
-            "ended_the_script": failure.ended,
+            "id": raised.id,
+            "left": raised.origin,
+            "type": raised.type,
+            "message": raised.message,
+            "causes": [{"type": kind, "message": message} for kind, message in raised.causes],
+            "stack": [place(each, self._view) for each in raised.stack],
+            "swallowed": raised.swallowed,
+            "swallowed_at": self._place(raised.handler),
+            "ended_the_script": raised.ended_script,
         }
 
-    def _of(self, kind: str) -> Iterator[Mapping[str, Any]]:
-        return self._observed.of(kind)
+    def _of(self, line_type: type[AnyLine]) -> Iterator[AnyLine]:
+        return self._observed.of(line_type)
 
-    def _at(self, written: Mapping[str, Any] | None) -> Document | None:
+    def _at(self, written: Place | None) -> Document | None:
         return self._place(span(written))
 
     def _place(self, known: Span | None) -> Document | None:
         return None if known is None else place(known, self._view)
 
 
-def value(described: Value) -> Document:
-    """A value: its kind and its type, and of a tensor the sizes, strides, dtype and device."""
-    kind = described["is"]
-    told: Document = {"kind": kind, "type": described["type"]}
+def value_entry(described: Value) -> Document:
+    """A value: its kind and its type; for a tensor also sizes, strides, dtype and device."""
+    kind = described["kind"]
+    entry: Document = {"kind": kind, "type": described["type"]}
     if kind in ("tensor", "array"):
-        told |= {"dtype": described["dtype"], "size": described["size"]}
+        entry |= {"dtype": described["dtype"], "size": described["size"]}
     if kind == "tensor":
-        told |= {
+        entry |= {
             "stride": described.get("stride"),
             "contiguous": described.get("contiguous"),
             "layout": described.get("layout", "torch.strided"),
             "device": described["device"],
-            "requires_grad": described["gradient"],
+            "requires_grad": described["requires_grad"],
         }
     for name in ("text", "length", "lengths", "ragged"):
         if name in described:
-            told[name] = described[name]
+            entry[name] = described[name]
     items = described.get("items")
     if isinstance(items, Mapping):
-        told["items"] = {name: value(each) for name, each in items.items()}
+        entry["items"] = {name: value_entry(each) for name, each in items.items()}
     elif items is not None:
-        told["items"] = [value(each) for each in items]
-    return told
+        entry["items"] = [value_entry(each) for each in items]
+    return entry
 
 
-def _call(described: Value) -> Document:
+def _call_entry(described: CallArguments) -> Document:
     return {
-        "args": [value(each) for each in described["args"]],
-        "kwargs": {name: value(each) for name, each in described["kwargs"].items()},
+        "args": [value_entry(each) for each in described["args"]],
+        "kwargs": {name: value_entry(each) for name, each in described["kwargs"].items()},
     }
 
 
-def _gradients(line: Mapping[str, Any]) -> Document:
+def _gradients_entry(line: GradientsLine) -> Document:
     return {
         "optimizer": line["optimizer"],
-        "parameters_with": line["given"],
-        "parameters_without": line["without"],
+        "parameters_with": line["with_gradient"],
+        "parameters_without": line["without_gradient"],
         "frozen": line["frozen"],
         "without": line["missing"],
         "not_finite": line["not_finite"],

@@ -1,4 +1,4 @@
-"""The calls of modules as a tree of rows: equal neighbours once, and no deeper than a screen is high."""
+"""Module calls as a tree of rows: equal neighbors once, and not deeper than one screen."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from shapefix.runtime.observations import Module
-from shapefix.runtime.report.formatting import arguments, duration, words
-
-Line = list[tuple[str, str]]
+from shapefix.runtime.observations import ObservedModule
+from shapefix.runtime.report.formatting import Line, arguments_text, duration, value_text
 
 _ROWS = 40
 
@@ -24,8 +22,8 @@ class _Row:
     seconds: float | None
 
 
-def lines(module: Module, width: int, deepest: int = 12) -> Iterator[Line]:
-    """A row for each module, indented as it was called; deep levels are left out where there are many."""
+def tree_lines(module: ObservedModule, width: int, deepest: int = 12) -> Iterator[Line]:
+    """One row for each call, indented by depth; deep levels are left out if there are too many rows."""
     depth = min(1, deepest)
     rows = list(_rows(module, 0, depth))
     while depth < deepest:
@@ -45,11 +43,11 @@ def lines(module: Module, width: int, deepest: int = 12) -> Iterator[Line]:
         yield [(f"  … and {len(rows) - _ROWS} more", "gutter")]
 
 
-def _rows(module: Module, depth: int, deepest: int) -> Iterator[_Row]:
+def _rows(module: ObservedModule, depth: int, deepest: int) -> Iterator[_Row]:
     yield _row(module, depth, module.name)
     if depth >= deepest:
         return
-    for _, group in groupby(module.children, key=_likeness):
+    for _, group in groupby(module.children, key=equality_key):
         alike = list(group)
         first, last = alike[0], alike[-1]
         rows = list(_rows(first, depth + 1, deepest))
@@ -63,23 +61,23 @@ def _rows(module: Module, depth: int, deepest: int) -> Iterator[_Row]:
         yield from rows[1:]
 
 
-def _row(module: Module, depth: int, name: str, seconds: float | None = None) -> _Row:
-    returned = words(module.out) if module.out is not None else "?"
+def _row(module: ObservedModule, depth: int, name: str, seconds: float | None = None) -> _Row:
+    returned = value_text(module.out) if module.out is not None else "?"
     shown = None if module.out is None else seconds if seconds else module.seconds
-    return _Row(depth, name, arguments(module.input), returned, shown)
+    return _Row(depth, name, arguments_text(module.input), returned, shown)
 
 
 def _cut(text: str, room: int) -> str:
     return text if len(text) <= room else text[: max(room - 1, 1)] + "…"
 
 
-def _short(module: Module, parent: Module) -> str:
-    """The name of a module within the one that called it."""
+def _short(module: ObservedModule, parent: ObservedModule) -> str:
+    """The name of a module relative to its caller."""
     return module.name.removeprefix(parent.name + ".")
 
 
-def _likeness(module: Module) -> tuple[object, ...]:
-    """Equal for modules that differ in their number, and in nothing that is shown."""
+def equality_key(module: ObservedModule) -> tuple[object, ...]:
+    """A key that is equal for calls that differ only in the numbers in their names."""
     name = re.sub(r"\d+", "#", module.name)
-    inner = tuple(_likeness(each) for each in module.children)
-    return name, module.type, arguments(module.input), words(module.out), inner
+    inner = tuple(equality_key(each) for each in module.children)
+    return name, module.type, arguments_text(module.input), value_text(module.out), inner

@@ -1,75 +1,47 @@
-"""The report of a run for people: the first batch, the modules with their sizes, the loss, and the end."""
+"""The text report of a run: the first batch, the modules with their sizes, the loss, and the end."""
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import PurePath
-from typing import Any
 
-from shapefix.diagnostics import Span
-from shapefix.runtime.child import Ended
-from shapefix.runtime.observations import Module, Observations, span
+from shapefix.runtime.observations import Observations, ObservedModule, span
+from shapefix.runtime.protocol import (
+    BackwardLine,
+    GradientsLine,
+    ProcessesRequestedLine,
+    SkippedMagicLine,
+    StartLine,
+    StopLine,
+    UploadSkippedLine,
+)
 from shapefix.runtime.report import module_tree
-from shapefix.runtime.report.formatting import duration, size, words
+from shapefix.runtime.report.formatting import (
+    Line,
+    ShowPath,
+    byte_size,
+    counted,
+    duration,
+    gradient_count,
+    listed,
+    loss_value,
+    named_parts,
+    place_text,
+    value_text,
+)
+from shapefix.runtime.run import ProbeRun
 
-Line = list[tuple[str, str]]
-"""One row: stretches of text, each with the name of its style."""
-
-_NAMES = 6
 _MODELS = 8
-_LAST_WORDS = 12
+_OUTPUT_ROWS = 12
 
 
-@dataclass(frozen=True)
-class Run:
-    """What there is to tell of: the script as it was named, what was observed, and how the process ended.
-
-    ranks has the observations of each rank where there were several; observed are those of the first.
-    """
-
-    script: str
-    observed: Observations
-    ended: Ended
-    timeout: float
-    ranks: tuple[Observations, ...] = ()
-
-    @property
-    def trained(self) -> bool:
-        return self.observed.steps > 0
-
-    @property
-    def reached(self) -> bool:
-        """Whether it came as far as a batch or a model."""
-        return bool(self.observed.modules or self.observed.batches)
-
-    @property
-    def complete(self) -> bool:
-        """Whether the script was seen to work: it made a training step, or came to its end after a model.
-
-        Of several ranks, one has, and the others have, too, or wait for it.
-        """
-        done = [(_complete(each), each.waiting) for each in self.ranks or (self.observed,)]
-        return any(well for well, _ in done) and all(well or waits is not None for well, waits in done)
-
-
-def _complete(observed: Observations) -> bool:
-    end = observed.end
-    if end is None or end["how"] in ("missing", "no torch", "no device"):
-        return False
-    if any(stop.get("unforeseen") for stop in observed.of("stop")):
-        return False
-    well = end["how"] in ("finished", "stopped") or (end["how"] == "exit" and end["code"] == 0)
-    return well and (observed.steps > 0 or bool(observed.modules))
-
-
-def lines(run: Run, show: Callable[[str], str], width: int) -> Iterator[Line]:
-    """The report, in rows of about width cells; show turns a path into the one to print."""
+def report_lines(run: ProbeRun, show: ShowPath, width: int) -> Iterator[Line]:
+    """The report, in rows of about width cells; show converts a path into the one to print."""
     observed = run.observed
     yield _head(run)
     yield []
-    for section in (_left_out, _batches, modules, _training, _disk):
+    for section in (_skipped_magics, _batches, model_lines, _training, _disk):
         rows = list(section(observed, show, width))
         if rows:
             yield from rows
@@ -77,203 +49,219 @@ def lines(run: Run, show: Callable[[str], str], width: int) -> Iterator[Line]:
     yield from _end(run, show)
 
 
-def _head(run: Run) -> Line:
-    start = run.observed.first("start")
-    with_what = ""
-    asked = max((int(line["asked"]) for line in run.observed.of("processes")), default=1)
+def _head(run: ProbeRun) -> Line:
+    start = run.observed.first(StartLine)
+    environment = ""
     if start is not None:
-        devices = start["devices"]
-        with_what = (
-            f" (Python {start['python']}, torch {start['torch']}, {devices[0] if devices else 'no GPU'})"
-        )
+        device = start["devices"][0] if start["devices"] else "no GPU"
+        environment = f" (Python {start['python']}, torch {start['torch']}, {device})"
     steps = run.observed.steps
-    made = f"{steps} training step{'' if steps == 1 else 's'}" if steps else "no training step"
-    alone = f", the first of {asked} processes" if asked > 1 else ""
-    return [(run.script, "name"), (f": {made}{alone}{with_what}", "code")]
+    processes = max((int(line["requested"]) for line in run.observed.of(ProcessesRequestedLine)), default=1)
+    made = counted(steps, "training step") if steps else "no training step"
+    alone = f", as the first of {processes} processes" if processes > 1 else ""
+    return [(run.script, "name"), (f": {made}{alone}{environment}", "code")]
 
 
-def _at(place: Mapping[str, Any] | None, show: Callable[[str], str]) -> str:
-    where: Span | None = span(place)
-    return "" if where is None else f"{show(where.path)}:{where.row}"
+def _skipped_magics(observed: Observations, show: ShowPath, width: int) -> Iterator[Line]:
+    """The lines for IPython that were not executed."""
+    lines = observed.of(SkippedMagicLine)
+    shown = [f"`{line['text']}` ({show(line['file']).rpartition(':')[2]})" for line in lines]
+    if shown:
+        yield [("not executed", "name"), (f" {listed(shown)}", "warning")]
 
 
-def _left_out(observed: Observations, show: Callable[[str], str], width: int) -> Iterator[Line]:
-    """What IPython would have handed on, and the probe has not."""
-    said = [f"`{line['text']}` ({show(line['file']).rpartition(':')[2]})" for line in observed.of("left out")]
-    if said:
-        more = f" and {len(said) - _NAMES} more" if len(said) > _NAMES else ""
-        yield [("not executed", "name"), (f" {', '.join(said[:_NAMES])}{more}", "warning")]
-
-
-def _batches(observed: Observations, show: Callable[[str], str], width: int) -> Iterator[Line]:
-    told: list[tuple[str, list[tuple[str, str]]]] = []
-    for batch in observed.batches:
-        if batch.number != 1:
-            continue
-        loader = observed.loaders.get(batch.loader, {})
-        made = _at(loader.get("made"), show)
-        by = f"{made}, " if made else ""
-        collate = loader.get("collate", {}).get("name", "?")
-        of = f"{loader['length']} rows" if loader.get("length") else loader.get("dataset", "rows")
-        parts = batch.value.get("items") or {}
-        named = parts.items() if isinstance(parts, Mapping) else ((f"[{n}]", v) for n, v in enumerate(parts))
-        shown = [(name, words(value)) for name, value in named] or [("", words(batch.value))]
-        if (collate, shown) in told:
-            continue
-        told.append((collate, shown))
-        yield [("first batch", "name"), (f" of the loader at {by}of {of}, collated by {collate}", "code")]
-        room = max(len(name) for name, _ in shown)
-        for name, text in shown:
+def _batches(observed: Observations, show: ShowPath, width: int) -> Iterator[Line]:
+    for source, parts in first_batches(observed, show):
+        yield [("first batch", "name"), (f" of {source}", "code")]
+        room = max(len(name) for name, _ in parts)
+        for name, text in parts:
             yield [(f"  {name:<{room}}  ", "step"), (text, "code")]
 
 
-def modules(observed: Observations, show: Callable[[str], str], width: int) -> Iterator[Line]:
+def first_batches(observed: Observations, show: ShowPath) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """The first batch of each loader, its loader and its parts, without repeating equal ones."""
+    seen: list[tuple[str, list[tuple[str, str]]]] = []
+    for batch in observed.batches:
+        if batch.number != 1:
+            continue
+        loader = observed.loaders.get(batch.loader)
+        parts = [(name, value_text(value)) for name, value in named_parts(batch.value)]
+        collate = "?" if loader is None else loader["collate"]["name"]
+        if (collate, parts) in seen:
+            continue
+        seen.append((collate, parts))
+        created_at = place_text(None if loader is None else span(loader["created_at"]), show)
+        source = f"the loader at {created_at}" if created_at else "a loader"
+        if loader is not None:
+            rows = f"{loader['length']} rows" if loader["length"] else loader["dataset"]
+            source += f", of {rows}"
+        yield f"{source}, collated by {collate}", parts
+
+
+def model_lines(observed: Observations, show: ShowPath, width: int) -> Iterator[Line]:
+    """The calls of outermost modules, each as a tree."""
     shown: set[str] = set()
     for module in observed.modules[:_MODELS]:
-        if not module.children and module.type.endswith("Loss"):
+        if is_loss(module):
             continue
-        how = "with" if module.training else "without"
-        place = f", called at {show(module.called.path)}:{module.called.row}" if module.called else ""
-        yield [(module.type, "name"), (f" {how} gradient{place}", "code")]
-        # The parts are the same for a second call, with other sizes.
-        yield from module_tree.lines(module, width, *([0] if module.type in shown and module.out else []))
+        yield [(module.type, "name"), (f" {call_text(module, show)}", "code")]
+        # The inner modules are the same for a second call, with other sizes.
+        depth = [0] if module.type in shown and module.out else []
+        yield from module_tree.tree_lines(module, width, *depth)
         shown |= _types(module)
     if len(observed.modules) > _MODELS:
         yield [(f"… and {len(observed.modules) - _MODELS} more", "gutter")]
 
 
-def _types(module: Module) -> set[str]:
+def call_text(module: ObservedModule, show: ShowPath) -> str:
+    """Where an outermost module is called, and whether gradients are enabled."""
+    place = f", called at {place_text(module.called_at, show)}" if module.called_at else ""
+    return f"{'with' if module.grad_enabled else 'without'} gradient{place}"
+
+
+def is_loss(module: ObservedModule) -> bool:
+    """Whether an outermost module is a loss, not a model."""
+    return not module.children and module.type.endswith("Loss")
+
+
+def _types(module: ObservedModule) -> set[str]:
     return {module.type}.union(*map(_types, module.children))
 
 
-def _training(observed: Observations, show: Callable[[str], str], width: int) -> Iterator[Line]:
-    loss = observed.first("backward")
+def _training(observed: Observations, show: ShowPath, width: int) -> Iterator[Line]:
+    loss = observed.first(BackwardLine)
     if loss is not None:
-        value = loss["text"] or ("without a value" if loss["loss"]["size"] == [] else "of several elements")
-        value = f"{loss['value']:.4g}" if loss["value"] is not None else value
+        value = loss_value(loss) or ("unknown" if loss["loss"]["size"] == [] else "not a scalar")
         style = "code" if loss["value"] is not None else "warning"
+        at = place_text(span(loss["called_at"]), show)
         yield [
             ("loss", "name"),
             (f" {value}", style),
-            (f", {words(loss['loss'])}, backward at {_at(loss['called'], show)}", "code"),
+            (f", {value_text(loss['loss'])}, backward at {at}", "code"),
         ]
-    for line in observed.of("gradients"):
-        total = line["given"] + line["without"]
-        frozen = f", {line['frozen']} frozen" if line["frozen"] else ""
-        yield [
-            ("gradients", "name"),
-            (f" in {line['given']} of {total} parameters{frozen} ({line['optimizer']})", "code"),
-        ]
-        for key, what in (("missing", "without gradient"), ("not_finite", "gradient not finite")):
-            names = [name or "?" for name in line[key]]
-            if names:
-                more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
-                yield [(f"  {what}: {', '.join(names[:_NAMES])}{more}", "warning")]
-    end = observed.end or {}
-    if end.get("peak_cuda"):
-        yield [
-            ("memory", "name"),
-            (
-                f" {size(end['peak_cuda'])} at its peak on the GPU, {size(end['reserved_cuda'])} reserved",
-                "code",
-            ),
-        ]
-    elif end.get("peak_process"):
-        yield [
-            ("memory", "name"),
-            (f" {size(end['peak_process'])} at its peak, of the whole process", "code"),
-        ]
+    for line in observed.of(GradientsLine):
+        yield [("gradients", "name"), (f" for {gradient_count(line)} ({line['optimizer']})", "code")]
+        for what, names in lacking_gradients(line):
+            yield [(f"  {what}: {listed(names)}", "warning")]
+    end = observed.end
+    if end is not None and end["peak_cuda"]:
+        reserved = f", {byte_size(end['reserved_cuda'])} reserved" if end["reserved_cuda"] else ""
+        yield [("peak memory", "name"), (f": {byte_size(end['peak_cuda'])} on the GPU{reserved}", "code")]
+    elif end is not None and end["peak_process"]:
+        yield [("peak memory", "name"), (f": {byte_size(end['peak_process'])} (whole process)", "code")]
 
 
-def _disk(observed: Observations, show: Callable[[str], str], width: int) -> Iterator[Line]:
-    for paths, name, what in (
-        (observed.written, "written", "into a temporary folder"),
-        (observed.refused, "not written", "as the probe cannot redirect it"),
-        (observed.changed, "changed", "in the working tree while the script ran"),
+def lacking_gradients(line: GradientsLine) -> Iterator[tuple[str, list[str]]]:
+    """The parameters of an optimizer without a gradient, and those with one that is not finite."""
+    for what, names in (("without gradient", line["missing"]), ("gradient not finite", line["not_finite"])):
+        if names:
+            yield what, [name or "?" for name in names]
+
+
+def written_files(observed: Observations) -> Iterator[tuple[str, str, str, tuple[str, ...]]]:
+    """The files that the script tried to write: an identifier, a title in two parts, and the paths."""
+    for name, title, what, paths in (
+        ("written", "Written", "to a temporary folder", observed.written),
+        ("refused", "Not written", "(the probe cannot redirect these writes)", observed.refused),
+        ("changed", "Changed", "in the working tree during the run", observed.changed),
     ):
+        if paths:
+            yield name, title, what, paths
+
+
+def _disk(observed: Observations, show: ShowPath, width: int) -> Iterator[Line]:
+    for name, title, what, paths in written_files(observed):
         shown = list(dict.fromkeys(_top(show(path)) for path in paths))
-        if shown:
-            more = f" and {len(shown) - _NAMES} more" if len(shown) > _NAMES else ""
-            style = "name" if paths is observed.written else "warning"
-            yield [(name, style), (f" {what}: {', '.join(shown[:_NAMES])}{more}", "code")]
-    for line in observed.of("upload"):
-        yield [("not uploaded", "name"), (f" {line['function']} to {line['to']}", "code")]
+        style = "name" if name == "written" else "warning"
+        yield [(title.lower(), style), (f" {what}: {listed(shown)}", "code")]
+    for line in observed.of(UploadSkippedLine):
+        yield [("not uploaded", "name"), (f" {line['function']} to {line['repository']}", "code")]
 
 
 def _top(path: str) -> str:
-    """The file or folder of the current folder that a path is in; a path elsewhere as it is."""
+    """The entry of the current folder that contains a path; a path elsewhere unchanged."""
     parts = PurePath(path).parts
     return path if len(parts) < 2 or PurePath(path).is_absolute() else f"{parts[0]}/"
 
 
-def _end(run: Run, show: Callable[[str], str]) -> Iterator[Line]:
-    yield [("ended", "name"), (f" after {duration(run.ended.seconds)}: {ending(run, show)}", "code")]
+def _end(run: ProbeRun, show: ShowPath) -> Iterator[Line]:
+    yield [("ended", "name"), (f" after {duration(run.process.seconds)}: {ending(run, show)}", "code")]
     end = run.observed.end
-    quiet = run.complete or (end is not None and end["how"] in ("uncaught", "stuck"))
-    if not quiet and run.ended.output.strip():
-        yield [("its last words", "name")]
-        for row in run.ended.output.strip().splitlines()[-_LAST_WORDS:]:
+    explained = run.complete or (end is not None and end["how"] in ("uncaught", "stuck"))
+    if not explained and run.process.output.strip():
+        yield [("last output", "name")]
+        for row in last_output(run):
             yield [(f"  {row}", "gutter")]
 
 
-def how(run: Run) -> str:
-    """How the run ended, in a word or two; where the agent has not lived to tell, how its process did."""
+def last_output(run: ProbeRun) -> list[str]:
+    """The last rows that the process printed."""
+    return run.process.output.strip().splitlines()[-_OUTPUT_ROWS:]
+
+
+def end_reason(run: ProbeRun) -> str:
+    """How the run ended, in a word or two; from its process if the agent could not write it."""
     if run.observed.end is not None:
-        return str(run.observed.end["how"])
-    if run.ended.killed:
+        return run.observed.end["how"]
+    if run.process.killed:
         return "time limit"
-    return "signal" if run.ended.code < 0 else "silent"
+    return "signal" if run.process.code < 0 else "silent"
 
 
-def ending(run: Run, show: Callable[[str], str]) -> str:
-    """How the run ended, and how far it came, in a sentence."""
+def ending(run: ProbeRun, show: ShowPath) -> str:
+    """How the run ended, and how far it came, as a sentence."""
     observed, end = run.observed, run.observed.end
-    far = _far(observed)
+    progress = _progress(observed)
     if end is None:
-        if run.ended.killed:
-            return f"killed at the time limit of {run.timeout:g} s, {far}"
-        if run.ended.code < 0:
-            return f"the process was killed by {_signal(run.ended.code)}, {far}"
-        return f"the process ended with code {run.ended.code} without a word, {far}"
-    how, at = end["how"], _at(end.get("site"), show)
+        code = run.process.code
+        if run.process.killed:
+            return f"killed at the time limit of {run.timeout:g} s, {progress}"
+        if code < 0:
+            return f"the process was killed by {_signal(code)}, {progress}"
+        return f"the process exited unexpectedly with code {code}, {progress}"
+    at = place_text(span(end["site"]), show)
     place = f" at {at}" if at else ""
-    if how == "no torch":
-        return f"{end['python']} has no torch ({end['message']}); name another interpreter with --python"
-    if how == "missing":
-        return str(end["message"])
-    if how == "no device":
-        return f"{end['message']}; it was asked for by --device"
-    if how == "stuck":
-        return f"stopped{place}, where the ranks wait for each other at different collectives"
-    if how == "time limit":
-        return f"stopped at the time limit of {end['seconds']:g} s{place}, {far}"
-    if how == "stopped":
-        stop = observed.first("stop")
-        forced = ", by force: the script catches everything" if end.get("forced") else ""
-        return f"stopped by the probe, {stop['why'] if stop else far}{forced}"
-    if how == "finished":
-        return "the script came to its end" if run.complete else f"the script came to its end, {far}"
-    if how == "uncaught":
-        return f"an exception, {far}"
-    text = f": {end['text']}" if end.get("text") else ""
-    if end.get("usage"):
-        text += f"; the arguments of {run.script} go behind `--`"
-    call = "os._exit" if how == "os._exit" else "sys.exit"
-    return f"{call}({end['code']}){place}{text}, {far}"
+    match end["how"]:
+        case "no torch":
+            return f"{end['message']}; choose another interpreter with --python"
+        case "missing":
+            return str(end["message"])
+        case "no device":
+            return f"{end['message']} (requested by --device)"
+        case "stuck":
+            return f"stopped{place}: the ranks wait for each other at different collectives"
+        case "time limit":
+            return f"stopped at the time limit of {end['seconds']:g} s{place}, {progress}"
+        case "stopped":
+            stop = observed.first(StopLine)
+            forced = " (by force: the script catches all exceptions)" if end["forced"] else ""
+            return f"stopped by the probe{forced}: {stop['reason'] if stop else progress}"
+        case "finished":
+            return "the script finished" if run.complete else f"the script finished, {progress}"
+        case "uncaught":
+            return f"uncaught exception, {progress}"
+        case "exit" | "os._exit":
+            text = f": {end['message']}" if end["message"] else ""
+            call = "os._exit" if end["how"] == "os._exit" else "sys.exit"
+            usage = ""
+            if end["usage_error"]:
+                example = f"shapefix probe {run.script} -- --epochs 3"
+                usage = f". Put the script's own arguments after `--`: `{example}`"
+            return f"{call}({end['code']}){place}{text}, {progress}{usage}"
 
 
-def _far(observed: Observations) -> str:
+def _progress(observed: Observations) -> str:
     if observed.steps:
         return "after a training step"
-    if observed.first("backward"):
-        return "after backward, and before a training step"
+    if observed.first(BackwardLine):
+        return "after backward, before a training step"
     if observed.modules:
-        return f"after `{observed.modules[-1].type}` was called"
+        return f"after calling `{observed.modules[-1].type}`"
     if observed.batches:
-        return "after the first batch, and before a model was called"
+        return "after the first batch, before a model was called"
     if observed.loaders:
         return "before the first batch"
-    return "before any batch or model" if observed.first("start") else "before the script began"
+    return "before any batch or model" if observed.first(StartLine) else "before the script started"
 
 
 def _signal(code: int) -> str:

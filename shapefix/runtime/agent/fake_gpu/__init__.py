@@ -1,1 +1,1 @@
-"""The memory of a GPU that is not there: what lives on it, and what PyTorch's allocator reserves for it."""
+"""A simulated GPU: tensors with sizes but no values, and the memory that PyTorch would reserve for them."""

@@ -1,4 +1,4 @@
-"""CUDA's caching allocator in numbers: what it would have reserved for storages that came and went."""
+"""A model of PyTorch's caching allocator for CUDA, which counts allocated and reserved bytes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def rounded(size: int) -> int:
 
 
 def segment(size: int) -> int:
-    """The bytes that are asked of the driver where no free block takes a rounded request."""
+    """The bytes requested from the driver if no free block fits a rounded request."""
     if size <= _SMALL_REQUEST:
         return _SMALL_SEGMENT
     if size < _LARGE_REQUEST:
@@ -26,31 +26,31 @@ def segment(size: int) -> int:
 
 
 @dataclass
-class Block:
-    """A stretch of a segment; the blocks of a segment are linked in the order of their addresses."""
+class MemoryBlock:
+    """A part of a segment; the blocks of a segment are linked in the order of their addresses."""
 
     small: bool
     size: int
     free: bool = False
-    before: Block | None = None
-    after: Block | None = None
+    before: MemoryBlock | None = None
+    after: MemoryBlock | None = None
 
 
-class Allocator:
-    """The segments of one GPU. allocated and reserved are in bytes; the peaks are since they were reset.
+class CachingAllocator:
+    """The segments of one GPU. Counts are in bytes; the peaks are those since the last reset.
 
-    Requests up to 1 MiB share segments of 2 MiB, those up to 10 MiB segments of 20 MiB, and greater ones get
-    segments of their own. The smallest free block that is large enough is taken, and split where enough
-    remains; neighbours that are free become one block again.
+    Requests up to 1 MiB share segments of 2 MiB, those up to 10 MiB segments of 20 MiB, and larger ones get
+    segments of their own. The smallest free block that fits is taken, and split if enough remains; free
+    neighbors are merged.
     """
 
     def __init__(self) -> None:
         self.allocated = self.reserved = 0
         self.peak_allocated = self.peak_reserved = 0
-        self._free: dict[bool, list[Block]] = {True: [], False: []}
+        self._free: dict[bool, list[MemoryBlock]] = {True: [], False: []}
 
-    def take(self, request: int) -> Block | None:
-        """A block for so many bytes; None for none."""
+    def allocate(self, request: int) -> MemoryBlock | None:
+        """Allocate a block for a number of bytes; None for 0 bytes."""
         if request == 0:
             return None
         size = rounded(request)
@@ -60,7 +60,7 @@ class Allocator:
             block = min(fitting, key=lambda each: each.size)
             self._free[small].remove(block)
         else:
-            block = Block(small, segment(size))
+            block = MemoryBlock(small, segment(size))
             self.reserved += block.size
             self.peak_reserved = max(self.peak_reserved, self.reserved)
         block.free = False
@@ -69,8 +69,8 @@ class Allocator:
         self.peak_allocated = max(self.peak_allocated, self.allocated)
         return block
 
-    def give(self, block: Block) -> None:
-        """A block is free again."""
+    def free(self, block: MemoryBlock) -> None:
+        """Free a block, and merge it with free neighbors."""
         self.allocated -= block.size
         block.free = True
         after, before = block.after, block.before
@@ -84,28 +84,28 @@ class Allocator:
         else:
             self._free[block.small].append(block)
 
-    def release(self) -> None:
-        """Segments of which nothing is taken go back to the driver, as by torch.cuda.empty_cache."""
+    def release_cached(self) -> None:
+        """Return unused segments to the driver, like torch.cuda.empty_cache."""
         for small, blocks in self._free.items():
             whole = [block for block in blocks if block.before is None and block.after is None]
             self.reserved -= sum(block.size for block in whole)
             self._free[small] = [block for block in blocks if block.before or block.after]
 
     def reset_peaks(self) -> None:
-        """The peaks are of what is there now."""
+        """Set the peaks to the current counts."""
         self.peak_allocated, self.peak_reserved = self.allocated, self.reserved
 
-    def _split(self, block: Block, size: int) -> None:
+    def _split(self, block: MemoryBlock, size: int) -> None:
         rest = block.size - size
         if rest >= ROUNDING if block.small else rest > _SMALL_REQUEST:
-            remains = Block(block.small, rest, free=True)
+            remains = MemoryBlock(block.small, rest, free=True)
             _link(remains, block.after)
             _link(block, remains)
             block.size = size
             self._free[block.small].append(remains)
 
 
-def _link(block: Block, after: Block | None) -> None:
+def _link(block: MemoryBlock, after: MemoryBlock | None) -> None:
     block.after = after
     if after is not None:
         after.before = block

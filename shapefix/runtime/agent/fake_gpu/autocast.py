@@ -1,4 +1,4 @@
-"""Mixed precision on the GPU that is not there: torch's own casts ask for a device that C++ does not see."""
+"""Autocast on the simulated GPU: torch's own casts require a device that C++ knows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-# What at::autocast does with each operation on CUDA (aten/src/ATen/autocast_mode.h).
+# The lists of at::autocast for CUDA (aten/src/ATen/autocast_mode.h).
 _LOWER = (
     "_convolution",
     "conv1d",
@@ -111,7 +111,7 @@ _WIDEST = (
     "tensordot",
     "scatter_add",
 )
-_KEPT = (
+_KEEP_DTYPE = (
     "softmax.int",
     "log_softmax.int",
     "cumprod",
@@ -123,8 +123,8 @@ _KEPT = (
 )
 
 
-class Casts:
-    """The casts of one process. Weights that were cast are kept until the outermost autocast ends."""
+class AutocastRules:
+    """The casts of one process. Cast weights are cached until the outermost autocast ends."""
 
     def __init__(self, on_device: Callable[[Any], bool]) -> None:
         self._on_device = on_device
@@ -133,7 +133,7 @@ class Casts:
         self._library = torch.library.Library("aten", "IMPL")
 
     def install(self) -> None:
-        """Take the place of torch's own casts for CUDA."""
+        """Replace torch's own casts for CUDA."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self._register(_LOWER, lambda _: torch.get_autocast_dtype("cuda"))
@@ -158,8 +158,8 @@ class Casts:
     def _cast_first(self, operation: Any, name: str, dtype: Callable[[Any], torch.dtype]) -> Any:
         def cast_first(*args: Any, **kwargs: Any) -> Any:
             with torch._C._ExcludeDispatchKeyGuard(self._key):
-                asked = name in _KEPT and kwargs.get("dtype") is not None
-                if asked:
+                explicit = name in _KEEP_DTYPE and kwargs.get("dtype") is not None
+                if explicit:
                     return operation(*args, **kwargs)
                 to = dtype((args, kwargs))
                 return operation(

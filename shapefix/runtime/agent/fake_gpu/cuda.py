@@ -1,4 +1,4 @@
-"""`torch.cuda` of a GPU that is not there: available, never busy, and with the memory named."""
+"""`torch.cuda` of the simulated GPU: available, never busy, and with the requested memory."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ NAME = "no GPU (sizes only)"
 _CAPABILITY = (8, 0)
 
 
-class _Nothing:
-    """A stream, an event, or another thing that only orders work."""
+class _NoOpStream:
+    """A stream or an event, which does nothing."""
 
     cuda_stream = 0
     device = DEVICE
@@ -24,7 +24,7 @@ class _Nothing:
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         pass
 
-    def __enter__(self) -> _Nothing:
+    def __enter__(self) -> _NoOpStream:
         return self
 
     def __exit__(self, *args: object) -> None:
@@ -43,7 +43,7 @@ class _Nothing:
 
 
 def install(storages: Storages, memory: int) -> None:
-    """Let torch.cuda speak of one GPU with so many bytes of memory."""
+    """Make torch.cuda report one GPU with this many bytes of memory."""
     allocator = storages.allocator
     properties = SimpleNamespace(
         name=NAME, major=_CAPABILITY[0], minor=_CAPABILITY[1], total_memory=memory, multi_processor_count=108,
@@ -51,7 +51,7 @@ def install(storages: Storages, memory: int) -> None:
     )  # fmt: skip
     state = torch.get_rng_state
 
-    def nothing(*args: Any, **kwargs: Any) -> None:
+    def no_op(*args: Any, **kwargs: Any) -> None:
         return None
 
     def stats(*args: Any, **kwargs: Any) -> dict[str, int]:
@@ -62,7 +62,7 @@ def install(storages: Storages, memory: int) -> None:
             "reserved_bytes.all.peak": allocator.peak_reserved,
         }
 
-    answers: dict[str, Any] = {
+    constants: dict[str, Any] = {
         "is_available": True, "is_initialized": True, "device_count": 1, "current_device": 0,
         "get_device_name": NAME, "get_device_properties": properties, "get_device_capability": _CAPABILITY,
         "is_bf16_supported": True, "_is_in_bad_fork": False, "is_current_stream_capturing": False,
@@ -75,18 +75,18 @@ def install(storages: Storages, memory: int) -> None:
         "max_memory_reserved": lambda device=None: allocator.peak_reserved,
         "mem_get_info": lambda device=None: (max(memory - allocator.reserved, 0), memory),
         "memory_stats": stats,
-        "empty_cache": allocator.release,
+        "empty_cache": allocator.release_cached,
         "reset_peak_memory_stats": lambda device=None: allocator.reset_peaks(),
         "memory_summary": lambda *args, **kwargs: "",
         "get_rng_state": lambda device=None: state(),
         "get_rng_state_all": lambda: [state()],
         "device": lambda device=None: contextlib.nullcontext(),
         "stream": lambda stream=None: contextlib.nullcontext(),
-        "current_stream": lambda device=None: _Nothing(),
-        "default_stream": lambda device=None: _Nothing(),
+        "current_stream": lambda device=None: _NoOpStream(),
+        "default_stream": lambda device=None: _NoOpStream(),
     }
-    for name, answer in answers.items():
-        setattr(torch.cuda, name, lambda *args, answer=answer, **kwargs: answer)
+    for name, constant in constants.items():
+        setattr(torch.cuda, name, lambda *args, constant=constant, **kwargs: constant)
     for name, function in functions.items():
         setattr(torch.cuda, name, function)
     for name in (
@@ -95,8 +95,8 @@ def install(storages: Storages, memory: int) -> None:
         "reset_max_memory_allocated", "reset_max_memory_cached", "set_per_process_memory_fraction",
         "reset_accumulated_memory_stats",
     ):  # fmt: skip
-        setattr(torch.cuda, name, nothing)
-    torch.cuda.Stream = torch.cuda.Event = _Nothing
-    # The shortcuts of these layers are C++ that looks for real memory.
+        setattr(torch.cuda, name, no_op)
+    torch.cuda.Stream = torch.cuda.Event = _NoOpStream
+    # The fast paths of these layers are C++ that reads real memory.
     torch.backends.mha.set_fastpath_enabled(False)
     torch.backends.cudnn.enabled = False

@@ -1,4 +1,4 @@
-"""Sets the device that a run is asked for, and what it tries."""
+"""Set up the device of a run, and the settings that it tries."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from .. import frames
-from ..session import Session
+from ..session import Session, steps_done
 
 _MEMORY = 80 << 30
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What a run is to be: vram in bytes, of a GPU that is not there; batch is a size and what it becomes."""
+class DeviceOptions:
+    """Options for the device: vram of a simulated GPU in bytes; batch is an old and a new size."""
 
     device: str = "auto"
     vram: int | None = None
@@ -28,60 +28,62 @@ class Wanted:
     bf16: bool = False
 
 
-def install(session: Session, wanted: Wanted, running: Callable[[], str | None]) -> Callable[[], int] | None:
-    """Set the device; a GPU that is not there has its memory counted, step by step.
+def install(
+    session: Session, wanted: DeviceOptions, running: Callable[[], str | None]
+) -> Callable[[], int] | None:
+    """Set up the device; the memory of a simulated GPU is recorded for each step.
 
-    Returns what tells how many bytes live on it; None for any other device.
+    Returns a function for the bytes alive on a simulated GPU; None for any other device.
     """
-    from .trials import Trials, batches
+    from .trials import MemoryTrials, override_batch_size
 
     if wanted.batch is not None:
-        batches(*wanted.batch)
+        override_batch_size(*wanted.batch)
     if wanted.device != "fake":
         return None
     from . import cuda, kernels, placement
-    from .autocast import Casts
-    from .gpu import Gpu, on_device
-    from .phases import Phases
+    from .autocast import AutocastRules
+    from .gpu import FakeGpu, on_device
+    from .phases import StepPhases
     from .storages import Storages
 
     session.sizes_only = True
     storages = Storages(on_device, running)
 
-    def refuse(what: str) -> NoReturn:
+    def stop(problem: str) -> NoReturn:
         at = frames.site(sys._getframe(1))
         place = "" if at is None else f" at {os.path.basename(at['file'])}:{at['row']}"  # noqa: PTH119
-        session.stop(f"it cannot be forecast{place}: {what}", unforeseen=True)
+        session.stop(f"memory cannot be forecast{place}: {problem}", unpredictable=True)
 
-    def guessed() -> None:
-        if session.depth and session.guess is None:
-            session.guess = frames.site(sys._getframe(1))
+    def record_guess() -> None:
+        if session.depth and session.guessed_at is None:
+            session.guessed_at = frames.site(sys._getframe(1))
 
-    gpu = Gpu(storages, refuse, guessed)
+    gpu = FakeGpu(storages, stop, record_guess)
     cuda.install(storages, wanted.vram or _MEMORY)
     placement.install(gpu)
     kernels.install(on_device)
-    Casts(on_device).install()
+    AutocastRules(on_device).install()
     gpu.install()
-    trials = Trials(session, wanted.checkpointing, wanted.bf16)
-    Phases(session, storages, trials.prepare, trials.around).install()
+    trials = MemoryTrials(session, wanted.checkpointing, wanted.bf16)
+    StepPhases(session, storages, trials.prepare, trials.context).install()
     return lambda: storages.live
 
 
-def stop_in_time(session: Session) -> None:
-    """End the script once the wanted steps are made: what has no values is neither evaluated nor saved."""
+def stop_after_steps(session: Session) -> None:
+    """End the script after the wanted steps: tensors without values cannot be evaluated or saved."""
 
     def stop(*_: object) -> None:
         if session.watches() and session.steps >= session.wanted_steps:
-            session.stop(f"{session.steps} training step{'' if session.steps == 1 else 's'} made")
+            session.stop(steps_done(session.steps))
 
     register_optimizer_step_post_hook(stop)
 
 
-def lacking(wanted: Wanted) -> str | None:
-    """Why the device cannot be had; None where it can."""
+def missing_device(wanted: DeviceOptions) -> str | None:
+    """The reason why the requested device is not available, if any."""
     if wanted.device == "cuda" and not torch.cuda.is_available():
-        return "torch finds no GPU here"
+        return "torch finds no GPU"
     if wanted.device == "fake" and tuple(map(int, torch.__version__.split(".")[:2])) < (2, 6):
-        return f"--device fake needs torch 2.6 or newer, and this is {torch.__version__}"
+        return f"--device fake requires torch 2.6 or newer; found {torch.__version__}"
     return None

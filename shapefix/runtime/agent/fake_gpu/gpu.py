@@ -1,7 +1,7 @@
-"""A GPU that is not there: tensors on it have sizes and strides, and no values; those of the CPU stay real.
+"""The simulated GPU: its tensors have sizes and strides but no values; those on the CPU stay real.
 
-To C++ such a tensor is one of the CPU, so that neither autograd nor a copy looks for a driver; to Python, and
-to the kernels that compute sizes, it is on `cuda:0`.
+For C++ such a tensor is on the CPU, so that neither autograd nor a copy looks for a driver. For Python, and
+for the kernels that compute sizes, it is on `cuda:0`.
 """
 
 from __future__ import annotations
@@ -25,61 +25,61 @@ from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from . import grouped_matmul
-from .known_values import Values, number, selected
+from .known_values import KnownValues, item, selected_count
 from .storages import Storages
 
 DEVICE = torch.device("cuda", 0)
 _CPU, _META = torch.device("cpu"), torch.device("meta")
 _aten = torch.ops.aten
 _WRAPPERS = (__file__, "torch/_compile.py", "_dynamo/eval_frame.py")
-_UNKNOWN = "what {} gives depends on values, which a GPU that is not there does not have"
+_UNKNOWN = "the result of {} depends on values, which the simulated GPU does not have"
 _DEVICE_OF = torch.ops.prim.device.default
 
 
 class _Sizes(FakeTensorMode):  # type: ignore[misc]
-    """torch's own computation of sizes, which never asks for a driver."""
+    """torch's own computation of sizes, without looking for a driver."""
 
     avoid_device_init = property(lambda self: True)
 
     def dispatch(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         there = (kwargs or {}).get("device")
         if there is not None and torch.device(there).type == "cpu":
-            kwargs = {**kwargs, "device": DEVICE}  # as C++ calls the device of what is computed here
+            kwargs = {**kwargs, "device": DEVICE}  # the name that C++ uses for the simulated GPU
         return super().dispatch(func, types, args, kwargs)
 
 
 def on_device(value: Any) -> bool:
-    """Whether a tensor is on the GPU that is not there."""
+    """Whether a tensor is on the simulated GPU."""
     return isinstance(value, FakeTensor)
 
 
-class Gpu(TorchDispatchMode):  # type: ignore[misc]
-    """Runs each operation where its tensors are, and shows what is born on the GPU to storages.
+class FakeGpu(TorchDispatchMode):  # type: ignore[misc]
+    """Runs each operation on the device of its tensors, and adds new tensors on the GPU to storages.
 
-    A selection by a mask of unknown values takes everything. refuse is called, with what to say, where a size
-    depends on values in another way, and does not return; guessed, where a value is read that is not known.
+    A selection by a mask of unknown values selects everything. stop is called with a reason, and does not
+    return, if a size depends on values in another way; record_guess is called if an unknown value is read.
     """
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        return False  # nothing is compiled here, and to be skipped, torch._dynamo would have to be imported
+        return False  # nothing is compiled, and skipping would import torch._dynamo
 
     def __init__(
         self,
         storages: Storages,
-        refuse: Callable[[str], NoReturn],
-        guessed: Callable[[], None] = lambda: None,
+        stop: Callable[[str], NoReturn],
+        record_guess: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__()
         self.storages = storages
-        self.refuse = refuse
-        self.guessed = guessed
+        self.stop = stop
+        self.record_guess = record_guess
         self.sizes = _Sizes(allow_non_fake_inputs=True)
-        self.values = Values()
-        self._born: Any = WeakTensorKeyDictionary()
+        self.values = KnownValues()
+        self._made_on_cpu: Any = WeakTensorKeyDictionary()
 
     def install(self) -> None:
-        """Be the GPU of this process from now on."""
+        """Install the GPU in this process."""
         original = FakeTensor.__torch_dispatch__.__func__
 
         def __torch_dispatch__(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -102,8 +102,8 @@ class Gpu(TorchDispatchMode):  # type: ignore[misc]
         if func is _aten._local_scalar_dense.default:
             known = self.values.of(args[0])
             if known is None:
-                self.guessed()
-            return number(args[0], known)
+                self.record_guess()
+            return item(args[0], known)
         if func is _aten.copy_.default and not isinstance(args[0], FakeTensor):
             args[0].copy_(self.fetched(args[1], args[0].dtype))
             return args[0]
@@ -117,19 +117,19 @@ class Gpu(TorchDispatchMode):  # type: ignore[misc]
             self.values.copied(args[1].expand(args[0].shape), out)
         else:
             self.values.computed(func, args, kwargs, out)
-        self.storages.see(out, str(func))
+        self.storages.add(out, str(func))
         return out
 
     def fetched(self, tensor: Any, dtype: torch.dtype | None = None) -> torch.Tensor:
-        """A tensor of the GPU on the CPU: its values where they are known, else zeros."""
+        """Copy a tensor from the GPU to the CPU: known values, otherwise zeros."""
         known = self.values.of(tensor)
         if known is not None:
             return known.to(dtype=dtype or tensor.dtype, copy=True)
-        self.guessed()
+        self.record_guess()
         return torch.zeros(tuple(tensor.shape), dtype=dtype or tensor.dtype)
 
     def _on_cpu(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """An operation without the GPU, unless C++ makes something beside what it takes for the CPU's."""
+        """Run an operation on the CPU, unless C++ creates a tensor for one that it takes to be on the CPU."""
         if any(isinstance(each, torch.Tensor) for each in tree_leaves((args, kwargs))):
             return func(*args, **kwargs)
         frame = _frame()
@@ -138,7 +138,7 @@ class Gpu(TorchDispatchMode):  # type: ignore[misc]
             return self.__torch_dispatch__(func, (), args, {**kwargs, "device": DEVICE})
         out = func(*args, **kwargs)
         if isinstance(out, torch.Tensor) and out.dim():
-            self._born[out] = _call(frame)
+            self._made_on_cpu[out] = _call(frame)
         return out
 
     def _computed(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -149,56 +149,56 @@ class Gpu(TorchDispatchMode):  # type: ignore[misc]
             with self.sizes:
                 return func(*args, **kwargs)
         except DynamicOutputShapeException:
-            return self._guessed(func, args, kwargs)
+            return self._with_guessed_size(func, args)
         except (DataDependentOutputException, UnsupportedFakeTensorException):
-            self.refuse(_UNKNOWN.format(func))
+            self.stop(_UNKNOWN.format(func))
         except RuntimeError as error:
             if type(error).__name__ != "FakeTensorDeviceMismatchError":
                 raise
-            args, kwargs, moved = self._joined(args, kwargs)
+            args, kwargs, moved = self._moved_to_gpu(args, kwargs)
             if not moved:
                 raise RuntimeError(str(error)) from None
             with self.sizes:
                 return func(*args, **kwargs)
 
-    def _joined(self, args: Any, kwargs: Any) -> tuple[Any, Any, int]:
-        """The arguments, with those on the GPU that the same call from Python has made on the CPU."""
+    def _moved_to_gpu(self, args: Any, kwargs: Any) -> tuple[Any, Any, int]:
+        """Move arguments to the GPU that the same call from Python created on the CPU."""
         caller, moved = _call(_frame()), 0
 
-        def join(value: Any) -> Any:
+        def move(value: Any) -> Any:
             nonlocal moved
             real = isinstance(value, torch.Tensor) and not isinstance(value, FakeTensor)
-            if not real or self._born.get(value) != caller:
+            if not real or self._made_on_cpu.get(value) != caller:
                 return value
             moved += 1
             return _aten._to_copy(value, device=DEVICE)
 
-        return tree_map(join, args), tree_map(join, kwargs), moved
+        return tree_map(move, args), tree_map(move, kwargs), moved
 
     def _empty(self, size: tuple[int, ...], dtype: torch.dtype) -> Any:
         with self.sizes:
             return torch.empty(size, dtype=dtype, device=DEVICE)
 
-    def _evenly(self, numbers: Any, classes: int) -> Any:
-        """How often each class occurs: all as often, where the numbers are not known."""
+    def _even_counts(self, numbers: Any, classes: int) -> Any:
+        """Equal counts for all classes, for numbers that are not known."""
         counts = self._empty((classes,), torch.int64)
         each, rest = divmod(numbers.numel(), classes)
         self.values.assume(counts, torch.tensor([each + (number < rest) for number in range(classes)]))
         return counts
 
     def _selected(self, mask: Any) -> int:
-        return selected(mask, self.values.of)
+        return selected_count(mask, self.values.of)
 
-    def _guessed(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """The outcome of an operation whose size depends on values."""
+    def _with_guessed_size(self, func: Any, args: Any) -> Any:
+        """Run an operation whose size depends on values."""
         if func is _aten.nonzero.default:
             return self._empty((self._selected(args[0]), args[0].dim()), torch.int64)
         if func is _aten.masked_select.default:
             return self._empty((self._selected(args[1]),), args[0].dtype)
         if func is _aten.bincount.default and len(args) > 2 and args[2]:
-            return self._evenly(args[0], args[2])
+            return self._even_counts(args[0], args[2])
         if func is not _aten.index.Tensor:
-            self.refuse(_UNKNOWN.format(func))
+            self.stop(_UNKNOWN.format(func))
         indices: list[Any] = []
         for each in args[1]:
             if each is None or each.dtype not in (torch.bool, torch.uint8):
@@ -210,7 +210,7 @@ class Gpu(TorchDispatchMode):  # type: ignore[misc]
 
 
 def _frame() -> FrameType:
-    """The frame that runs an operation, outside of this module and of torch's own wrappers of it."""
+    """The frame that runs an operation, outside this module and torch's wrappers of it."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.endswith(_WRAPPERS):
         frame = frame.f_back
@@ -218,7 +218,7 @@ def _frame() -> FrameType:
 
 
 def _call(frame: FrameType) -> tuple[int, int]:
-    """Which call of a frame is running."""
+    """A key for the current call of a frame."""
     return id(frame), frame.f_lasti
 
 

@@ -1,6 +1,7 @@
-"""The product of groups of rows with a matrix each, as mixtures of experts take it.
+"""Sizes of grouped matrix products, which mixtures of experts use.
 
-What torch says of its sizes refuses all but bfloat16, while its kernels also take float32 and float16.
+torch's own computation of these sizes rejects all dtypes except bfloat16, although its kernels accept float32
+and float16.
 """
 
 from __future__ import annotations
@@ -10,15 +11,15 @@ from typing import Any
 import torch
 
 FUNCTION = getattr(torch.ops.aten, "_grouped_mm", None) and torch.ops.aten._grouped_mm.default
-_ALIGNMENT = 16  # bytes, of each row of the outcome
+_ALIGNMENT = 16  # bytes, for each row of the result
 
 
 def product(
     left: Any, right: Any, offs: Any = None, bias: Any = None, out_dtype: torch.dtype | None = None
 ) -> Any:
-    """A tensor of the size, the strides and the dtype of the outcome.
+    """A tensor with the size, the strides and the dtype of the result.
 
-    Raises RuntimeError where the inner sizes or the dtypes differ, as the kernel does.
+    Raises RuntimeError if the inner sizes or the dtypes differ, like the kernel.
     """
     if left.dtype != right.dtype:
         raise RuntimeError(

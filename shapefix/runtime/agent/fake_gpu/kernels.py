@@ -1,4 +1,4 @@
-"""Functions that take another way on CUDA than on the CPU, for tensors of the GPU that is not there."""
+"""Functions with different kernels on CUDA and on the CPU, for tensors on the simulated GPU."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _HALVES = (torch.float16, torch.bfloat16)
 
 
 def install(on_device: Callable[[Any], bool]) -> None:
-    """Let attention, dropout and softmax keep for backward what their CUDA kernels keep."""
+    """Make attention, dropout and softmax save for backward what their CUDA kernels save."""
     plain_attention, plain_dropout = functional.scaled_dot_product_attention, functional.dropout
     plain_softmax, plain_log_softmax = functional.softmax, functional.log_softmax
 
@@ -49,7 +49,7 @@ def attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Any:
-    """Attention by the kernel that CUDA takes: flash for halves without a mask, else memory-efficient."""
+    """Attention by the kernel that CUDA uses: flash for halves without a mask, otherwise memory-efficient."""
     if torch.is_autocast_enabled("cuda"):
         dtype = torch.get_autocast_dtype("cuda")
         query, key, value = (each.to(dtype) for each in (query, key, value))

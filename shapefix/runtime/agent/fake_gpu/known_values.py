@@ -1,4 +1,4 @@
-"""The values that are known on a GPU that is not there: those of masks and labels from the CPU."""
+"""Known values on the simulated GPU, such as those of masks and labels from the CPU."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ _AT_MOST, _FLOATS_AT_MOST = 1 << 20, 64
 _RANDOM = torch.Tag.nondeterministic_seeded
 
 
-class Values:
-    """The values of small tensors without a fraction, followed through what is computed from them."""
+class KnownValues:
+    """The values of small tensors, mostly of integers, and of what is computed from them."""
 
     def __init__(self) -> None:
         self._known: Any = WeakTensorKeyDictionary()
 
     def of(self, tensor: torch.Tensor) -> torch.Tensor | None:
-        """The values of a tensor, on the CPU; None where they are not known."""
+        """The values of a tensor, on the CPU, if they are known."""
         found: torch.Tensor | None = self._known.get(tensor)
         return found
 
     def assume(self, tensor: torch.Tensor, values: torch.Tensor) -> None:
-        """Take values on the CPU for those of a tensor on the GPU."""
+        """Set the values of a tensor on the GPU."""
         self._known[tensor] = values
 
     def copied(self, source: torch.Tensor, to: Any) -> None:
-        """A real tensor went to the GPU."""
+        """Record the values of a tensor that is copied to the GPU."""
         if isinstance(to, FakeTensor) and _small(to):
             self._known[to] = source.detach().to(dtype=to.dtype, copy=True)
 
     def computed(self, func: Any, args: Any, kwargs: dict[str, Any], out: Any) -> None:
-        """An operation was done: do it with the values, too, where all of them are known."""
+        """Repeat an operation with the values of its arguments, if all of them are known."""
         ours = [each for each in tree_leaves((args, kwargs)) if isinstance(each, FakeTensor)]
         results = [each for each in tree_leaves(out) if isinstance(each, FakeTensor)]
         writes = func._schema.is_mutable
@@ -64,8 +64,8 @@ def _small(tensor: torch.Tensor) -> bool:
     return bool(tensor.numel() <= (_FLOATS_AT_MOST if tensor.is_floating_point() else _AT_MOST))
 
 
-def number(tensor: torch.Tensor, known: torch.Tensor | None) -> Any:
-    """What `.item()` gives: the value where it is known, else zero."""
+def item(tensor: torch.Tensor, known: torch.Tensor | None) -> Any:
+    """The result of `.item()`: the value if it is known, otherwise zero."""
     if known is not None:
         return known.item()
     if tensor.dtype == torch.bool:
@@ -73,7 +73,7 @@ def number(tensor: torch.Tensor, known: torch.Tensor | None) -> Any:
     return 0.0 if tensor.is_floating_point() else 0
 
 
-def selected(mask: torch.Tensor, of: Callable[[torch.Tensor], torch.Tensor | None]) -> int:
-    """How many elements a mask chooses: all of them where its values are not known."""
+def selected_count(mask: torch.Tensor, of: Callable[[torch.Tensor], torch.Tensor | None]) -> int:
+    """The number of elements that a mask selects: all of them if its values are not known."""
     known = of(mask)
     return int(mask.numel() if known is None else torch.count_nonzero(known))

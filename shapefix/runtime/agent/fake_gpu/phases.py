@@ -1,4 +1,4 @@
-"""The course of training steps on a device: forward, backward and step, and what the storages are for."""
+"""Phases of training steps on a device: forward, backward and step, and the purpose of its storages."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from torch import nn
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils._pytree import tree_leaves
 
-from .. import describe
+from ...protocol import StepMemoryLine
+from ..describe import describe_call
 from ..session import Session
 from .storages import ACTIVATIONS, GRADIENTS, INPUTS, PARAMETERS, STATE, TEMPORARY, Storages
 
-_TOLD = 64
+_WRITTEN = 64
 
 
-class Phases:
-    """Says to the storages of one session what happens, and writes the peaks of each training step.
+class StepPhases:
+    """Sets the phases of the storages of one session, and writes the memory peaks of each training step.
 
-    prepare is called with the outermost module before its first call with gradient; around gives what such
-    calls run in.
+    prepare is called with each outermost module before its first call with gradients; context gives a context
+    manager for such calls.
     """
 
     def __init__(
@@ -32,10 +33,10 @@ class Phases:
         session: Session,
         storages: Storages,
         prepare: Callable[[nn.Module], None] = lambda module: None,
-        around: Callable[[], AbstractContextManager[Any]] = contextlib.nullcontext,
+        context: Callable[[], AbstractContextManager[Any]] = contextlib.nullcontext,
     ) -> None:
         self._session, self._storages = session, storages
-        self._prepare, self._around = prepare, around
+        self._prepare, self._context = prepare, context
         self._running = False
         self._roots: list[Any] = []  # weak references: a module need not have a hash
         self._inputs: Any = None
@@ -74,22 +75,22 @@ class Phases:
         if all(module is not each() for each in self._roots):
             self._roots.append(weakref.ref(module))
             self._prepare(module)
-            self._known(module)
+            self._mark_parameters(module)
         if any(True for _ in module.parameters()):
             self._calls += 1
-            self._inputs = self._inputs or describe.call(args, kwargs)
+            self._inputs = self._inputs or describe_call(args, kwargs)
         storages = self._storages
         storages.begin("forward", ACTIVATIONS)
         self._running = True
         try:
-            with self._around():
+            with self._context():
                 yield
         finally:
             self._running = False
 
     @contextlib.contextmanager
     def _during(self, phase: str, kind: str) -> Any:
-        """A phase after which the loop of the script goes on."""
+        """Run a phase, after which the loop of the script goes on."""
         before = self._storages.phase, self._storages.kind
         self._storages.begin(phase, kind)
         self._running = True
@@ -99,7 +100,7 @@ class Phases:
             self._running = False
             self._storages.begin(*(before if phase == "evaluation" else ("loop", INPUTS)))
 
-    def _known(self, module: nn.Module) -> None:
+    def _mark_parameters(self, module: nn.Module) -> None:
         storages = self._storages
         storages.mark([*module.parameters(), *module.buffers()], PARAMETERS)
         for parameter in module.parameters():
@@ -122,15 +123,17 @@ class Phases:
         for state in optimizer.state.values():
             storages.mark((each for each in tree_leaves(state) if isinstance(each, torch.Tensor)), STATE)
         self._steps += 1
-        if self._steps <= _TOLD:
-            self._session.observations.write(
-                "memory",
-                step=self._steps,
-                peaks={name: peak.told() for name, peak in storages.peaks.items()},
-                totals=storages.totals,
-                reserved=storages.allocator.peak_reserved,
-                calls=self._calls,
-                input=self._inputs,
+        if self._steps <= _WRITTEN:
+            self._session.sink.write(
+                StepMemoryLine(
+                    kind="step_memory",
+                    step=self._steps,
+                    peaks={name: peak.observation() for name, peak in storages.peaks.items()},
+                    totals=storages.totals,
+                    reserved=storages.allocator.peak_reserved,
+                    calls=self._calls,
+                    input=self._inputs,
+                )
             )
         self._calls, self._inputs = 0, None
         storages.reset_peaks()

@@ -1,4 +1,4 @@
-"""How tensors and modules come to the GPU that is not there, and back."""
+"""Move tensors and modules to the simulated GPU and back."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import _get_current_function_mode_stack
 from torch.utils._device import DeviceContext
 
-from .gpu import DEVICE, Gpu
+from .gpu import DEVICE, FakeGpu
 
 
 def is_gpu(device: Any) -> bool:
-    """Whether a device as scripts name it is a GPU: `cuda`, `cuda:0`, 0 or a torch.device."""
+    """Whether a device argument is a GPU: `cuda`, `cuda:0`, 0 or a torch.device."""
     if isinstance(device, torch.device):
         return bool(device.type == "cuda")
     if isinstance(device, str):
@@ -23,7 +23,7 @@ def is_gpu(device: Any) -> bool:
     return isinstance(device, int) and not isinstance(device, bool)
 
 
-class _Up(torch.autograd.Function):  # type: ignore[misc]
+class _ToGpu(torch.autograd.Function):  # type: ignore[misc]
     """From the CPU to the GPU."""
 
     @staticmethod
@@ -36,7 +36,7 @@ class _Up(torch.autograd.Function):  # type: ignore[misc]
         return ctx.gpu.fetched(gradient, ctx.dtype), None, None
 
 
-class _Down(torch.autograd.Function):  # type: ignore[misc]
+class _ToCpu(torch.autograd.Function):  # type: ignore[misc]
     """From the GPU to the CPU."""
 
     @staticmethod
@@ -49,8 +49,8 @@ class _Down(torch.autograd.Function):  # type: ignore[misc]
         return torch.ops.aten._to_copy(gradient, device=DEVICE, dtype=ctx.dtype), None, None
 
 
-def install(gpu: Gpu) -> None:
-    """Let `to`, `cuda`, `cpu`, `torch.tensor` and their like know of it."""
+def install(gpu: FakeGpu) -> None:
+    """Make `to`, `cuda`, `cpu`, `torch.tensor` and similar functions support the simulated GPU."""
     _tensors(gpu)
     _factories()
     torch.__future__.set_swap_module_params_on_conversion(True)
@@ -58,7 +58,7 @@ def install(gpu: Gpu) -> None:
     from torch.optim import optimizer
     from torch.utils import _foreach_utils
 
-    # By default, optimizers and clipping take all parameters at once on CUDA, and more memory for it.
+    # By default, optimizers and clipping process all parameters at once on CUDA, which needs more memory.
     optimizer._foreach_supported_types.append(FakeTensor)
     _foreach_utils._foreach_supported_types.append(FakeTensor)
     cuda = nn.Module.cuda
@@ -70,7 +70,7 @@ def _module_cuda(self: nn.Module, device: Any = None) -> nn.Module:
     return self.to(DEVICE)
 
 
-def _tensors(gpu: Gpu) -> None:
+def _tensors(gpu: FakeGpu) -> None:
     plain = torch.Tensor.to
 
     def to(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -92,8 +92,8 @@ def _tensors(gpu: Gpu) -> None:
             format = kwargs.get("memory_format", torch.preserve_format)
             return plain(self, dtype=dtype or self.dtype, copy=copy, memory_format=format)
         if up:
-            return _moved(_Up, self, dtype, gpu)
-        return _moved(_Down, self, dtype, gpu)
+            return _moved(_ToGpu, self, dtype, gpu)
+        return _moved(_ToCpu, self, dtype, gpu)
 
     def cuda(self: Any, device: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
         return to(self, DEVICE)
@@ -133,15 +133,15 @@ def _tensors(gpu: Gpu) -> None:
     torch.Tensor.record_stream = lambda self, stream: None
 
 
-def _moved(way: Any, tensor: Any, dtype: Any, gpu: Gpu) -> Any:
+def _moved(function: Any, tensor: Any, dtype: Any, gpu: FakeGpu) -> Any:
     if tensor.requires_grad and torch.is_grad_enabled():
-        return way.apply(tensor, dtype, gpu)
+        return function.apply(tensor, dtype, gpu)
     with torch.no_grad():
-        return way.forward(_Context(), tensor, dtype, gpu)
+        return function.forward(_Context(), tensor, dtype, gpu)
 
 
 class _Context:
-    """What a Function's forward notes where no backward follows."""
+    """The context of a Function's forward without a backward."""
 
     gpu: Any = None
     dtype: Any = None
@@ -168,9 +168,9 @@ def _factories() -> None:
 
 
 def _default_device() -> Any:
-    """The device that `torch.device` as a context, or torch.set_default_device, has set.
+    """The device set by `torch.device` as a context, or by torch.set_default_device.
 
-    torch.get_default_device makes a tensor to answer that.
+    torch.get_default_device would create a tensor to find out.
     """
     for mode in reversed(_get_current_function_mode_stack()):
         if isinstance(mode, DeviceContext):
@@ -179,7 +179,7 @@ def _default_device() -> Any:
 
 
 def _swap(left: Any, right: Any) -> None:
-    """torch.utils.swap_tensors for tensors that others have weak references to."""
+    """torch.utils.swap_tensors for tensors with weak references to them."""
     left.__class__, right.__class__ = right.__class__, left.__class__
     own, others = dict(left.__dict__), dict(right.__dict__)
     for tensor, attributes in ((left, others), (right, own)):

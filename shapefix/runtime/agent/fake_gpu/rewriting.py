@@ -1,12 +1,12 @@
-"""The source of a script with other literals in it, for this run only."""
+"""Replace numbers in the source of a script, for one run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 
-def rewritten(source: bytes, edits: Iterable[str]) -> bytes:
-    """A source with each edit made: `row:start:end:text`, the row from 1, the offsets in bytes from 0."""
+def apply_edits(source: bytes, edits: Iterable[str]) -> bytes:
+    """Apply edits `row:start:end:text` to a source; rows count from 1, offsets in bytes from 0."""
     rows = source.splitlines(keepends=True)
     for row, start, end, text in sorted((_read(each) for each in edits), reverse=True):
         line = rows[row - 1]

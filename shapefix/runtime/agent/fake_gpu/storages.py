@@ -1,4 +1,4 @@
-"""The storages of a device: when each is born, what it is for, and how much lives at the peak."""
+"""The storages on a device: the purpose of each, and the most that is alive at once."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ import torch
 from torch.utils._pytree import tree_leaves
 from torch.utils.weak import WeakIdKeyDictionary
 
+from ...protocol import PeakMemory
 from .. import frames
-from .allocator import Allocator, Block, rounded
+from .allocator import CachingAllocator, MemoryBlock, rounded
 
 PARAMETERS, GRADIENTS, STATE = "parameters", "gradients", "optimizer state"
 INPUTS, ACTIVATIONS, TEMPORARY = "inputs", "activations", "temporary"
@@ -22,7 +23,7 @@ INPUTS, ACTIVATIONS, TEMPORARY = "inputs", "activations", "temporary"
 
 @dataclass
 class Peak:
-    """The moment at which most is alive. bytes are of live storages; by_kind is what they are for."""
+    """The moment at which most is alive in a phase: bytes of live storages, by purpose in by_kind."""
 
     bytes: int = 0
     by_kind: dict[str, int] = field(default_factory=dict)
@@ -31,80 +32,80 @@ class Peak:
     operation: str = ""
     frame: tuple[CodeType, int, int] | None = None
 
-    def told(self) -> dict[str, Any]:
-        """The peak as an observation."""
-        return {
-            "bytes": self.bytes,
-            "by_kind": {kind: size for kind, size in self.by_kind.items() if size},
-            "phase": self.phase,
-            "module": self.module,
-            "operation": self.operation,
-            "site": None if self.frame is None else frames.place(*self.frame),
-        }
+    def observation(self) -> PeakMemory:
+        """The peak as a part of a line."""
+        return PeakMemory(
+            bytes=self.bytes,
+            by_kind={kind: size for kind, size in self.by_kind.items() if size},
+            phase=self.phase,
+            module=self.module,
+            operation=self.operation,
+            site=None if self.frame is None else frames.place(*self.frame),
+        )
 
 
 @dataclass
 class _Storage:
-    """What is known of one living storage."""
+    """A live storage."""
 
     size: int
     kind: str
-    block: Block | None
+    block: MemoryBlock | None
 
 
 class Storages:
-    """The living storages among the tensors that it is shown.
+    """The live storages of the tensors on a device.
 
-    counted says which tensors are on the device; phase and kind are of what is born from now on. running
-    names the module that is running. A storage is counted when it is first seen, with the bytes that it
-    takes in the allocator, until it dies.
+    counted says which tensors are on the device; phase and kind are those of new storages. running names the
+    module that is running. A storage is counted from its first tensor until it is freed, with the bytes that
+    it takes in the allocator.
     """
 
     def __init__(
         self, counted: Callable[[torch.Tensor], bool], running: Callable[[], str | None] = lambda: None
     ) -> None:
-        self.allocator = Allocator()
+        self.allocator = CachingAllocator()
         self.phase, self.kind = "setup", INPUTS
         self.live = 0
         self.peaks: dict[str, Peak] = {}
         self._totals: dict[str, int] = {}
         self._counted, self._running = counted, running
         self._seen: Any = WeakIdKeyDictionary()
-        self._living: dict[int, tuple[Any, _Storage]] = {}
+        self._live_storages: dict[int, tuple[Any, _Storage]] = {}
         self._number = 0
 
     @property
     def totals(self) -> dict[str, int]:
-        """The bytes alive, by what they are for."""
+        """The live bytes, by purpose."""
         return {kind: size for kind, size in self._totals.items() if size}
 
-    def see(self, values: Any, operation: str = "") -> None:
-        """Count the storages of the tensors among values that were not seen before."""
+    def add(self, values: Any, operation: str = "") -> None:
+        """Count the new storages of the tensors among values."""
         for value in tree_leaves(values):
             if isinstance(value, torch.Tensor) and self._counted(value):
-                self._see(value, operation)
+                self._add_storage(value, operation)
 
     def mark(self, tensors: Iterable[torch.Tensor | None], kind: str) -> None:
-        """Say what the storages of tensors are for."""
+        """Set the purpose of the storages of tensors."""
         for tensor in tensors:
             if tensor is None or not self._counted(tensor):
                 continue
-            self._see(tensor, "")
+            self._add_storage(tensor, "")
             known = self._seen[tensor.untyped_storage()]
-            self._add(known.kind, -known.size)
+            self._count(known.kind, -known.size)
             known.kind = kind
-            self._add(kind, known.size)
+            self._count(kind, known.size)
 
     def begin(self, phase: str, kind: str) -> None:
-        """What happens from now on belongs to a phase; its peak begins at what is alive."""
+        """Begin a phase; its peak starts with what is alive."""
         self.phase, self.kind = phase, kind
         self._peak("")
 
     def reset_peaks(self) -> None:
-        """Forget the peaks: a new step begins."""
+        """Remove the peaks at the beginning of a step."""
         self.peaks.clear()
 
-    def _see(self, tensor: torch.Tensor, operation: str) -> None:
+    def _add_storage(self, tensor: torch.Tensor, operation: str) -> None:
         try:
             storage = tensor.untyped_storage()
         except (NotImplementedError, RuntimeError):  # sparse tensors, and others without a storage
@@ -115,21 +116,21 @@ class Storages:
         self._number += 1
         number = self._number
         size = rounded(request) if request else 0
-        known = _Storage(size, self.kind, self.allocator.take(request))
+        known = _Storage(size, self.kind, self.allocator.allocate(request))
         self._seen[storage] = known
-        self._living[number] = (weakref.ref(storage, lambda _: self._die(number)), known)
+        self._live_storages[number] = (weakref.ref(storage, lambda _: self._free(number)), known)
         self.live += size
-        self._add(known.kind, size)
+        self._count(known.kind, size)
         self._peak(operation)
 
-    def _die(self, number: int) -> None:
-        _, known = self._living.pop(number)
+    def _free(self, number: int) -> None:
+        _, known = self._live_storages.pop(number)
         self.live -= known.size
-        self._add(known.kind, -known.size)
+        self._count(known.kind, -known.size)
         if known.block is not None:
-            self.allocator.give(known.block)
+            self.allocator.free(known.block)
 
-    def _add(self, kind: str, size: int) -> None:
+    def _count(self, kind: str, size: int) -> None:
         self._totals[kind] = self._totals.get(kind, 0) + size
 
     def _peak(self, operation: str) -> None:

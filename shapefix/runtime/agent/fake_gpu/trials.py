@@ -1,4 +1,4 @@
-"""What a run tries instead of what the script says: another batch size, checkpointing, or bf16."""
+"""Settings that a run tries instead of the script's own: batch size, checkpointing, or bf16."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ import functools
 import inspect
 from collections import Counter
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader
 
+from ...protocol import TrialAppliedLine
 from ..session import Session
 
 
-def batches(old: int, new: int) -> None:
-    """Loaders that are asked for batches of one size give batches of another."""
+def override_batch_size(old: int, new: int) -> None:
+    """Have loaders with one batch size use another one."""
     original = DataLoader.__init__
     signature = inspect.signature(original)
 
@@ -36,32 +37,34 @@ def batches(old: int, new: int) -> None:
     DataLoader.__init__ = __init__
 
 
-class Trials:
-    """What is tried with the model of one session; a trial that could be made is written down."""
+class MemoryTrials:
+    """Tries to save memory with the models of one session, and writes a line for what could be applied."""
 
     def __init__(self, session: Session, checkpointing: bool, bf16: bool) -> None:
         self._session = session
         self._checkpointing, self._bf16 = checkpointing, bf16
 
     def prepare(self, module: nn.Module) -> None:
-        """Called with each outermost module before its first call with gradient."""
+        """Apply checkpointing to an outermost module before its first call with gradients."""
         if self._checkpointing and any(True for _ in module.parameters()):
-            blocks = _checkpointed(module)
-            if blocks:
-                self._session.observations.write("trial", what="checkpointing", blocks=blocks)
+            if _apply_checkpointing(module):
+                self._write("checkpointing")
 
-    def around(self) -> AbstractContextManager[Any]:
-        """What calls of outermost modules with gradient run in."""
+    def context(self) -> AbstractContextManager[Any]:
+        """The context manager for calls of outermost modules with gradients."""
         if not self._bf16:
             return contextlib.nullcontext()
         if not torch.is_autocast_enabled("cuda"):
-            self._session.observations.write("trial", what="bf16")
+            self._write("bf16")
         tried: AbstractContextManager[Any] = torch.autocast("cuda", dtype=torch.bfloat16)
         return tried
 
+    def _write(self, what: Literal["checkpointing", "bf16"]) -> None:
+        self._session.sink.write(TrialAppliedLine(kind="trial_applied", what=what))
 
-def _checkpointed(module: nn.Module) -> int:
-    """Let a model's blocks be computed again in backward; returns how many, 0 where it does so already."""
+
+def _apply_checkpointing(module: nn.Module) -> int:
+    """Recompute a model's blocks in backward; returns how many, 0 if the model does so already."""
     enable = getattr(module, "gradient_checkpointing_enable", None)
     if enable is not None and getattr(module, "supports_gradient_checkpointing", False):
         if getattr(module, "is_gradient_checkpointing", False):
@@ -76,7 +79,7 @@ def _checkpointed(module: nn.Module) -> int:
 
 
 def _blocks(module: nn.Module) -> list[nn.Module]:
-    """The members of a list that share their kind, and are made of several layers with parameters."""
+    """The members of a list with the same class and several layers with parameters each."""
     if not isinstance(module, (nn.ModuleList, nn.Sequential)):
         return []
     made = [each for each in module if sum(1 for inner in each.modules() if inner._parameters) > 1]

@@ -1,1 +1,1 @@
-"""Watches for what goes wrong without an exception."""
+"""Watchers for faults that raise no exception."""

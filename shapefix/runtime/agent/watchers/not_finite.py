@@ -1,4 +1,4 @@
-"""Where the first number that is not finite comes from, asked only once the loss is not."""
+"""The first module or operation that gave numbers that are not finite."""
 
 from __future__ import annotations
 
@@ -10,46 +10,47 @@ from typing import Any
 
 import torch
 
+from ...protocol import NonFiniteSource
+
 _TENSORS, _NODES, _KEPT = 3, 400, 4000
 
-Sum = tuple[dict[str, Any], torch.Tensor]
-"""Whose number it is, and the sum of all numbers of one tensor, still on its device."""
+Sum = tuple[NonFiniteSource, torch.Tensor]
+"""A module, and the sum of all numbers of one of its tensors, still on its device."""
 
 
-class Sums:
-    """The sums of what modules took and gave since the last backward: a sum is finite where all of it is.
+class ModuleSums:
+    """The sums of the inputs and outputs of modules since the last backward; a finite sum has finite terms.
 
-    None is read before a loss is not finite, so that a GPU is never waited for.
+    They are read only once a loss is not finite, so that the script never waits for a GPU.
     """
 
     def __init__(self) -> None:
         self._sums: list[Sum] = []
 
-    def see(self, whose: dict[str, Any], value: Any) -> None:
-        """Take in a value that a module took or gave."""
+    def add(self, source: NonFiniteSource, value: Any) -> None:
+        """Add an input or output of a module."""
         if len(self._sums) > _KEPT:
             return
         with torch.no_grad(), contextlib.suppress(Exception):
             for tensor in _floats(value):
                 total = tensor.detach().sum(dtype=torch.promote_types(tensor.dtype, torch.float32))
-                self._sums.append((whose, total))
+                self._sums.append((source, total))
 
     def clear(self) -> None:
-        """Forget them: the next ones belong to another loss."""
+        """Remove all sums: the next ones belong to another loss."""
         self._sums.clear()
 
-    def first(self) -> dict[str, Any] | None:
-        """The first that was not finite: whose it was and what the sum is; None where all were."""
-        for whose, total in self._sums:
+    def first_not_finite(self) -> NonFiniteSource | None:
+        """The first module with an input or output that is not finite, if any."""
+        for source, total in self._sums:
             with contextlib.suppress(Exception):
-                number = float(total)
-                if not math.isfinite(number):
-                    return {**whose, "sum": repr(number)}
+                if not math.isfinite(float(total)):
+                    return source
         return None
 
 
 def _floats(value: Any) -> Iterator[torch.Tensor]:
-    """The tensors of real numbers in a value, the first few, not looking far."""
+    """The first few floating-point tensors in a value, without looking into nested containers."""
     if isinstance(value, Mapping):
         value = list(value.values())
     found = 0
@@ -59,11 +60,8 @@ def _floats(value: Any) -> Iterator[torch.Tensor]:
             yield each
 
 
-def operation(loss: torch.Tensor) -> str | None:
-    """What in the graph of a loss makes numbers that are not finite, in words; None where that is not seen.
-
-    Of several it is the one that comes first in the computation.
-    """
+def faulty_operation(loss: torch.Tensor) -> str | None:
+    """The first operation in the graph of a loss that gives numbers that are not finite, in words, if any."""
     found = None
     seen: set[Any] = set()
     waiting = deque([loss.grad_fn])
@@ -72,25 +70,26 @@ def operation(loss: torch.Tensor) -> str | None:
         if node is None or node in seen:
             continue
         seen.add(node)
-        told = _told(node)
-        if told is not None:
+        fault = _fault(node)
+        if fault is not None:
             number = node._sequence_nr()
             if found is None or number < found[0]:
-                found = number, told
+                found = number, fault
         waiting.extend(each for each, _ in node.next_functions)
     return None if found is None else found[1]
 
 
-def _told(node: Any) -> str | None:
+def _fault(node: Any) -> str | None:
+    """The fault of one operation, from the tensors that it saved for backward."""
     name = node.name().rstrip("0123456789")
-    for operation, saved, is_fault, words in _FAULTS:
+    for operation, saved, is_fault, text in _FAULTS:
         if name == operation:
-            # What was saved may have been freed, or written to since.
+            # A saved tensor may have been freed, or written to since.
             with contextlib.suppress(Exception):
                 tensor = getattr(node, saved).detach()
                 if bool(is_fault(tensor).any()):
                     least, greatest = float(tensor.min()), float(tensor.max())
-                    return words.format(least=f"{least:.4g}", greatest=f"{greatest:.4g}")
+                    return text.format(least=f"{least:.4g}", greatest=f"{greatest:.4g}")
     return None
 
 

@@ -1,4 +1,4 @@
-"""Which parameters optimizers hold: those that they miss, and those that belong to no module any more."""
+"""The parameters that no optimizer has, and the parameters of optimizers that no module has."""
 
 from __future__ import annotations
 
@@ -11,34 +11,35 @@ from typing import Any
 import torch
 from torch import nn
 
-from .. import describe, frames
-from ..construction import Births
+from ...protocol import OrphanedParameters, Place, UncoveredParameter, UncoveredParameters
+from .. import frames
+from ..construction_sites import ConstructionSites
+from ..describe import describe
 
 _NAMES = 50
 
 
-class Held:
-    """The optimizers of a session, and which modules had their weights loaded."""
+class OptimizerWatcher:
+    """The optimizers of a session, and the modules whose weights were loaded."""
 
-    def __init__(self, births: Births) -> None:
-        self._births = births
-        self._made: weakref.WeakKeyDictionary[Any, tuple[frames.Place | None, int]] = (
-            weakref.WeakKeyDictionary()
-        )
-        self._loaded: dict[int, weakref.ref[Any]] = {}  # by identity, as modules may compare as they like
+    def __init__(self, constructions: ConstructionSites) -> None:
+        self._constructions = constructions
+        self._created: weakref.WeakKeyDictionary[Any, tuple[Place | None, int]] = weakref.WeakKeyDictionary()
+        self._loaded: dict[int, weakref.ref[Any]] = {}  # by identity, since modules may define `__eq__`
 
     def install(self) -> None:
-        """Watch the construction of optimizers, and the loading of weights, from now on."""
-        original, held = torch.optim.Optimizer.__init__, self
+        """Watch the creation of optimizers, and the loading of weights, from now on."""
+        original, watcher = torch.optim.Optimizer.__init__, self
         load = nn.Module.load_state_dict
 
         def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
             original(self, *args, **kwargs)
             code = frames.construction(sys._getframe(1), self)
-            held._made[self] = (None if code is None else frames.place(*code), held._births.count)
+            site = None if code is None else frames.place(*code)
+            watcher._created[self] = (site, watcher._constructions.count)
 
         def load_state_dict(self: Any, *args: Any, **kwargs: Any) -> Any:
-            held._loaded.update((id(each), weakref.ref(each)) for each in self.modules())
+            watcher._loaded.update((id(each), weakref.ref(each)) for each in self.modules())
             return load(self, *args, **kwargs)
 
         torch.optim.Optimizer.__init__ = __init__
@@ -46,72 +47,67 @@ class Held:
 
     def parameters(self) -> Iterator[Any]:
         """The parameters of all living optimizers."""
-        for optimizer in list(self._made):
+        for optimizer in list(self._created):
             for group in getattr(optimizer, "param_groups", ()):
                 yield from group["params"]
 
-    def made(self, optimizer: Any) -> frames.Place | None:
-        """Where an optimizer was made."""
-        return self._made.get(optimizer, (None, 0))[0]
+    def created_at(self, optimizer: Any) -> Place | None:
+        """Where an optimizer was created."""
+        return self._created.get(optimizer, (None, 0))[0]
 
-    def missed(self, roots: list[Any]) -> dict[str, Any] | None:
-        """The parameters of models that ran that got a gradient, and that no optimizer has; None for none.
-
-        late are those of modules constructed after the last optimizer; loaded, those whose numbers come
-        from elsewhere.
-        """
-        held = {id(each) for each in self.parameters()}
-        last = max((count for _, count in self._made.values()), default=0)
-        found: list[dict[str, Any]] = []
+    def uncovered(self, roots: list[Any]) -> UncoveredParameters | None:
+        """The parameters of models that ran that got a gradient, and that no optimizer has, if any."""
+        covered = {id(each) for each in self.parameters()}
+        last = max((count for _, count in self._created.values()), default=0)
+        found: list[UncoveredParameter] = []
         seen: set[int] = set()
-        held_numbers = 0
-        for name, owner, parameter, loaded in self._of(roots):
+        covered_numel = 0
+        for name, owner, parameter, pretrained in self._parameters_of(roots):
             if id(parameter) in seen:
                 continue
             seen.add(id(parameter))
-            if id(parameter) in held:
-                held_numbers += parameter.numel()
+            if id(parameter) in covered:
+                covered_numel += parameter.numel()
             elif parameter.requires_grad and parameter.grad is not None:
-                number = self._births.number(owner)
+                ordinal = self._constructions.ordinal(owner)
                 found.append(
-                    {
-                        "name": name,
-                        "numel": parameter.numel(),
-                        "late": number is not None and number > last,
-                        "loaded": loaded,
-                        "born": self._births.of(owner),
-                    }
+                    UncoveredParameter(
+                        name=name,
+                        numel=parameter.numel(),
+                        late=ordinal is not None and ordinal > last,
+                        pretrained=pretrained,
+                        constructed_at=self._constructions.site_of(owner),
+                    )
                 )
         if not found:
             return None
-        return {
-            "parameters": found[:_NAMES],
-            "count": len(found),
-            "numel": sum(each["numel"] for each in found),
-            "held": held_numbers,
-            "optimizers": [place for place, _ in self._made.values() if place is not None],
-        }
+        return UncoveredParameters(
+            parameters=found[:_NAMES],
+            count=len(found),
+            numel=sum(each["numel"] for each in found),
+            covered_numel=covered_numel,
+            optimizers=[place for place, _ in self._created.values() if place is not None],
+        )
 
-    def orphans(self, optimizer: Any) -> dict[str, Any] | None:
-        """The parameters of an optimizer without gradient that no living module has; None for none."""
+    def orphaned(self, optimizer: Any) -> OrphanedParameters | None:
+        """The parameters of an optimizer without a gradient that no living module has, if any."""
         lacking = {
             id(each): each
             for group in optimizer.param_groups
             for each in group["params"]
             if each.grad is None and each.requires_grad
         }
-        for module in _living() if lacking else ():
+        for module in _living_modules() if lacking else ():
             for parameter in module.parameters(recurse=False):
                 lacking.pop(id(parameter), None)
         if not lacking:
             return None
-        return {
-            "parameters": [describe.describe(each) for each in list(lacking.values())[:_NAMES]],
-            "count": len(lacking),
-        }
+        return OrphanedParameters(
+            parameters=[describe(each) for each in list(lacking.values())[:_NAMES]], count=len(lacking)
+        )
 
-    def _of(self, roots: list[Any]) -> Iterator[tuple[str, Any, Any, bool]]:
-        """Each parameter of models: its name, the module that owns it, itself, and whether it was loaded."""
+    def _parameters_of(self, roots: list[Any]) -> Iterator[tuple[str, Any, Any, bool]]:
+        """The parameters of models: name, owner, parameter, and whether its weights were loaded."""
         for root in roots:
             loaded: set[int] = set()
             for module in root.modules():
@@ -124,12 +120,12 @@ class Held:
                     yield full, module, parameter, id(module) in loaded
 
 
-def _living() -> Iterator[Any]:
-    """All modules that are there."""
+def _living_modules() -> Iterator[Any]:
+    """All modules that have not been collected."""
     return (each for each in gc.get_objects() if issubclass(type(each), nn.Module))
 
 
 def _pretrained(module: Any) -> bool:
-    """Whether a model of transformers has come with its weights."""
+    """Whether a model of transformers was loaded with its weights."""
     config = getattr(module, "config", None)
     return bool(getattr(config, "_name_or_path", None) or getattr(config, "name_or_path", None))

@@ -1,4 +1,4 @@
-"""What a module's forward takes of the keys that it is given: by name, by `**kwargs`, or not at all."""
+"""The arguments that a module's forward takes by name, takes by `**kwargs`, and never reads."""
 
 from __future__ import annotations
 
@@ -8,46 +8,45 @@ from functools import lru_cache
 from types import CodeType
 from typing import Any
 
+from ...protocol import ForwardSignature
 from .. import frames
 
-_LOOKS_AROUND = ("locals", "vars", "eval", "exec")
+_READS_ALL = ("locals", "vars", "eval", "exec")
 
 
-def known(module: Any, args: Any, kwargs: Any) -> dict[str, Any] | None:
-    """The signature of a module's forward, and what of it a call has filled; None where it has none.
-
-    named are the names of its arguments, given those of them that the call has, more those that went into
-    its `**kwargs`, unread those given that the code of the user's forward never looks at.
-    """
+def forward_signature(module: Any, args: Any, kwargs: Any) -> ForwardSignature | None:
+    """The signature of a module's forward and what one call passes; None if it has no signature."""
     forward = type(module).forward
     try:
         signature = inspect.signature(forward)
     except (TypeError, ValueError):
         return None
-    kinds = list(signature.parameters.values())[1:]
+    parameters = list(signature.parameters.values())[1:]
     by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    named = [each.name for each in kinds if each.kind in by_name]
-    rest = next((each.name for each in kinds if each.kind is inspect.Parameter.VAR_KEYWORD), None)
-    places = [each.name for each in kinds if each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
-    given = [*places[: len(args)], *(name for name in kwargs if name in named)]
-    more = [name for name in kwargs if name not in named]
+    named = [each.name for each in parameters if each.kind in by_name]
+    rest = next((each.name for each in parameters if each.kind is inspect.Parameter.VAR_KEYWORD), None)
+    positional = [each.name for each in parameters if each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    passed = [*positional[: len(args)], *(name for name in kwargs if name in named)]
+    extra = [name for name in kwargs if name not in named]
     code = getattr(inspect.unwrap(forward), "__code__", None)
     unread: list[str] = []
     if code is not None and frames.is_users(code.co_filename):
-        read, words = _read(code)
+        read, texts = _names_read(code)
         if read is not None:
-            values = {**dict(zip(places, args, strict=False)), **kwargs}
-            unread = [name for name in given if name not in read and values.get(name) is not None]
+            values = {**dict(zip(positional, args, strict=False)), **kwargs}
+            unread = [name for name in passed if name not in read and values.get(name) is not None]
             if rest is not None and rest not in read:
-                unread += more
-            more = [name for name in more if name not in words]
-    return {"named": named, "given": given, "more": more if rest is not None else [], "unread": unread}
+                unread += extra
+            extra = [name for name in extra if name not in texts]
+    return ForwardSignature(
+        parameters=named, passed=passed, extra=extra if rest is not None else [], unread=unread
+    )
 
 
 @lru_cache(maxsize=256)
-def _read(code: CodeType) -> tuple[frozenset[str] | None, frozenset[str]]:
-    """The local names that a code reads, and the texts in it; None where it may read all of them."""
-    if any(name in code.co_names for name in _LOOKS_AROUND):
+def _names_read(code: CodeType) -> tuple[frozenset[str] | None, frozenset[str]]:
+    """The local names that code reads, None if it may read all of them, and the texts in it."""
+    if any(name in code.co_names for name in _READS_ALL):
         return None, frozenset()
     names: set[str] = set(code.co_cellvars)
     for instruction in dis.get_instructions(code):

@@ -1,4 +1,4 @@
-"""What a run has shown to be wrong without an exception: importing this package fills the table."""
+"""Faults that raise no exception. Importing this package registers all checks."""
 
 from shapefix.runtime.findings.silent import (
     batch_keys,
@@ -10,8 +10,8 @@ from shapefix.runtime.findings.silent import (
     parameters,
     views,
 )
-from shapefix.runtime.findings.silent.registry import PROBE, Rules, seen
+from shapefix.runtime.findings.silent.registry import PROBE, silent_faults
 
 MODULES = (copies, gradients, batch_keys, not_finite, operands, parameters, loss_targets, views)
 
-__all__ = ["PROBE", "Rules", "seen"]
+__all__ = ["PROBE", "silent_faults"]

@@ -1,57 +1,58 @@
-"""Keys of a batch that a model takes without a word, and does nothing with."""
+"""Keys of a batch that a model accepts without an error but does not use."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from shapefix.checks.support.near_keys import near
 from shapefix.diagnostics import Evidence, Span
-from shapefix.runtime.findings.silent.registry import Seen, detector
+from shapefix.runtime.findings.silent.registry import RuntimeFinding, silent_fault
 from shapefix.runtime.observations import Observations, span
+from shapefix.runtime.protocol import ForwardSignature, ForwardSignatureLine, ModuleEnterLine
 
 _LOSS_ONLY = "labels"
 
 
-@detector
-def _ignored(observed: Observations) -> Iterator[Seen]:
-    for model, at, line in _calls(observed):
-        for key in line["more"]:
-            meant = near(key, line["named"])
-            # Without labels a model gives no loss; who computes it elsewhere does not miss that.
-            if meant is None or meant in line["given"] or meant == _LOSS_ONLY:
+@silent_fault
+def _ignored(observed: Observations) -> Iterator[RuntimeFinding]:
+    for model, at, signature in _calls(observed):
+        for key in signature["extra"]:
+            meant = near(key, signature["parameters"])
+            # Without labels a model returns no loss, which is fine if the script computes the loss itself.
+            if meant is None or meant in signature["passed"] or meant == _LOSS_ONLY:
                 continue
-            yield Seen(
+            yield RuntimeFinding(
                 "ignored-batch-key",
-                f"`{model}` is given `{key}`, which it takes in `**kwargs` and ignores; it reads `{meant}`",
+                f"`{model}` ignores `{key}` (accepted by `**kwargs`); it reads `{meant}`",
                 at,
-                (Evidence(at, f"called here with {_listed([*line['given'], *line['more']])}"),),
+                (Evidence(at, f"called here with {_listed([*signature['passed'], *signature['extra']])}"),),
             )
 
 
-@detector
-def _unread(observed: Observations) -> Iterator[Seen]:
-    for model, at, line in _calls(observed):
-        if line["unread"]:
-            names = _listed(line["unread"])
-            yield Seen(
+@silent_fault
+def _unread(observed: Observations) -> Iterator[RuntimeFinding]:
+    for model, at, signature in _calls(observed):
+        if signature["unread"]:
+            names = _listed(signature["unread"])
+            plural = "s" if len(signature["unread"]) > 1 else ""
+            yield RuntimeFinding(
                 "unread-argument",
-                f"`{model}.forward` never reads {names}, which it is given",
+                f"`{model}.forward` never reads its argument{plural} {names}",
                 at,
                 (Evidence(at, f"`{model}` called here"),),
             )
 
 
-def _calls(observed: Observations) -> Iterator[tuple[str, Span, Mapping[str, Any]]]:
-    """The calls whose signature is known: the model's class, where it was called, and the signature."""
-    entered = {line["id"]: line for line in observed.of("enter")}
-    for line in observed.of("signature"):
+def _calls(observed: Observations) -> Iterator[tuple[str, Span, ForwardSignature]]:
+    """The calls with a known signature: the model's class, where it was called, and the signature."""
+    entered = {line["id"]: line for line in observed.of(ModuleEnterLine)}
+    for line in observed.of(ForwardSignatureLine):
         model = outer = entered[line["id"]]
         while outer["parent"] is not None:
             outer = entered[outer["parent"]]
-        at = span(outer["called"])
+        at = span(outer["called_at"])
         if at is not None:
-            yield model["type"], at, line
+            yield model["type"], at, line["signature"]
 
 
 def _listed(names: list[str]) -> str:

@@ -1,25 +1,25 @@
-"""Numbers that are not finite: the first module or operation that gave some."""
+"""Losses and gradients that are not finite, with the first module or operation that caused it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from shapefix.diagnostics import Evidence, Span
-from shapefix.runtime.findings.exception_report import named
-from shapefix.runtime.findings.silent.registry import Seen, detector
+from shapefix.runtime.findings.exception_report import module_label
+from shapefix.runtime.findings.silent.registry import RuntimeFinding, silent_fault
 from shapefix.runtime.observations import Observations, span
+from shapefix.runtime.protocol import GradientsLine, LossNotFiniteLine, NonFiniteSource, TargetFacts
 
 _NAMES = 3
 
 
-@detector
-def _not_finite(observed: Observations) -> Iterator[Seen]:
-    """The first of all: what comes after it, comes of it."""
+@silent_fault
+def _not_finite(observed: Observations) -> Iterator[RuntimeFinding]:
+    """The first one only: it causes the later ones."""
     for line in observed.lines:
-        if line["kind"] == "loss" and _all_ignored(line["targets"]):
+        if line["kind"] == "loss_call" and _all_ignored(line["targets"]):
             return
-        if line["kind"] == "not finite":
+        if line["kind"] == "loss_not_finite":
             yield from _loss(line)
             return
         if line["kind"] == "gradients" and line["not_finite"]:
@@ -27,41 +27,42 @@ def _not_finite(observed: Observations) -> Iterator[Seen]:
             return
 
 
-def _all_ignored(known: Mapping[str, Any] | None) -> bool:
-    return bool(known) and known is not None and known.get("ignored", -1) == known.get("count")
+def _all_ignored(targets: TargetFacts | None) -> bool:
+    return targets is not None and targets["count"] is not None and targets["ignored"] == targets["count"]
 
 
-def _loss(line: Mapping[str, Any]) -> Iterator[Seen]:
-    at, module = span(line["called"]), line["module"]
+def _loss(line: LossNotFiniteLine) -> Iterator[RuntimeFinding]:
+    at, module = span(line["called_at"]), line["module"]
     if at is not None:
-        evidence = (*_born(module), Evidence(at, f"backward of a loss of {line['value']} here"))
-        yield Seen("loss-not-finite", f"the loss is {line['value']}: {_source(line)}", at, evidence)
+        called = Evidence(at, f"backward is called on a loss of {line['value']} here")
+        evidence = (*_constructed(module), called)
+        yield RuntimeFinding("loss-not-finite", f"the loss is {line['value']}: {_source(line)}", at, evidence)
 
 
-def _source(line: Mapping[str, Any]) -> str:
+def _source(line: LossNotFiniteLine) -> str:
     module, operation = line["module"], line["operation"]
-    comes = f"; there is {operation} in it" if operation else ""
+    cause = f" ({operation})" if operation else ""
     if module is None:
-        return operation or "all modules gave finite numbers, so it comes of the loss itself"
+        return operation or "the outputs of all modules are finite, so it comes from the loss computation"
     if module["what"] == "input":
-        return f"what `{module['name']}` is given is not finite already"
-    return f"the first that gives numbers that are not finite is {named(module)}{comes}"
+        return f"the input of `{module['name']}` is already not finite"
+    return f"{module_label(module)} is the first module whose output is not finite{cause}"
 
 
-def _born(module: Mapping[str, Any] | None) -> Iterator[Evidence]:
-    born = span(module["born"]) if module else None
-    if module is not None and born is not None:
-        yield Evidence(born, f"{named(module)} constructed here")
+def _constructed(module: NonFiniteSource | None) -> Iterator[Evidence]:
+    at = span(module["constructed_at"]) if module else None
+    if module is not None and at is not None:
+        yield Evidence(at, f"{module_label(module)} constructed here")
 
 
-def _gradients(line: Mapping[str, Any]) -> Iterator[Seen]:
-    at: Span | None = span(line["called"])
+def _gradients(line: GradientsLine) -> Iterator[RuntimeFinding]:
+    at: Span | None = span(line["called_at"])
     if at is not None:
         names = [f"`{name}`" if name else "a parameter" for name in line["not_finite"]]
         more = " and more" if len(names) > _NAMES else ""
-        yield Seen(
+        yield RuntimeFinding(
             "gradient-not-finite",
-            f"gradients are not finite where the loss is: those of {', '.join(names[:_NAMES])}{more}",
+            f"the loss is finite, but the gradients of {', '.join(names[:_NAMES])}{more} are not",
             at,
-            (Evidence(at, f"{line['optimizer']} makes a step with them"),),
+            (Evidence(at, f"{line['optimizer']} steps with them"),),
         )

@@ -1,43 +1,40 @@
-"""Arithmetic that computes more than was meant: every pair of two rows, or in float64."""
+"""Arithmetic with unintended results: outer broadcasts before a loss, and promotion to float64."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from shapefix.diagnostics import Evidence
-from shapefix.runtime.findings.silent.registry import Seen, detector
+from shapefix.runtime.findings.silent.registry import RuntimeFinding, silent_fault
 from shapefix.runtime.observations import Observations, span
-from shapefix.runtime.report.formatting import sized
+from shapefix.runtime.protocol import Float64PromotionLine, OuterBroadcastLine
+from shapefix.runtime.report.formatting import dtype_and_size
 
 
-@detector
-def _crossed(observed: Observations) -> Iterator[Seen]:
-    for line in observed.of("crossed"):
-        at = span(line["called"])
+@silent_fault
+def _outer_broadcast(observed: Observations) -> Iterator[RuntimeFinding]:
+    for line in observed.of(OuterBroadcastLine):
+        at = span(line["called_at"])
         if at is not None:
-            both = f"{sized(line['left'])} and {sized(line['right'])}"
+            both = f"{dtype_and_size(line['left'])} and {dtype_and_size(line['right'])}"
             sizes = f"({', '.join(map(str, line['result']))})"
-            yield Seen(
+            yield RuntimeFinding(
                 "silent-broadcast",
-                f"{both} meet on the way to the loss: both are broadcast to {sizes}",
+                f"{both} are combined before the loss: both are broadcast to {sizes}",
                 at,
-                (
-                    Evidence(
-                        at, f"{both}: each of the one meets each of the other, and the loss sums them up"
-                    ),
-                ),
+                (Evidence(at, f"{both}: every pair of their elements"),),
             )
 
 
-@detector
-def _promoted(observed: Observations) -> Iterator[Seen]:
-    for line in observed.of("promoted"):
-        at = span(line["called"])
+@silent_fault
+def _float64(observed: Observations) -> Iterator[RuntimeFinding]:
+    for line in observed.of(Float64PromotionLine):
+        at = span(line["called_at"])
         if at is not None:
-            both = f"{sized(line['left'])} and {sized(line['right'])}"
-            yield Seen(
+            both = f"{dtype_and_size(line['left'])} and {dtype_and_size(line['right'])}"
+            yield RuntimeFinding(
                 "silent-float64",
-                f"{both} meet: what follows is computed in float64",
+                f"{both} are combined: the result, and everything computed from it, is float64",
                 at,
                 (Evidence(at, both),),
             )

@@ -1,89 +1,94 @@
-"""Parameters that no optimizer holds, and optimizers that hold those of no module."""
+"""Parameters that no optimizer has, and optimizers whose parameters no module has."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from shapefix.diagnostics import Evidence, Span
-from shapefix.runtime.findings.silent.registry import Seen, detector
+from shapefix.runtime.findings.silent.registry import RuntimeFinding, silent_fault
 from shapefix.runtime.observations import Observations, span
-from shapefix.runtime.report.formatting import words
+from shapefix.runtime.protocol import (
+    OptimizerCoverageLine,
+    OrphanedParameters,
+    UncoveredParameter,
+    UncoveredParameters,
+)
+from shapefix.runtime.report.formatting import value_text
 
 _NAMES = 3
 
 
-@detector
-def _held(observed: Observations) -> Iterator[Seen]:
-    for line in observed.of("held"):
-        missed, orphans, made = line["missed"], line["orphans"], span(line["made"])
-        if orphans is not None and missed is not None and made is not None:
-            yield _orphaned(orphans, missed, made)
-        elif missed is not None:
-            yield from _missed(missed)
+@silent_fault
+def _coverage(observed: Observations) -> Iterator[RuntimeFinding]:
+    for line in observed.of(OptimizerCoverageLine):
+        uncovered, orphaned, created_at = line["uncovered"], line["orphaned"], span(line["created_at"])
+        if orphaned is not None and uncovered is not None and created_at is not None:
+            yield _orphaned(orphaned, uncovered, created_at)
+        elif uncovered is not None:
+            yield from _uncovered(uncovered)
 
 
-def _orphaned(orphans: Mapping[str, Any], missed: Mapping[str, Any], made: Span) -> Seen:
-    parameters = missed["parameters"]
-    sizes = ", ".join(words(each) for each in orphans["parameters"][:_NAMES])
-    evidence = [Evidence(made, f"the optimizer is made here, of parameters that no module has: {sizes}")]
-    return Seen(
+def _orphaned(
+    orphaned: OrphanedParameters, uncovered: UncoveredParameters, created_at: Span
+) -> RuntimeFinding:
+    parameters = uncovered["parameters"]
+    sizes = ", ".join(value_text(each) for each in orphaned["parameters"][:_NAMES])
+    created = Evidence(created_at, f"the optimizer is created here; no module has its parameters {sizes}")
+    return RuntimeFinding(
         "orphaned-parameters",
-        f"the optimizer holds {_number(orphans['count'])} that no module has any more, "
-        f"and not {_names(parameters)}",
-        made,
-        (*evidence, *_born(parameters)),
+        f"the optimizer has {_number(orphaned['count'])} that no module has anymore, "
+        f"but not {_names(parameters)}",
+        created_at,
+        (created, *_constructed(parameters)),
     )
 
 
-def _missed(missed: Mapping[str, Any]) -> Iterator[Seen]:
-    late = [each for each in missed["parameters"] if each["late"] and not each["loaded"]]
-    fresh = [each for each in missed["parameters"] if not each["loaded"]]
-    made = next((each for each in map(span, missed["optimizers"]) if each is not None), None)
-    if made is None:
+def _uncovered(uncovered: UncoveredParameters) -> Iterator[RuntimeFinding]:
+    parameters = uncovered["parameters"]
+    late = [each for each in parameters if each["late"] and not each["pretrained"]]
+    fresh = [each for each in parameters if not each["pretrained"]]
+    places = [each for each in map(span, uncovered["optimizers"]) if each is not None]
+    if not places:
         return
-    optimizers = tuple(
-        Evidence(each, "an optimizer is made here, without them")
-        for each in map(span, missed["optimizers"])
-        if each is not None
-    )
-    # What is frozen by leaving it out is the larger part, and has come with its numbers.
-    forgotten = late or (fresh if sum(each["numel"] for each in fresh) < missed["held"] else [])
+    optimizers = tuple(Evidence(each, "an optimizer is created here without them") for each in places)
+    # A part that is left out to freeze it is usually the larger one, with pretrained weights.
+    forgotten = late or (fresh if sum(each["numel"] for each in fresh) < uncovered["covered_numel"] else [])
     if forgotten:
-        when = ", which was constructed after the optimizer" if late else ""
-        yield Seen(
+        when = " (constructed after the optimizer)" if late else ""
+        effect = "they get gradients" if len(forgotten) > 1 else "it gets a gradient"
+        change = "change" if len(forgotten) > 1 else "changes"
+        yield RuntimeFinding(
             "missed-parameters",
-            f"no optimizer holds {_names(forgotten)}{when}; {_they(forgotten)} a gradient, and never change",
-            made,
-            (*_born(forgotten), *optimizers),
+            f"no optimizer has {_names(forgotten)}{when}: {effect} but never {change}",
+            places[0],
+            (*_constructed(forgotten), *optimizers),
         )
-    elif missed["count"] == len(missed["parameters"]) or missed["parameters"]:
-        yield Seen(
+    elif parameters:
+        get = "get" if uncovered["count"] > 1 else "gets"
+        yield RuntimeFinding(
             "untrained-parameters",
-            f"{_number(missed['count'])} get a gradient that no optimizer uses, like "
-            f"`{missed['parameters'][0]['name']}`; `requires_grad_(False)` saves computing it",
-            made,
+            f"{_number(uncovered['count'])}, such as `{parameters[0]['name']}`, {get} gradients that no "
+            "optimizer uses; `requires_grad_(False)` avoids computing them",
+            places[0],
             optimizers,
         )
 
 
-def _names(parameters: list[Mapping[str, Any]]) -> str:
+def _names(parameters: Sequence[UncoveredParameter]) -> str:
     names = [f"`{each['name']}`" for each in parameters]
     more = len(names) - _NAMES
     return ", ".join(names[:_NAMES]) + (f" and {more} more" if more > 0 else "")
-
-
-def _they(parameters: list[Mapping[str, Any]]) -> str:
-    return "they get" if len(parameters) > 1 else "it gets"
 
 
 def _number(count: int) -> str:
     return f"{count} parameter{'' if count == 1 else 's'}"
 
 
-def _born(parameters: list[Mapping[str, Any]]) -> Iterator[Evidence]:
-    """Where the modules of some parameters were constructed, the first two."""
-    places = dict.fromkeys(each for each in (span(one["born"]) for one in parameters) if each is not None)
+def _constructed(parameters: Sequence[UncoveredParameter]) -> Iterator[Evidence]:
+    """The first two places that construct the modules of some parameters."""
+    places = dict.fromkeys(
+        each for each in (span(one["constructed_at"]) for one in parameters) if each is not None
+    )
     for place in list(places)[:2]:
-        names = [one["name"] for one in parameters if span(one["born"]) == place]
-        yield Evidence(place, f"`{names[0]}` comes of what is constructed here")
+        names = [one["name"] for one in parameters if span(one["constructed_at"]) == place]
+        yield Evidence(place, f"the module of `{names[0]}` is constructed here")

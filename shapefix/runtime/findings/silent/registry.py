@@ -1,18 +1,16 @@
-"""The faults that a run can show without an exception: their names, their rules, and how sure they are."""
+"""The registry of checks for faults that raise no exception, and the rule and severity of each fault."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from shapefix.diagnostics import Diagnostic, Evidence, Severity, Span
+from shapefix.rulebook.pages import names_and_severities
 from shapefix.runtime.observations import Observations
 
-Rules = Mapping[str, tuple[str, Severity]]
-"""The name and severity of each rule that there is, by code."""
-
 PROBE = "probe"
-"""What stands in the place of a code where there is no rule for what was seen."""
+"""The code of faults without a rule."""
 
 _ERROR, _WARNING, _INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
 
@@ -20,8 +18,8 @@ KINDS: dict[str, tuple[str | None, Severity]] = {
     "silent-broadcast": ("SF509", _WARNING),
     "ignored-batch-key": ("SF402", _WARNING),
     "unread-argument": (None, _INFO),
-    "lucky-view": ("SF101", _WARNING),
-    "view-of-one": ("SF101", _INFO),
+    "batch1-view": ("SF101", _WARNING),
+    "size1-view": ("SF101", _INFO),
     "silent-float64": (None, _WARNING),
     "ignored-targets": (None, _ERROR),
     "target-range": (None, _ERROR),
@@ -38,12 +36,12 @@ KINDS: dict[str, tuple[str | None, Severity]] = {
     "large-copy": (None, _INFO),
     "untrained-parameters": (None, _INFO),
 }
-"""The rule that each kind of fault belongs to, where there is one, and its severity."""
+"""The rule of each kind of fault, if there is one, and its severity."""
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A fault of one kind, as one run has shown it."""
+class RuntimeFinding:
+    """A fault that a run has shown."""
 
     kind: str
     message: str
@@ -52,31 +50,27 @@ class Seen:
     condition: str | None = None
 
 
-Detector = Callable[[Observations], Iterator[Seen]]
-_DETECTORS: list[Detector] = []
+SilentFaultCheck = Callable[[Observations], Iterator[RuntimeFinding]]
+_CHECKS: list[SilentFaultCheck] = []
 
 
-def detector(function: Detector) -> Detector:
-    """Register a function that tells the faults of one sort that a run has shown."""
-    _DETECTORS.append(function)
+def silent_fault(function: SilentFaultCheck) -> SilentFaultCheck:
+    """Register a function that finds faults of one sort in the observations of a run."""
+    _CHECKS.append(function)
     return function
 
 
-def seen(observed: Observations, rules: Rules) -> Iterator[Diagnostic]:
-    """What all detectors say of a run, each fault once; what has no rule yet is named by its kind."""
-    told: set[tuple[str, Span]] = set()
-    for detect in _DETECTORS:
-        for each in detect(observed):
-            if (each.kind, each.span) not in told:
-                told.add((each.kind, each.span))
-                yield _diagnostic(each, rules)
+def silent_faults(observed: Observations) -> Iterator[Diagnostic]:
+    """The faults that all checks find in a run, without repetitions."""
+    seen: set[tuple[str, Span]] = set()
+    for check in _CHECKS:
+        for each in check(observed):
+            if (each.kind, each.span) not in seen:
+                seen.add((each.kind, each.span))
+                yield _diagnostic(each)
 
 
-def _diagnostic(fault: Seen, rules: Rules) -> Diagnostic:
-    code, severity = KINDS[fault.kind]
-    name = fault.kind
-    if code is None or code not in rules:
-        code = PROBE
-    else:
-        name = rules[code][0]
+def _diagnostic(fault: RuntimeFinding) -> Diagnostic:
+    rule, severity = KINDS[fault.kind]
+    code, name = (PROBE, fault.kind) if rule is None else (rule, names_and_severities()[rule][0])
     return Diagnostic(code, name, severity, fault.message, fault.span, fault.evidence, fault.condition)

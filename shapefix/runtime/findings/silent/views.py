@@ -1,37 +1,38 @@
-"""Views that are legal for no other reason than that a dimension has the size 1."""
+"""Views that are legal only because a dimension has the size 1."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from shapefix.diagnostics import Evidence
-from shapefix.runtime.findings.silent.registry import Seen, detector
-from shapefix.runtime.observations import Module, Observations, Value, span
-from shapefix.runtime.report.formatting import sized
+from shapefix.runtime.findings.silent.registry import RuntimeFinding, silent_fault
+from shapefix.runtime.observations import Observations, ObservedModule, span
+from shapefix.runtime.protocol import Batch1ViewLine, Value
+from shapefix.runtime.report.formatting import dtype_and_size
 
 
-@detector
-def _lucky(observed: Observations) -> Iterator[Seen]:
-    alone = _one_row(observed)
-    for line in observed.of("lucky view"):
-        at = span(line["called"])
+@silent_fault
+def _legal_at_one(observed: Observations) -> Iterator[RuntimeFinding]:
+    one_row = _has_one_row(observed)
+    for line in observed.of(Batch1ViewLine):
+        at = span(line["called_at"])
         if at is None:
             continue
         value, number = line["value"], line["dimension"]
         strides = f"({', '.join(map(str, value['stride']))})"
-        is_batch = alone and line["outermost"]
-        what = "the batch is of one row" if is_batch else f"dimension {number} has the size 1"
-        yield Seen(
-            "lucky-view" if is_batch else "view-of-one",
-            f"`.view({', '.join(map(str, line['wanted']))})` of {sized(value)} passes only because {what}",
+        is_batch = one_row and line["outermost"]
+        why = "the batch has one row" if is_batch else f"dimension {number} has the size 1"
+        yield RuntimeFinding(
+            "batch1-view" if is_batch else "size1-view",
+            f"`.view({', '.join(map(str, line['requested']))})` of {dtype_and_size(value)} "
+            f"is legal only because {why}",
             at,
-            (Evidence(at, f"viewed here: {sized(value)} strides {strides}"),),
-            "the batch holds more than one row" if is_batch else f"dimension {number} is larger than 1",
+            (Evidence(at, f"viewed here: {dtype_and_size(value)} strides {strides}"),),
+            "the batch has more than one row" if is_batch else f"dimension {number} is larger than 1",
         )
 
 
-def _one_row(observed: Observations) -> bool:
+def _has_one_row(observed: Observations) -> bool:
     """Whether the model was trained with batches of one row."""
     for batch in observed.batches:
         sizes = [each["size"] for each in _tensors(batch.value) if each["size"]]
@@ -45,12 +46,12 @@ def _one_row(observed: Observations) -> bool:
     return False
 
 
-def _is_model(module: Module) -> bool:
+def _is_model(module: ObservedModule) -> bool:
     return not (module.type.endswith("Loss") and not module.children)
 
 
-def _tensors(value: Mapping[str, Any]) -> Iterator[Value]:
-    if value["is"] == "tensor":
+def _tensors(value: Value) -> Iterator[Value]:
+    if value["kind"] == "tensor":
         yield value
     items = value.get("items") or []
     for each in items.values() if isinstance(items, Mapping) else items:

@@ -1,1 +1,1 @@
-"""One page that shows a run: it stands alone in its file, and asks for nothing over the network."""
+"""The HTML page of a run: one self-contained file that loads nothing over the network."""

@@ -1,4 +1,4 @@
-"""The rows of source that a finding speaks of, with its places marked in them."""
+"""The source rows of a finding, with its places marked."""
 
 from __future__ import annotations
 
@@ -16,42 +16,42 @@ _LONGEST = 400
 
 
 @dataclass(frozen=True)
-class Piece:
-    """A stretch of a row; mark is "", "step" or "place", that of the finding itself."""
+class SourcePiece:
+    """A part of a row; mark is "", "step" or "place", that of the finding itself."""
 
     text: str
     mark: str
 
 
 @dataclass(frozen=True)
-class Note:
-    """What happened at a place, numbered where there are several steps."""
+class SourceNote:
+    """The text of one piece of evidence, numbered if there are several."""
 
     text: str
     mark: str
 
 
 @dataclass(frozen=True)
-class Row:
-    """A row of source, with the notes that belong below it; skipped says that rows before it are left out."""
+class SourceRow:
+    """A source row with the notes below it; skipped says that rows before it are left out."""
 
     number: int
-    pieces: tuple[Piece, ...]
-    notes: tuple[Note, ...]
+    pieces: tuple[SourcePiece, ...]
+    notes: tuple[SourceNote, ...]
     skipped: bool
 
 
 @dataclass(frozen=True)
 class Excerpt:
-    """The rows of one file."""
+    """The source rows of one file."""
 
     path: str
     row: int
-    rows: tuple[Row, ...]
+    rows: tuple[SourceRow, ...]
 
 
 def excerpts(finding: Diagnostic, view: View) -> Iterator[Excerpt]:
-    """The files that a finding speaks of, its own first."""
+    """The excerpts of a finding, that of its own file first."""
     steps = [(step.span, one_line(step.message)) for step in finding.evidence]
     if len(steps) > 1:
         steps = [(place, f"{number}. {text}") for number, (place, text) in enumerate(steps, 1)]
@@ -64,7 +64,7 @@ def excerpts(finding: Diagnostic, view: View) -> Iterator[Excerpt]:
         yield Excerpt(one_line(view.relative(path)), row, rows)
 
 
-def _rows(source: str | None, steps: Sequence[tuple[Span, str]], own: Span) -> Iterator[Row]:
+def _rows(source: str | None, steps: Sequence[tuple[Span, str]], own: Span) -> Iterator[SourceRow]:
     lines = [] if source is None else _NEWLINE.split(source)
     spoken = {place.row for place, _ in steps}
     near = {row + by for row in spoken for by in range(-_AROUND, _AROUND + 1)}
@@ -72,12 +72,14 @@ def _rows(source: str | None, steps: Sequence[tuple[Span, str]], own: Span) -> I
     for before, number in pairwise([shown[0] - 1, *shown]):
         line = lines[number - 1] if number <= len(lines) else ""
         here = [(place, text) for place, text in steps if place.row == number]
-        notes = tuple(Note(text, "place" if place == own else "step") for place, text in here if text)
-        yield Row(number, tuple(_pieces(line, [place for place, _ in here], own)), notes, number > before + 1)
+        notes = tuple(SourceNote(text, "place" if place == own else "step") for place, text in here if text)
+        yield SourceRow(
+            number, tuple(_pieces(line, [place for place, _ in here], own)), notes, number > before + 1
+        )
 
 
-def _pieces(line: str, places: Sequence[Span], own: Span) -> Iterator[Piece]:
-    """The row in stretches; what belongs to several places is marked as the finding's own, if it is that."""
+def _pieces(line: str, places: Sequence[Span], own: Span) -> Iterator[SourcePiece]:
+    """The parts of a row by mark; the finding's own place has priority over evidence."""
     marks = [""] * len(line)
     for place in sorted(places, key=lambda each: each == own):
         end = place.end_column - 1 if place.end_row == place.row else len(line)
@@ -87,5 +89,5 @@ def _pieces(line: str, places: Sequence[Span], own: Span) -> Iterator[Piece]:
     for at in range(1, len(line) + 1):
         if at == len(line) or marks[at] != marks[start]:
             text = line[start:at]
-            yield Piece(text if len(text) <= _LONGEST else text[:_LONGEST] + "…", marks[start])
+            yield SourcePiece(text if len(text) <= _LONGEST else text[:_LONGEST] + "…", marks[start])
             start = at

@@ -1,14 +1,22 @@
-"""The way of the sizes as a picture: from the batch through the modules, in the order of their calls."""
+"""A diagram of sizes: from the batch through the modules to the loss, in the order of the calls."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
-from shapefix.runtime.observations import Module, Observations
-from shapefix.runtime.report.formatting import arguments, duration, words
+from shapefix.runtime.observations import Observations, ObservedModule
+from shapefix.runtime.protocol import BackwardLine, GradientsLine, LossCallLine
+from shapefix.runtime.report.formatting import (
+    arguments_text,
+    duration,
+    gradient_count,
+    loss_value,
+    named_parts,
+    value_text,
+)
 
 WIDTH = 340
 _NODES = 14
@@ -17,8 +25,8 @@ _TOP, _NODE, _LINE, _EDGE = 8, 26, 17, 34
 
 
 @dataclass(frozen=True)
-class Text:
-    """One row of text; full is what was cut, if it was."""
+class DiagramText:
+    """One row of text; full is the whole text if it was cut."""
 
     y: float
     text: str
@@ -27,34 +35,34 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Box:
+class DiagramBox:
     """A node: the batch, a module, the loss or the gradients. kind is its style, label its name."""
 
     kind: str
     label: str
     y: float
     height: float
-    texts: tuple[Text, ...]
+    texts: tuple[DiagramText, ...]
 
 
 @dataclass(frozen=True)
-class Edge:
-    """The way from one node to the next; changed is one on which the sizes become others."""
+class DiagramEdge:
+    """An arrow from one node to the next; changed says that the sizes change between them."""
 
     y: float
     end: float
     changed: bool
-    texts: tuple[Text, ...]
+    texts: tuple[DiagramText, ...]
 
 
 @dataclass(frozen=True)
-class Flow:
-    """The whole picture, in its own units; text says it in words."""
+class SizeDiagram:
+    """The whole diagram, in its own units; text describes it."""
 
     width: int
     height: float
-    boxes: tuple[Box, ...]
-    edges: tuple[Edge, ...]
+    boxes: tuple[DiagramBox, ...]
+    edges: tuple[DiagramEdge, ...]
     text: str
 
 
@@ -67,11 +75,11 @@ class _Step:
     returned: str = ""
 
 
-def flow(observed: Observations, model: Module) -> Flow:
-    """The picture of one outermost call of a model, with the batch before it and the loss behind it."""
+def size_diagram(observed: Observations, model: ObservedModule) -> SizeDiagram:
+    """The diagram of one outermost call of a model, with its batch and its loss."""
     steps = list(_steps(observed, model))
-    boxes: list[Box] = []
-    edges: list[Edge] = []
+    boxes: list[DiagramBox] = []
+    edges: list[DiagramEdge] = []
     y: float = _TOP
     for before, step in pairwise([None, *steps]):
         if before is not None:
@@ -82,91 +90,85 @@ def flow(observed: Observations, model: Module) -> Flow:
         boxes.append(box)
         y += box.height
     text = "; ".join(" ".join(filter(None, (step.label, *step.rows))) for step in steps)
-    return Flow(WIDTH, y + _TOP, tuple(boxes), tuple(edges), text)
+    return SizeDiagram(WIDTH, y + _TOP, tuple(boxes), tuple(edges), text)
 
 
-def _box(step: _Step, y: float) -> Box:
+def _box(step: _Step, y: float) -> DiagramBox:
     first, *rest = step.rows
     texts = [_text(first, y + 20, "name")]
     texts += [_text(row, y + 20 + _LINE * number, "size") for number, row in enumerate(rest, 1)]
-    return Box(step.kind, step.label, y, _NODE + _LINE * len(rest) + 4, tuple(texts))
+    return DiagramBox(step.kind, step.label, y, _NODE + _LINE * len(rest) + 4, tuple(texts))
 
 
-def _edge(before: _Step, after: _Step | None, y: float) -> Edge:
+def _edge(before: _Step, after: _Step | None, y: float) -> DiagramEdge:
     given = after.given if after is not None else ""
-    # A loss takes the labels, too: what came is among what it is given.
+    # A loss also gets the labels: its arguments contain the output before it.
     if before.returned and given and before.returned not in given:
         texts = (_text(before.returned, y + 20, "size"), _text(given, y + 20 + _LINE + 9, "size"))
-        return Edge(y, y + _EDGE + _LINE + 9, True, texts)
+        return DiagramEdge(y, y + _EDGE + _LINE + 9, True, texts)
     label = given or before.returned
     if not label:
-        return Edge(y, y + 20, False, ())
-    return Edge(y, y + _EDGE, False, (_text(label, y + 21, "size"),))
+        return DiagramEdge(y, y + 20, False, ())
+    return DiagramEdge(y, y + _EDGE, False, (_text(label, y + 21, "size"),))
 
 
-def _text(text: str, y: float, style: str) -> Text:
+def _text(text: str, y: float, style: str) -> DiagramText:
     cut = text if len(text) <= _CHARACTERS else text[: _CHARACTERS - 1] + "…"
-    return Text(y, cut, text if cut != text else "", style)
+    return DiagramText(y, cut, text if cut != text else "", style)
 
 
-def _steps(observed: Observations, model: Module) -> Iterator[_Step]:
+def _steps(observed: Observations, model: ObservedModule) -> Iterator[_Step]:
     yield _batch(observed, model)
     groups = _groups(model)
     yield from (_module(alike, model) for alike in groups)
     if model.out is None:
         if groups[-1][-1].out is not None:
-            yield _Step("failed", "raised", (model.name, "raised, outside of the modules that it calls"))
+            yield _Step("failed", "raised", (model.name, "raised outside the modules that it calls"))
         return
-    loss = observed.first("loss")
+    loss = observed.first(LossCallLine)
     if loss is not None and not groups[-1][-1].type.endswith("Loss"):
-        yield _Step("loss", "loss", (loss["name"],), arguments(loss["input"]), "")
-    backward = observed.first("backward")
+        yield _Step("loss", "loss", (loss["name"],), arguments_text(loss["input"]), "")
+    backward = observed.first(BackwardLine)
     if backward is not None:
-        value = backward["value"]
-        told = f"loss {value:.4g}" if value is not None else f"loss {backward['text'] or ''}".strip()
-        given = [
-            f"gradient in {line['given']} of {line['given'] + line['without']} parameters"
-            for line in observed.of("gradients")
-        ]
-        yield _Step("backward", "backward", (told, *given), words(backward["loss"]), "")
+        value = f"loss {loss_value(backward) or ''}".strip()
+        given = [f"gradients for {gradient_count(line)}" for line in observed.of(GradientsLine)]
+        yield _Step("backward", "backward", (value, *given), value_text(backward["loss"]), "")
 
 
-def _batch(observed: Observations, model: Module) -> _Step:
+def _batch(observed: Observations, model: ObservedModule) -> _Step:
     batch = next((each for each in observed.batches if each.number == 1), None)
     if batch is None:
-        return _Step("batch", "input", ("what the model is given",), "", arguments(model.input))
-    parts = batch.value.get("items") or {}
-    named = parts.items() if isinstance(parts, Mapping) else ((f"[{n}]", v) for n, v in enumerate(parts))
-    rows = [f"{name} {words(value)}" for name, value in named] or [words(batch.value)]
+        return _Step("batch", "input", ("input of the model",), "", arguments_text(model.input))
+    rows = [f"{name} {value_text(value)}".strip() for name, value in named_parts(batch.value)]
     more = [f"and {len(rows) - 6} more"] if len(rows) > 6 else []
     return _Step("batch", "batch", ("batch", *rows[:6], *more), "", "")
 
 
-def _module(alike: tuple[Module, ...], model: Module) -> _Step:
+def _module(alike: tuple[ObservedModule, ...], model: ObservedModule) -> _Step:
     first, last = alike[0], alike[-1]
     name = first.name.removeprefix(f"{model.name}.")
     kind = first.type if name != first.type else ""
     failed = last.out is None
-    told = "raised" if failed else duration(sum(each.seconds or 0 for each in alike))
+    result = "raised" if failed else duration(sum(each.seconds or 0 for each in alike))
     if len(alike) > 1:
         name = f"{name} … {_number(first.name, last.name)}"
-        told = f"{len(alike)} times, {told}"
-    returned = "" if last.out is None else words(last.out)
-    rows = (name, f"{kind}, {told}" if kind else told)
-    return _Step("failed" if failed else "module", "module", rows, arguments(first.input), returned)
+        result = f"{len(alike)} times, {result}"
+    returned = "" if last.out is None else value_text(last.out)
+    rows = (name, f"{kind}, {result}" if kind else result)
+    return _Step("failed" if failed else "module", "module", rows, arguments_text(first.input), returned)
 
 
 def _number(first: str, last: str) -> str:
-    """The number in which the last of some names differs from the first."""
+    """The number by which the last name differs from the first."""
     pairs = zip(re.findall(r"\d+", first), re.findall(r"\d+", last), strict=False)
     return next((two for one, two in pairs if one != two), last)
 
 
-def _groups(model: Module) -> list[tuple[Module, ...]]:
-    """The modules of a call in their order, as deep as there is room for them; equal neighbours together."""
-    groups: list[tuple[Module, ...]] = [(model,)]
+def _groups(model: ObservedModule) -> list[tuple[ObservedModule, ...]]:
+    """The modules of a call in order, as deep as there is space for them; equal neighbors are grouped."""
+    groups: list[tuple[ObservedModule, ...]] = [(model,)]
     while True:
-        deeper: list[tuple[Module, ...]] = []
+        deeper: list[tuple[ObservedModule, ...]] = []
         for group in groups:
             inner = group[0].children if len(group) == 1 else ()
             deeper += [tuple(each) for _, each in groupby(inner, _likeness)] if inner else [group]
@@ -175,7 +177,7 @@ def _groups(model: Module) -> list[tuple[Module, ...]]:
         groups = deeper
 
 
-def _likeness(module: Module) -> tuple[object, ...]:
+def _likeness(module: ObservedModule) -> tuple[object, ...]:
     name = re.sub(r"\d+", "#", module.name)
-    returned = None if module.out is None else words(module.out)
-    return name, module.type, arguments(module.input), returned
+    returned = None if module.out is None else value_text(module.out)
+    return name, module.type, arguments_text(module.input), returned

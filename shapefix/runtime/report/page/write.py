@@ -1,4 +1,4 @@
-"""`probe --report FILE`: the page of a run, written whole or not at all."""
+"""`probe --report FILE`: write the page of a run, atomically."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ import tempfile
 from pathlib import Path
 
 
-def unwritable(report: str) -> str | None:
-    """Why no page can be written there, None where it can; known before anything is run."""
+def report_problem(report: str) -> str | None:
+    """The reason why a page cannot be written to a path, if any; checked before the run."""
     path = Path(report)
     try:
         import jinja2  # noqa: F401
     except ImportError:
-        return "a page needs Jinja2: pip install 'shapefix[probe]'"
+        return "requires Jinja2: pip install 'shapefix[probe]'"
     if path.is_dir():
-        return "is a folder; name the file to write"
+        return "is a directory"
     if not path.absolute().parent.is_dir():
-        return f"there is no folder {path.parent}"
+        return f"directory {path.parent} does not exist"
     there = path if path.exists() else path.absolute().parent
     return None if os.access(there, os.W_OK) else "permission denied"
 
 
-def write(report: str, page: str) -> None:
-    """Write a page in the place of the file that is there. Raises OSError."""
-    # A lone surrogate, as in the name of a file that is not UTF-8, cannot be written as it is.
+def write_page(report: str, page: str) -> None:
+    """Write a page, replacing an existing file. Raises OSError."""
+    # A lone surrogate, as in a file name that is not UTF-8, cannot be encoded.
     data = page.encode("utf-8", "backslashreplace")
     path = Path(os.path.realpath(report))
     if path.exists() and not path.is_file():  # such as /dev/stdout

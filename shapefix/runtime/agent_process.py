@@ -1,4 +1,4 @@
-"""The child process: the agent in the user's interpreter, and whatever it starts, ended when it is time."""
+"""Run the agent in the user's interpreter, and end it and all processes that it started."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ _IN_FOLDER = {
     "WANDB_DIR": "wandb",
 }
 _QUIET = {
-    "MPLBACKEND": "Agg",  # a window would wait for somebody to close it
+    "MPLBACKEND": "Agg",  # a window would wait to be closed
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONFAULTHANDLER": "1",
     "PYTHONUNBUFFERED": "1",
     "TOKENIZERS_PARALLELISM": "false",
-    "TORCHDYNAMO_DISABLE": "1",  # sizes are the same, and nobody waits for a compiler
+    "TORCHDYNAMO_DISABLE": "1",  # sizes are the same, without the time to compile
 }
 
 
 @dataclass(frozen=True)
-class Ended:
-    """How the child ended: its exit code (negative: the signal), and the last of what it printed."""
+class ProcessResult:
+    """How the process ended: its exit code (negative: the signal), and the end of its output."""
 
     code: int
     killed: bool
@@ -58,7 +58,7 @@ class Ended:
     output: str
 
 
-def run(
+def run_agent(
     python: str,
     script: str,
     arguments: Sequence[str],
@@ -67,15 +67,15 @@ def run(
     timeout: float,
     options: Sequence[str] = (),
     processes: int = 1,
-) -> Ended:
-    """Run a script under the agent, with the current folder as it is, and wait for its end.
+) -> ProcessResult:
+    """Run a script under the agent in the current folder, and wait for its end.
 
-    options are more of the agent's own, like `--device fake`. Several processes are started by torchrun, and
-    each writes its observations into a file with its rank behind the name.
+    options are further options of the agent, like `--device fake`. Several processes are started by torchrun,
+    and each appends its rank to the name of its observations.
 
-    folder takes the observations (observations.jsonl) and all that the script saves; timeout is in seconds.
-    At the return, or when KeyboardInterrupt is raised, neither the child nor what it has started is running.
-    Raises OSError where the interpreter cannot be started.
+    folder gets the observations (observations.jsonl) and all files that the script saves; timeout is in
+    seconds. When this function returns, or raises KeyboardInterrupt, neither the agent nor a process that it
+    started is running. Raises OSError if the interpreter cannot be started.
     """
     (folder / "tmp").mkdir(parents=True, exist_ok=True)
     (folder / "wandb" / "cache").mkdir(parents=True, exist_ok=True)
@@ -86,7 +86,7 @@ def run(
         torchrun = ("-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1")
         launch = (python, *torchrun, "--nproc-per-node", str(processes))
         options = (*options, "--ranks", str(time.time()))
-        environment.setdefault("OMP_NUM_THREADS", "1")  # else torchrun says at length that it sets it
+        environment.setdefault("OMP_NUM_THREADS", "1")  # otherwise torchrun prints a long warning
     command = [
         *(*launch, str(_AGENT), "--observations", str(folder / "observations.jsonl"), "--saves", str(folder)),
         *("--steps", str(steps), "--timeout", str(timeout), *options, script, *arguments),
@@ -111,7 +111,7 @@ def run(
     finally:
         _end(child, token)
     tail.join()
-    return Ended(child.returncode, killed, time.monotonic() - start, tail.text())
+    return ProcessResult(child.returncode, killed, time.monotonic() - start, tail.text())
 
 
 def _environment(own: Mapping[str, str], folder: Path) -> dict[str, str]:
@@ -121,7 +121,7 @@ def _environment(own: Mapping[str, str], folder: Path) -> dict[str, str]:
 
 
 class _Tail(threading.Thread):
-    """Reads all that comes through a pipe, and keeps the end of it."""
+    """Reads a pipe to its end, and keeps the last part."""
 
     def __init__(self, pipe: IO[bytes]) -> None:
         super().__init__(daemon=True)
@@ -135,7 +135,7 @@ class _Tail(threading.Thread):
                 self._kept = (self._kept + chunk)[-_TAIL:]
 
     def join(self, timeout: float | None = _PATIENCE) -> None:
-        # A process that got away may hold the other end open for ever.
+        # A process that was not killed may keep the other end open.
         super().join(timeout)
 
     def text(self) -> str:
@@ -143,7 +143,7 @@ class _Tail(threading.Thread):
 
 
 def _end(child: subprocess.Popen[bytes], token: str) -> None:
-    """Kill the child and its whole group, and what has left the group but carries our mark."""
+    """Kill the child, its process group, and processes outside the group that carry our token."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if hasattr(os, "killpg"):
             os.killpg(child.pid, signal.SIGKILL)
@@ -156,7 +156,7 @@ def _end(child: subprocess.Popen[bytes], token: str) -> None:
 
 
 def _marked(token: str) -> Iterator[int]:
-    """The processes that have inherited our environment, where the system shows it."""
+    """The processes that inherited our environment, on systems that show it."""
     if not sys.platform.startswith("linux"):
         return
     mark = f"{_TOKEN}={token}".encode()

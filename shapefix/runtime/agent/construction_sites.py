@@ -1,4 +1,4 @@
-"""Where each module was constructed."""
+"""The places in the user's code that constructed each module."""
 
 from __future__ import annotations
 
@@ -9,44 +9,45 @@ from typing import Any
 
 from torch import nn
 
+from ..protocol import Place
 from . import frames
 
 
-class Births:
-    """Remembers, for each living module, the place in the user's code that asked for it."""
+class ConstructionSites:
+    """The construction site of each living module."""
 
     def __init__(self) -> None:
-        # By identity: a module's own `__hash__` and `__eq__` may be anything, and are not to be called.
+        # By identity: a module's own `__hash__` and `__eq__` may do anything, and must not be called.
         self._sites: dict[int, tuple[weakref.ref[Any], CodeType, int, int]] = {}
         self._numbers: dict[int, int] = {}
         self.count = 0
 
     def install(self) -> None:
         """Watch the construction of modules from now on."""
-        original, births = nn.Module.__init__, self
+        original, constructions = nn.Module.__init__, self
 
         def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
             original(self, *args, **kwargs)
-            births.count += 1
-            born = frames.construction(sys._getframe(1), self)
-            if born is not None:
-                births._remember(self, born)
+            constructions.count += 1
+            site = frames.construction(sys._getframe(1), self)
+            if site is not None:
+                constructions._remember(self, site)
 
         nn.Module.__init__ = __init__
 
-    def of(self, module: object) -> frames.Place | None:
-        """Where a module was constructed; None where that is not known, as of a copy."""
+    def site_of(self, module: object) -> Place | None:
+        """Where a module was constructed; None if that is not known, as for a copy."""
         known = self._sites.get(id(module))
         if known is None or known[0]() is not module:
             return None
         return frames.place(*known[1:])
 
-    def number(self, module: object) -> int | None:
-        """How many modules had been constructed with this one; None where that is not known."""
+    def ordinal(self, module: object) -> int | None:
+        """The number of modules constructed up to this one; None if that is not known."""
         known = self._sites.get(id(module))
         return None if known is None or known[0]() is not module else self._numbers[id(module)]
 
-    def _remember(self, module: object, born: tuple[CodeType, int, int]) -> None:
+    def _remember(self, module: object, site: tuple[CodeType, int, int]) -> None:
         number, sites, numbers = id(module), self._sites, self._numbers
 
         def forget(gone: weakref.ref[Any]) -> None:
@@ -55,4 +56,4 @@ class Births:
                 del sites[number], numbers[number]
 
         numbers[number] = self.count
-        sites[number] = (weakref.ref(module, forget), *born)
+        sites[number] = (weakref.ref(module, forget), *site)

@@ -1,6 +1,6 @@
-"""Which `except` of the user's code has caught what: each begins with a call of ours, once compiled.
+"""Compile the user's modules so that each `except` begins with a call of the probe.
 
-The files stay as they are, rows and columns stay theirs, and what is not caught costs nothing.
+The files do not change, rows and columns stay the same, and code that catches nothing runs at full speed.
 """
 
 from __future__ import annotations
@@ -14,19 +14,20 @@ from collections.abc import Callable, Sequence
 from types import CodeType, ModuleType
 from typing import Any
 
+from ..protocol import Place
 from . import frames
 
 _NAME = "__shapefix_caught__"
-_TELLING = ("print", "print_exc", "write", "warn", "warning", "error", "exception", "info", "debug", "log")
+_REPORTING = ("print", "print_exc", "write", "warn", "warning", "error", "exception", "info", "debug", "log")
 
 
 def install(
-    caught: Callable[[BaseException, frames.Place, bool], None], loaded: Callable[[str, bytes], None]
+    caught: Callable[[BaseException, Place, bool], None], loaded: Callable[[str, bytes], None]
 ) -> None:
-    """Have the user's modules compiled so that caught is called by each handler.
+    """Have each handler in the user's modules call caught.
 
-    It gets the exception, the place of the `except`, and whether the handler makes up for nothing. loaded is
-    told the path and the source of each module.
+    caught gets the exception, the place of the `except`, and whether the handler only reports the exception.
+    loaded gets the path and the source of each module.
     """
 
     def call(silent: bool) -> None:
@@ -38,8 +39,8 @@ def install(
     sys.meta_path.insert(0, _Finder(loaded))
 
 
-def compiled(source: bytes, path: str, flags: int = 0) -> CodeType:
-    """The code of a file of the user's; flags as for compile. Raises what compile does of a wrong source."""
+def compile_with_hooks(source: bytes, path: str, flags: int = 0) -> CodeType:
+    """Compile a file of the user's; flags and exceptions as for compile()."""
     try:
         tree = compile(source, path, "exec", ast.PyCF_ONLY_AST | flags, dont_inherit=True)
         for node in ast.walk(tree):
@@ -52,8 +53,8 @@ def compiled(source: bytes, path: str, flags: int = 0) -> CodeType:
 
 
 def _call(handler: ast.ExceptHandler) -> ast.stmt:
-    """The statement that a handler begins with, at the place of its `except`."""
-    silent = all(_only_tells(each) for each in handler.body)
+    """The first statement of a handler, at the place of its `except`."""
+    silent = all(_only_reports(each) for each in handler.body)
     call = ast.Call(ast.Name(_NAME, ast.Load()), [ast.Constant(silent)], [])
     statement = ast.Expr(call)
     for node in (statement, call, call.func, call.args[0]):
@@ -62,13 +63,13 @@ def _call(handler: ast.ExceptHandler) -> ast.stmt:
     return statement
 
 
-def _only_tells(statement: ast.stmt) -> bool:
-    """Whether a statement makes up for nothing: it prints, logs, counts, goes on or gives up."""
+def _only_reports(statement: ast.stmt) -> bool:
+    """Whether a statement does no more than print, log, count, go on or give up."""
     if isinstance(statement, ast.If):
-        return all(map(_only_tells, [*statement.body, *statement.orelse]))
+        return all(map(_only_reports, [*statement.body, *statement.orelse]))
     calls = [node for node in ast.walk(statement) if isinstance(node, ast.Call)]
     if isinstance(statement, ast.Expr):
-        return not calls or (isinstance(statement.value, ast.Call) and _name(statement.value) in _TELLING)
+        return not calls or (isinstance(statement.value, ast.Call) and _name(statement.value) in _REPORTING)
     simple = (ast.Pass, ast.Continue, ast.Break, ast.Import, ast.ImportFrom)
     if isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return)):
         return not calls
@@ -83,7 +84,7 @@ def _name(call: ast.Call) -> str:
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds the modules that are files of the user's, and leaves all others to the finders behind it."""
+    """Finds modules in the user's files; leaves all others to the finders after it."""
 
     def __init__(self, loaded: Callable[[str, bytes], None]) -> None:
         self._loaded = loaded
@@ -105,7 +106,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
-    """Compiles from the source, whatever byte code there is."""
+    """Compiles from source even if byte code exists."""
 
     def __init__(self, fullname: str, path: str, loaded: Callable[[str, bytes], None]) -> None:
         super().__init__(fullname, path)
@@ -115,4 +116,4 @@ class _Loader(importlib.machinery.SourceFileLoader):
         path = self.get_filename(fullname)
         data = self.get_data(path)
         self._loaded(path, data)
-        return compiled(data, path)
+        return compile_with_hooks(data, path)

@@ -1,4 +1,4 @@
-"""Some rows of a dataset, to see what one batch cannot show: rows of different sizes that never met."""
+"""Sample rows of a dataset, to find rows of different sizes that the first batches do not combine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch.utils.data import BatchSampler, IterableDataset
 
-from .describe import lengths
+from ..protocol import SampledRowsLine
+from .describe import part_sizes
 
 _SAMPLERS = (
     "SequentialSampler",
@@ -25,14 +26,14 @@ _SAMPLERS = (
 _ENDS, _SPREAD, _SECONDS = 4, 56, 2.0
 
 
-def examine(loader: Any) -> tuple[dict[str, Any], BaseException | None] | None:
-    """The sizes of some rows of a loader's dataset, and what its collator raises for two that differ.
+def sample_rows(loader: Any, loader_id: int) -> tuple[SampledRowsLine, BaseException | None] | None:
+    """The sizes of some rows of a loader's dataset, and the exception of its collator for two that differ.
 
-    None where rows cannot be had by number, where a batch is one row, or where a sampler of the user's own
-    may never bring two such rows together. The state of random numbers is as before.
+    None if rows cannot be read by number, if a batch is one row, or if a sampler of the user's own may never
+    combine two such rows. The state of random numbers is restored.
     """
     dataset, batches = loader.dataset, loader.batch_sampler
-    # What accelerate gives each process is a part of the batches of another sampler.
+    # accelerate gives each process a part of the batches of another sampler.
     batches = getattr(batches, "batch_sampler", batches)
     if isinstance(dataset, IterableDataset) or not isinstance(batches, BatchSampler):
         return None
@@ -46,7 +47,7 @@ def examine(loader: Any) -> tuple[dict[str, Any], BaseException | None] | None:
         total -= total % batches.batch_size
     with _same_random_numbers():
         rows = dict(_rows(dataset, total))
-        sizes = {number: lengths(row) for number, row in rows.items()}
+        sizes = {number: part_sizes(row) for number, row in rows.items()}
         pair = _different(sizes)
         error = None
         if pair is not None:
@@ -55,16 +56,19 @@ def examine(loader: Any) -> tuple[dict[str, Any], BaseException | None] | None:
             except Exception as raised:
                 error = raised
     keys = list(dict.fromkeys(key for each in sizes.values() for key in each))
-    return {
-        "total": total,
-        "numbers": list(sizes),
-        "sizes": {key: [each.get(key) for each in sizes.values()] for key in keys},
-        "pair": None if pair is None else list(pair),
-    }, error
+    line = SampledRowsLine(
+        kind="sampled_rows",
+        loader=loader_id,
+        total=total,
+        numbers=list(sizes),
+        sizes={key: [each.get(key) for each in sizes.values()] for key in keys},
+        pair=None if pair is None else list(pair),
+    )
+    return line, error
 
 
 def _rows(dataset: Any, total: int) -> Iterator[tuple[int, Any]]:
-    """The first and the last rows, and some between, as long as that is quick."""
+    """The first and the last rows and some between, for two seconds at most."""
     until = time.monotonic() + _SECONDS
     ends = [*range(min(_ENDS, total)), *range(max(total - _ENDS, 0), total)]
     between = range(0, total, max(total // _SPREAD, 1))
@@ -78,7 +82,7 @@ def _rows(dataset: Any, total: int) -> Iterator[tuple[int, Any]]:
 
 
 def _different(sizes: dict[int, dict[str, list[int]]]) -> tuple[int, int] | None:
-    """Two rows that have the same parts, of which one differs in size."""
+    """Two rows with the same parts, of different sizes."""
     known = list(sizes.items())
     for number, first in known[:1]:
         for other, second in known[1:]:

@@ -1,4 +1,4 @@
-"""The `except` line that has swallowed an exception, read from the user's own source."""
+"""Find the `except` that swallowed an exception, in the user's source."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from .frames import Place
+from ..protocol import Place
 
 
-def handler(names: list[str], places: list[Place]) -> Place | None:
-    """The nearest handler around places, innermost first, that takes an exception and does not reraise it.
+def find_handler(names: list[str], places: list[Place]) -> Place | None:
+    """The nearest handler around places, innermost first, that catches an exception and does not reraise it.
 
     names are those of the exception's class and its bases.
     """
@@ -22,16 +22,16 @@ def handler(names: list[str], places: list[Place]) -> Place | None:
             continue
         around = sorted(_around(tree, where["row"]), key=lambda node: -int(node.lineno))
         for node in around:
-            found = _of(node, names)
+            found = _catching(node, names)
             if found is not None:
-                return {
-                    "file": where["file"],
-                    "row": found.lineno,
-                    "column": found.col_offset + 1,
-                    "end_row": found.lineno,
-                    "end_column": found.col_offset + (7 if isinstance(found, ast.ExceptHandler) else 5),
-                    "function": where["function"],
-                }
+                return Place(
+                    file=where["file"],
+                    row=found.lineno,
+                    column=found.col_offset + 1,
+                    end_row=found.lineno,
+                    end_column=found.col_offset + (7 if isinstance(found, ast.ExceptHandler) else 5),
+                    function=where["function"],
+                )
     return None
 
 
@@ -44,7 +44,7 @@ def _parsed(file: str) -> ast.Module | None:
 
 
 def _around(tree: ast.Module, row: int) -> Iterator[Any]:
-    """The statements with a row in the body that they guard."""
+    """The `try` and `with` statements whose body has a row."""
     for node in ast.walk(tree):
         if isinstance(node, (ast.Try, ast.With)) and node.body:
             last = node.body[-1].end_lineno or node.body[-1].lineno
@@ -52,7 +52,8 @@ def _around(tree: ast.Module, row: int) -> Iterator[Any]:
                 yield node
 
 
-def _of(node: Any, names: list[str]) -> Any:
+def _catching(node: Any, names: list[str]) -> Any:
+    """The handler of a `try`, or the `with suppress(...)`, that catches an exception and keeps it."""
     if isinstance(node, ast.With):
         for item in node.items:
             call = item.context_expr
@@ -61,13 +62,13 @@ def _of(node: Any, names: list[str]) -> Any:
                     return node
         return None
     for each in node.handlers:
-        if not _takes(each.type, names):
+        if not _catches(each.type, names):
             continue
         return None if isinstance(each.body[-1], ast.Raise) else each
     return None
 
 
-def _takes(expression: ast.expr | None, names: list[str]) -> bool:
+def _catches(expression: ast.expr | None, names: list[str]) -> bool:
     if expression is None:
         return True
     if isinstance(expression, ast.Tuple):

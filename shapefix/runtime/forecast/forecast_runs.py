@@ -1,0 +1,107 @@
+"""The runs of a forecast: the unchanged script, other batch sizes, and settings that save memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from shapefix.runtime.forecast import batch_settings
+from shapefix.runtime.forecast.batch_settings import BatchSetting
+from shapefix.runtime.forecast.prediction import (
+    BatchSearch,
+    MemoryForecast,
+    MemorySaving,
+    StepPeak,
+    search_batch,
+    step_peak,
+)
+from shapefix.runtime.protocol import ScriptLine, TrainerCreatedLine
+from shapefix.runtime.run import ProbeRun, probe_script
+
+_STEPS = 2
+
+
+@dataclass(frozen=True)
+class ForecastScript:
+    """The script of a forecast; timeout is in seconds per run, options are further options of the agent."""
+
+    python: str
+    name: str
+    arguments: Sequence[str]
+    timeout: float
+    options: Sequence[str] = ()
+
+    def run(self, vram: int, options: Sequence[str] = (), arguments: Sequence[str] | None = None) -> ProbeRun:
+        """Run two steps: only the second begins with the optimizer's state. Raises OSError."""
+        given = self.arguments if arguments is None else arguments
+        every = ["--device", "fake", "--vram", str(vram), *self.options, *options]
+        return probe_script(self.python, self.name, given, _STEPS, self.timeout, every)
+
+
+def forecast_memory(
+    script: ForecastScript, vram: int, progress: Callable[[str], None] = lambda text: None
+) -> tuple[ProbeRun, MemoryForecast | None]:
+    """Run a script as often as it takes; the first run, and what is forecast, None where nothing can be.
+
+    vram is in bytes. told is called with what is about to be tried. Raises OSError.
+    """
+    progress("unchanged")
+    run = script.run(vram)
+    peak = step_peak(run.observed)
+    if peak is None:
+        return run, None
+    ran = run.observed.first(ScriptLine)
+    source = _source(ran["file"] if ran else script.name)
+    plain = MemoryForecast(vram, peak, None, None, ())
+    setting = (
+        None if peak.batch is None else batch_settings.batch_setting(script.arguments, source, peak.batch)
+    )
+    if setting is not None and setting.is_implicit and run.observed.first(TrainerCreatedLine):
+        setting = replace(setting, name="per_device_train_batch_size")
+    fit: BatchSearch | None = None
+    if setting is not None:
+
+        def measure(size: int, setting: BatchSetting = setting) -> StepPeak | None:
+            progress(f"batch {size}")
+            return _changed(script, vram, setting, size)
+
+        fit = search_batch(measure, peak, plain.budget)
+        if len(fit.tried) < 2:  # no setting that was found changes the batch
+            setting = fit = None
+    savings = tuple(_savings(script, vram, peak, source, progress))
+    return run, MemoryForecast(vram, peak, setting, fit, savings)
+
+
+def _changed(script: ForecastScript, vram: int, setting: BatchSetting, size: int) -> StepPeak | None:
+    run = script.run(vram, setting.options(size), setting.arguments(script.arguments, size))
+    return step_peak(run.observed)
+
+
+def _savings(
+    script: ForecastScript, vram: int, peak: StepPeak, source: str, progress: Callable[[str], None]
+) -> Iterator[MemorySaving]:
+    for what, label in (("checkpointing", "gradient checkpointing"), ("bf16", "autocast to bf16")):
+        progress(label)
+        found = step_peak(script.run(vram, [f"--{what}"]).observed)
+        if found is not None and what in found.trials and found.live < peak.live:
+            yield MemorySaving(what, label, found)
+    setting = (
+        None if peak.length is None else batch_settings.length_setting(script.arguments, source, peak.length)
+    )
+    if setting is None or setting.value < 4:
+        return
+    progress(f"{setting.name} {setting.value // 2}")
+    found = _changed(script, vram, setting, setting.value // 2)
+    if found is not None and found.length != peak.length and found.live < peak.live:
+        yield MemorySaving("length", f"{setting.name} {setting.value // 2} instead of {setting.value}", found)
+
+
+def _source(name: str) -> str:
+    """The text of the script, for numbers to replace; empty for a notebook."""
+    if name.endswith(".ipynb"):
+        return ""
+    try:
+        return Path(name).read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
