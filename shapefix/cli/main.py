@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 
@@ -30,6 +30,28 @@ class _CommandGroup(click.Group):
                 hint = f"; did you mean `shapefix check {args[0]}`?"
             raise click.UsageError(f"no such command {args[0]!r}{hint}", ctx)
         return super().resolve_command(ctx, args)
+
+
+class _FilesCommand(click.Command):
+    """The command check or fix; explains options that other linters have."""
+
+    HINTS: ClassVar = {
+        ("check", "--fix"): "`check` never edits files. Use `shapefix fix` (diff) or `shapefix fix --apply`",
+        ("check", "--diff"): "`shapefix fix` shows the diff",
+        ("fix", "--fix"): "use `shapefix fix --apply` to write the repairs",
+        ("fix", "--diff"): "`shapefix fix` shows the diff without any option",
+        ("check", "--version"): "use `shapefix --version`",
+        ("fix", "--version"): "use `shapefix --version`",
+    }
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            hint = self.HINTS.get((str(self.name), error.option_name))
+            if hint is None:
+                raise
+            raise click.UsageError(f"no such option {error.option_name!r}; {hint}", ctx) from None
 
 
 class _ProbeCommand(click.Command):
@@ -74,7 +96,7 @@ def cli() -> None:
     """Find crashes and silent corruption in PyTorch training code before the run does, and repair them."""
 
 
-@cli.command(short_help="Report crashes and silent errors.")
+@cli.command(cls=_FilesCommand, short_help="Report crashes and silent errors.")
 @shared_options
 @click.option(
     "--with-probe",
@@ -98,7 +120,7 @@ def check(**given: Any) -> int:
     return check(parse_request(given))
 
 
-@cli.command(short_help="Show repairs as a diff, or apply them.")
+@cli.command(cls=_FilesCommand, short_help="Show repairs as a diff, or apply them.")
 @shared_options
 @click.option("--apply", is_flag=True, help="Write the repairs to the files.")
 def fix(**given: Any) -> int:

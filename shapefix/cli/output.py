@@ -38,9 +38,9 @@ def report_failures(failures: Iterable[Failure], view: View) -> None:
         echo_err(failure_line(failure, view))
 
 
-def report_rejected(refused: Iterable[tuple[Diagnostic, str]], view: View) -> None:
+def report_rejected(rejected: Iterable[tuple[Diagnostic, str]], view: View) -> None:
     """Report each repair that was not made, and the reason, in one line."""
-    for finding, reason in refused:
+    for finding, reason in rejected:
         place = f"{one_line(view.relative(finding.span.path))}:{finding.span.row}:{finding.span.column}"
         echo_err(f"not repaired: {place}: {finding.code}: {one_line(reason)}")
 

@@ -20,7 +20,7 @@ Rendered = ParamSpec("Rendered")
 
 
 @dataclass(frozen=True)
-class Format(Generic[Rendered]):
+class OutputFormat(Generic[Rendered]):
     """An output format. Its renderer, `module:function`, is imported on first use to keep start-up fast.
 
     A renderer returns pieces of text, newlines included, that are written one after the other. for_people is
@@ -40,35 +40,35 @@ class Format(Generic[Rendered]):
         return cast("Callable[Rendered, Iterable[str]]", getattr(import_module(module), function))
 
 
-def _table(*formats: Format[Rendered]) -> Mapping[str, Format[Rendered]]:
+def _table(*formats: OutputFormat[Rendered]) -> Mapping[str, OutputFormat[Rendered]]:
     return MappingProxyType({each.name: each for each in formats})
 
 
 if TYPE_CHECKING:
-    FindingFormat: TypeAlias = Format[[Sequence[Diagnostic], Sequence[Failure], View]]
+    FindingFormat: TypeAlias = OutputFormat[[Sequence[Diagnostic], Sequence[Failure], View]]
 
 FINDING_FORMATS: Mapping[str, FindingFormat] = _table(
-    Format("full", "shapefix.report.full:render", for_people=True),
-    Format("concise", "shapefix.report.concise:render", for_people=True),
-    Format("json", "shapefix.report.json:render"),
-    Format("github", "shapefix.report.github:render"),
+    OutputFormat("full", "shapefix.report.full:render", for_people=True),
+    OutputFormat("concise", "shapefix.report.concise:render", for_people=True),
+    OutputFormat("json", "shapefix.report.json:render"),
+    OutputFormat("github", "shapefix.report.github:render"),
 )
 """Findings, and files that could not be checked: `check`, `fix`, and what PROBE_FORMATS lacks in `probe`."""
 
-PROBE_FORMATS: Mapping[str, Format[[ProbeResult, View]]] = _table(
-    Format("full", "shapefix.cli.probe_output:full", for_people=True),
-    Format("json", "shapefix.cli.probe_output:json"),
+PROBE_FORMATS: Mapping[str, OutputFormat[[ProbeResult, View]]] = _table(
+    OutputFormat("full", "shapefix.cli.probe_output:full", for_people=True),
+    OutputFormat("json", "shapefix.cli.probe_output:json"),
 )
 """A run of the probe with its findings: `probe`."""
 
-SHAPE_FORMATS: Mapping[str, Format[[Sequence[ShapeListing], View]]] = _table(
-    Format("text", "shapefix.shapes.render:render", for_people=True),
-    Format("json", "shapefix.shapes.render:render_json"),
+SHAPE_FORMATS: Mapping[str, OutputFormat[[Sequence[ShapeListing], View]]] = _table(
+    OutputFormat("text", "shapefix.shapes.render:render", for_people=True),
+    OutputFormat("json", "shapefix.shapes.render:render_json"),
 )
 """Source listings with the sizes of tensors: `shapes`."""
 
-RULE_FORMATS: Mapping[str, Format[[Sequence[Page]]]] = _table(
-    Format("text", "shapefix.report.rule_table:render", for_people=True),
-    Format("json", "shapefix.report.rule_table:render_json"),
+RULE_FORMATS: Mapping[str, OutputFormat[[Sequence[Page]]]] = _table(
+    OutputFormat("text", "shapefix.report.rule_table:render", for_people=True),
+    OutputFormat("json", "shapefix.report.rule_table:render_json"),
 )
 """The table of rules: `rules`."""

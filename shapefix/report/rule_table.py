@@ -11,7 +11,7 @@ from shapefix.rulebook.pages import Page
 def render(rules: Sequence[Page]) -> Iterator[str]:
     """Align code, name, severity, fix and summary in columns, with a heading."""
     rows = [("code", "name", "severity", "fix", "what it finds")]
-    rows += [(rule.code, rule.name, rule.severity, _fix(rule) or "-", rule.summary) for rule in rules]
+    rows += [(rule.code, rule.name, rule.severity, rule.fix or "-", rule.summary) for rule in rules]
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     for row in rows:
         start = "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False))
@@ -26,12 +26,8 @@ def render_json(rules: Sequence[Page]) -> Iterator[str]:
             "name": rule.name,
             "severity": rule.severity.value,
             "summary": rule.summary,
-            "fix": _fix(rule),
+            "fix": rule.fix and rule.fix.value,
         }
         for rule in rules
     ]
     yield json.dumps(entries, indent=2, ensure_ascii=False) + "\n"
-
-
-def _fix(rule: Page) -> str | None:
-    return None if rule.fix == "none" else rule.fix

@@ -315,7 +315,7 @@ def _input_option(seen: WatchedRun) -> str:
         described.append(f'--input "{name}: {_dtype(name, tensor)}[{", ".join(written)}]"')
     if not described:
         return "it has no parameters"
-    return f"pass its input: {' '.join(described)}"
+    return f"specify the input: {' '.join(described)}"
 
 
 def _dtype(name: str, tensor: Value | None) -> str:

@@ -102,6 +102,8 @@ class _Table:
         if below:
             return len(selector), below
         known = ["ALL", *self._code_of]
+        if re.fullmatch(r"[A-Z]+\d+", selector) and not selector.startswith("SF"):
+            raise ConfigurationError(f"{source}: {selector!r} is not a shapefix rule")
         raise ConfigurationError(f"{source}: unknown rule {selector!r}{suggestion(selector, known)}")
 
 

@@ -11,9 +11,9 @@ import pytest
 from command_line import VIEW, Project, project_in_a_folder, shapefix  # noqa: F401
 
 from shapefix.cli.main import cli
-from shapefix.report.formats import FINDING_FORMATS, PROBE_FORMATS, RULE_FORMATS, SHAPE_FORMATS, Format
+from shapefix.report.formats import FINDING_FORMATS, PROBE_FORMATS, RULE_FORMATS, SHAPE_FORMATS, OutputFormat
 
-TABLES: dict[str, Mapping[str, Format[...]]] = {
+TABLES: dict[str, Mapping[str, OutputFormat[...]]] = {
     "findings": FINDING_FORMATS,
     "probe": PROBE_FORMATS,
     "shapes": SHAPE_FORMATS,
@@ -29,7 +29,9 @@ def choices(command: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("subject", "each"), EVERY, ids=lambda value: getattr(value, "renderer", value))
-def test_every_renderer_exists_and_takes_what_its_command_passes(subject: str, each: Format[...]) -> None:
+def test_every_renderer_exists_and_takes_what_its_command_passes(
+    subject: str, each: OutputFormat[...]
+) -> None:
     module, _, function = each.renderer.partition(":")
     taken = list(inspect.signature(getattr(import_module(module), function)).parameters)
     first = next(iter(TABLES[subject].values())).renderer.partition(":")

@@ -94,7 +94,7 @@ def test_the_sizes_of_the_first_call_that_the_program_makes(project: Project) ->
 def test_without_a_call_the_arguments_are_unknown_and_the_option_is_suggested(project: Project) -> None:
     project(model=MODEL)
     shown = "\n".join(listed("model.py:Net"))
-    assert 'say what goes in:\n    --input "x: f32[B, C, H, W]"\n' in shown
+    assert 'specify the input:\n    --input "x: f32[B, C, H, W]"\n' in shown
     assert "[B, 16, H, W]" in shown
 
 
@@ -197,20 +197,20 @@ def test_json(project: Project) -> None:
     ("arguments", "expected"),
     [
         (["nope.py"], "nope.py: cannot be read: no such file or folder"),
-        (["."], ". is a folder; name a file, and perhaps a class in it: model.py:UNet"),
+        (["."], ". is a folder; pass a file, or a class in a file: model.py:UNet"),
         (["bad.py"], "bad.py:1:7: cannot be parsed: invalid syntax"),
-        (["empty.py"], "there is no class with a forward in this file, and no function"),
-        (["model.py:Nett"], "no class or function is called 'Nett'; did you mean 'Net'?"),
-        (["model.py:zzz"], "no class or function is called 'zzz'; there are Block, Net"),
-        (["model.py:nn"], "nn is no class and no function of the project; there are Block, Net"),
+        (["empty.py"], "this file defines no class with a forward, and no function"),
+        (["model.py:Nett"], "no class or function named 'Nett'; did you mean 'Net'?"),
+        (["model.py:zzz"], "no class or function named 'zzz'; the file defines Block, Net"),
+        (["model.py:nn"], "nn is not a class or function of the project; the file defines Block, Net"),
         (["model.py:Net.encode"], "class Net has no encode; its methods are __init__, forward"),
         (["plain.py:A"], "class A has no forward; its methods are run: name one of them, A.run"),
-        (["model.py", "-i", "x: f32[2]"], "--input is for one function; name one of Block, Net behind a"),
+        (["model.py", "-i", "x: f32[2]"], "--input is for one function; append one of Block, Net after a"),
         (["model.py:Net", "-i", "y: f32[2]"], "Net.forward has no parameter 'y'; its parameters are x, mask"),
-        (["model.py:Net", "-i", "f32[2]"], "'f32[2]' is no input; write the parameter's name and what"),
-        (["model.py:Net", "-i", "x: f3[2]"], "no dtype is called 'f3'; there are f16, bf16, f32"),
-        (["model.py:Net", "-i", "x: f32[2, /]"], "'x: f32[2, /]' cannot be read; write it like --input"),
-        (["model.py:Net", "-i", "x: f32[2.5]"], "'2.5' is no size; sizes are numbers, names"),
+        (["model.py:Net", "-i", "f32[2]"], "'f32[2]' is not NAME: VALUE, for example"),
+        (["model.py:Net", "-i", "x: f3[2]"], "unknown dtype 'f3'; known are f16, bf16, f32"),
+        (["model.py:Net", "-i", "x: f32[2, /]"], "'x: f32[2, /]' cannot be parsed; write it like --input"),
+        (["model.py:Net", "-i", "x: f32[2.5]"], "'2.5' is not a size; write numbers, names"),
         (["model.py:Net", "-i", "x: f32[-1]"], "a size of f32[-1] is negative"),
     ],
 )  # fmt: skip

@@ -145,7 +145,7 @@ def test_two_repairs_that_only_disagree_with_each_other_are_tried_in_turn() -> N
     assert result.text == "c; b\n"
     [(finding, why)] = result.rejected
     assert finding.code == "SF102"
-    assert "could not be analysed: RuntimeError: confused" in why
+    assert "could not be analyzed: RuntimeError: confused" in why
 
 
 def test_endless_growth_is_cut_off_with_a_reason() -> None:

@@ -74,7 +74,7 @@ def test_the_command_line_goes_before_the_file() -> None:
         ("sf101", "did you mean 'SF101'?"),
         ("view-across-stride-gaps", "did you mean 'view-across-stride-gap'?"),
         ("all", "did you mean 'ALL'?"),
-        ("E501", "unknown rule 'E501'"),
+        ("E501", "'E501' is not a shapefix rule"),
         ("S", "unknown rule 'S'"),
         ("", "unknown rule ''"),
     ],
