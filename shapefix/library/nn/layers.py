@@ -123,7 +123,7 @@ def computed_dtype(tensor: TensorValue | None) -> str | None:
 def in_place(
     call: Call, tensor: TensorValue, given: BoundArguments, otherwise: Callable[[], TensorValue]
 ) -> TensorValue:
-    """The tensor itself where the layer was told to write into it, else what otherwise makes."""
+    """The tensor itself if the layer writes in place, else the result of otherwise."""
     writes = given.flag("inplace")
     if writes is None:
         return copied_or_same(call, tensor, Op.ACTIVATION)
@@ -210,7 +210,7 @@ def _run(
         check_loss(call, name, given, values, layer)
     except ShapeError as error:
         reject(call, error, given, function=name, layer=layer, settings=values)
-        # torch would raise; what the result would be is nobody's concern.
+        # torch raises here: there is no result.
         return TensorValue()
     if call.ev.state[Batches].vary:
         try_last_batch(
