@@ -10,6 +10,11 @@ from pathlib import Path
 
 import pytest
 from checking import Check
+from hypothesis import settings
+
+# A run of the tests is a verdict on the change; other examples are drawn by --hypothesis-profile=default.
+settings.register_profile("fixed", derandomize=True, database=None)
+settings.load_profile("fixed")
 
 
 @pytest.fixture
@@ -48,6 +53,13 @@ def unprivileged() -> Iterator[Path]:
             for name in folders:
                 (Path(at) / name).chmod(0o755)
         shutil.rmtree(folder)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the examples of the rule pages that run with torch as slow."""
+    for item in items:
+        if item.path.stem == "test_pages_run" and "example" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import gc
 import textwrap
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import pytest
-import torch
 from checking import Check
-from torch import nn
 
 from shapefix.diagnostics import Diagnostic
+
+if TYPE_CHECKING:
+    import torch
 
 HEAD = """\
 import torch
@@ -165,27 +167,33 @@ def test_a_branch_without_backward_needs_its_graph(check: Check) -> None:
         exec(BRANCHES.format(added="kept.append(loss.detach())", now=False), {})
 
 
-class Counted(torch.autograd.Function):  # type: ignore[misc]
-    """The identity, whose nodes in graphs are counted while they live."""
+class Token:
+    """Counts how many of its kind are alive."""
 
     alive = 0
 
-    @staticmethod
-    def forward(ctx: object, value: torch.Tensor) -> torch.Tensor:
-        ctx.token = Token()  # type: ignore[attr-defined]
-        return value.clone()
-
-    @staticmethod
-    def backward(ctx: object, gradient: torch.Tensor) -> torch.Tensor:
-        return gradient
-
-
-class Token:
     def __init__(self) -> None:
-        Counted.alive += 1
+        Token.alive += 1
 
     def __del__(self) -> None:
-        Counted.alive -= 1
+        Token.alive -= 1
+
+
+def counted(value: torch.Tensor) -> torch.Tensor:
+    """The identity, whose nodes in graphs have tokens."""
+    import torch
+
+    class Counted(torch.autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(ctx: object, value: torch.Tensor) -> torch.Tensor:
+            ctx.token = Token()  # type: ignore[attr-defined]
+            return value.clone()
+
+        @staticmethod
+        def backward(ctx: object, gradient: torch.Tensor) -> torch.Tensor:
+            return gradient
+
+    return Counted.apply(value)
 
 
 VALUES: dict[str, Callable[[torch.Tensor], torch.Tensor | float]] = {
@@ -198,21 +206,25 @@ VALUES: dict[str, Callable[[torch.Tensor], torch.Tensor | float]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("value", VALUES)
 def test_torch_keeps_the_nodes_of_every_pass(value: str) -> None:
-    layer = nn.Linear(3, 1)
+    import torch
+
+    layer = torch.nn.Linear(3, 1)
     total: torch.Tensor | float = 0.0
     for _ in range(20):
-        loss = Counted.apply(layer(torch.randn(4, 3))).mean()
+        loss = counted(layer(torch.randn(4, 3))).mean()
         loss.backward()
         total += VALUES[value](loss)
     gc.collect()
-    assert Counted.alive == (20 if value == "loss" else 1)
+    assert Token.alive == (20 if value == "loss" else 1)
     del total, loss
     gc.collect()
-    assert Counted.alive == 0
+    assert Token.alive == 0
 
 
 def test_nobody_can_go_back_through_the_sum() -> None:
-    layer = nn.Linear(3, 1)
+    import torch
+
+    layer = torch.nn.Linear(3, 1)
     loss = layer(torch.randn(4, 3)).pow(2).mean()
     loss.backward()
     with pytest.raises(RuntimeError, match="backward through the graph a second time"):

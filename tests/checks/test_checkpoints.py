@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import warnings
+from typing import TYPE_CHECKING
 
 import pytest
-import torch
 from checking import Check
-from torch import nn
-from torch.utils.checkpoint import checkpoint
 
 from shapefix.diagnostics import Diagnostic
+
+if TYPE_CHECKING:
+    from torch import nn
 
 HEAD = """\
 import torch
@@ -30,6 +31,10 @@ def found(check: Check, code: str) -> list[Diagnostic]:
 @pytest.mark.parametrize("stated", ["True", "False", ""])
 @pytest.mark.parametrize("requires", [True, False])
 def test_what_is_said_is_what_torch_does(stated: str, requires: bool, check: Check) -> None:
+    import torch
+    from torch import nn
+    from torch.utils.checkpoint import checkpoint
+
     block, x = nn.Linear(3, 3), torch.randn(2, 3, requires_grad=requires)
     given = {"use_reentrant": stated == "True"} if stated else {}
     with warnings.catch_warnings():
@@ -47,6 +52,7 @@ def test_inputs_of_which_not_all_is_known_are_silent(arguments: str, check: Chec
 
 
 def tiny_llama() -> nn.Module:
+    import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
     torch.manual_seed(0)
@@ -56,6 +62,8 @@ def tiny_llama() -> nn.Module:
 
 @pytest.mark.parametrize("reentrant", [True, False])
 def test_transformers_itself_switches_the_cache_off(reentrant: bool) -> None:
+    import torch
+
     model, ids = tiny_llama(), torch.randint(0, 50, (2, 8))
     model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": reentrant})
     output = model(input_ids=ids, labels=ids, use_cache=True)
@@ -66,6 +74,8 @@ def test_transformers_itself_switches_the_cache_off(reentrant: bool) -> None:
 
 @pytest.mark.parametrize("reentrant", [True, False])
 def test_transformers_trains_behind_frozen_embeddings(reentrant: bool) -> None:
+    import torch
+
     model, ids = tiny_llama(), torch.randint(0, 50, (2, 8))
     model.get_input_embeddings().requires_grad_(False)
     model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": reentrant})

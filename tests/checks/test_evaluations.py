@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import textwrap
+from typing import TYPE_CHECKING
 
 import pytest
-import torch
 from checking import Check
-from torch import nn
 
 from shapefix.diagnostics import Diagnostic
+
+if TYPE_CHECKING:
+    import torch
 
 HEAD = """\
 import torch
@@ -74,6 +76,9 @@ def test_stays_silent(name: str, check: Check) -> None:
 
 @pytest.mark.parametrize("records", [True, False])
 def test_torch_keeps_the_activations_of_every_batch(records: bool) -> None:
+    import torch
+    from torch import nn
+
     saved: list[int] = []
 
     def pack(tensor: torch.Tensor) -> torch.Tensor:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import textwrap
+from typing import TYPE_CHECKING
 
 import pytest
-import torch
 from checking import Check
-from torch import nn
 
 from shapefix.diagnostics import Condition, Diagnostic
+
+if TYPE_CHECKING:
+    import torch
 
 HEAD = """\
 import torch
@@ -29,6 +31,9 @@ def found(check: Check, code: str, head: str = HEAD) -> list[Diagnostic]:
 
 def weights_after(order: str) -> torch.Tensor:
     """The weights after one step with a GradScaler; order names the calls between backward and step."""
+    import torch
+    from torch import nn
+
     torch.manual_seed(0)
     model = nn.Linear(8, 2)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -46,6 +51,9 @@ def weights_after(order: str) -> torch.Tensor:
 
 
 def test_torch_clips_multiplied_gradients_to_almost_nothing() -> None:
+    import torch
+    from torch import nn
+
     unclipped, right, wrong = weights_after(""), weights_after("unscale clip"), weights_after("clip")
     assert torch.equal(unclipped, right), "the norm is below the limit"
     torch.manual_seed(0)

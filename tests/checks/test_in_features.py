@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import torch
 from checking import Check
 
 from shapefix.diagnostics import Applicability, Condition
@@ -118,6 +117,8 @@ LEFT = {
 
 
 def run(text: str) -> None:
+    import torch
+
     torch.manual_seed(0)
     exec(compile(text, "script.py", "exec", dont_inherit=True), {"__name__": "script"})
 

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
-import torch
 from checking import Check
 
 from shapefix.diagnostics import Applicability, Diagnostic
@@ -27,6 +26,8 @@ def findings(text: str, check: Check) -> list[Diagnostic]:
 
 def raised(text: str) -> Exception | None:
     """What torch raises when it runs a script."""
+    import torch
+
     torch.manual_seed(0)
     try:
         exec(compile(text, "script.py", "exec"), {})

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 import torch
 from checking import Check
-from torch import nn
 
 from shapefix.checks.devices.left_on_the_cpu import WEIGHTS
 from shapefix.repair.fixpoint import repair
+
+if TYPE_CHECKING:
+    from torch import nn
 
 MODULE = """\
 import torch
@@ -199,6 +203,8 @@ def test_what_ran_runs_after_the_safe_fix(name: str, check: Check) -> None:
 
 @pytest.mark.parametrize("kind", WEIGHTS)
 def test_layers_have_the_weights_whose_device_is_read(kind: str) -> None:
+    from torch import nn
+
     given = {"MultiheadAttention": (4, 2), "Bilinear": (4, 4, 4), "PReLU": (4,)}.get(kind, (4, 4))
     if kind.startswith("Conv"):
         given = (4, 4, 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import torch
 from checking import Check
 
 HEAD = """
@@ -48,6 +47,8 @@ def messages(code: str, check: Check) -> list[str]:
 
 @pytest.mark.parametrize("code", MISFITS)
 def test_what_torch_refuses_is_told(code: str, check: Check) -> None:
+    import torch
+
     with pytest.raises((RuntimeError, IndexError)):
         exec(HEAD + code, {"torch": torch})
     (message,) = messages(f"y = {code}", check)

@@ -6,7 +6,6 @@ import random
 from collections import Counter
 
 import pytest
-import torch
 from checking import Check
 
 from shapefix.diagnostics import Applicability, Condition, Diagnostic
@@ -21,6 +20,8 @@ def findings(text: str, check: Check) -> list[Diagnostic]:
 
 def raised(text: str) -> Exception | None:
     """What torch raises when it runs a script."""
+    import torch
+
     torch.manual_seed(0)
     try:
         exec(compile(text, "script.py", "exec", dont_inherit=True), {"__name__": "script"})
@@ -67,6 +68,7 @@ def operation(rng: random.Random, sizes: list[int]) -> str:
     )
 
 
+@pytest.mark.slow
 def test_operations_on_known_sizes_are_reported_where_torch_raises(check: Check) -> None:
     rng = random.Random(507)
     seen: Counter[str] = Counter()

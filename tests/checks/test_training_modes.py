@@ -5,9 +5,7 @@ from __future__ import annotations
 import textwrap
 
 import pytest
-import torch
 from checking import Check
-from torch import nn
 
 from shapefix.diagnostics import Diagnostic
 from shapefix.library.optim.modes import WITH_DROPOUT
@@ -51,6 +49,9 @@ def found(check: Check, code: str) -> list[Diagnostic]:
 
 
 def test_no_grad_changes_nothing_of_dropout_and_batch_norm() -> None:
+    import torch
+    from torch import nn
+
     torch.manual_seed(0)
     dropout, norm, x = nn.Dropout(0.5), nn.BatchNorm1d(4), torch.randn(16, 4) + 3
     with torch.no_grad():

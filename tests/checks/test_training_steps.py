@@ -5,9 +5,7 @@ from __future__ import annotations
 import textwrap
 
 import pytest
-import torch
 from checking import Check
-from torch import nn
 
 from shapefix.diagnostics import Diagnostic
 
@@ -30,6 +28,9 @@ def found(check: Check, code: str) -> list[Diagnostic]:
 
 def losses(zeroed: bool) -> list[float]:
     """The losses of thirty steps of plain descent, with or without zero_grad."""
+    import torch
+    from torch import nn
+
     torch.manual_seed(0)
     model = nn.Linear(8, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.2)
@@ -62,6 +63,9 @@ def test_without_zero_grad_the_loss_swings_instead_of_falling() -> None:
     ],
 )
 def test_the_gradient_ends_in_what_was_made_of_the_number(made: str, check: Check) -> None:
+    import torch
+    from torch import nn
+
     names: dict[str, object] = {"model": nn.Linear(8, 2)}
     model = nn.Linear(8, 2)
     loss = model(torch.rand(4, 8)).sum()

@@ -5,9 +5,7 @@ from __future__ import annotations
 import textwrap
 
 import pytest
-import torch
 from checking import Check
-from torch import nn
 
 from shapefix.diagnostics import Diagnostic
 
@@ -34,6 +32,9 @@ def found(check: Check, code: str) -> list[Diagnostic]:
 
 
 def test_a_module_that_is_moved_or_cast_keeps_its_parameters() -> None:
+    import torch
+    from torch import nn
+
     model = nn.Linear(4, 2)
     before = list(model.parameters())
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Mapping
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from shapefix.domains.gradients import carries_graph
 from shapefix.interpreter.containers import DictValue, elements
@@ -21,6 +19,9 @@ from shapefix.tensors.layout import Layout, has_unknown_strides
 from shapefix.tensors.polynomials import Size, every_symbol
 from shapefix.tensors.quotients import substitute
 from shapefix.tensors.symbols import Symbol
+
+if TYPE_CHECKING:
+    import torch
 
 IMPORTS = """
 import torch
@@ -64,6 +65,8 @@ def layouts(source: str) -> list[str]:
 
 def executed(source: str) -> list[Any]:
     """What torch computes for the `reveal(...)` calls of source, in their order."""
+    import torch
+
     seen: list[Any] = []
 
     def reveal(value: Any) -> Any:
@@ -97,6 +100,8 @@ def agree(source: str, *, strides: bool = True, symbolic: bool = True) -> None:
 
 def compare(ours: Value, real: Any, *, require_sizes: bool = False, require_strides: bool = False) -> None:
     """Check all that is known of ours against the real value; raises AssertionError."""
+    import torch
+
     if isinstance(real, torch.Tensor):
         if not isinstance(ours, TensorValue):
             assert not require_sizes, f"a tensor of sizes {tuple(real.shape)} is {type(ours).__name__}"

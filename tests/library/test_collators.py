@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from checking import Check
 from differential import interpret
 
@@ -202,6 +201,8 @@ class Bound:
             assert isinstance(other, kinds[type(one)]), f"{where} is {other!r}"  # type: ignore[arg-type]
 
     def _compare_tensors(self, one: TensorValue, other: Any, where: str) -> None:
+        import torch
+
         assert isinstance(other, torch.Tensor), f"{where} is {type(other)}"
         if one.dtype is not None:
             assert f"torch.{one.dtype}" == str(other.dtype), f"{where}: {one.dtype}, really {other.dtype}"

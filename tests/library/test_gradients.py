@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 import warnings
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
-import torch
 from differential import executed, revealed
 
 from shapefix.interpreter.containers import elements
@@ -15,6 +15,9 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value
 from shapefix.library import library
 from shapefix.library.registry import METHODS, TENSOR
+
+if TYPE_CHECKING:
+    import torch
 
 assert library
 ARGUMENTS = (
@@ -52,6 +55,8 @@ z = torch.rand(3, 3)
 
 def tensors(ours: Value, real: object) -> Iterator[tuple[TensorValue, torch.Tensor]]:
     """Each tensor that torch shows, beside what the interpreter says of it."""
+    import torch
+
     if isinstance(real, torch.Tensor):
         if isinstance(ours, TensorValue):
             yield ours, real

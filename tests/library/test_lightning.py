@@ -236,6 +236,7 @@ def real(run: str) -> Any:
     return None
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("run", "expected"), WRONG)
 def test_lightning_raises_where_something_is_found(run: str, expected: tuple[str, str]) -> None:

@@ -174,4 +174,5 @@ def test_every_qualified_name_exists_in_its_library() -> None:
 
 
 def test_torch_is_the_version_that_the_facts_were_executed_on() -> None:
+
     assert torch.__version__.startswith("2.13")

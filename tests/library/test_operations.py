@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import torch
-import torch.utils.checkpoint
 from differential import agree
 
 from shapefix.library.ops.elementwise import ACTIVATIONS, BINARY, UNARY
@@ -38,6 +36,9 @@ def on_each(call: str) -> str:
 
 @pytest.mark.parametrize("name", [name for name in UNARY if name not in WHOLE])
 def test_unary(name: str) -> None:
+    import torch
+    import torch.utils.checkpoint
+
     arguments = "(0.1)" if name in ("clamp_min", "clamp_max", "clamp", "clip") else "()"
     agree(on_each(f"$.{name}{arguments}"))
     if hasattr(torch, name):

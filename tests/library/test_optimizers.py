@@ -6,9 +6,7 @@ import textwrap
 from collections.abc import Iterator
 
 import pytest
-import torch
 from differential import NoFiles
-from torch import nn
 
 from shapefix.domains.modes import ModeSwitched
 from shapefix.domains.training import OWNERS, Backward, OptimizerStepped, TrainingEvent
@@ -139,6 +137,8 @@ body, dropout = net.body, net.dropout
     "switch", ["", "net.eval()", "net.train()", "net.eval().train()", "net.train(False)"]
 )
 def test_modes_are_those_that_torch_has(switch: str) -> None:
+    from torch import nn
+
     code = MODES.format(switch=switch)
     ev = run(code)
     names: dict[str, object] = {"nn": nn}
@@ -171,6 +171,8 @@ def test_what_scales_and_what_steps_is_known() -> None:
 
 
 def test_every_optimizer_and_scheduler_of_torch_is_known() -> None:
+    import torch
+
     optimizers = [
         name
         for name, kind in vars(torch.optim).items()

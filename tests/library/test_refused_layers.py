@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable
 
 import pytest
-import torch
 from differential import IMPORTS, interpret
 
 from shapefix.interpreter.events import OpRejected
@@ -25,6 +24,8 @@ def refused(source: str) -> list[OpRejected]:
 
 def raises(source: str) -> Exception | None:
     """What torch raises when it runs source."""
+    import torch
+
     torch.manual_seed(0)
     try:
         exec(compile(IMPORTS + source, "script.py", "exec"), {"unknown": int})

@@ -7,7 +7,6 @@ compare with torch itself; these hold the sizes that its documentation and its s
 from __future__ import annotations
 
 import pytest
-import torch
 from differential import interpret, revealed
 
 from shapefix.interpreter.containers import TupleValue
@@ -290,6 +289,8 @@ for images, labels in loader:
 
 def test_the_strided_layers_of_a_model_leave_the_sizes_that_torch_computes() -> None:
     """A convolution of kernel 3, stride 2 and padding 1 stands for a whole stage."""
+    import torch
+
     for size in (28, 33, 224):
         rows = torch.nn.Conv2d(3, 4, 7, 2, 3)(torch.zeros(1, 3, size, size))
         rows = torch.nn.MaxPool2d(3, 2, 1)(rows)

@@ -230,6 +230,7 @@ def test_shapefix_is_imported_in_no_time_and_without_torch() -> None:
     assert run(code) == "set()\n"
 
 
+@pytest.mark.slow
 def test_it_is_the_same_function_when_the_package_of_its_name_is_loaded() -> None:
     code = """
 import shapefix.runtime.run, shapefix, torch

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-import torch
 from probing import probed, row
 
 from shapefix.diagnostics import Condition
 from shapefix.runtime.agent.watchers.views import grown_sizes, legal_only_at_one
+
+if TYPE_CHECKING:
+    import torch
 
 pytestmark = pytest.mark.slow
 
@@ -130,6 +133,8 @@ def test_reshape_is_right_with_any_number_of_rows(rows: str, tmp_path: Path) -> 
 
 def test_no_larger_size_is_legal_where_a_view_is_legal_at_one_only() -> None:
     """The same operations on a larger tensor, with torch: each size that may be wanted is refused."""
+    import torch
+
     choose = random.Random(0)
     told = 0
     for _ in range(1500):
