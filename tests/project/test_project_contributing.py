@@ -130,3 +130,17 @@ def test_the_example_of_a_rule_works(with_example: Path) -> None:
     lines = ran.stdout.splitlines()
     found = [(int(line.split(":")[1]), "SF513" in line) for line in lines if "script.py:" in line]
     assert found == [(6, True), (7, True)], ran.stdout + ran.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [["ruff", "check"], ["ruff", "format", "--check"]], ids=" ".join)
+def test_the_example_of_a_rule_is_linted(with_example: Path, command: list[str]) -> None:
+    shutil.copy(ROOT / "pyproject.toml", with_example)
+    ran = subprocess.run(
+        [Path(sys.executable).parent / command[0], *command[1:], max(EXAMPLE_RULE)],
+        cwd=with_example,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout
