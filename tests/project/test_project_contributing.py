@@ -17,6 +17,7 @@ import pytest
 import shapefix
 from shapefix import domains, interpreter, library
 from shapefix.interpreter.events import Event
+from shapefix.report.formats import FINDING_FORMATS
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
@@ -76,6 +77,12 @@ def test_a_path_of_the_text_exists(path: str) -> None:
 )
 def test_every_package_is_described(package: str) -> None:
     assert f"`shapefix/{package}/" in TEXT
+
+
+@pytest.mark.parametrize("page", ["findings.md", "configuration.md"])
+def test_the_manual_lists_every_format(page: str) -> None:
+    text = (ROOT / "shapefix" / "docs" / page).read_text("utf-8")
+    assert [name for name in FINDING_FORMATS if f"`{name}`" not in text] == []
 
 
 def block(start: str) -> str:
