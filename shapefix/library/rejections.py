@@ -1,4 +1,4 @@
-"""Telling the checks what torch refuses, and where results come from."""
+"""Events for operations that torch rejects, and the sources of results."""
 
 from __future__ import annotations
 
