@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 from shapefix.checks.context import CheckContext
@@ -65,7 +66,9 @@ def rule(
     def register(function: Callable[[Any, CheckContext, Rule], Iterator[Diagnostic]]) -> Check:
         page = pages_by_code().get(code)
         if page is None:
-            raise UnmatchedRule(f"{function.__code__.co_filename}: rule {code} has no page")
+            file = Path(function.__code__.co_filename)
+            name = file.stem.replace("_", "-")
+            raise UnmatchedRule(f"{file}: rule {code} has no page; write rules/{code}-{name}.md")
         entry = RULES.setdefault(code, Rule(page))
 
         @wraps(function)
@@ -88,7 +91,11 @@ def require_checks() -> None:
     """Raise UnmatchedRule if a page has no registered check."""
     for page in pages():
         if page.code not in RULES:
-            raise UnmatchedRule(f"{page.path}: no check is registered for rule {page.code}")
+            module = f"shapefix/checks/<family>/{page.name.replace('-', '_')}.py"
+            raise UnmatchedRule(
+                f"{page.path}: no check is registered for rule {page.code}; "
+                f'write {module} with @rule("{page.code}", on=…)'
+            )
 
 
 def findings(

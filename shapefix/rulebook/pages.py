@@ -27,6 +27,10 @@ class UnmatchedRule(RulebookError):
     """A rule without a page, or a page without a rule."""
 
 
+class InvalidPage(RulebookError):
+    """The front matter of a page lacks a key, or has a wrong value."""
+
+
 class Raises(StrEnum):
     """Where the reported code raises an exception at run time."""
 
@@ -65,7 +69,7 @@ class Page:
 
 @cache
 def pages() -> tuple[Page, ...]:
-    """Every page, in the order of the codes. Raises MissingPages."""
+    """Every page, in the order of the codes. Raises MissingPages and InvalidPage."""
     folder = _IN_WHEEL if _IN_WHEEL.is_dir() else _IN_CHECKOUT
     found = tuple(_page(path) for path in sorted(folder.glob("SF*.md")))
     if not found:
@@ -111,6 +115,15 @@ def _page(path: Path) -> Page:
                 break
             key, _, value = line.partition(":")
             head[key.strip()] = value.strip()
+    try:
+        return _with_metadata(path, head)
+    except KeyError as error:
+        raise InvalidPage(f"{path}: the front matter lacks `{error.args[0]}`") from None
+    except ValueError as error:
+        raise InvalidPage(f"{path}: the front matter has a wrong value: {error}") from None
+
+
+def _with_metadata(path: Path, head: Mapping[str, str]) -> Page:
     former = head.get("aliases", "")
     return Page(
         head["code"],

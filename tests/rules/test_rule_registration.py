@@ -67,7 +67,31 @@ def test_a_rule_without_a_page_is_an_error(rules: Path, tmp_path: Path) -> None:
     (rules / "SF104-write-into-expanded.md").unlink()
     ran = checked(rules, tmp_path)
     assert ran.returncode == 2
-    assert ran.stdout.count("write_into_expanded.py: rule SF104 has no page") == FILES
+    hint = "write_into_expanded.py: rule SF104 has no page; write rules/SF104-write-into-expanded.md"
+    assert ran.stdout.count(hint) == FILES
+
+
+@pytest.mark.parametrize(
+    ("line", "replacement", "problem"),
+    [
+        ("since: 0.1.0\n", "", "the front matter lacks `since`"),
+        (
+            "raises: here\n",
+            "raises: often\n",
+            "the front matter has a wrong value: 'often' is not a valid Raises",
+        ),
+    ],
+)
+def test_a_page_with_wrong_metadata_is_an_error(
+    rules: Path, tmp_path: Path, line: str, replacement: str, problem: str
+) -> None:
+    page = rules / "SF101-view-across-stride-gap.md"
+    text = page.read_text("utf-8")
+    assert line in text
+    page.write_text(text.replace(line, replacement, 1), "utf-8")
+    ran = checked(rules, tmp_path)
+    assert ran.returncode == 2
+    assert ran.stderr == f"error: {page}: {problem}\n"
 
 
 def test_registering_an_unknown_rule_changes_nothing() -> None:

@@ -25,6 +25,7 @@ _OPERATORS: dict[type[ast.operator], Literal["+", "-", "*", "//", "%"]] = {
     ast.FloorDiv: "//",
     ast.Mod: "%",
 }
+_DIVISIONS: dict[str, Literal["//", "%"]] = {"//": "//", "%": "%"}
 
 
 def comparison(
@@ -63,9 +64,10 @@ def of_size(size: Size) -> Expression | None:
 def _of_symbol(symbol: Symbol) -> Expression | None:
     if isinstance(symbol, Atom):
         left, right = of_size(symbol.left), of_size(symbol.right)
-        if left is None or right is None or symbol.op not in ("//", "%"):
-            return None
-        return Arithmetic("//" if symbol.op == "//" else "%", left, right)
+        operator = _DIVISIONS.get(symbol.op)
+        return (
+            None if left is None or right is None or operator is None else Arithmetic(operator, left, right)
+        )
     # The name of a size that differs from row to row may be that of another variable.
     return None if isinstance(symbol, (OpaqueStride, PerItemSize)) else of_code(symbol.name)
 
