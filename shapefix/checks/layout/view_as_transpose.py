@@ -54,8 +54,8 @@ def view_as_transpose(event: Viewed, context: CheckContext, rule: Rule) -> Itera
 def _is_intended(step: LayoutStep, event: Viewed, context: CheckContext) -> bool:
     """Whether an earlier step shows that the code reads the elements at another width on purpose.
 
-    Relative positions are shifted this way: prepend a column, view the rows at another width, drop a part, and
-    view the rest at the old width. Returning to earlier sizes of the tensor undoes an earlier view.
+    Relative positions are shifted this way: prepend a column, view the rows at another width, drop a part,
+    and view the rest at the old width. Returning to earlier sizes of the tensor undoes an earlier view.
     """
     if step.op in JOINED | PADDED or step.place.node in context.cut_views:
         return True

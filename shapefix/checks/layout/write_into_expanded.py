@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import libcst as cst
+
 from shapefix.checks.context import CheckContext, lineage
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import call_trace, layout_trace
@@ -22,10 +24,11 @@ def write_into_expanded(event: InPlaceWrite, context: CheckContext, rule: Rule) 
         return
     module = event.place.module
     target, call = abbreviate(module.code(event.subject)), abbreviate(event.place.code)
+    write = f"assigning to `{call}`" if isinstance(event.place.node, cst.Subscript) else f"`{call}`"
     if event.refused:
-        message = f"`{call}` fails: dimension {dim} of `{target}` is expanded; {_ERROR}"
+        message = f"{write} fails: dimension {dim} of `{target}` is expanded; {_ERROR}"
     else:
-        message = f"`{call}` changes every element along dimension {dim} of `{target}`, which is expanded"
+        message = f"{write} changes every element along dimension {dim} of `{target}`, which is expanded"
     yield rule.diagnostic(
         event.place.span,
         message,
