@@ -22,7 +22,7 @@ class SharedLabels:
 
 
 def shared_labels(holders: list[Holder], inputs: Holder) -> SharedLabels | None:
-    """Return the outermost holder, bound to the second name, with the inputs; None if there is none."""
+    """Return the outermost holder, bound to the second name, with the inputs, or None."""
     for labels in reversed(holders):
         bound = last_bound(labels)
         is_other = (labels.name, labels.key, labels.body) != (inputs.name, inputs.key, inputs.body)
