@@ -1,4 +1,4 @@
-"""What a check may ask about the run in which an event happened."""
+"""The analysis run around an event, as checks see it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from shapefix.tensors.symbols import OpaqueStride, Symbol
 
 @dataclass(frozen=True)
 class CheckContext:
-    """All events of one run, in their order, and what the user's code calls the symbols."""
+    """All events of one run, in their order, and the names of symbols in the user's code."""
 
     events: Sequence[Event]
     symbol_names: Mapping[Symbol, Size]
@@ -42,12 +42,12 @@ class CheckContext:
 
     @cached_property
     def positions(self) -> dict[TrainingEvent, int]:
-        """Where each event stands among those of training loops."""
+        """The position of each event among those of training loops."""
         return {event: position for position, event in enumerate(self.training)}
 
     @cached_property
     def in_loops(self) -> dict[Loop, list[TrainingEvent]]:
-        """The events of training loops by the loops that they stand in, in their order."""
+        """The events of training loops by their enclosing loops, in their order."""
         found: dict[Loop, list[TrainingEvent]] = {}
         for event in self.training:
             for within in event.loops:
@@ -56,14 +56,14 @@ class CheckContext:
 
     @cached_property
     def written_views(self) -> frozenset[cst.CSTNode]:
-        """The calls of `.view` whose result somebody wrote into."""
+        """The calls of `.view` with a result that the code writes into."""
         return frozenset(
             node for event in self.events if isinstance(event, InPlaceWrite) for node in event.tensor.views
         )
 
     @cached_property
     def cut_views(self) -> frozenset[cst.CSTNode]:
-        """The calls of a view or reshape whose result was sliced, and then viewed or reshaped once more."""
+        """The view and reshape calls with results that are sliced, then viewed or reshaped again."""
         found: set[cst.CSTNode] = set()
         for event in self.events:
             if isinstance(event, Viewed):
@@ -75,18 +75,18 @@ class CheckContext:
         return frozenset(found)
 
     def text(self, size: Size) -> str:
-        """A size or stride in the user's words."""
+        """Return a size or stride with the names of the user's code."""
         named = substitute(size, self.symbol_names)
         strides = [symbol for symbol in named.symbols if isinstance(symbol, OpaqueStride)]
         return named.text({symbol: f"stride({symbol.name.removeprefix('stride')})" for symbol in strides})
 
     def shape(self, sizes: Sequence[Size]) -> str:
-        """Sizes or strides as a tuple."""
+        """Return sizes or strides as the text of a tuple."""
         inner = ", ".join(self.text(size) for size in sizes)
         return f"({inner},)" if len(sizes) == 1 else f"({inner})"
 
     def layout(self, layout: Layout) -> str:
-        """Sizes, and strides where they say more than the sizes do."""
+        """Return the text of sizes, and of strides unless they follow from the sizes."""
         if is_contiguous(layout):
             return f"{self.shape(layout.sizes)}, contiguous"
         if has_unknown_strides(layout):
@@ -115,7 +115,7 @@ class CheckContext:
 
 
 def lineage(tensor: TensorValue) -> Iterator[LayoutStep]:
-    """The steps in the life of the tensor's layout, the latest first."""
+    """Yield the steps that gave the tensor its layout, latest first."""
     step = tensor.origin
     while step is not None:
         yield step
@@ -123,7 +123,7 @@ def lineage(tensor: TensorValue) -> Iterator[LayoutStep]:
 
 
 def whole_sizes(layout: Layout) -> tuple[Size, ...] | None:
-    """The sizes of the tensor that a slice of unknown strides is cut from; None where there is more to it."""
+    """Return the sizes of the base of a slice with unknown strides; None for any other layout."""
     sizes = []
     bases = set()
     for stride in layout.strides:

@@ -132,7 +132,7 @@ def test_the_way_of_an_array_is_told(check: Check) -> None:
         """,
     )
     assert [step.message for step in diagnostic.evidence] == [
-        "`nn.Linear(4, 2)` is made here",
+        "`nn.Linear(4, 2)` created here",
         "created by numpy here",
         "collated here",
         "`x` is float64 here: its weights are float32",

@@ -60,7 +60,7 @@ def test_exit_zero_does_not_hide_files_that_could_not_be_checked(project: Projec
 def test_concise_is_path_row_column_code_message(project: Project) -> None:
     project(src__train=VIEW)
     (line,) = concise("src")
-    assert line.startswith("src/train.py:5:8: SF101 [*] `shift.view(-1, 8)` merges")
+    assert line.startswith("src/train.py:5:8: SF101 [*] `shift.view(-1, 8)` fails: `shift` is not contiguous")
 
 
 def test_json_is_a_list_like_that_of_ruff(project: Project) -> None:

@@ -1,4 +1,4 @@
-"""SF405: sending to a device what is no tensor."""
+"""SF405: `.to(device)` on a value that is not a tensor."""
 
 from __future__ import annotations
 
@@ -30,20 +30,21 @@ def device_of_non_tensor(event: MoveOfNonTensor, context: CheckContext, rule: Ru
     subject = module.code(node.func.value)
     is_tensors = _items(event.value) == "tensors"
     named = f"`{event.key}` of the batch" if event.key is not None else f"`{abbreviate(subject)}`"
-    reason = ": the dataset gives lists" if is_tensors else ": AttributeError at the first batch"
+    method = node.func.attr.value
+    kind = f"{_kind(event.value)}{' (the dataset returns lists)' if is_tensors else ', not a tensor'}"
     evidence = list(call_trace(event))
     if event.batch is not None and event.key in event.batch.written:
-        evidence.append(Evidence(event.batch.written[event.key].span, f"`{event.key}` comes from here"))
+        evidence.append(Evidence(event.batch.written[event.key].span, f"`{event.key}` added here"))
     yield rule.diagnostic(
         event.place.span,
-        f"{named} is {_kind(event.value)}, which `{abbreviate(event.place.code)}` cannot move{reason}",
+        f"{named} is {kind}; AttributeError: object has no attribute '{method}'",
         evidence=evidence,
         fixes=() if is_tensors else _guard(event, node.func.value, subject),
     )
 
 
 def _kind(value: Value) -> str:
-    """What a value is, in words."""
+    """Return the type of a value in words."""
     if isinstance(value, (ListValue, TupleValue)):
         items = _items(value)
         kind = "tuple" if isinstance(value, (TupleValue, TextTuple)) else "list"
@@ -56,7 +57,7 @@ def _kind(value: Value) -> str:
 
 
 def _items(value: Value) -> str:
-    """What a list holds, in words; nothing where that is several things, or not known."""
+    """Return the type of the items of a list in words; empty if they differ or are not known."""
     items = elements(value)
     several = items if items is not None else (value.element,) if isinstance(value, ListValue) else ()
     kinds = {_plural(item) for item in several if item is not None and not isinstance(item, Unknown)}
@@ -74,7 +75,7 @@ def _plural(item: Value) -> str:
 
 
 def _guard(event: MoveOfNonTensor, subject: cst.BaseExpression, code: str) -> list[Fix]:
-    """`x.to(device) if isinstance(x, torch.Tensor) else x`, for a name x, where that may stand."""
+    """Return the fix `x.to(device) if isinstance(x, torch.Tensor) else x`, if x is a name."""
     around = enclosing(event.place.module, event.place.node)
     if not isinstance(subject, cst.Name) or len(around) < 2:
         return []
@@ -87,7 +88,7 @@ def _guard(event: MoveOfNonTensor, subject: cst.BaseExpression, code: str) -> li
     return [
         Fix(
             Applicability.SAFE,
-            "leave alone what is no tensor",
+            "move tensors only",
             (Edit(event.place.span, guarded),),
             (Import("torch"),),
         )

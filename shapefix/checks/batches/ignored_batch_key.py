@@ -29,12 +29,11 @@ def ignored_batch_key(event: ModelCalled, context: CheckContext, rule: Rule) -> 
             continue
         if meant == "labels" and not reads_loss(event.place):
             continue
-        takes = "takes and ignores" if forward.place is None else "takes in `**kwargs` and ignores"
-        loss = ", so that its loss is None" if meant == "labels" and forward.place is None else ""
+        loss = "; the loss is None" if meant == "labels" and forward.place is None else ""
         yield rule.diagnostic(
             event.place.span,
-            f"`{abbreviate(event.place.code)}` passes `{key}`, which {forward_text(event, module)} {takes}; "
-            f"it reads `{meant}`{loss}",
+            f"`{abbreviate(event.place.code)}` passes `{key}`, but {forward_text(event, module)} reads "
+            f"`{meant}` and ignores `{key}`{loss}",
             evidence=[*call_trace(event), *origins(event, [key]), *definition(event)],
             fixes=key_repairs.renamed(event, key, meant),
         )

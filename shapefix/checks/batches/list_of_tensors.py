@@ -1,4 +1,4 @@
-"""SF406: a list of tensors, or a tensor of several elements, where Python or torch needs numbers."""
+"""SF406: a list of tensors, or a tensor with several elements, in place of numbers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ _FLOATING = (
     | NORMALIZATIONS
     | SOFTMAXES
 )
-"""What makes tensors of floating-point numbers only, though nobody knows of how many bits."""
+"""Operations whose result is always floating-point, of unknown precision."""
+_INDEX_ERROR = "TypeError: only integer tensors of a single element can be converted to an index"
+_SCALAR_ERROR = "ValueError: only one element tensors can be converted to Python scalars"
 _FLOATS = frozenset({"float", "float16", "float32", "float64", "half", "double", "bfloat16"})
 
 
@@ -64,7 +66,7 @@ def _stacked(event: Stacked, context: CheckContext, rule: Rule) -> Iterator[Diag
     if any(
         _is_same(other, event) and _several(other) for other in context.events[: context.events.index(event)]
     ):
-        # A loop over the keys of a batch comes here for each of them.
+        # A loop over the keys of a batch reaches this line once per key.
         return
     tensor, count = found
     module = event.place.module
@@ -72,10 +74,10 @@ def _stacked(event: Stacked, context: CheckContext, rule: Rule) -> Iterator[Diag
     named = f"`{abbreviate(module.code(given))}`, " if isinstance(given, (cst.Name, cst.Attribute)) else ""
     collated = _collated(tensor, given)
     if collated:
-        message = f"`{function}` of a list of tensors: {collated}"
+        message = f"`{function}` gets a list of tensors: {collated}; {_error(event, tensor)}"
     else:
-        message = f"`{function}` of {named}a list of tensors of {context.text(count)} elements each: "
-        message += _error(event, tensor) + (" at the first batch" if event.calls else "")
+        message = f"`{function}` gets {named}a list of tensors of {context.text(count)} elements each; "
+        message += _error(event, tensor)
     yield rule.diagnostic(
         event.place.span,
         message,
@@ -85,7 +87,7 @@ def _stacked(event: Stacked, context: CheckContext, rule: Rule) -> Iterator[Diag
 
 
 def _several(event: Stacked) -> tuple[TensorValue, Size] | None:
-    """A tensor in the list, and its number of elements; None where that is not known, or is one."""
+    """Return a tensor in the list, and its number of elements; None if that is unknown or one."""
     tensor = _tensor_in(event.rows)
     node = event.place.node
     if event.function not in _OF_NUMBERS or not isinstance(node, cst.Call) or not node.args:
@@ -105,10 +107,11 @@ def _given(event: ListGiven, rule: Rule) -> Iterator[Diagnostic]:
     tensor = _tensor_in(event.given)
     if not isinstance(node, cst.Call) or not node.args or tensor is None:
         return
-    reason = _collated(tensor, node.args[0].value) or "TypeError"
+    collated = _collated(tensor, node.args[0].value)
+    reason = f": {collated}; TypeError" if collated else "; TypeError: must be Tensor, not list"
     yield rule.diagnostic(
         event.place.span,
-        f"`{abbreviate(event.place.code)}` is given a list of tensors: {reason}",
+        f"`{abbreviate(event.place.code)}` gets a list of tensors{reason}",
         evidence=[*call_trace(event), *_made(tensor)],
     )
 
@@ -122,11 +125,11 @@ def _asked_for_integer(event: TensorUsedAsIndex, context: CheckContext, rule: Ru
     code, subject = abbreviate(event.place.code), abbreviate(module.code(event.subject))
     match event.role:
         case "index":
-            message = f"`{code}` takes an element of a list by {tensor}: TypeError"
+            message = f"`{code}` indexes a list with {tensor}; {_INDEX_ERROR}"
         case "bound":
-            message = f"`{subject}`, {tensor}, is the bound of a slice: TypeError"
+            message = f"`{subject}` is {tensor}, but a slice needs an int; {_INDEX_ERROR}"
         case _:
-            message = f"`{code}` counts to {tensor}: TypeError"
+            message = f"`{code}` gets {tensor}, not an int; {_INDEX_ERROR}"
     yield rule.diagnostic(
         event.place.span,
         message,
@@ -136,7 +139,7 @@ def _asked_for_integer(event: TensorUsedAsIndex, context: CheckContext, rule: Ru
 
 
 def _tensor_in(rows: Value) -> TensorValue | None:
-    """A tensor in a list, or in a list of lists."""
+    """Return a tensor in a list, or in a list of lists."""
     inner: Value | None = rows
     while isinstance(inner, (ListValue, TupleValue)):
         items = inner.items
@@ -152,7 +155,7 @@ def _elements(sizes: tuple[Size, ...]) -> Size:
 
 
 def _collated(tensor: TensorValue, given: cst.BaseExpression) -> str:
-    """Where the list is one that the default collation made, what it made that of."""
+    """Return the effect of the default collation, if it created the list."""
     if tensor.origin is None or tensor.origin.op is not Op.COLLATE:
         return ""
     name = given.value if isinstance(given, cst.Name) else ""
@@ -160,16 +163,16 @@ def _collated(tensor: TensorValue, given: cst.BaseExpression) -> str:
         index = given.slice[0].slice
         if isinstance(index, cst.Index) and isinstance(index.value, cst.SimpleString):
             name = str(index.value.evaluated_value)
-    return f"default collation makes one of {f'`{name}`' if name else 'rows'}, which are lists"
+    return f"the DataLoader's default collation turns {f'`{name}`' if name else 'rows'} into one"
 
 
 def _made(tensor: TensorValue) -> Iterator[Evidence]:
     if tensor.origin is not None:
-        yield Evidence(tensor.origin.place.span, f"the tensor is {tensor.origin.text} here")
+        yield Evidence(tensor.origin.place.span, f"tensor {tensor.origin.text} here")
 
 
 def _error(event: Stacked, tensor: TensorValue) -> str:
-    """What torch raises: it asks for an integer where one is wanted, for a float otherwise."""
+    """Return the exception of torch: it depends on the dtype of the result."""
     node = event.place.node
     given = argument(node, 99, "dtype") if isinstance(node, cst.Call) else None
     if given is not None:
@@ -182,4 +185,4 @@ def _error(event: Stacked, tensor: TensorValue) -> str:
         dtype = tensor.dtype or ""
     if not dtype:
         return "TypeError or ValueError"
-    return "ValueError" if dtype in _FLOATS else "TypeError"
+    return _SCALAR_ERROR if dtype in _FLOATS else _INDEX_ERROR

@@ -16,7 +16,7 @@ from shapefix.domains.batches import ModelCalled
 @rule("SF403", on=ModelCalled)
 def missing_batch_key(event: ModelCalled, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     forward = event.signature
-    # Nobody calls a model with an empty batch: then something else is called than what is known here.
+    # A call with an empty batch calls something other than the known model.
     from_batch = event.keywords.keys() - keys_in_code(event)
     if not from_batch or not event.complete or event.trainer or unexpected_keys(event):
         return
@@ -26,8 +26,8 @@ def missing_batch_key(event: ModelCalled, context: CheckContext, rule: Rule) -> 
         return
     yield rule.diagnostic(
         event.place.span,
-        f"`{abbreviate(event.place.code)}` does not pass {listed(missing)}, which "
-        f"{forward_text(event, event.place.module)} requires: TypeError at the first batch",
+        f"`{abbreviate(event.place.code)}` does not pass {listed(missing)} to "
+        f"{forward_text(event, event.place.module)}; TypeError: missing required positional argument",
         evidence=[
             *call_trace(event),
             *definition(event),

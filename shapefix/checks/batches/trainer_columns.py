@@ -1,4 +1,4 @@
-"""SF404: what a trainer removes from the dataset, and what it leaves there."""
+"""SF404: dataset columns that a Trainer removes or leaves in the batch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OF_TOKENIZERS = frozenset(
 )
 _DEFAULT = "transformers.DefaultDataCollator"
 _LABELS = ("label", "label_ids")
-"""The columns that a trainer keeps, whatever forward names."""
+"""The columns that a Trainer always keeps."""
 
 
 @rule("SF404", on=ColumnsChosen)
@@ -45,22 +45,22 @@ def _left_text(event: ColumnsChosen, rule: Rule) -> Iterator[Diagnostic]:
         return
     yield rule.diagnostic(
         place.span,
-        f"`remove_unused_columns=False` leaves {listed(left)} in the batch, and {collator} cannot make a "
-        "tensor of text: ValueError at the first batch",
+        f"`remove_unused_columns=False` keeps {listed(left)}, but {collator} cannot create tensors from "
+        "text; ValueError",
         evidence=[
             *call_trace(event),
             *(
-                Evidence(event.sample.written[key].span, f"`{key}` comes from here")
+                Evidence(event.sample.written[key].span, f"`{key}` added here")
                 for key in left
                 if key in event.sample.written
             ),
-            Evidence(event.place.span, "the trainer builds its batches of this dataset"),
+            Evidence(event.place.span, "batches of this dataset are created here"),
         ],
     )
 
 
 def _setting(event: ColumnsChosen) -> Place | None:
-    """Where the setting is stated."""
+    """Return the argument that sets `remove_unused_columns`."""
     made = event.settings.place if event.settings is not None else None
     stated = (
         argument(made.node, 99, "remove_unused_columns") if made and isinstance(made.node, cst.Call) else None
@@ -69,14 +69,14 @@ def _setting(event: ColumnsChosen) -> Place | None:
 
 
 def _skips_texts(collator: Value) -> bool | None:
-    """Whether a collator leaves texts out of the batch; None where it is none of the library's."""
+    """Whether a collator drops text columns; None for a collator of the user."""
     if isinstance(collator, Reference) or (isinstance(collator, LibraryObject) and collator.kind == _DEFAULT):
         return True
     return False if isinstance(collator, LibraryObject) and collator.kind in _OF_TOKENIZERS else None
 
 
 def _is_refused(value: Value | None, skips: bool | None) -> bool:
-    """Whether a collator cannot make a tensor of this column: of texts, or of lists of texts."""
+    """Whether a collator cannot create a tensor from this column: texts, or lists of texts."""
     if is_text(value):
         return not skips
     while isinstance(value, ListValue):
@@ -108,15 +108,15 @@ def _removed_all(event: ColumnsChosen, rule: Rule) -> Iterator[Diagnostic]:
         return
     if any(key in (*forward.named, *_LABELS) for key in columns.fields):
         return
-    named = f"names only {listed(forward.named)}" if forward.named else "names none"
+    named = f"names only {listed(forward.named)}" if forward.named else "names none of them"
     yield rule.diagnostic(
         event.place.span,
-        f"`{event.consumer.rpartition('.')[2]}` removes every column that `{forward.name}` "
-        f"({line_of(forward.place, event.place.module)}) does not name, and it {named}: "
-        "ValueError before the first batch",
+        f"`{event.consumer.rpartition('.')[2]}` removes all columns: `{forward.name}` "
+        f"({line_of(forward.place, event.place.module)}) {named}; "
+        "ValueError: No columns in the dataset match",
         evidence=[
             *call_trace(event),
-            Evidence(forward.place.span, "takes everything in `**kwargs`, under no name"),
+            Evidence(forward.place.span, "takes the columns in `**kwargs`; the trainer matches names only"),
             Evidence(event.place.span, f"the dataset has {listed([str(key) for key in columns.fields])}"),
         ],
     )

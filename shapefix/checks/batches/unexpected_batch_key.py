@@ -34,13 +34,11 @@ def unexpected_batch_key(event: ModelCalled, context: CheckContext, rule: Rule) 
         for name in dict.fromkeys(meant.values())
         if name is not None and name not in event.keywords
     ]
-    outcome = f"; it takes {' and '.join(taken)}" if taken else ": TypeError"
-    if from_batch and not taken:
-        outcome += " at the first batch"
+    hint = f"; did you mean {' and '.join(taken)}?" if taken else ""
     yield rule.diagnostic(
         event.place.span,
-        f"`{abbreviate(event.place.code)}` passes {listed(keys)}, which {forward_text(event, module)} does "
-        f"not accept{outcome}",
+        f"`{abbreviate(event.place.code)}` passes {listed(keys)} to {forward_text(event, module)}; "
+        f"TypeError: got an unexpected keyword argument{hint}",
         evidence=[*call_trace(event), *origins(event, keys), *definition(event)],
         fixes=key_repairs.left_out(event, keys) if from_batch and not taken else (),
     )

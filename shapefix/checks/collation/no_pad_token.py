@@ -26,41 +26,40 @@ def no_pad_token(event: PadTokenMissing, context: CheckContext, rule: Rule) -> I
     if made is None or _may_be_set_elsewhere(made, event.place):
         return
     subject = abbreviate(module.code(event.subject)) if event.subject is not None else "tokenizer"
-    asked = f"{subject}.pad" if event.asked == "tokenizer.pad" else event.asked
+    user = f"{subject}.pad" if event.asked == "tokenizer.pad" else event.asked
     name = _name(event.tokenizer, made)
-    when = " at the first batch" if event.later else ""
     yield rule.diagnostic(
         event.place.span,
-        f"`{subject}` has no pad token (`{name}`, {rewrites.line_of(made, module)}), "
-        f"and `{asked}` needs one: ValueError{when}",
+        f"`{subject}` (`{name}`, {rewrites.line_of(made, module)}) has no pad token for `{user}`; "
+        f"ValueError: Asking to pad but the tokenizer does not have a padding token",
         evidence=[
             *call_trace(event),
-            Evidence(made.span, f"made here: `{name}` has no pad token, and none is set"),
-            Evidence(event.place.span, "asked to pad"),
+            Evidence(made.span, f"created here: `{name}` has no pad token, and the code sets none"),
+            Evidence(event.place.span, "pads at the first batch" if event.later else "pads here"),
         ],
         fixes=_set_pad_token(event.tokenizer, made) if made.module is module else (),
     )
 
 
 def _name(tokenizer: LibraryObject, made: Place) -> str:
-    """The checkpoint that a tokenizer comes from, else its class."""
+    """Return the checkpoint of a tokenizer, or else its class."""
     name = tokenizer.fields.get("name")
     if isinstance(name, Constant) and isinstance(name.value, str):
         return name.value
     return made.module.code(made.node.func) if isinstance(made.node, cst.Call) else "it"
 
 
-def _may_be_set_elsewhere(made: Place, asked: Place) -> bool:
-    """Whether some other function sets pad tokens, of which nobody knows when it is called."""
-    producer, asker = enclosing_function(made), enclosing_function(asked)
-    if producer is asker:
+def _may_be_set_elsewhere(made: Place, used: Place) -> bool:
+    """Whether another function sets pad tokens; it is not known when it runs."""
+    producer, user = enclosing_function(made), enclosing_function(used)
+    if producer is user:
         return False
-    setters = {id(setter): setter for module in (made.module, asked.module) for setter in _setters(module)}
-    return any(setter is not producer and setter is not asker for setter in setters.values())
+    setters = {id(setter): setter for module in (made.module, used.module) for setter in _setters(module)}
+    return any(setter is not producer and setter is not user for setter in setters.values())
 
 
 def _setters(module: Module) -> list[cst.CSTNode]:
-    """The functions of a file that set the pad token of something."""
+    """Return the functions of a file that set a pad token."""
     return module.once(module.tree, _functions_that_set)
 
 
@@ -85,7 +84,7 @@ def _sets(node: cst.CSTNode) -> bool:
 
 
 def _set_pad_token(tokenizer: LibraryObject, made: Place) -> list[Fix]:
-    """The line behind the one that makes the tokenizer, where that gives it a plain name."""
+    """Set the pad token on the line after the creation of the tokenizer, if that assigns a plain name."""
     around = enclosing(made.module, made.node)
     statement = around[-2] if len(around) > 1 else None
     ends = tokenizer.fields.get("eos_token")
@@ -101,11 +100,11 @@ def _set_pad_token(tokenizer: LibraryObject, made: Place) -> list[Fix]:
     if edit is None:
         return []
     safety = Applicability.UNSAFE if _serves_others(around, made) else Applicability.SAFE
-    return [Fix(safety, "let the end-of-text token stand for padding, too", (edit,))]
+    return [Fix(safety, "use the EOS token as the pad token", (edit,))]
 
 
 def _serves_others(around: list[cst.CSTNode], made: Place) -> bool:
-    """Whether the checkpoint is a parameter: others than this one may have a pad token of their own."""
+    """Whether the checkpoint is a parameter; other checkpoints may have a pad token of their own."""
     named = made.node.args[0].value if isinstance(made.node, cst.Call) and made.node.args else None
     names = dotted_name(named).split(".") if named is not None else []
     functions = [node for node in around if isinstance(node, cst.FunctionDef)]

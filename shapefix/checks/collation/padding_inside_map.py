@@ -1,4 +1,4 @@
-"""SF306: rows that are padded for each batch of `map`, and put together from several."""
+"""SF306: rows padded per `map` batch, then collated across map batches."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ from shapefix.tensors.polynomials import Size
 
 _LABELS = frozenset({"labels", "label", "label_ids"})
 _PAD_INPUTS_ONLY = ("DataCollatorForLanguageModeling", "DataCollatorWithPadding")
+_STACKS = "stacks rows of several map batches"
 _DEFAULT_BATCH = 1000
-"""How many rows `map` hands to its function at once."""
+"""The number of rows that `map` passes to its function at once."""
 
 
 @rule("SF306", on=Tokenized)
@@ -36,21 +37,20 @@ def padding_inside_map(event: Tokenized, context: CheckContext, rule: Rule) -> I
     if size is None or not isinstance(padding, Constant):
         return
     module = event.place.module
-    for meeting in context.events:
-        what = _what_fails(meeting, event, module)
-        if what is None or not _mixes(meeting, size):
+    for combined in context.events:
+        what = _what_fails(combined, event, module)
+        if what is None or not _mixes(combined, size):
             continue
         given = rewrites.argument(call, 99, "padding")
         place = event.place if given is None else Place(module, given)
         yield rule.diagnostic(
             place.span,
-            f"`padding={padding.value!r}` inside `map` pads each map batch of {size} rows to its own length, "
-            f"and {what} at the first batch with two lengths",
+            f"`padding={padding.value!r}` in `map` pads each {size} rows to their own length, but {what}",
             evidence=[
                 *call_trace(event),
-                Evidence(event.mapped.span, f"mapped here, {size} rows at a time"),
-                Evidence(place.span, "padded to the longest of these rows"),
-                Evidence(meeting.place.span, "rows of several map batches meet here"),
+                Evidence(event.mapped.span, f"mapped here, {size} rows per map batch"),
+                Evidence(place.span, "padded to the longest row of the map batch"),
+                Evidence(combined.place.span, "rows of several map batches are combined here"),
             ],
             condition=Condition(f"the dataset has more than {size} rows"),
         )
@@ -58,7 +58,7 @@ def padding_inside_map(event: Tokenized, context: CheckContext, rule: Rule) -> I
 
 
 def _batch_of_map(node: cst.CSTNode) -> int | None:
-    """How many rows the function gets at once; None where that is not known, or all of them."""
+    """Return the number of rows per call of the function; None if that is not known, or all rows."""
     if not isinstance(node, cst.Call) or any(argument.star for argument in node.args):
         return None
     given = rewrites.argument(node, 5, "batch_size")
@@ -67,38 +67,39 @@ def _batch_of_map(node: cst.CSTNode) -> int | None:
     return int(given.value.value) if isinstance(given.value, cst.Integer) else None
 
 
-def _what_fails(meeting: Event, event: Tokenized, module: Module) -> str | None:
-    """What the rows of this call run into, and with what; None where they do not, or not here."""
-    if isinstance(meeting, Stacked):
-        found = ragged(meeting.rows)
+def _what_fails(combined: Event, event: Tokenized, module: Module) -> str | None:
+    """Return the call that fails on the rows of this one, and its error; None if none does."""
+    if isinstance(combined, Stacked):
+        found = ragged(combined.rows)
         if found is None or not _is_padded_by(event, found):
             return None
-        function = meeting.function.replace("numpy.", "np.")
-        error = "RuntimeError" if meeting.function == "torch.stack" else "ValueError"
-        return f"`{function}` ({rewrites.line_of(meeting.place, module)}) stacks rows of several: {error}"
-    if not isinstance(meeting, Collated) or not isinstance(meeting.sample, DictValue) or meeting.single:
+        function = combined.function.replace("numpy.", "np.")
+        error = "RuntimeError" if combined.function == "torch.stack" else "ValueError"
+        where = rewrites.line_of(combined.place, module)
+        return f"`{function}` ({where}) {_STACKS}; {error}"
+    if not isinstance(combined, Collated) or not isinstance(combined.sample, DictValue) or combined.single:
         return None
-    keys = [key for key, row in meeting.sample.fields.items() if _is_padded_by(event, row_sizes(row))]
+    keys = [key for key, row in combined.sample.fields.items() if _is_padded_by(event, row_sizes(row))]
     labels = [key for key in keys if key in _LABELS]
-    collator = meeting.collator
-    where = rewrites.line_of(meeting.place, module)
-    consumer = meeting.consumer.rpartition(".")[2]
+    collator = combined.collator
+    where = rewrites.line_of(combined.place, module)
+    consumer = combined.consumer.rpartition(".")[2]
     if isinstance(collator, LibraryObject):
         name = collator.kind.rpartition(".")[2]
         if name in _PAD_INPUTS_ONLY and labels:
-            where = rewrites.line_of(collator.place or meeting.place, module)
-            return f"`{name}` ({where}) does not pad {labels[0]}: ValueError"
-        return f"`{name}` ({where}) stacks rows of several: ValueError" if _is_default(name, keys) else None
+            where = rewrites.line_of(collator.place or combined.place, module)
+            return f"`{name}` ({where}) does not pad {labels[0]}; ValueError"
+        return f"`{name}` ({where}) {_STACKS}; ValueError" if _is_default(name, keys) else None
     if isinstance(collator, Reference):
         name = collator.name.rpartition(".")[2]
-        return f"`{name}` ({where}) stacks rows of several: ValueError" if _is_default(name, keys) else None
+        return f"`{name}` ({where}) {_STACKS}; ValueError" if _is_default(name, keys) else None
     if collator is not None or not keys:
         return None
-    if meeting.consumer.startswith("torch."):
-        return f"`{consumer}` ({where}) stacks rows of several: RuntimeError"
-    if meeting.tokenizer is None:
-        return f"`{consumer}` ({where}) stacks rows of several: ValueError"
-    return f"`DataCollatorWithPadding` ({where}) does not pad {labels[0]}: ValueError" if labels else None
+    if combined.consumer.startswith("torch."):
+        return f"`{consumer}` ({where}) {_STACKS}; RuntimeError"
+    if combined.tokenizer is None:
+        return f"`{consumer}` ({where}) {_STACKS}; ValueError"
+    return f"`DataCollatorWithPadding` ({where}) does not pad {labels[0]}; ValueError" if labels else None
 
 
 def _is_default(name: str, keys: list[object]) -> bool:
@@ -106,7 +107,7 @@ def _is_default(name: str, keys: list[object]) -> bool:
 
 
 def _is_padded_by(event: Tokenized, sizes: Iterable[Size]) -> bool:
-    """Whether one of the sizes is the length of a map batch that this call padded."""
+    """Whether one of the sizes is the length to which this call padded a map batch."""
     return any(
         origin.what == PADDED_IN_MAP and origin.place.node is event.place.node
         for size in sizes
@@ -114,9 +115,9 @@ def _is_padded_by(event: Tokenized, sizes: Iterable[Size]) -> bool:
     )
 
 
-def _mixes(meeting: Event, size: int) -> bool:
-    """Whether batches hold rows of several map batches: they are shuffled, or of a size that does not fit."""
-    for place in (meeting.place, *reversed(meeting.calls)):
+def _mixes(combined: Event, size: int) -> bool:
+    """Whether batches combine rows of several map batches: by shuffling, or by their size."""
+    for place in (combined.place, *reversed(combined.calls)):
         node = place.node
         name = node.func if isinstance(node, cst.Call) else None
         last = name.attr if isinstance(name, cst.Attribute) else name
@@ -126,7 +127,7 @@ def _mixes(meeting: Event, size: int) -> bool:
             return True
         if last.value == "DataLoader":
             return _mixes_in_loader(node, size)
-    return isinstance(meeting, Collated) and meeting.consumer.startswith("transformers.")
+    return isinstance(combined, Collated) and combined.consumer.startswith("transformers.")
 
 
 def _mixes_in_loader(loader: cst.Call, size: int) -> bool:

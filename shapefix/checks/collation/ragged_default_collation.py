@@ -30,14 +30,12 @@ def ragged_default_collation(event: Collated, context: CheckContext, rule: Rule)
         if made is None:
             continue
         place = _collation_place(event)
-        error = (
-            "RuntimeError" if event.consumer.startswith("torch.") and event.collator is None else "ValueError"
-        )
+        error = _error(event, row)
         named = f"`{key}` rows" if key is not None else "rows"
         yield rule.diagnostic(
             place.span,
             f"{default} stacks {named} of different lengths ({made.what}, "
-            f"{rewrites.line_of(made.place, place.module)}): {error} at the first batch with two lengths",
+            f"{rewrites.line_of(made.place, place.module)}); {error}",
             evidence=[
                 *call_trace(event),
                 own_lengths(made),
@@ -49,8 +47,17 @@ def ragged_default_collation(event: Collated, context: CheckContext, rule: Rule)
         return
 
 
+def _error(event: Collated, row: Value) -> str:
+    """Return the exception of torch or transformers on rows of different lengths."""
+    if isinstance(row, TensorValue):
+        return "RuntimeError: stack expects each tensor to be equal size"
+    if event.consumer.startswith("torch.") and event.collator is None:
+        return "RuntimeError: each element in list of batch should be of equal size"
+    return "ValueError: expected sequence of length ... (got ...)"
+
+
 def _columns(sample: Value) -> Iterator[tuple[object, Value]]:
-    """The columns of a sample, or its parts, with their names where they have some."""
+    """Yield the columns of a sample with their names, or the parts of a tuple without."""
     if isinstance(sample, DictValue):
         yield from sample.fields.items()
     else:
@@ -60,7 +67,7 @@ def _columns(sample: Value) -> Iterator[tuple[object, Value]]:
 
 
 def _default_text(event: Collated) -> str | None:
-    """What collates without padding, in the user's words; None for anything else."""
+    """Return the name of a collator that does not pad; None for any other."""
     collator = event.collator
     if isinstance(collator, Reference) and collator.name.endswith("default_data_collator"):
         return "`default_data_collator`"
@@ -76,7 +83,7 @@ def _default_text(event: Collated) -> str | None:
 
 
 def _collation_place(event: Collated) -> Place:
-    """The argument that names the collator, else the call that makes the batches."""
+    """Return the argument that names the collator, or else the call that creates the batches."""
     node = event.place.node
     if isinstance(node, cst.Call) and event.collator is not None:
         for name in ("data_collator", "collate_fn"):
@@ -108,7 +115,7 @@ def _pad_inputs(event: Collated, made: Origin, context: CheckContext) -> list[Fi
     return [
         Fix(
             Applicability.SAFE,
-            f"collate with `{name}`, which pads",
+            f"collate with `{name}`, which pads the rows",
             (edit,),
             (Import("transformers", name),),
             (Import("transformers", old),) if old else (),
@@ -117,7 +124,7 @@ def _pad_inputs(event: Collated, made: Origin, context: CheckContext) -> list[Fi
 
 
 def _pad_sequence(event: Collated, module: Module, call: cst.Call, keyword: str) -> list[Fix]:
-    """A collate function for samples that are one row each."""
+    """Return the fix that adds a collate function for samples of one row each."""
     row = event.sample
     if not (isinstance(row, TensorValue) and row.layout is not None and row.layout.rank == 1):
         return []
@@ -125,7 +132,7 @@ def _pad_sequence(event: Collated, module: Module, call: cst.Call, keyword: str)
     return [
         Fix(
             Applicability.UNSAFE,
-            "pad the rows with 0, if that is no token of its own",
+            "pad the rows with 0, if 0 is not a valid token",
             (rewrites.appended(module, call, code),),
             (Import("torch.nn.utils.rnn", "pad_sequence"),),
         )

@@ -37,8 +37,7 @@ def ragged_labels(event: Collated, context: CheckContext, rule: Rule) -> Iterato
         yield rule.diagnostic(
             place.span,
             f"`{key}` rows have different lengths ({made.what}, {rewrites.line_of(made.place, module)}"
-            f"{copy}) and {collator} pads input_ids but not {key}: "
-            "ValueError at the first batch with two lengths",
+            f"{copy}), but {collator} pads only the inputs; ValueError: Unable to create tensor",
             evidence=[
                 *call_trace(event),
                 own_lengths(made),
@@ -66,7 +65,7 @@ def _collator_text(event: Collated, kind: str, module: Module) -> str:
 
 
 def _is_copy(row: Value, sample: DictValue) -> bool:
-    """Whether labels hold the very items that input_ids hold."""
+    """Whether labels hold the same items as input_ids."""
     ids = sample.fields.get("input_ids")
     return (
         isinstance(row, ListValue)
@@ -105,7 +104,7 @@ def _pad_labels(event: Collated, key: str, place: Place) -> list[Fix]:
     return [
         Fix(
             Applicability.SAFE,
-            "use `DataCollatorForSeq2Seq`, which pads labels with -100, too",
+            "use `DataCollatorForSeq2Seq`, which also pads labels with -100",
             tuple(edits),
             () if qualified else (Import(package, "DataCollatorForSeq2Seq"),),
             (Import(package, old),) if old and not qualified else (),
@@ -122,12 +121,12 @@ def _without_labels(place: Place) -> list[Fix]:
     edit = rewrites.without_statement(place)
     if edit is None:
         return []
-    message = "leave the labels out: `DataCollatorForLanguageModeling` makes them"
+    message = "remove the labels; `DataCollatorForLanguageModeling` creates them"
     return [Fix(Applicability.SAFE, message, (edit,))]
 
 
 def _seq2seq_argument(module: Module, call: cst.Call) -> list[Edit]:
-    """The edit that hands a trainer the collator, for the tokenizer that it is given."""
+    """Return the edit that passes a trainer the collator, with the tokenizer from its arguments."""
     for name in ("processing_class", "tokenizer"):
         given = rewrites.argument(call, 99, name)
         if given is not None:

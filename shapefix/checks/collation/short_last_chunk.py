@@ -1,4 +1,4 @@
-"""SF307: a stream that is cut into chunks, the last of which is shorter, and is stacked with the others."""
+"""SF307: a shorter last chunk of a token stream, stacked with the others."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def short_last_chunk(event: Collated | Stacked, context: CheckContext, rule: Rul
     size = code if isinstance(step, cst.Integer) else f"`{code}`"
     yield rule.diagnostic(
         cut.place.span,
-        f"the last chunk can be shorter than {size}: `{abbreviate(module.code(stop))}`{origin} is not "
-        f"rounded down to a multiple of it, and `{who}` ({rewrites.line_of(where, module)}) {what}",
+        f"`{abbreviate(module.code(stop))}`{origin} may not be a multiple of {size}; "
+        f"`{who}` ({rewrites.line_of(where, module)}) {what}",
         evidence=[
             *call_trace(event),
-            Evidence(module.span(chunks.loop), "what is left at the end makes a chunk of its own"),
-            Evidence(cut.place.span, "cut here"),
-            Evidence(event.place.span, "put together here"),
+            Evidence(module.span(chunks.loop), "the remainder becomes a shorter last chunk"),
+            Evidence(cut.place.span, "chunk sliced here"),
+            Evidence(event.place.span, "chunks combined here"),
         ],
         condition=Condition(
             f"{module.code(stop)} is not a multiple of {code}",
@@ -60,20 +60,20 @@ def short_last_chunk(event: Collated | Stacked, context: CheckContext, rule: Rul
 
 
 Stacker = tuple[str, Place, str]
-"""What puts the chunks together, where it stands or is made, and what it does."""
+"""The function that combines the chunks, its place, and the effect."""
 
 
 def _stacked(event: Stacked) -> tuple[Cut, Stacker] | None:
-    """The chunks that a tensor is made of."""
+    """Return the chunks of a tensor."""
     node = event.place.node
     cut = _cut(ragged(event.rows) or ())
     if cut is None or not isinstance(node, cst.Call):
         return None
-    return cut, (event.place.module.code(node.func), event.place, "stacks the chunks")
+    return cut, (event.place.module.code(node.func), event.place, "fails on a shorter last chunk")
 
 
 def _collated(event: Collated) -> tuple[Cut, Stacker] | None:
-    """The chunks that a batch is made of, where nothing pads them."""
+    """Return the chunks of a batch that is not padded."""
     collator = event.collator
     where, name = event.place, event.consumer.rpartition(".")[2]
     if isinstance(collator, LibraryObject):
@@ -90,7 +90,13 @@ def _collated(event: Collated) -> tuple[Cut, Stacker] | None:
     for key, cell in _columns(event.sample):
         cut = _cut(row_sizes(cell))
         if cut is not None and (key in _LABELS or not pads_inputs):
-            return cut, (name, where, f"does not pad {key}" if pads_inputs else "stacks the chunks")
+            return cut, (
+                name,
+                where,
+                f"does not pad {key} of a shorter last chunk"
+                if pads_inputs
+                else "fails on a shorter last chunk",
+            )
     return None
 
 
@@ -101,7 +107,7 @@ def _columns(sample: Value) -> Iterable[tuple[object, Value]]:
 
 
 def _cut(sizes: Iterable[Size]) -> Cut | None:
-    """Where the last chunk became shorter, if that is what makes one of the sizes differ."""
+    """Return the slice that makes the last chunk shorter, if one of the sizes depends on it."""
     for size in sizes:
         for symbol in every_symbol(size):
             if isinstance(symbol, PerItemSize) and isinstance(symbol.source, Cut):
@@ -110,13 +116,13 @@ def _cut(sizes: Iterable[Size]) -> Cut | None:
 
 
 def _may_fit(cut: Cut) -> bool:
-    """Whether the whole length may have been made a multiple of the chunks' in a way that is not followed."""
+    """Whether earlier arithmetic may have rounded the total length to a multiple of the chunk length."""
     symbols = every_symbol(cut.chunk.stop - cut.chunk.start)
     return any(isinstance(symbol, Atom) and symbol.op in ("%", "//", "/") for symbol in symbols)
 
 
 def _is_looked_at(chunks: _Chunks, module: Module) -> bool:
-    """Whether the code asks for the length of a chunk somewhere: `if len(chunk) == block_size`."""
+    """Whether the code checks the length of a chunk: `if len(chunk) == block_size`."""
     size = module.code(chunks.step)
     for node in nodes(module.tree):
         if isinstance(node, cst.Comparison):
@@ -132,7 +138,7 @@ def _is_length(node: cst.BaseExpression) -> bool:
 
 @dataclass(frozen=True)
 class _Chunks:
-    """The loop `for i in range(0, stop, step)` around a slice, and the function that it stands in."""
+    """The loop `for i in range(0, stop, step)` around a slice, and the function around it."""
 
     loop: cst.Call
     stop: cst.BaseExpression
@@ -141,7 +147,7 @@ class _Chunks:
 
 
 def _chunks(cut: Cut) -> _Chunks | None:
-    """The loop whose counter the chunk starts at; None where the code that cuts has no such form."""
+    """Return the loop that counts chunk starts; None if the slicing code has another form."""
     around = enclosing(cut.place.module, cut.place.node)
     functions = [node for node in around if isinstance(node, (cst.Module, cst.FunctionDef))]
     for node in reversed(around):
@@ -155,7 +161,7 @@ def _chunks(cut: Cut) -> _Chunks | None:
 
 
 def _loops(node: cst.CSTNode) -> Iterator[cst.BaseExpression]:
-    """What a statement, or a comprehension, loops over, innermost first."""
+    """Yield the iterables of a for statement or comprehension, innermost first."""
     if isinstance(node, cst.For):
         yield node.iter
     elif isinstance(node, cst.BaseComp):
@@ -172,14 +178,14 @@ def _is_range(loop: cst.Call) -> bool:
 
 
 def _computed(chunks: _Chunks, module: Module) -> Place | None:
-    """The one statement of the function that computes where the chunks stop."""
+    """Return the only statement of the function that computes the end of the chunks."""
     name = chunks.stop.value if isinstance(chunks.stop, cst.Name) else None
     found = [node for node in _statements(chunks.function) if name in _assigned(node)]
     return Place(module, found[0]) if len(found) == 1 and isinstance(found[0], cst.Assign) else None
 
 
 def _statements(function: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """All that may assign in a function, the functions in it left out."""
+    """Yield the nodes of a function, without those of nested functions."""
     for node in children(function):
         if isinstance(node, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
             continue
@@ -202,16 +208,16 @@ def _round_down(chunks: _Chunks, computed: Place | None, module: Module) -> list
     stop, step = _operand(module, chunks.stop), _operand(module, chunks.step)
     rounded = f"({stop} // {step}) * {step}"
     edit = None
-    if computed is not None and not _is_made_behind(chunks, computed):
+    if computed is not None and not _is_step_later(chunks, computed):
         edit = rewrites.after_statement(computed, f"{stop} = {rounded}")
     if edit is None:
         edit = Edit(module.span(chunks.stop), rounded)
-    message = f"round `{abbreviate(module.code(chunks.stop))}` down to a multiple of the length of a chunk"
+    message = f"round `{abbreviate(module.code(chunks.stop))}` down to a multiple of the chunk length"
     return [Fix(Applicability.SAFE, message, (edit,))]
 
 
-def _is_made_behind(chunks: _Chunks, computed: Place) -> bool:
-    """Whether the length of a chunk is not there yet where the whole length is computed."""
+def _is_step_later(chunks: _Chunks, computed: Place) -> bool:
+    """Whether the code computes the chunk length only after the total length."""
     found = [node for node in _statements(chunks.function) if isinstance(node, cst.Assign)]
     behind = found[found.index(computed.node) + 1 :] if isinstance(computed.node, cst.Assign) else []
     names = {name for node in behind for name in _assigned(node)}
@@ -221,7 +227,7 @@ def _is_made_behind(chunks: _Chunks, computed: Place) -> bool:
 
 
 def _operand(module: Module, node: cst.BaseExpression) -> str:
-    """The code of an expression as one side of an operator."""
+    """Return the code of an expression as an operand."""
     code = module.code(node)
     plain = isinstance(node, (cst.Name, cst.Attribute, cst.Integer, cst.Call, cst.Subscript))
     return code if plain or node.lpar else f"({code})"

@@ -1,4 +1,4 @@
-"""SF303: a tensor made of rows of different lengths."""
+"""SF303: a tensor created from rows of different lengths."""
 
 from __future__ import annotations
 
@@ -39,32 +39,39 @@ def tensor_of_ragged_rows(event: Stacked, context: CheckContext, rule: Rule) -> 
     if key is not None:
         subject = f"`{key}` rows"
     elif isinstance(call.args[0].value, (cst.Name, cst.Attribute)):
-        subject = f"`{abbreviate(module.code(call.args[0].value))}`, {rows}"
+        subject = f"`{abbreviate(module.code(call.args[0].value))}`: {rows}"
     else:
         subject = rows
-    error = (
-        "RuntimeError" if event.function.endswith("stack") and "numpy" not in event.function else "ValueError"
-    )
+    error = _error(event)
     if made is None:
         yield rule.diagnostic(
             event.place.span,
-            f"`{function}` of {subject} of different lengths, {context.text(one)} and "
-            f"{context.text(other)}: {error}",
+            f"`{function}` gets {subject} of different lengths, {context.text(one)} and "
+            f"{context.text(other)}; {error}",
             evidence=call_trace(event),
         )
         return
     yield rule.diagnostic(
         event.place.span,
-        f"`{function}` of {subject} of different lengths ({made.what}, {line_of(made.place, module)}): "
-        f"{error} at the first batch with two lengths",
+        f"`{function}` gets {subject} of different lengths ({made.what}, {line_of(made.place, module)}); "
+        f"{error}",
         evidence=[
             *call_trace(event),
             own_lengths(made),
-            Evidence(event.place.span, "put into one tensor here"),
+            Evidence(event.place.span, "combined into one tensor here"),
         ],
         condition=RAGGED,
         fixes=_pad(event, call, key, made, context),
     )
+
+
+def _error(event: Stacked) -> str:
+    """Return the exception of torch or numpy."""
+    if "numpy" in event.function:
+        return "ValueError"
+    if event.function.endswith("stack"):
+        return "RuntimeError: stack expects each tensor to be equal size"
+    return "ValueError: expected sequence of length ... (got ...)"
 
 
 def _are_tensors(event: Stacked) -> bool:
@@ -74,7 +81,7 @@ def _are_tensors(event: Stacked) -> bool:
 
 
 def _column(rows: cst.BaseExpression) -> str | None:
-    """The column that the code names: `encoded["labels"]`, `[f["labels"] for f in features]`, `labels`."""
+    """Return the column in the code: `encoded["labels"]`, `[f["labels"] for f in features]`, `labels`."""
     if isinstance(rows, (cst.ListComp, cst.GeneratorExp)):
         return _column(rows.elt)
     if isinstance(rows, cst.Subscript) and len(rows.slice) == 1:
@@ -110,9 +117,7 @@ def _pad(event: Stacked, call: cst.Call, key: str | None, made: Origin, context:
     return [
         Fix(
             Applicability.SAFE if certain else Applicability.UNSAFE,
-            f"pad the rows with {value}"
-            if certain
-            else "pad the rows with 0, if that is no token of its own",
+            f"pad the rows with {value}" if certain else "pad the rows with 0, if 0 is not a valid token",
             (Edit(event.place.span, content),),
             (Import("torch.nn.utils.rnn", "pad_sequence"),),
         )
@@ -120,7 +125,7 @@ def _pad(event: Stacked, call: cst.Call, key: str | None, made: Origin, context:
 
 
 def _rank(event: Stacked) -> int:
-    """The rank of one of the rows."""
+    """Return the rank of one of the rows."""
     rows = event.rows
     if not isinstance(rows, (ListValue, TupleValue)):
         return 0

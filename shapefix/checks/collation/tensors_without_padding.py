@@ -1,4 +1,4 @@
-"""SF304: one tensor of several unpadded texts."""
+"""SF304: a tensor of several texts without padding."""
 
 from __future__ import annotations
 
@@ -33,23 +33,21 @@ def tensors_without_padding(event: Tokenized, context: CheckContext, rule: Rule)
     if event.rows is None or ragged(event.rows) is None or not isinstance(call, cst.Call):
         return
     if any(given.keyword is not None and given.keyword.value not in event.arguments for given in call.args):
-        # `self.tokenizer(images, with_indices=True)`: whoever understands that is no tokenizer.
+        # `self.tokenizer(images, with_indices=True)`: an unknown argument; the object is not a tokenizer.
         return
     module = event.place.module
     given = next(filter(None, (rewrites.argument(call, *where) for where in _TEXTS)), None)
     texts = f"`{abbreviate(module.code(given.value))}`" if given is not None else "several texts"
     yield rule.diagnostic(
         event.place.span,
-        f"`{abbreviate(module.code(call.func))}` makes one tensor of {texts} without padding: "
-        "ValueError unless all have the same number of tokens",
+        f"`{abbreviate(module.code(call.func))}` returns tensors for {texts} without padding; "
+        "ValueError: Unable to create tensor",
         evidence=[
             *call_trace(event),
-            Evidence(
-                event.place.span, "each text has as many ids as tokens, and nothing fills the shorter ones"
-            ),
+            Evidence(event.place.span, "one id per token; shorter texts are not padded"),
         ],
         condition=combined(
-            "and", [*_several(event, context), Condition("two texts differ in their number of tokens")]
+            "and", [*_several(event, context), Condition("two texts have different numbers of tokens")]
         ),
         fixes=_pad(event, call, module),
     )
@@ -67,7 +65,7 @@ def _pad(event: Tokenized, call: cst.Call, module: Module) -> list[Fix]:
         return []
     text = "padding=True"
     if _is_none(event, "truncation") and not _is_none(event, "max_length"):
-        # A maximum alone truncates, but only where nothing is padded.
+        # max_length alone truncates, but only without padding.
         text = "padding=True, truncation=True"
     padding = rewrites.argument(call, 99, "padding")
     tensors = rewrites.argument(call, 99, "return_tensors")
@@ -79,7 +77,7 @@ def _pad(event: Tokenized, call: cst.Call, module: Module) -> list[Fix]:
         edit = _before(module, call, tensors, text)
     else:
         return []
-    message = "pad the texts of the call to the length of the longest"
+    message = "pad the texts to the longest"
     return [Fix(Applicability.SAFE, message, (edit,))]
 
 
@@ -89,7 +87,7 @@ def _is_none(event: Tokenized, name: str) -> bool:
 
 
 def _before(module: Module, call: cst.Call, argument: cst.Arg, text: str) -> Edit:
-    """The edit that adds an argument in front of another one."""
+    """Return the edit that inserts an argument before another one."""
     start = module.span(argument)
     margin = module.text.split("\n")[start.row - 1][: start.column - 1]
     own_line = not margin.strip() and start.row != module.span(call).row

@@ -1,4 +1,4 @@
-"""SF202: -100 is written to labels that are the same memory as the input ids."""
+"""SF202: -100 written into labels that share memory with the input ids."""
 
 from __future__ import annotations
 
@@ -47,15 +47,18 @@ def aliased_labels_written(event: MaskWritten, context: CheckContext, rule: Rule
     how = "is the same tensor as" if same else "shares memory with"
     yield rule.diagnostic(
         event.place.span,
-        f"`{labels}` {how} `{inputs}` ({rewrites.line_of(place, event.place.module)}): "
-        f"this write changes `{inputs}` too",
-        evidence=[*call_trace(event), Evidence(place.span, f"`{labels}` gets the memory of `{inputs}` here")],
+        f"`{labels}` {how} `{inputs}` ({rewrites.line_of(place, event.place.module)}); "
+        f"writing -100 also changes `{inputs}`",
+        evidence=[
+            *call_trace(event),
+            Evidence(place.span, f"`{labels}` shares the memory of `{inputs}` from here"),
+        ],
         fixes=_clone(place, pair.bound.value) if place.module is event.place.module else (),
     )
 
 
 def _shared_memory(event: MaskWritten) -> SharedLabels | None:
-    """The tensors that have memory in common, into which -100 is written."""
+    """Return labels and inputs that share the memory of a -100 write."""
     written = event.written
     if not isinstance(written, TensorValue):
         return None
@@ -76,7 +79,7 @@ def _tensor(value: Value) -> TensorValue | None:
 
 
 def _is_all_of(one: TensorValue, other: TensorValue | None) -> bool:
-    """Whether two tensors of one storage have the same elements, however they are seen."""
+    """Whether two tensors of one storage contain the same elements, in any shape."""
     if other is None:
         return False
     if one is other or (_is_whole(one) and _is_whole(other)):
@@ -88,7 +91,7 @@ def _is_all_of(one: TensorValue, other: TensorValue | None) -> bool:
 
 
 def _is_whole(tensor: TensorValue) -> bool:
-    """Whether a view shows all of the memory."""
+    """Whether a view covers all elements of its base."""
     for step in lineage(tensor):
         if step.op in _PARTS:
             return False
@@ -98,7 +101,7 @@ def _is_whole(tensor: TensorValue) -> bool:
 
 
 def _is_one_before(inputs: TensorValue, labels: TensorValue) -> bool:
-    """Whether two slices of one tensor are those of a language model: the labels one position further on."""
+    """Whether labels are the inputs of a language model shifted by one, as slices of one tensor."""
     one, other = tensor_row(inputs), tensor_row(labels)
     if one is None or other is None or not is_same(one, other) or one.short is None:
         return False
@@ -108,4 +111,4 @@ def _is_one_before(inputs: TensorValue, labels: TensorValue) -> bool:
 def _clone(place: Place, value: cst.BaseExpression) -> list[Fix]:
     span = place.module.span(value)
     end = span.end()
-    return [Fix(Applicability.SAFE, "give the labels memory of their own", (Edit(end, ".clone()"),))]
+    return [Fix(Applicability.SAFE, "clone the labels", (Edit(end, ".clone()"),))]

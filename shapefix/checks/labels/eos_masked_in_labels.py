@@ -1,4 +1,4 @@
-"""SF206: the end of a text, which the collator takes for padding."""
+"""SF206: the EOS token, masked as padding by the collator."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ def eos_masked_in_labels(event: Collated, context: CheckContext, rule: Rule) -> 
     name = f"`{name_of(tokenizer.place)}`" if tokenizer.place is not None else "the tokenizer"
     yield rule.diagnostic(
         place.span,
-        f"the pad token of {name} is its eos token{where}, and `{_COLLATOR}` masks it in labels: "
-        f"the end of a text ({rewrites.line_of(ended, place.module)}) is never learnt",
+        f"the pad token of {name} is its EOS token{where}; `{_COLLATOR}` masks every EOS token "
+        f"({rewrites.line_of(ended, place.module)}), so the model never learns to stop",
         evidence=[
             *call_trace(event),
-            *([Evidence(set_at.span, "one token for both")] if set_at is not None else []),
-            Evidence(ended.span, "the eos token is put into the text here"),
+            *([Evidence(set_at.span, "pad token set to the EOS token here")] if set_at is not None else []),
+            Evidence(ended.span, "EOS token added to the text here"),
             Evidence(event.place.span, "collated here"),
         ],
     )
 
 
 def _pad_that_is_eos(tokenizer: LibraryObject) -> Value | None:
-    """The eos token, where it is the pad token, too; None where it is not, or may not be."""
+    """Return the EOS token if it is certainly also the pad token."""
     eos, pad = tokenizer.fields.get("eos_token"), tokenizer.fields.get("pad_token")
     if not isinstance(eos, Value):
         return None
@@ -73,7 +73,7 @@ def _symbol(value: object) -> SpecialId | None:
 
 
 def _ended(ids: Value | None, eos: Value) -> Place | None:
-    """Where the eos token came into the ids: in the text, as an id, or by a setting of the tokenizer."""
+    """Return the place that adds the EOS token: in the text, as an id, or by a tokenizer setting."""
     row = row_of(ids)
     for tokens in sources_of(row):
         symbol = _symbol(tokens.tokenizer.fields.get(("id", eos)))
@@ -103,7 +103,7 @@ def _adds_itself(tokenizer: LibraryObject) -> bool:
 
 
 def _set_at(tokenizer: LibraryObject, context: CheckContext) -> Place | None:
-    """Where the pad token was set last; where the tokenizer was made, if nowhere else."""
+    """Return the last place that sets the pad token, or else the creation of the tokenizer."""
     places = [
         event.place
         for event in context.events

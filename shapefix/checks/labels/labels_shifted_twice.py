@@ -1,4 +1,4 @@
-"""SF204: labels that are shifted by hand, and by the model once more."""
+"""SF204: labels shifted by the script and again by the model."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def labels_shifted_twice(
         return
     yield rule.diagnostic(
         cut.span,
-        f"`{name_of(cut)}` is shifted by one, and {_model(event, cut)} shifts its labels itself: "
-        "each position is trained on the token after the next",
+        f"`{name_of(cut)}` is already shifted by one, and {_model(event, cut)} shifts labels again; "
+        "the model learns to predict two tokens ahead",
         evidence=[
             *call_trace(event),
             Evidence(cut.span, "shifted here"),
-            Evidence(event.place.span, "and in here once more"),
+            Evidence(event.place.span, "shifted again here"),
         ],
     )
 
@@ -50,7 +50,7 @@ def _model(event: ModelCalled | Collated, seen_from: Place) -> str:
 
 
 def _cut(event: ModelCalled | Collated) -> Place | None:
-    """Where labels were made to begin one position further on than the inputs; None where they were not."""
+    """Return the place that shifts labels by one against the inputs; None if none does."""
     one, other = (row_of(value) for value in _inputs_and_labels(event))
     if event.loss != SHIFTED or one is None or other is None or not is_same(one, other):
         return None

@@ -1,4 +1,4 @@
-"""SF205: labels of the script's own that the collator overwrites."""
+"""SF205: labels of the script, overwritten by the collator."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from shapefix.interpreter.modules import Place
 from shapefix.interpreter.values import TEXT, Constant, LibraryObject, Text, Unknown, Value
 
 _COLLATOR = "DataCollatorForLanguageModeling"
-_OVERWRITES = f"`{_COLLATOR}` makes labels of its own from input_ids"
+_OVERWRITES = f"`{_COLLATOR}` overwrites `labels` with its own, made from input_ids"
 
 
 @rule("SF205", on=Collated)
@@ -39,7 +39,7 @@ def masked_labels_overwritten(event: Collated, context: CheckContext, rule: Rule
         return
     yield rule.diagnostic(
         place.span,
-        f"{_OVERWRITES}: {lost.what}",
+        f"{_OVERWRITES}; {lost.what}",
         evidence=[*call_trace(event), *lost.evidence, Evidence(event.place.span, "collated here")],
         fixes=_keep_labels(collator) if lost.is_mask else (),
     )
@@ -47,7 +47,7 @@ def masked_labels_overwritten(event: Collated, context: CheckContext, rule: Rule
 
 @dataclass(frozen=True)
 class _Lost:
-    """What a collator overwrites: a mask of the input ids, or labels that are something else altogether."""
+    """The overwritten content: a -100 mask on the input ids, or labels from another text."""
 
     what: str
     evidence: tuple[Evidence, ...]
@@ -55,7 +55,7 @@ class _Lost:
 
 
 def _is_repeated(event: Collated, context: CheckContext) -> bool:
-    """Whether the same labels went through the same collator before, for another split or trainer."""
+    """Whether an earlier event has the same labels and collator, for another split or trainer."""
     for other in context.events:
         if other is event:
             return False
@@ -76,7 +76,7 @@ def _mlm(collator: LibraryObject) -> bool | None:
 
 
 def _lost(sample: DictValue, mlm: bool | None, seen_from: Place) -> _Lost | None:
-    """What is in labels and not in those of the collator; None where that is the same, or not known."""
+    """Return the label content that the collator loses; None if nothing is known to be lost."""
     ids, labels = row_of(sample.fields.get("input_ids")), row_of(sample.fields["labels"])
     texts = tokens_of(ids)
     if labels is None or not texts:
@@ -84,32 +84,32 @@ def _lost(sample: DictValue, mlm: bool | None, seen_from: Place) -> _Lost | None
     mask = labels.mask
     if mask is not None:
         if not mask.leading and any(tokens.padding != "none" for tokens in texts):
-            # It may be the padding, which the collator masks, too.
+            # It may be the padding, which the collator also masks.
             return None
         line = rewrites.line_of(mask.place, seen_from.module)
-        learnt = ", and the prompt is trained on" if mask.leading and mlm is False else ""
-        here = Evidence(mask.place.span, "-100 put into labels here")
-        return _Lost(f"the -100 of {line} is lost{learnt}", (here,), True)
+        learned = ", and the loss includes the prompt" if mask.leading and mlm is False else ""
+        here = Evidence(mask.place.span, "-100 written into labels here")
+        return _Lost(f"the -100 from {line} is lost{learned}", (here,), True)
     others = tokens_of(labels)
     written = sample.written.get("labels")
     if written is None or not others or not _are_other_texts(texts, others):
         return None
     line = rewrites.line_of(written, seen_from.module)
     evidence = (
-        Evidence(texts[0].place.span, "the text of input_ids"),
-        Evidence(others[0].place.span, "the text of labels"),
+        Evidence(texts[0].place.span, "text of input_ids"),
+        Evidence(others[0].place.span, "text of labels"),
     )
-    return _Lost(f"the labels of {line}, which are another text, are lost", evidence, False)
+    return _Lost(f"the labels from {line} (another text) are lost", evidence, False)
 
 
 def _are_other_texts(one: tuple[Tokens, ...], other: tuple[Tokens, ...]) -> bool:
-    """Whether no text of one is among the other: they are different columns of a dataset."""
+    """Whether the texts come from different columns of a dataset."""
     left, right = {_column(tokens.text) for tokens in one}, {_column(tokens.text) for tokens in other}
     return None not in left and None not in right and left.isdisjoint(right)
 
 
 def _column(text: Value | None) -> Value | str | None:
-    """The column that a text is, or its name; None for any other text."""
+    """Return the column of a text, or its name; None for any other text."""
     if isinstance(text, ListValue):
         return _column(text.element)
     if isinstance(text, Unknown):

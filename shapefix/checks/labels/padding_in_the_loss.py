@@ -1,4 +1,4 @@
-"""SF203: pad ids that are left in labels, where the loss counts them."""
+"""SF203: pad token ids in labels, included in the loss."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ def padding_in_the_loss(event: Counted, context: CheckContext, rule: Rule) -> It
     made = _tokenized(tokens, context)
     line = rewrites.line_of(tokens.place, place.module)
     name, source = _name(place), "input_ids" if _is_copy(event) else name_of(tokens.place)
-    kept = f"the pad ids of `{source}`" if source != name else "its pad ids"
+    kept = f"the pad token ids of `{source}`" if source != name else "pad token ids"
     yield rule.diagnostic(
         place.span,
-        f"`{name}` keeps {kept} ({_padding(made)}, {line}): the loss counts the padding",
+        f"`{name}` keeps {kept} ({_padding(made)}, {line}); the loss includes padding",
         evidence=[
             *call_trace(event),
             Evidence(tokens.place.span, "padded here"),
             Evidence(place.span, "labels set here"),
-            Evidence(event.place.span, "the loss ignores -100, and nothing else"),
+            Evidence(event.place.span, "the loss ignores only -100"),
         ],
         fixes=_mask(place, made),
     )
@@ -59,7 +59,7 @@ def _labels(event: Counted) -> Value | None:
 
 
 def _padded(event: Counted) -> Tokens | None:
-    """The call of a tokenizer that padded what came to be labels; None where it did not, or may not have."""
+    """Return the tokenizer call that padded the labels; None unless that is certain."""
     counts = isinstance(event, TokensCompared) or bool(event.loss)
     row = row_of(_labels(event)) if counts else None
     sources = tokens_of(row)
@@ -69,7 +69,7 @@ def _padded(event: Counted) -> Tokens | None:
 
 
 def _is_copy(event: Counted) -> bool:
-    """Whether labels are the input ids, as far as is known."""
+    """Whether labels are known to be the input ids."""
     if isinstance(event, TokensCompared):
         return True
     if isinstance(event, ModelCalled):
@@ -80,7 +80,7 @@ def _is_copy(event: Counted) -> bool:
 
 
 def _set_at(event: Counted) -> Place | None:
-    """Where labels came to be what they are: an item of the batch, a variable, an argument of the call."""
+    """Return the place that sets the labels: a batch item, a variable or an argument."""
     if isinstance(event, TokensCompared):
         return _targets_set_at(event)
     batches = event.unpacked if isinstance(event, ModelCalled) else (event.batch,)
@@ -98,7 +98,7 @@ def _set_at(event: Counted) -> Place | None:
 
 
 def _targets_set_at(event: TokensCompared) -> Place | None:
-    """Where the targets of a loss were cut or copied, else the argument itself."""
+    """Return the slice or copy that made the targets of a loss, or else the argument."""
     row = row_of(event.targets)
     if row is not None and row.cut is not None:
         return row.cut
@@ -126,7 +126,7 @@ def _tokenized(tokens: Tokens, context: CheckContext) -> Tokenized | None:
 
 
 def _padding(made: Tokenized | None) -> str:
-    """The argument that asked for padding, as code."""
+    """Return the padding argument as code."""
     given = made.arguments.get("padding") if made is not None else None
     return f"padding={given.value!r}" if isinstance(given, Constant) else "padding"
 
@@ -143,7 +143,7 @@ def _name(place: Place) -> str:
 
 
 def _mask(place: Place, made: Tokenized | None) -> list[Fix]:
-    """Put -100 where the attention mask is 0; no fix where that is not at hand."""
+    """Put -100 where the attention mask is 0; no fix if the mask is not in scope."""
     value = value_at(place)
     rows = _rows(made)
     if value is None or rows is None:
@@ -171,7 +171,7 @@ def _rows(made: Tokenized | None) -> TensorValue | ListValue | None:
 
 
 def _copied(value: cst.BaseExpression) -> cst.BaseExpression:
-    """What a copy is made of: `x` of `x.clone()`, `x.copy()`, `list(x)` and `x[:]`."""
+    """Return the source of a copy: `x` of `x.clone()`, `x.copy()`, `list(x)` and `x[:]`."""
     if isinstance(value, cst.Call):
         if isinstance(value.func, cst.Attribute) and value.func.attr.value in ("clone", "copy", "detach"):
             return _copied(value.func.value) if not value.args else value
@@ -186,7 +186,7 @@ def _copied(value: cst.BaseExpression) -> cst.BaseExpression:
 
 
 def _beside(place: Place, ids: cst.BaseExpression) -> str | None:
-    """The attention mask that belongs to input ids, as code."""
+    """Return the code of the attention mask of input ids."""
     module: Module = place.module
     if named(ids) != "input_ids":
         return None

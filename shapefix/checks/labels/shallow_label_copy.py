@@ -37,15 +37,15 @@ def shallow_label_copy(
     (labels, inputs), place = pair.names, pair.bound.place
     yield rule.diagnostic(
         place.span,
-        f"`{labels}` shares its rows with `{inputs}` ({_how(pair.bound.value)}): "
-        f"the write in {rewrites.line_of(event.place, place.module)} changes `{inputs}` too",
-        evidence=[*call_trace(event), Evidence(event.place.span, "-100 is written here")],
+        f"`{labels}` shares rows with `{inputs}` ({_how(pair.bound.value)}); "
+        f"writing -100 at {rewrites.line_of(event.place, place.module)} also changes `{inputs}`",
+        evidence=[*call_trace(event), Evidence(event.place.span, "-100 written here")],
         fixes=_deep_copy(place, pair.bound.value),
     )
 
 
 def _beside_ragged_labels(event: Collated, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
-    """Where SF301 says what crashes, say that the copy is not to blame."""
+    """Report a shallow copy next to an SF301 crash that it does not cause."""
     sample = event.sample
     place = sample.written.get("labels") if isinstance(sample, DictValue) else None
     value = value_at(place) if place is not None else None
@@ -55,15 +55,15 @@ def _beside_ragged_labels(event: Collated, context: CheckContext, rule: Rule) ->
         return
     yield rule.diagnostic(
         place.span,
-        f"`labels` shares its rows with `{INPUTS}` ({_how(value)}), but copying does not repair rows of "
-        "different lengths: see SF301",
-        evidence=[*call_trace(event), Evidence(event.place.span, "what crashes is the collator, here")],
+        f"`labels` shares rows with `{INPUTS}` ({_how(value)}); a copy does not fix the different lengths "
+        "(see SF301)",
+        evidence=[*call_trace(event), Evidence(event.place.span, "the collator raises here")],
         fixes=_deep_copy(place, value),
     )
 
 
 def _shares_rows(returned: Value, place: Place) -> bool:
-    """Whether a map function returned labels, set at place, that hold the very rows of the input ids."""
+    """Whether a map function returned labels, set at place, that share the rows of the input ids."""
     if not isinstance(returned, DictValue) or "labels" not in returned.written:
         return False
     labels, ids = returned.fields.get("labels"), returned.fields.get(INPUTS)
@@ -75,7 +75,7 @@ def _shares_rows(returned: Value, place: Place) -> bool:
 
 
 def _shared_rows(event: MaskWritten) -> SharedLabels | None:
-    """The lists that both hold the row, or are the list, that -100 is written into."""
+    """Return labels and inputs that share the list, or the row, of a -100 write."""
     written = event.written
     if not isinstance(written, ListValue):
         return None
@@ -87,21 +87,21 @@ def _shared_rows(event: MaskWritten) -> SharedLabels | None:
 
 
 def _copied_node(event: Event) -> cst.CSTNode | None:
-    """Return the code that copies rows into which -100 is written."""
+    """Return the code that copies rows before -100 is written into them."""
     pair = _shared_rows(event) if isinstance(event, MaskWritten) else None
     return None if pair is None else pair.bound.place.node
 
 
 def _how(value: cst.BaseExpression) -> str:
-    """What kind of a copy it is, in the user's words."""
+    """Return the kind of copy in words."""
     if isinstance(value, cst.Call):
         if isinstance(value.func, cst.Attribute) and value.func.attr.value == "copy":
-            return "`.copy()` copies the outer list only"
+            return "`.copy()` copies only the outer list"
         if isinstance(value.func, cst.Name) and value.func.value == "list":
-            return "`list(...)` copies the outer list only"
+            return "`list(...)` copies only the outer list"
     if isinstance(value, cst.Subscript) and isinstance(value.slice[0].slice, cst.Slice):
-        return "`[:]` copies the outer list only"
-    return "a second name for one list"
+        return "`[:]` copies only the outer list"
+    return "the same list, not a copy"
 
 
 def _deep_copy(place: Place, value: cst.BaseExpression) -> list[Fix]:
@@ -112,4 +112,4 @@ def _deep_copy(place: Place, value: cst.BaseExpression) -> list[Fix]:
     elif isinstance(value, cst.Subscript) and _how(value).startswith("`"):
         copied = value.value
     edit = Edit(place.module.span(value), f"copy.deepcopy({place.module.code(copied)})")
-    return [Fix(Applicability.SAFE, "copy the rows, too", (edit,), (Import("copy"),))]
+    return [Fix(Applicability.SAFE, "copy the rows as well", (edit,), (Import("copy"),))]

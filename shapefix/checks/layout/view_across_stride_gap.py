@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shapefix.checks.context import CheckContext, whole_sizes
+from shapefix.checks.context import CheckContext, lineage, whole_sizes
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import call_trace, layout_trace
+from shapefix.checks.support.rewrites import line_of
 from shapefix.checks.support.view_calls import RESHAPES, reshape_instead, viewed_code
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Diagnostic, Evidence
 from shapefix.domains.operations import Viewed
+from shapefix.tensors.layout import is_contiguous
 from shapefix.tensors.verdicts import Illegal
+
+_ERROR = "RuntimeError: view size is not compatible with input tensor's size and stride"
 
 
 @rule("SF101", on=Viewed)
@@ -20,15 +24,13 @@ def view_across_stride_gap(event: Viewed, context: CheckContext, rule: Rule) -> 
     if event.method not in RESHAPES or not isinstance(verdict, Illegal) or _is_unlikely(event):
         return
     subject, call = viewed_code(event), abbreviate(event.place.code)
-    dims = f"dimensions {verdict.dim} and {verdict.dim + 1}"
-    gap, merge = _gap(event, verdict, context)
     yield rule.diagnostic(
         event.place.span,
-        f"`{call}` merges {dims} of `{subject}`, but {gap}",
+        f"`{call}` fails: `{subject}` is not contiguous{_cause(event)}; {_ERROR}",
         evidence=[
             *call_trace(event),
             *layout_trace(event.tensor, context),
-            Evidence(event.place.span, f"merges {dims} here: {merge}"),
+            Evidence(event.place.span, _merge(event, verdict, context)),
         ],
         condition=context.condition(verdict.conditions),
         fixes=reshape_instead(event, context),
@@ -36,29 +38,36 @@ def view_across_stride_gap(event: Viewed, context: CheckContext, rule: Rule) -> 
 
 
 def _is_unlikely(event: Viewed) -> bool:
-    """Whether the view stands in a branch that looks at what the function was handed.
+    """Whether the view is in a branch that depends on an argument of the function.
 
-    The layout came in from outside, through this call; whether the branch is taken in this call nobody knows,
-    and people do ask for sizes before they view.
+    The tensor and its layout come from the caller. It is not known whether this call takes the branch, and
+    code often checks sizes before a view.
     """
     origin = event.tensor.origin
     from_outside = origin is None or origin.function is not event.function
     return event.undecided and bool(event.calls) and from_outside
 
 
-def _gap(event: Viewed, verdict: Illegal, context: CheckContext) -> tuple[str, str]:
-    """Why the two dimensions cannot be merged: for the message, and at the merge itself."""
-    layout = event.layout
+def _cause(event: Viewed) -> str:
+    """Return the operation that made the tensor non-contiguous, if another line has it."""
+    first = None
+    for step in lineage(event.tensor):
+        if step.layout is None or is_contiguous(step.layout):
+            break
+        first = step
+    module = event.place.module
+    if first is None or (first.place.module is module and first.place.span.row == event.place.span.row):
+        return ""
+    return f" ({first.text} at {line_of(first.place, module)})"
+
+
+def _merge(event: Viewed, verdict: Illegal, context: CheckContext) -> str:
+    """Return the two dimensions that cannot be merged, with the required and the actual stride."""
+    layout, outer, inner = event.layout, verdict.dim, verdict.dim + 1
+    merged = f"merges dimensions {outer} and {inner}"
     whole = whole_sizes(layout)
     if whole is not None:
-        inner = verdict.dim + 1
         part = f"{context.text(layout.sizes[inner])} of {context.text(whole[inner])}"
-        return (
-            f"dimension {inner} is a slice ({part}), which leaves a gap after each run of it",
-            f"what the slice left out ({part} are there) lies in between",
-        )
-    has, needs = context.text(verdict.has), context.text(verdict.needs)
-    return (
-        f"their strides have a gap: {needs} is needed, {has} is there",
-        f"dimension {verdict.dim} needs stride {needs}, and has {has}",
-    )
+        return f"{merged}, but dimension {inner} is a slice ({part}) and leaves gaps in memory"
+    needs, has = context.text(verdict.needs), context.text(verdict.has)
+    return f"{merged}: dimension {outer} needs stride {needs} but has {has}"

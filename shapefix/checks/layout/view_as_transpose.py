@@ -21,42 +21,41 @@ from shapefix.tensors.verdicts import Illegal
 
 @rule("SF103", on=Viewed)
 def view_as_transpose(event: Viewed, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
-    # One size and a -1 say little about what was meant: `.view(beams, -1)`.
+    # One size and a -1 do not show an intended transpose: `.view(beams, -1)`.
     if isinstance(event.verdict, Illegal) or event.stated < 2:
         return
     have, want = list(event.layout.sizes), list(event.target)
     if len(have) == 2 and all(size.value is not None for size in have):
-        # Six numbers in two rows of three, or in three of two: who can tell what was meant?
+        # Reading a (2, 3) matrix as (3, 2) may be intended.
         return
     order = _permutation(have, want)
     if order is None:
         return
     if event.call in context.cut_views or any(
-        _means_it(step, event, context) for step in lineage(event.tensor)
+        _is_intended(step, event, context) for step in lineage(event.tensor)
     ):
         return
     subject, call = viewed_code(event), abbreviate(event.place.code)
     swap = _swapped(order)
-    moves = f"swap dimensions {swap[0]} and {swap[1]} of" if swap else "permute the dimensions of"
-    to = "" if swap else f" to ({', '.join(map(str, order))})"
+    moves = f"swap dimensions {swap[0]} and {swap[1]} of" if swap else "permute"
     instead = f"transpose({swap[0]}, {swap[1]})" if swap else f"permute({', '.join(map(str, order))})"
     yield rule.diagnostic(
         event.place.span,
-        f"`{call}` does not {moves} `{subject}`{to}: it keeps the order in memory, and mixes up the elements",
+        f"`{call}` does not {moves} `{subject}`: it scrambles the elements; use `.{instead}`",
         evidence=[
             *call_trace(event),
             *layout_trace(event.tensor, context),
-            Evidence(event.place.span, f"the same elements, read as {context.shape(want)}"),
+            Evidence(event.place.span, f"same elements in memory order, read as {context.shape(want)}"),
         ],
         fixes=_permute_instead(event, instead),
     )
 
 
-def _means_it(step: LayoutStep, event: Viewed, context: CheckContext) -> bool:
-    """Whether an earlier step shows that the elements are meant to be read at another width.
+def _is_intended(step: LayoutStep, event: Viewed, context: CheckContext) -> bool:
+    """Whether an earlier step shows that the code reads the elements at another width on purpose.
 
-    Relative positions are shifted so: put a column in front, read the rows at another width, drop a part, and
-    read the rest at the old width. And going back to sizes that the tensor had before undoes an earlier view.
+    Relative positions are shifted this way: prepend a column, view the rows at another width, drop a part,
+    and view the rest at the old width. Returning to earlier sizes of the tensor undoes an earlier view.
     """
     if step.op in JOINED | PADDED or step.place.node in context.cut_views:
         return True
@@ -67,7 +66,7 @@ def _permute_instead(event: Viewed, instead: str) -> list[Fix]:
     name = method_name(event.call)
     if event.method not in ("view", "reshape") or not isinstance(event.call, cst.Call):
         return []
-    message = f"use `.{instead}`, which moves the elements along; results change"
+    message = f"use `.{instead}`; results change"
     end = event.place.span
     if name is not None and not event.free:
         start = event.place.module.span(name)
@@ -81,14 +80,14 @@ def _permute_instead(event: Viewed, instead: str) -> list[Fix]:
 
 
 def _permutation(have: list[Size], want: list[Size]) -> list[int] | None:
-    """The dims of `have` in the order of `want`, None where want is no true permutation of other sizes."""
+    """Return the dims of `have` in the order of `want`; None unless `want` permutes distinct sizes."""
     if len(have) != len(want) or have == want or len(set(have)) < len(have):
         return None
     if set(have) != set(want):
         return None
     order = [have.index(size) for size in want]
     moved = [size for size in have if size.value != 1]
-    # Moving dimensions of size 1 about moves no element.
+    # Moving dimensions of size 1 moves no elements.
     return None if moved == [size for size in want if size.value != 1] else order
 
 

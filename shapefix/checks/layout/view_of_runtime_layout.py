@@ -21,7 +21,7 @@ def view_of_runtime_layout(event: Viewed, context: CheckContext, rule: Rule) -> 
     verdict = event.verdict
     if event.method not in RESHAPES or not isinstance(verdict, Undecided):
         return
-    # Only a merge asks for strides, and a merge leaves fewer dimensions.
+    # Only merging dimensions depends on strides, and it reduces their number.
     if not has_unknown_strides(event.layout) or len(event.target) >= event.layout.rank:
         return
     origin = None
@@ -34,13 +34,13 @@ def view_of_runtime_layout(event: Viewed, context: CheckContext, rule: Rule) -> 
     subject, call = viewed_code(event), abbreviate(event.place.code)
     yield rule.diagnostic(
         event.place.span,
-        f"`{call}` merges dimensions of `{subject}`, whose layout depends on the run: on {reason}",
+        f"`{call}` may fail: the strides of `{subject}` depend on {reason}",
         evidence=[
             *call_trace(event),
-            Evidence(origin.place.span, f"{origin.text} here: the strides depend on {reason}"),
-            Evidence(event.place.span, "merged here"),
+            Evidence(origin.place.span, f"{origin.text} here; the strides depend on {reason}"),
+            Evidence(event.place.span, "merges dimensions here"),
         ],
-        condition=Condition("the layout at run time has a gap between the merged dimensions"),
+        condition=Condition(f"`{subject}` is not contiguous at run time in the merged dimensions"),
         fixes=reshape_instead(event, context),
     )
 

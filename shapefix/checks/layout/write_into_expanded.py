@@ -1,8 +1,10 @@
-"""SF104: writing into a tensor whose elements share memory."""
+"""SF104: a write into an expanded tensor."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+
+import libcst as cst
 
 from shapefix.checks.context import CheckContext, lineage
 from shapefix.checks.registry import Rule, rule
@@ -12,6 +14,8 @@ from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.operations import InPlaceWrite
 from shapefix.tensors.ops import Op
 
+_ERROR = "RuntimeError: more than one element of the written-to tensor refers to a single memory location"
+
 
 @rule("SF104", on=InPlaceWrite)
 def write_into_expanded(event: InPlaceWrite, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
@@ -19,19 +23,22 @@ def write_into_expanded(event: InPlaceWrite, context: CheckContext, rule: Rule) 
     if layout is None or dim is None or event.subject is None:
         return
     module = event.place.module
-    target = abbreviate(module.code(event.subject))
-    outcome = "torch refuses it" if event.refused else "the write is seen in every element along it"
+    target, call = abbreviate(module.code(event.subject)), abbreviate(event.place.code)
+    write = f"assigning to `{call}`" if isinstance(event.place.node, cst.Subscript) else f"`{call}`"
+    if event.refused:
+        message = f"{write} fails: dimension {dim} of `{target}` is expanded; {_ERROR}"
+    else:
+        message = f"{write} changes every element along dimension {dim} of `{target}`, which is expanded"
     yield rule.diagnostic(
         event.place.span,
-        f"`{abbreviate(event.place.code)}` writes into `{target}`, whose dimension {dim} is expanded: "
-        f"{outcome}",
+        message,
         evidence=[
             *call_trace(event),
             *layout_trace(event.tensor, context),
             Evidence(
                 event.place.span,
-                f"written to here: all {context.text(layout.sizes[dim])} elements along dimension {dim} "
-                "are one in memory",
+                f"written here: the {context.text(layout.sizes[dim])} elements along dimension {dim} "
+                "share one memory location",
             ),
         ],
         condition=context.condition([layout.sizes[dim]]),
@@ -40,12 +47,12 @@ def write_into_expanded(event: InPlaceWrite, context: CheckContext, rule: Rule) 
 
 
 def _clone(event: InPlaceWrite) -> list[Fix]:
-    """Memory of its own for each element; no fix where the tensor was expanded in another file."""
+    """Clone the expanded tensor; no fix if another file expands it."""
     for step in lineage(event.tensor):
         if step.op is Op.EXPAND and step.place.module is event.place.module:
             span = step.place.span
             end = span.end()
-            message = "clone the expanded tensor, so that each element has memory of its own"
+            message = "clone the expanded tensor to give each element its own memory"
             safety = Applicability.SAFE if event.refused else Applicability.UNSAFE
             return [Fix(safety, message, (Edit(end, ".clone()"),))]
     return []

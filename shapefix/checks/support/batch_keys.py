@@ -15,9 +15,9 @@ from shapefix.interpreter.modules import Module
 
 
 def unexpected_keys(event: ModelCalled) -> list[str]:
-    """The keys that forward refuses.
+    """Return the keys that forward does not accept.
 
-    What the code itself writes at the call is only wrong for certain where the call is certain to happen.
+    Keywords in the code of the call count only if the call certainly happens.
     """
     forward = event.signature
     if forward.raises is not True or event.trainer:
@@ -28,14 +28,14 @@ def unexpected_keys(event: ModelCalled) -> list[str]:
 
 
 def keys_in_code(event: ModelCalled) -> frozenset[str]:
-    """The keywords that stand at the call itself."""
+    """Return the keywords in the code of the call."""
     node = event.place.node
     given = node.args if isinstance(node, cst.Call) else ()
     return frozenset(argument.keyword.value for argument in given if argument.keyword is not None)
 
 
 def forward_text(event: ModelCalled, module: Module) -> str:
-    """forward, and where it is defined."""
+    """Return the name of forward, and the line that defines it."""
     forward = event.signature
     if forward.place is None:
         name = forward.name if forward.raises else forward.name.removesuffix(".forward")
@@ -46,7 +46,7 @@ def forward_text(event: ModelCalled, module: Module) -> str:
 def definition(event: ModelCalled) -> Iterator[Evidence]:
     forward = event.signature
     if forward.place is not None:
-        takes = listed(forward.named) if forward.named else "nothing"
+        takes = listed(forward.named) if forward.named else "no arguments"
         yield Evidence(forward.place.span, f"takes {takes}" + ("" if forward.raises else ", and `**kwargs`"))
 
 
@@ -54,4 +54,4 @@ def origins(event: ModelCalled, keys: Sequence[str]) -> Iterator[Evidence]:
     for key in keys:
         place = key_repairs.origin(event, key)
         if place is not None:
-            yield Evidence(place.span, f"`{key}` comes from here")
+            yield Evidence(place.span, f"`{key}` added here")

@@ -1,4 +1,4 @@
-"""Findings that rest on the defaults of a command line say so."""
+"""Conditions of findings that depend on command-line defaults."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shapefix.tensors.options import needed_defaults
 
 
 def under_defaults(event: Event, found: Diagnostic) -> Diagnostic:
-    """The finding under the condition that the options which it needs have their defaults."""
+    """Add the condition that the required options have their defaults."""
     if not isinstance(event, OpRejected) or not isinstance(event.error, SizeMismatch):
         return found
     needed = needed_defaults(event.error.have, event.error.want)
@@ -21,7 +21,7 @@ def under_defaults(event: Event, found: Diagnostic) -> Diagnostic:
     stated = " and ".join(f"{option.flag} {option.default}" for option in needed)
     condition = f"with the default {stated}" if len(needed) == 1 else f"with the defaults {stated}"
     declared = tuple(
-        Evidence(option.place.span, f"`{option.flag}` is {option.default} where nobody chooses another one")
+        Evidence(option.place.span, f"`{option.flag}` defaults to {option.default}")
         for option in needed
         if isinstance(option.place, Place)
     )

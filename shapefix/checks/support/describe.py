@@ -1,4 +1,4 @@
-"""What `reveal(x)` says of a value."""
+"""Descriptions of values for `reveal(x)`, hovers and inlay hints."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ _LONGEST_CONSTANT = 40
 
 @dataclass(frozen=True)
 class DisplayedValue:
-    """A value in words; of a tensor also its sizes and strides, None where they are not known.
+    """A value in words; for a tensor also its sizes and strides, None if they are not known.
 
-    Sizes are numbers, or text such as `H // 2`. is_number tells of a whole number, be it a symbol.
+    Sizes are numbers, or text such as `H // 2`. is_number is True for integers, known or symbolic.
     """
 
     text: str
@@ -61,7 +61,7 @@ class DisplayedValue:
 
 
 def describe(value: Value, context: CheckContext) -> str:
-    """A value in one line: `f32[B, T - 1, V] strides (T*V, V, 1)`, the strides where it is not contiguous."""
+    """Return a value in one line: `f32[B, T - 1, V] strides (T*V, V, 1)`; no strides if contiguous."""
     if isinstance(value, TensorValue):
         return _tensor(value, context)
     if isinstance(value, Unknown) and value.tensor is not None and value.tensor.layout is not None:
@@ -89,7 +89,7 @@ def _tensor(tensor: TensorValue, context: CheckContext) -> str:
 
 
 def parts(name: str, value: Value, context: CheckContext) -> Iterator[tuple[str, DisplayedValue]]:
-    """What is shown of a value: one line, or one for each item where there are tensors in it."""
+    """Yield the lines of a value: one, or one per item if it contains tensors."""
     items = _items(name, value)
     if items is None or not _holds_tensor(value):
         yield name, shown(value, context)
@@ -104,7 +104,7 @@ def parts(name: str, value: Value, context: CheckContext) -> Iterator[tuple[str,
 
 
 def in_words(value: Value, context: CheckContext) -> Iterator[str]:
-    """The value as `reveal` reports it; where tensors are in it, each of them with its place in it."""
+    """Yield the lines that `reveal` reports; tensors in a container with their key or index."""
     if isinstance(value, (ListValue, DictValue)):
         yield from (f"{name} {shown.text}".strip() for name, shown in parts("", value, context))
     else:
@@ -131,7 +131,7 @@ def _holds_tensor(value: Value) -> bool:
 
 
 def shown(value: Value, context: CheckContext) -> DisplayedValue:
-    """A value in one line."""
+    """Return a value in one line."""
     if isinstance(value, TensorValue):
         return _displayed_tensor(value, context)
     is_number = isinstance(value, Integer) or (isinstance(value, Constant) and type(value.value) is int)
@@ -139,7 +139,7 @@ def shown(value: Value, context: CheckContext) -> DisplayedValue:
 
 
 def _displayed_tensor(tensor: TensorValue, context: CheckContext) -> DisplayedValue:
-    # Whether the strides are known is no question that sizes answer.
+    # The display shows sizes; unknown strides add nothing.
     text = describe(tensor, context).removesuffix(" strides unknown")
     device = None if tensor.device is None else tensor.device.name or None
     if device is not None and device != "cpu":

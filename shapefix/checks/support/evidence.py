@@ -1,4 +1,4 @@
-"""The way to a finding: the calls that led there, and what happened to the tensor."""
+"""Evidence of findings: call chains, and the steps that gave a tensor its layout and sizes."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from shapefix.interpreter.values import LibraryObject, Value
 from shapefix.tensors.layout import Layout, is_contiguous
 
 LONGEST = 6
-"""A chain of more steps than this tells its last ones."""
+"""The maximum number of steps shown; of longer chains, the last ones."""
 
 
 def call_trace(event: Event) -> Iterator[Evidence]:
-    """The last calls through which the event was reached, outermost first."""
+    """Yield the last calls on the way to the event, outermost first."""
     for place in event.calls[-3:]:
         yield Evidence(place.span, "called here")
 
 
 def own_lengths(made: Origin) -> Evidence:
-    """Where rows come from that keep their own lengths."""
-    return Evidence(made.place.span, f"{made.what}: each row keeps its own length")
+    """Return the place that creates rows of different lengths."""
+    return Evidence(made.place.span, f"{made.what}: rows keep different lengths")
 
 
 def layout_trace(tensor: TensorValue, context: CheckContext) -> list[Evidence]:
-    """How the tensor got its layout, from the last time that it was contiguous."""
+    """Return the steps that gave the tensor its layout, starting where it was last contiguous."""
     steps: list[LayoutStep] = []
     for step in lineage(tensor):
         steps.append(step)
@@ -45,7 +45,7 @@ def layout_trace(tensor: TensorValue, context: CheckContext) -> list[Evidence]:
 
 
 def shape_trace(tensor: TensorValue, context: CheckContext) -> list[Evidence]:
-    """How the tensor came to its sizes: the last steps at which they changed, from the first of them on."""
+    """Return the last steps that changed the sizes of the tensor, in their order."""
     steps: list[LayoutStep] = []
     step = tensor.origin
     while step is not None and len(steps) < 40:
@@ -63,19 +63,19 @@ def shape_trace(tensor: TensorValue, context: CheckContext) -> list[Evidence]:
 
 
 def layer_trace(event: OpRejected, context: CheckContext) -> list[Evidence]:
-    """The calls that lead to a layer, where it is made, and how its input came to its sizes."""
+    """Return the calls that lead to a layer, its construction, and the steps that sized its input."""
     came = shape_trace(event.operands[0].tensor, context) if event.operands else []
     return [*call_trace(event), *made_at(event.layer), *came]
 
 
 def layer_code(layer: Value | None) -> str:
-    """The code that made a layer, `nn.Linear(271, 256)`; empty where it is not known."""
+    """Return the code that created a layer, `nn.Linear(271, 256)`; empty if it is not known."""
     if not isinstance(layer, LibraryObject) or layer.place is None:
         return ""
     return abbreviate(layer.place.code)
 
 
 def made_at(layer: Value | None) -> Iterator[Evidence]:
-    """Where a layer is made."""
+    """Yield the construction of a layer."""
     if isinstance(layer, LibraryObject) and layer.place is not None:
-        yield Evidence(layer.place.span, f"`{abbreviate(layer.place.code)}` is made here")
+        yield Evidence(layer.place.span, f"`{abbreviate(layer.place.code)}` created here")

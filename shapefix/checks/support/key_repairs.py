@@ -1,4 +1,4 @@
-"""Repairs of a batch's keys: removed at the dataset, left out at the call, renamed where they are written."""
+"""Repairs of batch keys: remove the column, filter the key at the call, or rename it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _PLAIN = (cst.Name, cst.Attribute, cst.Subscript, cst.Call)
 
 
 def origin(event: ModelCalled, key: str) -> Place | None:
-    """Where a key of the batch was written."""
+    """Return the place that sets a key of the batch."""
     return next((batch.written[key] for batch in event.unpacked if key in batch.written), None)
 
 
 def left_out(event: ModelCalled, keys: Sequence[str]) -> list[Fix]:
-    """The columns removed where the dataset loses others already, else the keys filtered at the call."""
+    """Extend an existing column removal of the dataset, or else filter the keys at the call."""
     names = ", ".join(f"`{key}`" for key in keys)
     columns = [origin(event, key) for key in keys]
     removal = _removal(event.place.module, columns[0])
@@ -32,13 +32,13 @@ def left_out(event: ModelCalled, keys: Sequence[str]) -> list[Fix]:
         )
         edit = _removed_too(event.place.module, removal, keys) if unread else None
         if edit is not None:
-            return [Fix(Applicability.SAFE, f"remove {names} from the dataset, too", (edit,))]
+            return [Fix(Applicability.SAFE, f"also remove {names} from the dataset", (edit,))]
     edit = _filtered(event, keys)
-    return [Fix(Applicability.SAFE, f"leave {names} out of the call", (edit,))] if edit is not None else []
+    return [Fix(Applicability.SAFE, f"do not pass {names}", (edit,))] if edit is not None else []
 
 
 def _removal(module: Module, column: Place | None) -> cst.BaseExpression | None:
-    """The last list of columns, in this file, that the dataset lost after it had this one."""
+    """Return the last list of removed columns in this file, after this column was added."""
     steps = column.steps if isinstance(column, Column) else ()
     for step in reversed(steps):
         if step.module is not module or not isinstance(step.node, cst.Call):
@@ -53,7 +53,7 @@ def _removal(module: Module, column: Place | None) -> cst.BaseExpression | None:
 
 
 def _removed_too(module: Module, removal: cst.BaseExpression, keys: Sequence[str]) -> Edit | None:
-    """The edit that adds names to `["text"]`, or to `"text"`."""
+    """Return the edit that adds names to `["text"]`, or to `"text"`."""
     if isinstance(removal, cst.SimpleString):
         names = ", ".join([removal.value, *(_quoted(key, removal) for key in keys)])
         return Edit(module.span(removal), f"[{names}]")
@@ -65,7 +65,7 @@ def _removed_too(module: Module, removal: cst.BaseExpression, keys: Sequence[str
 
 
 def _filtered(event: ModelCalled, keys: Sequence[str]) -> Edit | None:
-    """The edit that passes all keys of `**batch` but these."""
+    """Return the edit that passes all keys of `**batch` except these."""
     node, module = event.place.node, event.place.module
     stars = [given.value for given in node.args if given.star == "**"] if isinstance(node, cst.Call) else []
     if len(stars) != 1:
@@ -93,7 +93,7 @@ def _filtered_comprehension(module: Module, given: cst.DictComp, condition: str)
 
 
 def renamed(event: ModelCalled, key: str, name: str) -> list[Fix]:
-    """The key renamed at the call, or where the same file writes it, if nothing else there reads it."""
+    """Rename the key at the call, or where this file sets it if nothing else reads it."""
     edit = _renamed_keyword(event, key, name)
     place = origin(event, key)
     if edit is None and place is not None and place.module is event.place.module:
@@ -104,7 +104,7 @@ def renamed(event: ModelCalled, key: str, name: str) -> list[Fix]:
                 if literal is not None
                 else _renamed_column(place, key, name)
             )
-    return [Fix(Applicability.SAFE, f"call it `{name}`", (edit,))] if edit is not None else []
+    return [Fix(Applicability.SAFE, f"rename the key to `{name}`", (edit,))] if edit is not None else []
 
 
 def _renamed_keyword(event: ModelCalled, key: str, name: str) -> Edit | None:
@@ -116,7 +116,7 @@ def _renamed_keyword(event: ModelCalled, key: str, name: str) -> Edit | None:
 
 
 def _renamed_column(place: Place, key: str, name: str) -> Edit | None:
-    """The edit that renames a column behind the last call of this file that changed the columns."""
+    """Return the edit that renames a column after the last call of this file that changed the columns."""
     steps = place.steps if isinstance(place, Column) else ()
     here = [step for step in (place, *steps) if step.module is place.module]
     if not isinstance(place, Column) or not isinstance(here[-1].node, cst.Call):
@@ -126,7 +126,7 @@ def _renamed_column(place: Place, key: str, name: str) -> Edit | None:
 
 
 def _literal(node: cst.CSTNode, key: str) -> cst.SimpleString | None:
-    """The string that writes the key: of a dictionary, of `batch["key"] = …`, of `rename_column`."""
+    """Return the string that sets the key: in a dictionary, `batch["key"] = …` or `rename_column`."""
     if isinstance(node, cst.Call):
         found = [given.value for given in node.args[1:2] if _is_text(given.value, key)]
     elif isinstance(node, cst.Subscript):
@@ -141,7 +141,7 @@ def _literal(node: cst.CSTNode, key: str) -> cst.SimpleString | None:
 
 
 def _mentions(module: Module, key: str, place: Place | None) -> bool:
-    """Whether the file has the key anywhere but where it is written."""
+    """Whether the file mentions the key anywhere except where it is set."""
     own = _literal(place.node, key) if place is not None else None
     return any(node is not own and _is_text(node, key) for node in nodes(module.tree))
 

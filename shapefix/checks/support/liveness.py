@@ -1,4 +1,4 @@
-"""Whether a value is still used as input ids once something was written into it."""
+"""Uses of a value as input ids after a write into it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _OF_ONE = frozenset({"pop", "get", "setdefault"})
 
 
 def is_read_as_input(holder: Holder) -> bool:
-    """Whether the code behind the write hands on what the holder holds, as `input_ids`.
+    """Whether the code after the write passes on the value of the holder as `input_ids`.
 
-    It is the dictionary that has it under that key, or the value of that key itself; or the variable is put
-    under the key, or handed over by that name.
+    The value has that key in a dictionary that is used later, or is assigned to the key or passed as the
+    argument of that name.
     """
     if holder.key is not None:
         return holder.key == INPUTS and _is_read(holder, _reads_key)
@@ -28,13 +28,13 @@ def is_read_as_input(holder: Holder) -> bool:
 
 
 def is_argument(holder: Holder) -> bool:
-    """Whether the code behind the write hands the variable to a call, under whatever name."""
+    """Whether the code after the write passes the variable to a call, as any argument."""
     return holder.key is None and _is_read(holder, lambda path: isinstance(path[-2], cst.Arg))
 
 
 def _is_read(holder: Holder, counts: Callable[[list[cst.CSTNode]], bool]) -> bool:
     for path in _mentions(holder.body, holder.name):
-        if not _is_behind(holder.at, path[-1]):
+        if not _is_after(holder.at, path[-1]):
             continue
         if isinstance(path[-2], cst.AssignTarget):
             return False
@@ -45,27 +45,27 @@ def _is_read(holder: Holder, counts: Callable[[list[cst.CSTNode]], bool]) -> boo
 
 @dataclass(frozen=True)
 class Bound:
-    """Where a name or a key was given its value, and that value's expression."""
+    """The assignment of a name or a key, and the assigned expression."""
 
     place: Place
     value: cst.BaseExpression
 
 
 def last_bound(holder: Holder) -> Bound | None:
-    """How the holder came by its value, the last time before the write; None where that is not plain."""
+    """Return the last assignment of the holder before the write; None if that is ambiguous."""
     if holder.key is not None:
         value = value_at(holder.set_at) if holder.set_at is not None else None
         return Bound(holder.set_at, value) if holder.set_at is not None and value is not None else None
     found: Bound | None = None
     for path in _mentions(holder.body, holder.name):
         value = _assigned(path)
-        if value is not None and not _is_behind(holder.at, path[-1]):
+        if value is not None and not _is_after(holder.at, path[-1]):
             found = Bound(Place(holder.at.module, value), value)
     return found
 
 
 def _assigned(path: list[cst.CSTNode]) -> cst.BaseExpression | None:
-    """The expression that a mention of a variable is assigned, alone or in a tuple of others."""
+    """Return the expression assigned to a mention of a variable, alone or in a tuple."""
     if len(path) > 2 and isinstance(path[-2], cst.AssignTarget) and isinstance(path[-3], cst.Assign):
         return path[-3].value
     if len(path) < 5 or not isinstance(path[-4], cst.AssignTarget) or not isinstance(path[-5], cst.Assign):
@@ -79,13 +79,13 @@ def _assigned(path: list[cst.CSTNode]) -> cst.BaseExpression | None:
     return values.elements[positions[0]].value
 
 
-def _is_behind(here: Place, node: cst.CSTNode) -> bool:
+def _is_after(here: Place, node: cst.CSTNode) -> bool:
     span, other = here.span, here.module.span(node)
     return (other.row, other.column) >= (span.end_row, span.end_column)
 
 
 def _mentions(body: cst.CSTNode, name: str) -> Iterator[list[cst.CSTNode]]:
-    """The ways from body to each mention of a variable, in the order of the code."""
+    """Yield the path from body to each mention of a variable, in code order."""
     yield from _below([body], name)
 
 
@@ -108,7 +108,7 @@ def _below(path: list[cst.CSTNode], name: str) -> Iterator[list[cst.CSTNode]]:
 
 
 def _reads_key(path: list[cst.CSTNode]) -> bool:
-    """Whether a mention of a dictionary reads its input ids, or all of it."""
+    """Whether a mention of a dictionary reads its input ids, or all items."""
     name, parent = path[-1], path[-2]
     around = path[-3] if len(path) > 2 else None
     if isinstance(parent, cst.Subscript) and parent.value is name:
@@ -121,7 +121,7 @@ def _reads_key(path: list[cst.CSTNode]) -> bool:
 
 
 def _is_given(path: list[cst.CSTNode]) -> bool:
-    """Whether a mention of a variable hands it on as the input ids."""
+    """Whether a mention of a variable passes it on as the input ids."""
     name, parent = path[-1], path[-2]
     if isinstance(parent, cst.Arg):
         return parent.keyword is not None and parent.keyword.value == INPUTS

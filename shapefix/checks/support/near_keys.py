@@ -1,4 +1,4 @@
-"""Keys that were meant to be another one: `label` for `labels`."""
+"""Misspelled keys: `label` for `labels`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def near(keyword: str, named: Iterable[str]) -> str | None:
-    """The one name that a keyword is most likely meant to be: `label` for `labels`. None when in doubt."""
+    """Return the name that a keyword misspells, `labels` for `label`; None if that is ambiguous."""
     names = set(named)
     if keyword in names:
         return None
@@ -19,14 +19,14 @@ def near(keyword: str, named: Iterable[str]) -> str | None:
 
 
 def _plain(name: str) -> str:
-    """A name as it is remembered: without case, underscores and plurals."""
+    """Return a name without case, underscores and plurals."""
     return "".join(word.removesuffix("s") for word in name.lower().split("_"))
 
 
 def _one_slip(keyword: str, name: str) -> bool:
-    """Whether one word of a name has a letter too much, too few, in the wrong place, or another one.
+    """Whether one word of a name differs by one added, missing, swapped or changed letter.
 
-    In a short word, at its start, or where it is a number, that is another word: `input_idx`, `labels_2`.
+    A difference in a short word, a first letter or a number makes another name: `input_idx`, `labels_2`.
     """
     typed, meant = keyword.split("_"), name.split("_")
     if len(typed) != len(meant):

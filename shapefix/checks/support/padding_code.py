@@ -1,4 +1,4 @@
-"""The code that pads: which collator, which padding value, and which tokenizer is at hand."""
+"""Parts of padding code: the padding value, and the tokenizer in scope."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ VALUES = {
     "labels": "-100",
     "label": "-100",
 }
-"""What a column is padded with, by its name."""
+"""The padding value of each column, by its name."""
 
 
 def tokenizer_at(place: Place, made: Origin, context: CheckContext) -> str | None:
-    """What the code at place calls the tokenizer that made rows; None where it has no name for it."""
+    """Return the name of the tokenizer that created the rows, in the scope of place; None if it has none."""
     call = made.place.node
     if not isinstance(call, cst.Call) or made.place.module is not place.module:
         return None
@@ -42,7 +42,7 @@ def _is_at(event: Event, made: Origin) -> TypeGuard[Tokenized]:
 
 
 def has_pad_token(made: Origin, context: CheckContext) -> bool:
-    """Whether the tokenizer that made rows is not known to lack a pad token."""
+    """Whether the tokenizer that created the rows may have a pad token."""
     for event in context.events:
         if _is_at(event, made):
             token = event.tokenizer.fields.get("pad_token")
@@ -54,7 +54,7 @@ def has_pad_token(made: Origin, context: CheckContext) -> bool:
 def padding_value(
     key: str | None, place: Place, made: Origin | None, context: CheckContext
 ) -> tuple[str, bool]:
-    """What to pad a column with, as code, and whether that is certain to be right."""
+    """Return the padding value of a column as code, and whether it is certain."""
     if key in VALUES:
         return VALUES[key], True
     if key == "input_ids" and made is not None:
@@ -65,7 +65,7 @@ def padding_value(
 
 
 def _own_tokenizer(place: Place, made: Origin, context: CheckContext) -> str | None:
-    """`self.tokenizer` where the object has one of the name that the rows were made with; else None."""
+    """Return `self.tokenizer` if the object has that attribute, named like the rows' tokenizer; else None."""
     call = made.place.node
     name = call.func if isinstance(call, cst.Call) else None
     last = (
@@ -87,7 +87,7 @@ def _own_tokenizer(place: Place, made: Origin, context: CheckContext) -> str | N
 
 
 def _attributes(owner: cst.ClassDef) -> frozenset[str]:
-    """The attributes that a class's `__init__` sets, and those that its body declares."""
+    """Return the attributes set in the `__init__` of a class, or declared in its body."""
     found: set[str] = set()
     for statement in owner.body.body:
         if isinstance(statement, cst.SimpleStatementLine):
@@ -104,7 +104,7 @@ def _attributes(owner: cst.ClassDef) -> frozenset[str]:
 
 
 def is_bound(module: Module, node: cst.CSTNode, name: str) -> bool:
-    """Whether name is bound at the top level of the file, or in a function that node stands in."""
+    """Whether name is bound at the top level of the file, or in a function around node."""
     if name in module.bindings:
         return True
     for around in enclosing(module, node):

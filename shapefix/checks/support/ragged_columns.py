@@ -1,4 +1,4 @@
-"""Columns of a dataset whose rows differ in length."""
+"""Dataset columns with rows of different lengths."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PAD = "transformers.PreTrainedTokenizerBase.pad"
 LABELS = ("labels", "label", "label_ids")
 
 
-RAGGED = Condition("two rows of a batch differ in length")
+RAGGED = Condition("two rows of a batch have different lengths")
 
 
 def labels_fail(event: Collated) -> bool:
@@ -32,14 +32,14 @@ def labels_fail(event: Collated) -> bool:
 
 
 def ragged_origin(row: Value | None) -> Origin | None:
-    """Why the lengths of a row differ from sample to sample; None where they are not known to."""
+    """Return the origin of different row lengths; None if the lengths are not known to differ."""
     symbol = differs(row)
     made = symbol.source if symbol is not None else None
     return made if isinstance(made, Origin) and made.what != PADDED_IN_MAP else None
 
 
 def padding_kind(event: Collated) -> str | None:
-    """The collator that pads inputs and no labels; None for any other."""
+    """Return the collator that pads inputs but not labels; None for any other."""
     collator = event.collator
     if isinstance(collator, LibraryObject):
         kind = collator.kind

@@ -1,4 +1,4 @@
-"""Edits of statements and calls, written as a person would have written them."""
+"""Edits of statements and calls in the style of the surrounding code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shapefix.interpreter.modules import Module, Place
 
 
 def line_of(place: Place, seen_from: Module) -> str:
-    """`line 9` of the file that the reader looks at, `data.py:9` of another one."""
+    """Return `line 9` for a place in the same file, `data.py:9` for another file."""
     span = place.span
     if place.module is seen_from:
         return f"line {span.row}"
@@ -18,7 +18,7 @@ def line_of(place: Place, seen_from: Module) -> str:
 
 
 def without_statement(place: Place) -> Edit | None:
-    """The edit that removes the line of a simple statement; None where a block would be left empty."""
+    """Return the edit that removes a simple statement; None if that would empty its block."""
     line = enclosing_line(place)
     if line is None or len(line.body) != 1:
         return None
@@ -30,7 +30,7 @@ def without_statement(place: Place) -> Edit | None:
 
 
 def after_statement(place: Place, code: str) -> Edit | None:
-    """The edit that puts a line of code behind the simple statement that place stands in."""
+    """Return the edit that inserts a line of code after the statement around place."""
     line = enclosing_line(place)
     if line is None:
         return None
@@ -51,7 +51,7 @@ def end_of_line(rows: list[str], span: Span) -> Span:
 
 
 def before_statement(place: Place, code: str) -> Edit | None:
-    """The edit that puts a line of code in front of the simple statement that place stands in."""
+    """Return the edit that inserts a line of code before the statement around place."""
     line = enclosing_line(place)
     if line is None:
         return None
@@ -59,19 +59,19 @@ def before_statement(place: Place, code: str) -> Edit | None:
     first = place.module.text.split("\n")[span.row - 1]
     indent = first[: len(first) - len(first.lstrip())]
     if len(indent) != span.column - 1:
-        # It shares its line with what opens its block: `if norm: clip(...)`.
+        # The statement is on the line of its block header: `if norm: clip(...)`.
         return None
     return Edit(span.start(), f"{code}\n{indent}")
 
 
 def renamed(module: Module, function: cst.BaseExpression, name: str) -> Edit:
-    """The edit that calls another function of the same namespace."""
+    """Return the edit that calls another function of the same namespace."""
     last = function.attr if isinstance(function, cst.Attribute) else function
     return Edit(module.span(last), name)
 
 
 def appended(module: Module, call: cst.Call, argument: str) -> Edit:
-    """The edit that adds an argument to a call, behind all others."""
+    """Return the edit that adds a last argument to a call."""
     if not call.args:
         span = module.span(call)
         return Edit(
@@ -85,25 +85,25 @@ def appended(module: Module, call: cst.Call, argument: str) -> Edit:
 
 
 def behind(module: Module, argument: cst.Arg, text: str) -> Edit:
-    """The edit that adds an argument behind another one."""
+    """Return the edit that adds an argument after another one."""
     span = module.span(argument)
     return Edit(span.end(), f", {text}")
 
 
 def replaced(module: Module, argument: cst.Arg, text: str) -> Edit:
-    """The edit that puts another argument in the place of one."""
+    """Return the edit that replaces an argument."""
     return Edit(module.span(argument), text)
 
 
 def dropped(module: Module, call: cst.Call, argument: cst.Arg) -> Edit:
-    """The edit that takes an argument, which is not the first one, out of a call."""
+    """Return the edit that removes an argument other than the first."""
     before = call.args[call.args.index(argument) - 1]
     start, end = module.span(before), module.span(argument)
     return Edit(start.end().to(end), "")
 
 
 def argument(call: cst.Call, position: int, name: str) -> cst.Arg | None:
-    """The argument of a call at this position or of this name."""
+    """Return the argument of a call at this position or with this name."""
     for index, given in enumerate(call.args):
         if given.star:
             return None
@@ -115,16 +115,16 @@ def argument(call: cst.Call, position: int, name: str) -> cst.Arg | None:
 
 
 def argument_name(given: cst.Arg | None) -> str:
-    """The plain name that is handed over, empty where it is something else."""
+    """Return an argument that is a plain name; empty for any other."""
     return given.value.value if given is not None and isinstance(given.value, cst.Name) else ""
 
 
 def method_called(module: Module, node: cst.BaseExpression, method: str) -> Edit:
-    """The edit that calls a method of an expression: `x.flatten(1)`, `(a + b).flatten(1)`."""
+    """Return the edit that calls a method of an expression: `x.flatten(1)`, `(a + b).flatten(1)`."""
     span = module.span(node)
     code = module.code(node)
     if isinstance(node, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)):
         end = span.end()
         return Edit(end, f".{method}")
-    # The span lies inside of the parentheses that are there.
+    # The span is inside of existing parentheses.
     return Edit(span, f"{code}.{method}" if node.lpar else f"({code}).{method}")

@@ -1,4 +1,4 @@
-"""The collator that keeps labels, and pads them: as a repair of another one that does not."""
+"""Repairs that replace a collator by `DataCollatorForSeq2Seq`, which keeps and pads labels."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _KEPT = ("tokenizer", "padding", "max_length", "pad_to_multiple_of", "return_ten
 
 
 def replacing(module: Module, call: cst.Call) -> list[Edit]:
-    """The edits that call `DataCollatorForSeq2Seq` instead; empty where the arguments do not fit."""
+    """Return the edits that call `DataCollatorForSeq2Seq` instead; empty if the arguments do not fit."""
     if not call.args or any(argument.star for argument in call.args):
         return []
     edits = [rewrites.renamed(module, call.func, "DataCollatorForSeq2Seq")]
     added = "label_pad_token_id=-100"
-    stands = False
+    has_pad_id = False
     for index, argument in enumerate(call.args):
         name = (
             argument.keyword.value
@@ -31,11 +31,11 @@ def replacing(module: Module, call: cst.Call) -> list[Edit]:
             continue
         if index == 0 or (argument.keyword is None and index > 1):
             return []
-        if stands:
+        if has_pad_id:
             edits.append(rewrites.dropped(module, call, argument))
         else:
             edits.append(rewrites.replaced(module, argument, added))
-            stands = True
-    if not stands:
+            has_pad_id = True
+    if not has_pad_id:
         edits.append(rewrites.behind(module, call.args[0], added))
     return edits

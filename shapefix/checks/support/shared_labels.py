@@ -1,4 +1,4 @@
-"""Labels that share their memory with the input ids."""
+"""Labels that share memory with the input ids."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shapefix.domains.masks import Holder
 
 @dataclass(frozen=True)
 class SharedLabels:
-    """What -100 is written into, how it came by its memory, and the input ids that have the same."""
+    """Labels that -100 is written into, the assignment that shared them, and the input ids."""
 
     labels: Holder
     bound: Bound
@@ -22,7 +22,7 @@ class SharedLabels:
 
 
 def shared_labels(holders: list[Holder], inputs: Holder) -> SharedLabels | None:
-    """The outermost of the holders, which is where the second name was given, and the inputs."""
+    """Return the outermost holder, bound to the second name, with the inputs, or None."""
     for labels in reversed(holders):
         bound = last_bound(labels)
         is_other = (labels.name, labels.key, labels.body) != (inputs.name, inputs.key, inputs.body)

@@ -21,7 +21,7 @@ from shapefix.interpreter.values import Unknown, Value
 
 
 def is_unused(event: Discarded, operations: frozenset[str]) -> bool:
-    """Whether a tensor that one of these operations made is certainly not wanted by anybody."""
+    """Whether the code certainly discards a tensor that one of these operations returned."""
     kind, _, name = event.function.rpartition(".")
     if kind not in ("torch.Tensor", "torch") or name not in operations:
         return False
@@ -32,17 +32,13 @@ def is_unused(event: Discarded, operations: frozenset[str]) -> bool:
 
 
 def unused_result(event: Discarded, rule: Rule, fixes: Sequence[Fix]) -> Diagnostic:
+    """Return the finding for an unused result."""
+    code, owner = abbreviate(event.place.code), event.function.rpartition(".")
+    called = f".{owner[2]}()" if owner[0] == "torch.Tensor" else f"torch.{owner[2]}()"
     if _writes_in_place(event.call):
-        method = event.function.rpartition(".")[2]
-        own = _without_receiver(event)
-        return rule.diagnostic(
-            event.place.span, f"the result of `{own}` is unused: `.{method}()` is not in-place", fixes=fixes
-        )
-    outcome = f"`{event.name}` itself does not change" if event.name else "the line does nothing"
+        code = _without_receiver(event)
     return rule.diagnostic(
-        event.place.span,
-        f"the result of `{abbreviate(event.place.code)}` is thrown away: {outcome}",
-        fixes=fixes,
+        event.place.span, f"result of `{code}` is unused; `{called}` is not in-place", fixes=fixes
     )
 
 
@@ -85,9 +81,9 @@ _WHOLE_NUMBERS = frozenset(["long", "int", "short", "char", "byte", "bool"])
 
 
 def may_be_rebound(event: Discarded, context: CheckContext) -> bool:
-    """Whether the variable may be given another tensor, and gradients still go where they are looked for.
+    """Whether assigning the result to the variable keeps gradients where the code expects them.
 
-    They go to the leaf that was there before, which an optimizer may hold, and whose `grad` may be read.
+    Gradients flow to the original leaf: an optimizer may hold it, and the code may read its `grad`.
     """
     held = event.held
     if not event.name or "." in event.name:
@@ -123,7 +119,7 @@ def _asks_for_gradient(node: cst.CSTNode, name: str) -> bool:
 
 
 def _contains(value: Value | None, tensor: TensorValue, depth: int = 0) -> bool:
-    """Whether a tensor is what an optimizer is given, or is in a list or a group of it."""
+    """Whether a tensor is the argument of an optimizer, or in a list or parameter group of it."""
     own = value.tensor if isinstance(value, Unknown) else value
     if own is tensor or value is None or depth > 3:
         return own is tensor
@@ -137,9 +133,9 @@ def _flows(loss: TensorValue, tensor: TensorValue) -> bool:
 
 
 def _is_display(event: Discarded) -> bool:
-    """Whether the file is the transcript of a session, where a line at the top level shows its value.
+    """Whether the file is the transcript of an interactive session: a top-level line shows its value.
 
-    Nobody else writes a bare name or attribute there.
+    A bare name or attribute at the top level is the sign of one.
     """
     lines = [line for line in event.place.module.tree.body if isinstance(line, cst.SimpleStatementLine)]
     shown = [part for line in lines for part in line.body if isinstance(part, cst.Expr)]
@@ -151,7 +147,7 @@ def _is_display(event: Discarded) -> bool:
 def assigned(event: Discarded, target: str) -> list[Fix]:
     span = event.place.span
     start = span.start()
-    return [Fix(Applicability.SAFE, f"assign it: `{target} = …`", (Edit(start, f"{target} = "),))]
+    return [Fix(Applicability.SAFE, f"assign the result: `{target} = …`", (Edit(start, f"{target} = "),))]
 
 
 def scope(around: list[cst.CSTNode]) -> cst.CSTNode:

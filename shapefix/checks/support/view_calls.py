@@ -13,6 +13,7 @@ RESHAPES = {"view": "reshape", "view_as": "reshape_as"}
 
 
 def reshape_instead(event: Viewed, context: CheckContext) -> list[Fix]:
+    """Return the fix that calls `.reshape`; unsafe if the code writes to the result."""
     name = method_name(event.call)
     if name is None:
         return []
@@ -22,22 +23,22 @@ def reshape_instead(event: Viewed, context: CheckContext) -> list[Fix]:
         return [
             Fix(
                 Applicability.UNSAFE,
-                f"use `.{instead}`; the result is written to later, and these writes would go to a copy",
+                f"use `.{instead}`; later writes to the result may go to a copy",
                 (edit,),
             )
         ]
-    return [Fix(Applicability.SAFE, f"use `.{instead}`, which copies where a view cannot be", (edit,))]
+    return [Fix(Applicability.SAFE, f"use `.{instead}`, which copies if needed", (edit,))]
 
 
 def method_name(call: cst.CSTNode) -> cst.Name | None:
-    """The name of the method in `x.view(...)`."""
+    """Return the name of the method in `x.view(...)`."""
     if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute):
         return call.func.attr
     return None
 
 
 def viewed_code(event: Viewed) -> str:
-    """What the user's code calls the tensor that is viewed."""
+    """Return the code of the viewed tensor."""
     call = event.call
     if event.free and isinstance(call, cst.Call) and call.args:
         return abbreviate(event.place.module.code(call.args[0].value))

@@ -91,4 +91,4 @@ def _condition(failure: RaisedException, rows: SampledRowsLine | None) -> Condit
     if failure.origin == "rows" and rows and rows["pair"]:
         first, second = rows["pair"]
         return Condition(f"a batch combines rows {first} and {second}, or other rows of different lengths")
-    return Condition("two rows of a batch differ in length")
+    return Condition("two rows of a batch have different lengths")
