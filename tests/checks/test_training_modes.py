@@ -110,7 +110,7 @@ def test_silent_where_it_is_not_certain(code: str, check: Check) -> None:
     [
         (
             "def test():\n    train()\n    model.train()\n    train()\n    return loss()",
-            "`model` is evaluated",
+            "`model.eval()` is missing",
         ),
         ("train()\nloss()", "`model.eval()` is missing"),
         ("model.eval()\nmodel.train()\nloss()", "`model.eval()` is missing"),
