@@ -160,7 +160,7 @@ def _reason(event: OpRejected, error: SizeMismatch | WrongRank, context: CheckCo
     if name == "setitem":
         return f"size {have} cannot be broadcast to {want}, the size of the assigned part"
     if name == "getitem":
-        return f"the mask has size {have}, but the tensor {want}"
+        return f"the mask has size {have}, but the tensor has {want}"
     if name == "cdist":
         return f"their last sizes, {want} and {have}, differ"
     if name in _EXPANDED:

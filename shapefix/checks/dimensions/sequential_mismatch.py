@@ -111,7 +111,7 @@ def _fixes(event: OpRejected, before: LibraryObject, context: CheckContext) -> I
     if have is None or want is None:
         return
     change, edit_ = fitting(event, error, have, want)
-    change = change.replace("make the layer with", f"make `{called(event)}` with")
+    change = change.replace("create the layer with", f"create `{called(event)}` with")
     edits = () if edit_ is None else (edit_,)
     gives = chosen_by(before, from_end(event, error))
     if gives is None:
