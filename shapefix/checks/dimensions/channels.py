@@ -20,7 +20,7 @@ from shapefix.checks.support.layer_settings import (
     renamed_class,
 )
 from shapefix.checks.support.operands import code_of, is_unlikely, named, shown
-from shapefix.checks.support.sequential_layers import neighbour
+from shapefix.checks.support.sequential_layers import neighbor
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.values import as_size
@@ -49,7 +49,7 @@ _TO_CHANNELS_FIRST = {
 @rule("SF506", on=OpRejected)
 def channels(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     found = _KINDS.fullmatch(event.function)
-    if found is None or is_unlikely(event) or neighbour(event) is not None:
+    if found is None or is_unlikely(event) or neighbor(event) is not None:
         return
     message = _message(event, context)
     if message is None:

@@ -13,7 +13,7 @@ from shapefix.checks.support.evidence import call_trace, layer_code, made_at, sh
 from shapefix.checks.support.layer_number_edits import merged_sizes, other_number, written_at
 from shapefix.checks.support.layer_settings import FEATURES, GIVES, taken_by
 from shapefix.checks.support.operands import code_of, is_unlikely, made_inside, named, product_text, shown
-from shapefix.checks.support.sequential_layers import neighbour
+from shapefix.checks.support.sequential_layers import neighbor
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
 from shapefix.interpreter.events import OpRejected
@@ -32,7 +32,7 @@ def in_features(event: OpRejected, context: CheckContext, rule: Rule) -> Iterato
     setting = taken_by(event) if event.function in FEATURES else None
     if setting is None or not isinstance(error, SizeMismatch) or is_unlikely(event):
         return
-    if neighbour(event) is not None:
+    if neighbor(event) is not None:
         return
     operand = event.operands[error.operand]
     have, want = context.text(error.have), context.text(error.want)

@@ -13,7 +13,7 @@ from shapefix.checks.support.evidence import layer_trace
 from shapefix.checks.support.layer_number_edits import number_fixes
 from shapefix.checks.support.layer_settings import NORMS, called, counted, renamed_class, taken_by
 from shapefix.checks.support.operands import code_of, is_unlikely, named, shown
-from shapefix.checks.support.sequential_layers import neighbour
+from shapefix.checks.support.sequential_layers import neighbor
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.interpreter.containers import elements
 from shapefix.interpreter.events import OpRejected
@@ -39,7 +39,7 @@ _THERE_AND_BACK = {
 def norm_features(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     if event.function not in NORMS and event.function not in _FUNCTIONS:
         return
-    if is_unlikely(event) or neighbour(event) is not None:
+    if is_unlikely(event) or neighbor(event) is not None:
         return
     message = _message(event, context)
     if message is None:

@@ -23,7 +23,7 @@ from shapefix.checks.support.layer_settings import (
     taken_by,
 )
 from shapefix.checks.support.operands import is_unlikely, product_text, shown
-from shapefix.checks.support.sequential_layers import neighbour
+from shapefix.checks.support.sequential_layers import neighbor
 from shapefix.checks.support.syntax import enclosing
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.interpreter.events import OpRejected
@@ -36,7 +36,7 @@ from shapefix.tensors.polynomials import product
 
 @rule("SF502", on=OpRejected)
 def sequential_mismatch(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
-    before = neighbour(event)
+    before = neighbor(event)
     if before is None or is_unlikely(event):
         return
     message = _message(event, before, context)

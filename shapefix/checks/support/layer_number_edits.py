@@ -106,7 +106,7 @@ def merged_sizes(event: OpRejected, error: SizeMismatch) -> tuple[int, ...]:
 def number_fixes(event: OpRejected, error: SizeMismatch, otherwise: str = "") -> Iterator[Fix]:
     """Suggest creating the layer for its input, or the layer before it with another output size.
 
-    The fix is only displayed if a layer of the model set the size, or with another plausible repair: otherwise.
+    The fix is only displayed if a layer of the model set the size, or otherwise names another repair.
     """
     setting = taken_by(event)
     have, want = error.have.value, error.want.value
