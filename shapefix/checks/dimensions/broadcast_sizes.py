@@ -15,8 +15,8 @@ from shapefix.checks.support.operand_pairs import (
     evidence,
     insertions,
     name_of,
+    shown_together,
     subject,
-    told,
 )
 from shapefix.checks.support.operands import code_of, is_unlikely
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Fix
@@ -124,7 +124,7 @@ def broadcast_sizes_differ(event: OpRejected, context: CheckContext, rule: Rule)
     conditions = _strongest(error.conditions) if isinstance(error, SizeMismatch) else ()
     yield rule.diagnostic(
         event.place.span,
-        f"`{code(event)}`: {told(event, context, numbers)}; {reason}",
+        f"`{code(event)}`: {shown_together(event, context, numbers)}; {reason}",
         evidence=evidence(event, context, numbers, reason),
         condition=context.condition(conditions) if conditions else None,
         fixes=_fixes(event, error),

@@ -17,8 +17,8 @@ from shapefix.checks.support.operand_pairs import (
     evidence,
     insertions,
     name_of,
+    shown_together,
     subject,
-    told,
 )
 from shapefix.checks.support.operands import is_unlikely
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Fix
@@ -46,7 +46,7 @@ def joined_sizes(event: OpRejected, context: CheckContext, rule: Rule) -> Iterat
     reason = _reason(event, error, context)
     yield rule.diagnostic(
         event.place.span,
-        f"`{code(event)}`: {told(event, context, numbers)}; {reason}",
+        f"`{code(event)}`: {shown_together(event, context, numbers)}; {reason}",
         evidence=evidence(event, context, numbers, reason),
         fixes=_fixes(event, error, numbers, context),
     )

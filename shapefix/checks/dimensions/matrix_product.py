@@ -15,9 +15,9 @@ from shapefix.checks.support.operand_pairs import (
     concerned,
     evidence,
     name_of,
+    shown_together,
     subject,
     swapped,
-    told,
 )
 from shapefix.checks.support.operands import is_unlikely
 from shapefix.diagnostics import Applicability, Diagnostic, Fix
@@ -66,7 +66,7 @@ def matrix_product(event: OpRejected, context: CheckContext, rule: Rule) -> Iter
     numbers = numbers or tuple(range(min(len(event.operands), 2)))
     yield rule.diagnostic(
         event.place.span,
-        f"`{code(event)}`: {told(event, context, numbers)}; {reason}",
+        f"`{code(event)}`: {shown_together(event, context, numbers)}; {reason}",
         evidence=evidence(event, context, numbers, reason),
         fixes=() if event.layer is not None else _fixes(event, error),
     )

@@ -35,7 +35,7 @@ _TELLING = frozenset(
         "echo",
     }
 )
-"""Functions and methods that only tell somebody."""
+"""Functions and methods that only report."""
 _TIDYING = frozenset(
     {
         "empty_cache",
@@ -61,7 +61,7 @@ _TIDYING = frozenset(
         "memory_summary",
     }
 )
-"""Functions and methods that tidy up, or make the text that is told."""
+"""Functions and methods that clean up, or format the report."""
 _TEXTS = ("format_exc", "exc_info")
 """Functions that tell what the exception is."""
 _STREAMS = ("tqdm.write", "sys.stderr.write", "sys.stdout.write")
@@ -74,7 +74,7 @@ class Ends(Flag):
     """How the paths through a block end."""
 
     FALLS = auto()
-    """Behind the block, having told of the exception at most."""
+    """After the block; the exception is reported at most."""
     SWALLOWS = auto()
     """By a `continue`, or by a bare `return`."""
     DEALS = auto()
