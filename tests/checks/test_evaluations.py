@@ -44,7 +44,7 @@ def found(check: Check, code: str) -> list[Diagnostic]:
 
 def test_fires_for_a_model_that_is_known(check: Check) -> None:
     (finding,) = found(check, FUNCTION + "evaluate(Net(), load())")
-    assert "`scores` keeps the graph" in finding.message
+    assert "`scores` keeps every batch's activations" in finding.message
     assert [fix.edits[0].content for fix in finding.fixes] == ["@torch.no_grad()\n"]
 
 

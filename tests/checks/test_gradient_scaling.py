@@ -124,8 +124,8 @@ class Trainer:
 """
     (finding,) = found(check, "from data import loader\nTrainer().run(loader)\n", head)
     assert finding.span.row == 13
-    assert "`self.scaler` has multiplied" in finding.message
-    assert not finding.fixes, "the step stands in another function"
+    assert "call `self.scaler.unscale_(self.optimizer)` before clipping" in finding.message
+    assert not finding.fixes, "the step is in another function"
 
 
 def test_a_scaler_that_is_only_annotated_may_be_switched_off(check: Check) -> None:

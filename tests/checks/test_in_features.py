@@ -111,7 +111,7 @@ LEFT = {
         "n = 271\nProjection(n)(torch.rand(2, 271))\nProjection(n)(rows)",
         "`n` is 271 from line",
     ),
-    "a sum": ("VOCAB = 270\nnn.Linear(VOCAB + 1, 8)(rows)", "make the layer with in_features=400"),
+    "a sum": ("VOCAB = 270\nnn.Linear(VOCAB + 1, 8)(rows)", "create the layer with in_features=400"),
 }
 """Scripts whose repair is somebody's choice, and part of what is said of it."""
 

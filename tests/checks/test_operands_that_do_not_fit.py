@@ -13,17 +13,17 @@ x = torch.randn(4, 16)
 steps = torch.randn(4, 5, 16)
 """
 MISFITS = {
-    "nn.LSTMCell(16, 8)(x, (torch.zeros(4, 9), torch.zeros(4, 8)))": "a hidden state whose last size is 8",
-    "nn.GRUCell(16, 8)(x, torch.zeros(3, 8))": "the batch of `x` is 4",
-    "nn.GRU(16, 8, 2, batch_first=True)(steps, torch.zeros(1, 4, 8))": "needs 2 in front",
-    "nn.GRU(16, 8, batch_first=True)(steps, torch.zeros(1, 5, 8))": "the batch of `steps` is 4",
+    "nn.LSTMCell(16, 8)(x, (torch.zeros(4, 9), torch.zeros(4, 8)))": "a hidden state of last size 8",
+    "nn.GRUCell(16, 8)(x, torch.zeros(3, 8))": "the batch size of `x` is 4",
+    "nn.GRU(16, 8, 2, batch_first=True)(steps, torch.zeros(1, 4, 8))": "expects size 2 in dimension 0",
+    "nn.GRU(16, 8, batch_first=True)(steps, torch.zeros(1, 5, 8))": "the batch size of `steps` is 4",
     "nn.RNN(16, 8, batch_first=True)(steps, torch.zeros(4, 8))": "a hidden state of 3 dimensions",
     "nn.Unflatten(-1, (3, 5))(x)": "a size of 16 is not 3 * 5 = 15",
     "nn.Sequential(nn.ReLU(), nn.Unflatten(1, (2, 4)))(x)": "the input of `nn.Unflatten(1, (2, 4))` is",
     "x.split([5, 6], dim=1)": "its size 16 in dimension 1 is not 5 + 6",
-    "torch.cat([x, x], dim=2)": "`x` is f32[4, 16], and has no dimension 2",
+    "torch.cat([x, x], dim=2)": "`x` is f32[4, 16], but dimension 2 is out of range",
     "torch.cdist(x, torch.randn(5, 11))": "their last sizes, 16 and 11, differ",
-    "F.cosine_similarity(x.unsqueeze(1), torch.randn(5, 11), dim=-1)": "size 16 in dimension 2 meets 11",
+    "F.cosine_similarity(x.unsqueeze(1), torch.randn(5, 11), dim=-1)": "cannot be broadcast with 11",
     "F.pairwise_distance(x, torch.randn(3, 16))": "cannot be broadcast",
 }
 FITS = [

@@ -161,7 +161,7 @@ def train(files):
 
 def test_of_a_dataset_of_unknown_length_the_condition_is_told(check: Check) -> None:
     (found,) = findings(CLIPS, check)
-    assert found.condition == Condition("the number of samples is no multiple of 4")
+    assert found.condition == Condition("the number of samples is not a multiple of 4")
     assert not findings(CLIPS.replace("batch_size=4", "batch_size=4, drop_last=True"), check)
 
 

@@ -173,7 +173,7 @@ def test_what_is_hidden_in_another_file_is_named_with_it(check: Check) -> None:
     text = in_loop("except Exception as e:\n    print(e)").replace("model = nn.Linear(4, 1)", "model = Net()")
     text = text.replace("import torch.nn as nn\n", "import torch.nn as nn\nfrom model import Net\n")
     (diagnostic,) = check(text, {"SF801"})
-    assert diagnostic.message.endswith("this hides SF501 at model.py:10")
+    assert diagnostic.message.endswith(": SF501 at model.py:10")
 
 
 def test_one_line_that_is_tried_for_a_runtime_error_hides_and_is_not_reported_itself(check: Check) -> None:
@@ -192,4 +192,4 @@ def test_one_line_that_is_tried_for_a_runtime_error_hides_and_is_not_reported_it
     """
     (diagnostic,) = check(textwrap.dedent(text))
     assert diagnostic.code == "SF801"
-    assert diagnostic.message.endswith("this hides SF501 at line 9")
+    assert diagnostic.message.endswith(": SF501 at line 9")

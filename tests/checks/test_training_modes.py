@@ -111,13 +111,13 @@ def test_silent_where_it_is_not_certain(code: str, check: Check) -> None:
     [
         (
             "def test():\n    train()\n    model.train()\n    train()\n    return loss()",
-            "`model` is evaluated",
+            "`model.eval()` is missing",
         ),
-        ("train()\nloss()", "`model` is evaluated in training mode"),
-        ("model.eval()\nmodel.train()\nloss()", "`model` is evaluated in training mode"),
+        ("train()\nloss()", "`model.eval()` is missing"),
+        ("model.eval()\nmodel.train()\nloss()", "`model.eval()` is missing"),
         (
             "for epoch in range(9):\n    train()\n    model.eval()\n    print(loss())",
-            "`model.eval()` is never undone: from the second pass on, `model` is trained without dropout",
+            "`model.train()` is missing after `model.eval()`: from the second pass on, the model",
         ),
     ],
 )

@@ -83,7 +83,7 @@ def test_the_gradient_ends_in_what_was_made_of_the_number(made: str, check: Chec
         optimizer.step()
     """
     (finding,) = found(check, code)
-    assert "no weight gets any" in finding.message
+    assert "no weight gets a gradient" in finding.message
 
 
 ELSEWHERE = "from elsewhere import anything, penalty\nfor x, y in loader:\n"

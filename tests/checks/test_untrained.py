@@ -69,7 +69,7 @@ def test_an_embedding_that_is_resized_keeps_its_parameter() -> None:
 )
 def test_reported_where_all_parameters_are_known(made: str, check: Check) -> None:
     (finding,) = found(check, f"optimizer = {made}\n{LOOP}")
-    assert finding.message.startswith("`projection` takes part in the loss")
+    assert finding.message.startswith("`projection` is used in the loss")
     assert [step.span.row for step in finding.evidence] == [6, 8, 13]
 
 

@@ -1,4 +1,4 @@
-"""SF604: gradients of mixed precision that are clipped or stepped with in the wrong order."""
+"""SF604: `unscale_`, clipping, `step` and `update` of a GradScaler in the wrong order."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def gradient_scaling_order(
 
 
 def _works(scaler: Value | None) -> bool:
-    """Whether this is a GradScaler, and not one that is switched off."""
+    """Whether this is an enabled GradScaler."""
     return isinstance(scaler, LibraryObject) and truth(scaler.fields[ENABLED]) is not False
 
 
@@ -70,28 +70,30 @@ def _clipped_too_early(
         return
     step = steps[0]
     named = receiver_code(step.place)
+    optimizer = first_argument(step.place)
+    stepping = step.place.module.code(optimizer) if optimizer is not None else "optimizer"
     unscaled = [each for each in between(event, step, context, GradientsUnscaled) if each.scaler is scaler]
     late = unscaled[0].place if unscaled else step.place
-    clip, where = abbreviate(event.place.code), line_of(late, event.place.module)
+    clip = abbreviate(event.place.code)
     yield rule.diagnostic(
         event.place.span,
-        f"`{clip}` clips gradients that `{named}` has multiplied, and divides again only in {where}",
+        f"`{clip}` clips scaled gradients; call `{named}.unscale_({stepping})` before clipping",
         condition=_condition(scaler),
         evidence=[
             *call_trace(event),
             Evidence(
                 gradients.place.span,
-                f"the loss is multiplied by the scale of `{named}` here, and every gradient with it",
+                f"`{named}` scales the loss here, and with it every gradient",
             ),
-            Evidence(event.place.span, "clipped here: the limit is compared with the multiplied gradients"),
-            Evidence(late.span, "divided by the scale here"),
+            Evidence(event.place.span, "clipped here: the limit applies to the scaled gradients"),
+            Evidence(late.span, f"unscaled only here, in {line_of(late, event.place.module)}"),
         ],
         fixes=() if unscaled else _unscale_first(event, steps, named),
     )
 
 
 def _is_divided_by_hand(event: GradientsClipped, gradients: PendingGradients) -> bool:
-    """Whether the code may have divided the gradients itself, or multiplied the limit as well."""
+    """Whether the code may divide the gradients itself, or scale the limit as well."""
     node = event.place.node
     limit = argument(node, 1, "max_norm") if isinstance(node, cst.Call) else None
     known = limit is None or not _SCALE.search(event.place.module.code(limit))
@@ -99,7 +101,7 @@ def _is_divided_by_hand(event: GradientsClipped, gradients: PendingGradients) ->
 
 
 def _unscale_first(event: GradientsClipped, steps: Sequence[OptimizerStepped], named: str) -> Iterator[Fix]:
-    """`scaler.unscale_(optimizer)` in front, where the function always gets to the step."""
+    """Insert `scaler.unscale_(optimizer)` before clipping, if the function always reaches the step."""
     module = event.place.module
     near = [step for step in steps if step.calls == event.calls and step.place.module is module]
     optimizers = {id(step.optimizer) for step in steps}
@@ -109,19 +111,20 @@ def _unscale_first(event: GradientsClipped, steps: Sequence[OptimizerStepped], n
     call = f"{named}.unscale_({module.code(optimizer)})" if optimizer is not None else ""
     edit = before_statement(event.place, call)
     if call and edit is not None:
-        yield Fix(Applicability.SAFE, f"divide first: `{call}`", (edit,))
+        yield Fix(Applicability.SAFE, f"unscale first: `{call}`", (edit,))
 
 
 def _never_scaled(event: OptimizerStepped, gradients: PendingGradients, rule: Rule) -> Diagnostic:
     named = receiver_code(event.place)
     return rule.diagnostic(
         event.place.span,
-        f"`{abbreviate(event.place.code)}` steps, but `{named}` never scaled the loss: AssertionError",
+        f"`{abbreviate(event.place.code)}` without `{named}.scale(loss)`: AssertionError: Attempted step but "
+        "_scale is None",
         condition=_condition(event.scaler),
         evidence=[
             *call_trace(event),
-            Evidence(gradients.place.span, "the gradients come from here: the loss is as it was computed"),
-            Evidence(event.place.span, f"`{named}` has no scale yet that it could divide by"),
+            Evidence(gradients.place.span, "gradients computed here, of the unscaled loss"),
+            Evidence(event.place.span, f"`{named}` has no scale to divide by yet"),
         ],
         fixes=_scale_loss(event, gradients, named),
     )
@@ -138,11 +141,11 @@ def _scale_loss(event: OptimizerStepped, gradients: PendingGradients, named: str
 
 
 def _is_never_updated(event: OptimizerStepped, context: CheckContext) -> bool:
-    """Whether the scaler steps in each pass of a loop, and is updated nowhere."""
+    """Whether the scaler steps in each pass of a loop and is never updated."""
     if not event.loops or not event.loops[-1].certain:
         return False
-    before, behind = event.loops[-1].loop.unfollowed
-    if before != behind or any(
+    before, later = event.loops[-1].loop.unfollowed
+    if before != later or any(
         each.scaler is event.scaler for each in context.training if isinstance(each, ScalerUpdated)
     ):
         return False
@@ -155,18 +158,19 @@ def _without_update(event: OptimizerStepped, rule: Rule) -> Diagnostic:
     edit = after_statement(event.place, f"{named}.update()")
     return rule.diagnostic(
         event.place.span,
-        f"`{named}` steps in every pass of the loop, and is never updated: RuntimeError in the second one",
+        f"`{named}.update()` is never called; the second step raises RuntimeError: step() has already been "
+        "called since the last update()",
         condition=_condition(event.scaler),
         evidence=[
             *call_trace(event),
-            Evidence(event.place.span, f"`{named}.update()` has to come between this step and the next one"),
+            Evidence(event.place.span, f"call `{named}.update()` after each step"),
         ],
         fixes=[Fix(Applicability.SAFE, f"update the scale: `{named}.update()`", (edit,))] if edit else (),
     )
 
 
 def _condition(scaler: Value | None) -> Condition | None:
-    """What switches the scaler on, where that is not certain."""
+    """Return the condition under which the scaler is enabled, or None if it always is."""
     if not isinstance(scaler, LibraryObject) or truth(scaler.fields[ENABLED]) is True:
         return None
     if scaler.place is None:

@@ -1,4 +1,4 @@
-"""SF603: tensors of a module that do not go where the module goes."""
+"""SF603: tensors of a module that stay on the CPU when the module moves to a GPU."""
 
 from __future__ import annotations
 
@@ -32,9 +32,12 @@ def left_on_the_cpu(event: DeviceMismatch, context: CheckContext, rule: Rule) ->
     if event.cpu.within.name.value in FORWARD:
         yield rule.diagnostic(
             made.span,
-            f"`{abbreviate(made.code)}` is made on the CPU, wherever the module and its input are",
+            f"`{abbreviate(made.code)}` is always created on the CPU, even if the model is on a GPU",
             condition=Condition("the module is on a GPU"),
-            evidence=[*call_trace(event), Evidence(event.place.span, f"it meets {_met(event)} here")],
+            evidence=[
+                *call_trace(event),
+                Evidence(event.place.span, f"combined with {_combined_with(event)} here"),
+            ],
             fixes=_with_device(event, made),
         )
         return
@@ -44,15 +47,18 @@ def left_on_the_cpu(event: DeviceMismatch, context: CheckContext, rule: Rule) ->
         return
     yield rule.diagnostic(
         made.module.span(assign),
-        f"`{name}` is no buffer: it stays on the CPU when the module goes to a GPU",
+        f"`{name}` is not a buffer: it stays on the CPU when the model moves to a GPU",
         condition=Condition("the module is on a GPU"),
-        evidence=[*call_trace(event), Evidence(event.place.span, f"it meets {_met(event)} here")],
+        evidence=[
+            *call_trace(event),
+            Evidence(event.place.span, f"combined with {_combined_with(event)} here"),
+        ],
         fixes=_as_buffer(made, assign, name),
     )
 
 
 def _is_first(event: DeviceMismatch, context: CheckContext) -> bool:
-    """Whether the tensor, made at this place, meets another one for the first time."""
+    """Whether the tensor created at this place is combined with another one for the first time."""
     place = event.cpu.place
     same = (
         other
@@ -63,7 +69,7 @@ def _is_first(event: DeviceMismatch, context: CheckContext) -> bool:
     return next(same, None) is event
 
 
-def _met(event: DeviceMismatch) -> str:
+def _combined_with(event: DeviceMismatch) -> str:
     if event.there is not None:
         return named(event, event.there)
     node = event.place.node
@@ -83,13 +89,13 @@ def _with_device(event: DeviceMismatch, made: Place) -> Iterator[Fix]:
 
 
 def _sources(event: DeviceMismatch, made: Place, function: cst.FunctionDef) -> Iterator[str]:
-    """Tensors whose device the new one may take: one that gives its sizes, or one combined with it."""
+    """Yield tensors to copy the device from: one that gives the sizes, or one combined with the new one."""
     named = [*_shaped(made.node)]
-    met = code_of(event, event.there) if event.there is not None else None
+    other = code_of(event, event.there) if event.there is not None else None
     here = event.place.module is made.module and holds(function, event.place.node)
-    if here and isinstance(met, cst.Name) and event.function.removeprefix("torch.nn.") not in _RECURRENT:
-        # Those take packed sequences, too, which have no device.
-        named.append(met.value)
+    if here and isinstance(other, cst.Name) and event.function.removeprefix("torch.nn.") not in _RECURRENT:
+        # Recurrent layers also take packed sequences, which have no device.
+        named.append(other.value)
     params = [param.name.value for param in (*function.params.params, *function.params.kwonly_params)]
     read = {name for node in nodes(function) for name in _shaped(node, "device")}
     named.extend(name for name in params if name in read)
@@ -131,7 +137,7 @@ def _is_tensor_at(name: str, event: DeviceMismatch, made: Place, function: cst.F
         return True
     leaves = (cst.Return, cst.Raise, cst.Break, cst.Continue)
     return is_passed(module, made.node, then.node) and not any(
-        _asks_for(node, name)
+        _tests_value(node, name)
         or (isinstance(node, leaves) and start.row <= module.span(node).row < end.row)
         or (isinstance(node, _BRANCHES) and not holds(node, made.node) and _mentions(node, name))
         for node in nodes(function.body)
@@ -155,7 +161,7 @@ def _mentions(node: cst.CSTNode, name: str) -> bool:
     return any(isinstance(each, cst.Name) and each.value == name for each in nodes(node))
 
 
-def _asks_for(node: cst.CSTNode, name: str) -> bool:
+def _tests_value(node: cst.CSTNode, name: str) -> bool:
     """Whether a condition is about what a name holds: `if mask is not None`, `isinstance(x, list)`."""
     if isinstance(node, (cst.If, cst.IfExp, cst.While, cst.Assert)):
         return _mentions(node.test, name)
@@ -205,7 +211,7 @@ WEIGHTS = {
     "TransformerEncoderLayer": "linear1.weight",
     "TransformerDecoderLayer": "linear1.weight",
 }
-"""The attribute that holds a parameter in every layer of a kind, whatever its settings."""
+"""The attribute that holds a parameter in every layer of a kind, for all of its settings."""
 
 
 def _weight(event: DeviceMismatch, made: Place, name: str) -> str:
@@ -284,7 +290,7 @@ def _as_buffer(made: Place, assign: cst.Assign, name: str) -> Iterator[Fix]:
         Edit(start, f'self.register_buffer("{name.removeprefix("self.")}", '),
         Edit(end, ", persistent=False)"),
     )
-    text = "make it a buffer, which moves with the module; with `persistent=False` checkpoints stay the same"
+    text = "register a buffer: it moves with the model; `persistent=False` keeps it out of checkpoints"
     yield Fix(Applicability.SAFE, text, edits)
 
 

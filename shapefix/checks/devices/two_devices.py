@@ -1,4 +1,4 @@
-"""SF602: tensors of two devices meet."""
+"""SF602: operations on tensors of two devices."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ def two_devices(event: DeviceMismatch, context: CheckContext, rule: Rule) -> Ite
         condition=Condition(f"{where} is a GPU") if event.other.kind is DeviceKind.CHOSEN else None,
         evidence=[
             *call_trace(event),
-            *_came(event.cpu, "on the CPU since here"),
-            *_came(event.other, f"sent to {where} here"),
-            *(Evidence(each.place.span, "its copy is thrown away here") for each in lost),
-            Evidence(event.place.span, f"they meet here: {reason}"),
+            *_came(event.cpu, "on the CPU since this line"),
+            *_came(event.other, f"moved to {where} here"),
+            *(Evidence(each.place.span, "result unused here") for each in lost),
+            Evidence(event.place.span, f"combined here: {reason}"),
         ],
         fixes=_kept(lost[0]) if lost else _fixes(event, seen),
     )
 
 
 def _lost(event: DeviceMismatch, context: CheckContext) -> list[Discarded]:
-    """Where the tensor on the CPU was sent elsewhere, and what came of it was thrown away."""
+    """Return discarded moves of the tensor on the CPU."""
     tensor = None if event.here is None else event.operands[event.here].tensor
     return [
         each
@@ -66,7 +66,7 @@ def _lost(event: DeviceMismatch, context: CheckContext) -> list[Discarded]:
 
 
 def _kept(lost: Discarded) -> list[Fix]:
-    return [Fix(Applicability.DISPLAY, f"keep what `{abbreviate(lost.place.code)}` returns", ())]
+    return [Fix(Applicability.DISPLAY, f"assign the result of `{abbreviate(lost.place.code)}`", ())]
 
 
 def _is(number: int | None) -> str:
@@ -76,8 +76,8 @@ def _is(number: int | None) -> str:
 def _named(event: DeviceMismatch, number: int | None) -> str:
     if number is not None:
         name = event.operands[number].name
-        told = named(event, number)
-        return f"`{name}`" if told == "the input" and not name.isdigit() and name != "self" else told
+        text = named(event, number)
+        return f"`{name}`" if text == "the input" and not name.isdigit() and name != "self" else text
     node = event.place.node
     layer = node.func if isinstance(node, cst.Call) else node
     if isinstance(layer, cst.Attribute) and layer.attr.value == "generate":
@@ -91,7 +91,7 @@ def _came(device: Device, text: str) -> Iterator[Evidence]:
 
 
 def device_code(device: Device) -> cst.BaseExpression | None:
-    """The expression of a device in the code that sent something there, None where it has none."""
+    """Return the device expression of a move, or None."""
     node = device.place.node if device.place is not None else None
     if not isinstance(node, cst.Call):
         return None
@@ -111,7 +111,7 @@ def _text(device: Device) -> str:
 
 
 def place_seen(event: DeviceMismatch) -> Place:
-    """Where the tensor on the CPU was handed over: the call in the function in which it came to be."""
+    """Return the call that passes on the CPU tensor, in the function that created it."""
     if event.here is None or event.cpu.place is None:
         return event.place
     home = enclosing_function(event.cpu.place)
@@ -124,7 +124,7 @@ def place_seen(event: DeviceMismatch) -> Place:
 def _fixes(event: DeviceMismatch, seen: Place) -> Iterator[Fix]:
     where = device_code(event.other)
     if event.here is None:
-        yield Fix(Applicability.DISPLAY, f"send the layer to {_text(event.other)} as well", ())
+        yield Fix(Applicability.DISPLAY, f"move the layer to {_text(event.other)}, too", ())
         return
     made = event.cpu.place
     if where is None or event.other.place is None or made is None:
@@ -137,18 +137,18 @@ def _fixes(event: DeviceMismatch, seen: Place) -> Iterator[Fix]:
     if origin is not None and origin.op is Op.TOKENIZE and isinstance(made.node, cst.Call):
         if _is_known(where, event.other.place, made):
             edit = rewrites.method_called(made.module, made.node, f"to({code})")
-            yield Fix(Applicability.SAFE, f"send the batch there: `.to({code})`", (edit,))
+            yield Fix(Applicability.SAFE, f"move the batch: `.to({code})`", (edit,))
         return
     if not _is_known(where, event.other.place, seen):
         return
-    node = _handed(event, seen)
+    node = _passed(event, seen)
     if node is not None:
         edit = rewrites.method_called(seen.module, node, f"to({code})")
-        yield Fix(Applicability.SAFE, f"send it there: `.to({code})`", (edit,))
+        yield Fix(Applicability.SAFE, f"move it: `.to({code})`", (edit,))
 
 
-def _handed(event: DeviceMismatch, seen: Place) -> cst.BaseExpression | None:
-    """The expression of the tensor at the place where it was handed over."""
+def _passed(event: DeviceMismatch, seen: Place) -> cst.BaseExpression | None:
+    """Return the expression of the tensor in the call that passes it on."""
     if seen is event.place:
         return None if event.here is None else code_of(event, event.here)
     node = seen.node
@@ -158,7 +158,7 @@ def _handed(event: DeviceMismatch, seen: Place) -> cst.BaseExpression | None:
 
 
 def _is_known(where: cst.BaseExpression, there: Place, here: Place) -> bool:
-    """Whether an expression means the same at another place: a text, or a name bound for both above them."""
+    """Whether an expression means the same at another place: a string, or a name bound above both."""
     if isinstance(where, cst.SimpleString):
         return True
     root = dotted_name(where).partition(".")[0]

@@ -1,4 +1,4 @@
-"""SF605: layers that a training loop uses, and that no optimizer was given."""
+"""SF605: layers of a training loop whose parameters are in no optimizer."""
 
 from __future__ import annotations
 
@@ -72,19 +72,19 @@ def _has_weights(module: Value) -> bool:
 
 
 def _row(layer: Value) -> tuple[str, int]:
-    """The place of a layer, for an order that is the same each time."""
+    """Return the place of a layer, for a stable order."""
     span = layer.place.span if isinstance(layer, LibraryObject) and layer.place is not None else None
     return (span.path, span.row) if span is not None else ("", 0)
 
 
 def _are_all_known(steps: list[OptimizerStepped], built: list[OptimizerCreated]) -> bool:
-    """Whether it is known of all optimizers whose parameters they were given."""
+    """Whether the parameters of all optimizers are known."""
     optimizers = [*(each.optimizer for each in steps), *(each.optimizer for each in built)]
     return all(isinstance(each, LibraryObject) and each.fields.get(OWNERS) for each in optimizers)
 
 
 def _is_learned_from(event: ForwardCalled, loop: Loop, context: CheckContext) -> bool:
-    """Whether a loss was computed from what the module returned, and nobody fixed or loaded its weights."""
+    """Whether a loss depends on the module's result, and its weights are neither frozen nor loaded."""
     result = as_tensor(event.result)
     if result is None or any(_FIXED.search(each.module.text) for each in _places(event)):
         return False
@@ -114,13 +114,12 @@ def _too_late(event: ForwardCalled, layer: Value, built: list[OptimizerCreated],
     kind = abbreviate(layer.place.code)
     return rule.diagnostic(
         layer.place.span,
-        f"`{kind}` comes into `{_called(event)}` after the optimizer was made, which does not know it: "
-        "it is never trained",
+        f"`{kind}` is added to `{_called(event)}` after the optimizer was created: it is never trained",
         evidence=[
             *call_trace(event),
-            Evidence(last.place.span, "the optimizer takes the parameters that are there now"),
-            Evidence(layer.place.span, "these are made later"),
-            Evidence(event.place.span, "and used here, where the model is trained"),
+            Evidence(last.place.span, "the optimizer is created here, with the current parameters"),
+            Evidence(layer.place.span, "this layer is created later"),
+            Evidence(event.place.span, "used in training here"),
         ],
     )
 
@@ -134,11 +133,11 @@ def _never_given(
     named = _called(event)
     return rule.diagnostic(
         event.place.span,
-        f"`{named}` takes part in the loss, and no optimizer was given its parameters: it is never trained",
+        f"`{named}` is used in the loss, but its parameters are in no optimizer: it is never trained",
         evidence=[
             *call_trace(event),
-            Evidence(layer.place.span, "made here, with random weights"),
-            Evidence(made.place.span, "the optimizer is given other parameters"),
-            Evidence(step.place.span, f"steps here, without `{named}`"),
+            Evidence(layer.place.span, "created here, with random weights"),
+            Evidence(made.place.span, "the optimizer gets other parameters"),
+            Evidence(step.place.span, f"this step does not update `{named}`"),
         ],
     )

@@ -1,4 +1,4 @@
-"""SF510: elementwise operations, and writes, whose operands cannot be broadcast."""
+"""SF510: elementwise operations and writes with operands of incompatible sizes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from shapefix.checks.support.operand_pairs import (
     evidence,
     insertions,
     name_of,
+    shown_together,
     subject,
-    told,
 )
 from shapefix.checks.support.operands import code_of, is_unlikely
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Fix
@@ -124,7 +124,7 @@ def broadcast_sizes_differ(event: OpRejected, context: CheckContext, rule: Rule)
     conditions = _strongest(error.conditions) if isinstance(error, SizeMismatch) else ()
     yield rule.diagnostic(
         event.place.span,
-        f"`{code(event)}`: {told(event, context, numbers)}; {reason}",
+        f"`{code(event)}`: {shown_together(event, context, numbers)}; {reason}",
         evidence=evidence(event, context, numbers, reason),
         condition=context.condition(conditions) if conditions else None,
         fixes=_fixes(event, error),
@@ -132,7 +132,7 @@ def broadcast_sizes_differ(event: OpRejected, context: CheckContext, rule: Rule)
 
 
 def _strongest(sizes: tuple[Size, ...]) -> tuple[Size, ...]:
-    """The sizes that must exceed 1, without those that exceed another one of them anyway."""
+    """Return the sizes that must exceed 1, without those larger than another one of them."""
     return tuple(
         size for size in sizes if not any(at_least(size - other, 1) for other in sizes if other is not size)
     )
@@ -154,24 +154,26 @@ def _reason(event: OpRejected, error: SizeMismatch | WrongRank, context: CheckCo
     name = name_of(event)
     if isinstance(error, WrongRank):
         if name in _INDEXED or name.removesuffix("_") in _INDEXED:
-            return f"{_dimensions(error.have)} where {_dimensions(error.want[-1])} are needed"
-        return f"{_dimensions(error.have)} do not go into {_dimensions(error.want[-1])}"
+            return f"{_dimensions(error.have)}, but {_dimensions(error.want[-1])} expected"
+        return f"{_dimensions(error.have)} cannot be broadcast to {_dimensions(error.want[-1])}"
     have, want = context.text(error.have), context.text(error.want)
     if name == "setitem":
-        return f"size {have} cannot be stretched to {want}, the size of the part that is written"
+        return f"size {have} cannot be broadcast to {want}, the size of the assigned part"
     if name == "getitem":
-        return f"the mask has size {have} where the tensor has {want}"
+        return f"the mask has size {have}, but the tensor has {want}"
     if name == "cdist":
         return f"their last sizes, {want} and {have}, differ"
     if name in _EXPANDED:
         return f"only a size of 1 can be expanded to {want}, not {have}"
     if name.removesuffix("_") in _INDEXED:
-        return f"size {have} in dimension {error.dim} where {want} is needed"
+        return f"size {have} in dimension {error.dim}, but {want} expected"
     if _grows(event, error):
-        return f"in place, size {want} in dimension {error.other_dim} cannot grow to {have}"
+        return f"an in-place operation cannot grow size {want} in dimension {error.other_dim} to {have}"
     if error.dim == error.other_dim:
         return f"sizes {have} and {want} in dimension {error.dim} cannot be broadcast"
-    return f"size {have} in dimension {error.dim} meets {want} in dimension {error.other_dim}"
+    return (
+        f"size {have} in dimension {error.dim} cannot be broadcast with {want} in dimension {error.other_dim}"
+    )
 
 
 def _dimensions(rank: int) -> str:
@@ -183,7 +185,7 @@ def _is_in_place(event: OpRejected) -> bool:
 
 
 def _grows(event: OpRejected, error: SizeMismatch) -> bool:
-    """Whether what is written to would have to become larger."""
+    """Whether the written tensor would have to become larger."""
     return _is_in_place(event) and error.other == 0 and error.want.value == 1
 
 
@@ -199,7 +201,7 @@ def _fixes(event: OpRejected, error: SizeMismatch | WrongRank) -> Iterator[Fix]:
     if not isinstance(error, SizeMismatch):
         return
     if error.conditions:
-        yield Fix(Applicability.DISPLAY, "slice both alike, `[:, :-1]` or `[:, 1:]`", ())
+        yield Fix(Applicability.DISPLAY, "slice both the same way, `[:, :-1]` or `[:, 1:]`", ())
         return
     found = _unsqueezed(event) or _transposed(event)
     if found is not None:
@@ -207,7 +209,7 @@ def _fixes(event: OpRejected, error: SizeMismatch | WrongRank) -> Iterator[Fix]:
 
 
 def _unsqueezed(event: OpRejected) -> Fix | None:
-    """A dimension of size 1 for the operand that has one less, where there is one place for it."""
+    """Suggest unsqueezing the operand with one dimension less, if only one position is possible."""
     layouts = [operand.layout for operand in event.operands]
     ranks = [-1 if layout is None else layout.rank for layout in layouts]
     low = 0 if ranks[0] < ranks[1] else 1
@@ -221,12 +223,12 @@ def _unsqueezed(event: OpRejected) -> Fix | None:
     edit = changed(event, low, f"unsqueeze({place})")
     if edit is None:
         return None
-    message = f"give {subject(event, low)} a dimension of size 1 where it is to be stretched"
+    message = f"add a dimension of size 1 to {subject(event, low)}: `.unsqueeze({place})`"
     return Fix(Applicability.UNSAFE, message, (edit,))
 
 
 def _index_unsqueezed(event: OpRejected) -> Iterator[Fix]:
-    """A last dimension for an index that has all the others: one class of each position."""
+    """Suggest a last dimension for an index that lacks only that: one class per position."""
     if len(event.operands) < 2:
         return
     one, index = event.operands[0].layout, event.operands[1].layout
@@ -235,12 +237,12 @@ def _index_unsqueezed(event: OpRejected) -> Iterator[Fix]:
     if all(same(a, b) is True for a, b in zip(one.sizes, index.sizes, strict=False)):
         edit = changed(event, 1, "unsqueeze(-1)")
         if edit is not None:
-            message = f"give {subject(event, 1)} the dimension that it picks from"
+            message = f"add the indexed dimension to {subject(event, 1)}: `.unsqueeze(-1)`"
             yield Fix(Applicability.UNSAFE, message, (edit,))
 
 
 def _transposed(event: OpRejected) -> Fix | None:
-    """The last two dimensions of the second operand swapped, where that gives the sizes of the first."""
+    """Suggest swapping the last two dimensions of the second operand, if the sizes match then."""
     one, two = event.operands[0].layout, event.operands[1].layout
     if one is None or two is None or one.rank != two.rank or one.rank < 2:
         return None
@@ -254,7 +256,7 @@ def _transposed(event: OpRejected) -> Fix | None:
 
 
 def _not_in_place(event: OpRejected) -> Iterator[Fix]:
-    """`x = x + y` for `x += y`, where the two can be broadcast."""
+    """Suggest `x = x + y` for `x += y`, if the two can be broadcast."""
     node, module = event.place.node, event.place.module
     layouts = [operand.layout for operand in event.operands]
     if not isinstance(node, cst.AugAssign) or len(layouts) != 2 or None in layouts:
@@ -268,4 +270,4 @@ def _not_in_place(event: OpRejected) -> Iterator[Fix]:
     if not isinstance(code_of(event, 1), (cst.Name, cst.Attribute, cst.Call, cst.Subscript)):
         value = f"({value})"
     edit = Edit(module.span(node), f"{target} = {target} {symbol} {value}")
-    yield Fix(Applicability.UNSAFE, "make a new tensor of the larger size instead", (edit,))
+    yield Fix(Applicability.UNSAFE, "create a new tensor instead of writing in place", (edit,))

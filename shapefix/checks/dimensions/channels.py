@@ -1,4 +1,4 @@
-"""SF506: a convolution or pooling is handed other channels or dimensions, or less, than it takes."""
+"""SF506: inputs of a convolution or pooling with wrong channels or dimensions, or too small."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from shapefix.checks.support.layer_settings import (
     renamed_class,
 )
 from shapefix.checks.support.operands import code_of, is_unlikely, named, shown
-from shapefix.checks.support.sequential_layers import neighbour
+from shapefix.checks.support.sequential_layers import neighbor
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.values import as_size
@@ -43,44 +43,44 @@ _TO_CHANNELS_FIRST = {
     (3, 5): "permute(0, 4, 1, 2, 3)",
     (3, 4): "permute(3, 0, 1, 2)",
 }
-"""By the number of spatial dimensions and the rank: how the last dimension becomes that of the channels."""
+"""By number of spatial dimensions and rank: the method that moves the last dimension to the channels."""
 
 
 @rule("SF506", on=OpRejected)
 def channels(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     found = _KINDS.fullmatch(event.function)
-    if found is None or is_unlikely(event) or neighbour(event) is not None:
+    if found is None or is_unlikely(event) or neighbor(event) is not None:
         return
-    told = _told(event, context)
-    if told is None:
+    message = _message(event, context)
+    if message is None:
         return
     yield rule.diagnostic(
         event.place.span,
-        told,
+        message,
         evidence=[*layer_trace(event, context), Evidence(event.place.span, _last_step(event, context))],
         fixes=_fixes(event, int(found[3]), context) if found[3] else (),
     )
 
 
-def _told(event: OpRejected, context: CheckContext) -> str | None:
+def _message(event: OpRejected, context: CheckContext) -> str | None:
     error, layer = event.error, called(event)
     if isinstance(error, NotDivisible) and not event.operands:
         given, groups = f"{error.what}={context.text(error.have)}", f"groups={context.text(error.by)}"
-        return f"`{layer}` cannot be made: {given} is no multiple of {groups}"
+        return f"`{layer}` raises ValueError: {given} is not divisible by {groups}"
     if not event.operands or (isinstance(error, (SizeMismatch, WrongRank)) and error.operand):
         return None
     subject, operand = named(event, 0), shown(event.operands[0], context)
     if isinstance(error, SizeMismatch):
         have, want = context.text(error.have), counted(context.text(error.want), "channel")
-        return f"`{layer}` takes {want}, but {subject} is {operand}: {have} in dimension {error.dim}"
+        return f"`{layer}` expects {want}, but {subject} is {operand}: {have} in dimension {error.dim}"
     if isinstance(error, WrongRank):
         ranks = " or ".join(f"{rank}-D" for rank in error.want)
-        return f"`{layer}` takes {ranks} tensors, but {subject} is {operand}: {error.have}-D"
+        return f"`{layer}` expects {ranks} tensors, but {subject} is {operand}: {error.have}-D"
     if isinstance(error, NotDivisible) and "huffle" in event.function:
         have, by = context.text(error.have), context.text(error.by)
         return f"`{layer}` needs a multiple of {by} for {error.what}, but {subject} is {operand}: {have}"
     if isinstance(error, WindowTooLarge):
-        return f"the window of `{layer}` spans {context.text(error.window)}, but {subject} is {operand}"
+        return f"the kernel of `{layer}` spans {context.text(error.window)}, but {subject} is {operand}"
     return None
 
 
@@ -93,7 +93,7 @@ def _last_step(event: OpRejected, context: CheckContext) -> str:
         )
     if isinstance(error, SizeMismatch):
         have, want = context.text(error.have), context.text(error.want)
-        return f"dimension {error.dim} holds the channels: {have}, {want} is needed"
+        return f"dimension {error.dim} is that of the channels: {have}, but {want} expected"
     return str(error)
 
 
@@ -105,26 +105,26 @@ def _fixes(event: OpRejected, rank: int, context: CheckContext) -> Iterator[Fix]
     if layout is None:
         return
     if isinstance(error, WindowTooLarge):
-        ways = "hand over a larger image, or make the window smaller, or its padding larger"
+        ways = "use a larger input, a smaller kernel, or more padding"
         yield Fix(Applicability.DISPLAY, ways, ())
     elif isinstance(error, SizeMismatch):
         moved = moved_channels(layout, rank, error.want)
         if moved is not None and node is not None:
-            what = f"put the {context.text(error.want)} channels, which stand last, where they are looked for"
+            what = f"move the {context.text(error.want)} channels from the last dimension: `.{moved}`"
             yield Fix(Applicability.UNSAFE, what, (rewrites.method_called(event.place.module, node, moved),))
             return
         if layout.rank == rank + 1 and error.want.value == 1 and node is not None:
-            # Without a batch the first dimension is taken for the channels.
+            # Without a batch dimension torch reads the first one as channels.
             edit = rewrites.method_called(event.place.module, node, "unsqueeze(1)")
             sure = error.have.value is None or error.have.value > 4
-            what = f"give each of the {context.text(error.have)} its one channel: `.unsqueeze(1)`"
+            what = f"add a channel dimension to each of the {context.text(error.have)}: `.unsqueeze(1)`"
             if not sure:
-                what += f", or make `{called(event)}` with in_channels={context.text(error.have)}"
+                what += f", or create `{called(event)}` with in_channels={context.text(error.have)}"
             yield Fix(Applicability.UNSAFE if sure else Applicability.DISPLAY, what, (edit,))
             return
-        told = _doubt(layout, error, rank, context)
-        if told:
-            yield Fix(Applicability.DISPLAY, told, ())
+        advice = _doubt(layout, error, rank, context)
+        if advice:
+            yield Fix(Applicability.DISPLAY, advice, ())
         else:
             yield from number_fixes(event, error)
     elif isinstance(error, WrongRank) and not error.operand:
@@ -132,29 +132,29 @@ def _fixes(event: OpRejected, rank: int, context: CheckContext) -> Iterator[Fix]
 
 
 def moved_channels(layout: Layout, rank: int, want: Size) -> str | None:
-    """The method that puts the last dimension where the channels are looked for, if it has their number."""
+    """Return the method that moves the last dimension to the channels, if its size matches."""
     if same(layout.sizes[-1], want) is not True:
         return None
     return _TO_CHANNELS_FIRST.get((rank, layout.rank))
 
 
 def _doubt(layout: Layout, error: SizeMismatch, rank: int, context: CheckContext) -> str:
-    """What to do where another number of channels would hide the mistake; empty where there is no doubt."""
+    """Return advice if another in_channels would hide the mistake, or an empty string."""
     if _is_few(error.have) or layout.sizes[-1].value is None:
         return ""
     last = context.text(layout.sizes[-1])
     moved = _TO_CHANNELS_FIRST.get((rank, layout.rank))
     if _is_few(layout.sizes[-1]) and moved is not None:
-        put = f"put the channels, which stand last, first: `.{moved}`"
-        return f"{put}, and make the layer with in_channels={last}"
+        put = f"move the channels from the last dimension: `.{moved}`"
+        return f"{put}, and create the layer with in_channels={last}"
     if layout.rank == rank + 1 and rank > 1:
-        one = "give the images a dimension for their channels: `.unsqueeze(1)`, and the layer in_channels=1"
-        return f"{one}, or in_channels={context.text(error.have)} where this is one image"
+        one = "add a channel dimension: `.unsqueeze(1)`, with in_channels=1"
+        return f"{one}, or use in_channels={context.text(error.have)} if this is one image"
     return ""
 
 
 def _is_few(size: Size) -> bool:
-    """Whether an image may have as many channels as that: gray, RGB, with transparency."""
+    """Whether a size is a common number of image channels: gray, RGB or RGBA."""
     return size.value is not None and size.value <= 4
 
 
@@ -176,25 +176,27 @@ def _rank_fixes(
         after = [size for dim, size in enumerate(sizes) if dim not in ones[:1]]
         if len(ones) == 1 and (wanted is None or same(after[1], wanted)):
             edit = rewrites.method_called(module, node, f"squeeze({ones[0]})")
-            yield Fix(Applicability.UNSAFE, f"take dimension {ones[0]}, of size 1, away", (edit,))
+            yield Fix(
+                Applicability.UNSAFE, f"remove dimension {ones[0]} of size 1: `.squeeze({ones[0]})`", (edit,)
+            )
         elif wanted is None or same(sizes[2], wanted):
             edit = rewrites.method_called(module, node, "flatten(0, 1)")
-            told = "take the first two dimensions together as one batch, and apart again afterwards"
-            yield Fix(Applicability.DISPLAY, told, (edit,))
+            advice = "merge the first two dimensions into one batch, and split them again afterwards"
+            yield Fix(Applicability.DISPLAY, advice, (edit,))
     elif error.have == rank and wanted is not None:
         side = _side(sizes[-1], wanted, rank) if rank == 2 and same(sizes[0], sizes[-1]) is not True else None
         if side is not None:
             shape = ", ".join(map(str, (wanted.value, *[side] * rank)))
             edit = rewrites.method_called(module, node, f"unflatten(1, ({shape}))")
-            told = f"see each row of {sizes[-1].value} as an image: ({shape})"
-            yield Fix(Applicability.UNSAFE, told, (edit,))
+            advice = f"reshape each row of {sizes[-1].value} to an image: ({shape})"
+            yield Fix(Applicability.UNSAFE, advice, (edit,))
         elif wanted.value == 1:
             edit = rewrites.method_called(module, node, "unsqueeze(0)")
-            yield Fix(Applicability.DISPLAY, "give it its one channel, or a batch", (edit,))
+            yield Fix(Applicability.DISPLAY, "add the channel dimension, or a batch dimension", (edit,))
 
 
 def _side(count: Size, wanted: Size, rank: int) -> int | None:
-    """The side of the square image that a row of count elements holds, with its channels."""
+    """Return the side of the square image in a row of count elements, or None."""
     if count.value is None or not wanted.value or count.value % wanted.value:
         return None
     side = math.isqrt(count.value // wanted.value)
@@ -202,10 +204,10 @@ def _side(count: Size, wanted: Size, rank: int) -> int | None:
 
 
 def _renamed(event: OpRejected, layout: Layout, rank: int, wanted: Size | None) -> Edit | None:
-    """The edit that takes the same layer for as many spatial dimensions as the tensor has, with its batch."""
+    """Return the edit to the same layer for the tensor's number of spatial dimensions."""
     other = layout.rank - 2
     if not 1 <= other <= 3 or other == rank or other == rank - 1:
-        # One dimension less may as well be a batch that is missing.
+        # One dimension less may also be a missing batch.
         return None
     if wanted is not None and (
         same(layout.sizes[1], wanted) is not True or same(layout.sizes[2], wanted) is True

@@ -1,4 +1,4 @@
-"""SF505: ids for which an embedding has no row."""
+"""SF505: ids out of range of an embedding."""
 
 from __future__ import annotations
 
@@ -48,40 +48,40 @@ def _stated(
     is_drawn = tensor.extremes is not None and tensor.extremes.drawn
     layer = layer_code(event.layer)
     where = f"`{layer}`" if layer else "the weight"
-    holds = "may hold" if is_drawn else "holds"
+    holds = "may contain" if is_drawn else "contains"
     negative = at_least(error.index, 0) is False
-    takes = "ids are counted from 0" if negative else f"{where} has rows 0 to {context.text(error.size - 1)}"
+    limit = "ids start at 0" if negative else f"{where} has only rows 0 to {context.text(error.size - 1)}"
     ids = named(event, 0)
     yield rule.diagnostic(
         event.place.span,
-        f"{ids} {holds} {index}, but {takes}",
+        f"{ids} {holds} {index}, but {limit}",
         evidence=[
             *call_trace(event),
             *made_at(event.layer),
             *shape_trace(tensor, context)[-3:],
             Evidence(event.place.span, f"row {index} of {rows} is looked up"),
         ],
-        condition=Condition(f"a number drawn is {rows} or more") if is_drawn and not negative else None,
+        condition=Condition(f"a random id is {rows} or more") if is_drawn and not negative else None,
         fixes=[] if negative else _larger(event, error, context),
     )
 
 
 def _larger(event: OpRejected, error: IndexOutOfRange, context: CheckContext) -> Iterator[Fix]:
-    """An embedding of as many rows as are asked for; where one is missing, it was mostly counted wrongly."""
+    """Suggest an embedding with enough rows; a single missing row is an off-by-one error."""
     number = error.index.value
     if number is None:
         return
     edit = _setting(event.layer, number + 1)
-    told = f"make the embedding with num_embeddings={number + 1}"
+    change = f"create the embedding with num_embeddings={number + 1}"
     if same(error.index, error.size) and edit is not None and edit.span.path == event.place.module.path:
-        yield Fix(Applicability.UNSAFE, f"{told}: the largest id is {number}", (edit,))
+        yield Fix(Applicability.UNSAFE, f"{change}: the largest id is {number}", (edit,))
     else:
-        choices = f"{told}, or look up no more than {context.text(error.size)} different ids"
+        choices = f"{change}, or use at most {context.text(error.size)} different ids"
         yield Fix(Applicability.DISPLAY, choices, () if edit is None else (edit,))
 
 
 def _setting(layer: Value | None, number: int) -> Edit | None:
-    """The edit of the number of rows where it is written in the call that makes the layer."""
+    """Return the edit of the number of rows in the call that creates the layer."""
     if not isinstance(layer, LibraryObject) or layer.place is None:
         return None
     node, module = layer.place.node, layer.place.module
@@ -100,14 +100,14 @@ def _added(event: TokensWithoutRow, rule: Rule) -> Iterator[Diagnostic]:
     what = f"the pad token `{event.token}`" if event.pads else f"`{event.token}`"
     yield rule.diagnostic(
         event.place.span,
-        f"{what} was added to the tokenizer ({line}), and the model ({made}) was not resized: "
-        "its embedding has no row for it",
+        f"{what} was added to the tokenizer ({line}), but the model ({made}) was not resized: "
+        "IndexError: index out of range in self",
         evidence=[
             *call_trace(event),
             *_made(tokenizer),
-            Evidence(event.added.span, f"`{event.token}` is new: its id is the number of tokens so far"),
-            Evidence(model.place.span, "as many rows as the tokenizer had tokens"),
-            Evidence(event.place.span, "the ids are looked up"),
+            Evidence(event.added.span, f"`{event.token}` is a new token with the next free id"),
+            Evidence(model.place.span, "one row per token of the original tokenizer"),
+            Evidence(event.place.span, "ids are looked up here"),
         ],
         condition=Condition("a row is padded" if event.pads else "an added token is in a text"),
         fixes=_resized(event),
@@ -116,15 +116,15 @@ def _added(event: TokensWithoutRow, rule: Rule) -> Iterator[Diagnostic]:
 
 def _made(tokenizer: LibraryObject) -> Iterator[Evidence]:
     if tokenizer.place is not None:
-        yield Evidence(tokenizer.place.span, f"`{abbreviate(tokenizer.place.code)}` is made here")
+        yield Evidence(tokenizer.place.span, f"`{abbreviate(tokenizer.place.code)}` is created here")
 
 
 def _resized(event: TokensWithoutRow) -> Iterator[Fix]:
-    """The line that resizes the model, behind the later one of the two lines that ask for it."""
+    """Insert the line that resizes the model after both tokenizer and model are complete."""
     assert event.model.place is not None
     names = [_assigned(event.model.place), _receiver(event.added)]
     places = [event.model.place, event.added]
-    message = "call `model.resize_token_embeddings(len(tokenizer))` once both are made"
+    message = "call `model.resize_token_embeddings(len(tokenizer))` after creating both"
     same_block = len({place.module.path for place in places}) == 1 and _block(places[0]) == _block(places[1])
     if None in names or not same_block:
         yield Fix(Applicability.DISPLAY, message, ())
@@ -134,11 +134,11 @@ def _resized(event: TokensWithoutRow) -> Iterator[Fix]:
     if edit is None:
         yield Fix(Applicability.DISPLAY, message, ())
     else:
-        yield Fix(Applicability.UNSAFE, "give the model a row for each token of the tokenizer", (edit,))
+        yield Fix(Applicability.UNSAFE, "resize the embedding to the tokenizer", (edit,))
 
 
 def _block(place: Place) -> cst.CSTNode | None:
-    """The block of statements that a place stands in."""
+    """Return the block of statements around a place."""
     around = enclosing(place.module, place.node)
     return next(
         (node for node in reversed(around) if isinstance(node, (cst.IndentedBlock, cst.Module))), None
@@ -146,7 +146,7 @@ def _block(place: Place) -> cst.CSTNode | None:
 
 
 def _assigned(place: Place) -> str | None:
-    """What the value of the expression at a place is assigned to: `model`, `self.bert`."""
+    """Return the name assigned the expression at a place: `model`, `self.bert`."""
     for node in reversed(enclosing(place.module, place.node)):
         if isinstance(node, cst.Assign):
             target = node.targets[0].target
@@ -158,7 +158,7 @@ def _assigned(place: Place) -> str | None:
 
 
 def _receiver(place: Place) -> str | None:
-    """The tokenizer in `tokenizer.add_tokens(…)`, or what one is assigned to where it is made."""
+    """Return the tokenizer of `tokenizer.add_tokens(…)`, or the name of a new one."""
     node = place.node
     if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
         if node.func.attr.value == "from_pretrained":

@@ -1,4 +1,4 @@
-"""SF507: views, permutations, indices and the like that the sizes of a tensor do not allow."""
+"""SF507: views, permutations, indices and splits that a tensor's sizes do not allow."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from shapefix.tensors.verdicts import Undecided
 
 UNPACKING = "unpacking"
 _NOT_OURS = ("expand", "expand_as", "broadcast_to")
-"""What asks two tensors to fit each other belongs to another rule."""
+"""Operations of two tensors belong to another rule."""
 
 
 @rule("SF507", on=(OpRejected, OpRejectedForLastBatch, Viewed))
@@ -68,28 +68,31 @@ def _refused(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[D
         return
     subject, code = _subject(event), abbreviate(_code(event.place))
     rank = operand.layout.rank if operand.layout is not None else None
-    told = f"{subject} is a single number" if rank == 0 else f"{subject} is {shown(operand, context)}"
+    shape = f"{subject} is a 0-dim tensor" if rank == 0 else f"{subject} is {shown(operand, context)}"
+    message = f"`{code}`: {shape}, {reason}"
+    if isinstance(event.error, WrongRank) and event.function.rpartition(".")[2] == "permute":
+        message = f"`{code}`: {_sentence(reason)}"
     came = shape_trace(operand.tensor, context)
     yield rule.diagnostic(
         event.place.span,
-        f"`{code}`: {told}, {reason}",
+        message,
         evidence=[
             *call_trace(event),
             *(came[-1:] if rank == 0 else came),
-            Evidence(event.place.span, _alone(reason)),
+            Evidence(event.place.span, _sentence(reason)),
         ],
         fixes=[*_single_number(event), *_rows_of_samples(event)],
     )
 
 
 def _code(place: Place) -> str:
-    """The code at a place; of the names that something is unpacked into, the whole assignment."""
+    """Return the code at a place; for unpacked names, the whole assignment."""
     assigned = _assignment(place)
     return place.code if assigned is None else place.module.code(assigned)
 
 
 def _assignment(place: Place) -> cst.Assign | None:
-    """The assignment that something is unpacked in at a place."""
+    """Return the assignment around the unpacked names at a place."""
     if not isinstance(place.node, (cst.Tuple, cst.List)):
         return None
     around = enclosing(place.module, place.node)
@@ -97,7 +100,7 @@ def _assignment(place: Place) -> cst.Assign | None:
 
 
 def _subject(event: OpRejected) -> str:
-    """What the code calls the tensor; `x` where `x.shape` or `x.size()` is unpacked."""
+    """Return the tensor's code; `x` if `x.shape` or `x.size()` is unpacked."""
     if event.operands[0].name == PARTS:
         return "each part"
     assigned = _assignment(event.place)
@@ -124,35 +127,35 @@ def _is_of_one_tensor(event: OpRejected) -> bool:
 
 
 def _reason(event: OpRejected, error: ShapeError, context: CheckContext) -> str | None:
-    """What about the tensor does not allow the operation."""
+    """Return why the tensor does not allow the operation."""
     if isinstance(error, WrongNumberOfElements):
         return _elements(event, error, context)
     if isinstance(error, WrongParts):
         parts = " + ".join(map(context.text, error.parts))
-        return f"and its size {context.text(error.whole)} in dimension {error.dim} is not {parts}"
+        return f"but its size {context.text(error.whole)} in dimension {error.dim} is not {parts}"
     if isinstance(error, TooManyIndices):
         if not error.rank:
-            return "and has no dimension to index"
-        return f"and has {_dimensions(error.rank)} for {error.given} indices"
+            return "and cannot be indexed"
+        return f"but {error.given} indices are too many for {_dimensions(error.rank)}"
     if isinstance(error, IndexOutOfRange):
         index, size = context.text(error.index), context.text(error.size)
-        return f"and index {index} is out of range for dimension {error.dim} of size {size}"
+        return f"but index {index} is out of bounds for dimension {error.dim} with size {size}"
     if isinstance(error, NoSuchDimension):
-        return f"and has no dimension {error.dim}"
+        return f"but dimension {error.dim} is out of range"
     if isinstance(error, WrongRank) and event.operands[0].name == PARTS:
-        return f"and there are {error.have} of them for {error.want[0]} names"
+        return f"but {error.have} parts are unpacked into {error.want[0]} names"
     if isinstance(error, WrongRank) and event.function == UNPACKING:
-        return f"and its {error.have} sizes go to {error.want[0]} names"
+        return f"but its {error.have} sizes are unpacked into {error.want[0]} names"
     if isinstance(error, WrongRank) and event.function.rpartition(".")[2] == "permute":
-        return f"and {error.want[0]} of its {_dimensions(error.have)} are named"
+        return f"`permute()` lists {_dimensions(error.want[0])}, but {_subject(event)} has {error.have}"
     if isinstance(error, SizeMismatch) and event.function.startswith("einops."):
         return str(error)
     return None
 
 
-def _alone(reason: str) -> str:
-    """The reason as a sentence that begins by itself."""
-    return reason.removeprefix("and ").removeprefix("so ")
+def _sentence(reason: str) -> str:
+    """Return the reason without its conjunction."""
+    return reason.removeprefix("but ").removeprefix("and ").removeprefix("so ")
 
 
 def _dimensions(rank: int) -> str:
@@ -167,19 +170,19 @@ def _elements(event: OpRejected, error: WrongNumberOfElements, context: CheckCon
         each = " * ".join(context.text(size) for size in layout.sizes[1:]) if layout is not None else ""
         return f"so each sample has {each} = {samples} elements, not {wanted}"
     target = [size for size in error.target if size.value != -1]
-    asked = " * ".join(context.text(size) for size in target) or "1"
+    wanted_text = " * ".join(context.text(size) for size in target) or "1"
     whole = product(target).value
     if whole is not None and len(target) > 1:
-        asked = f"{asked} = {whole}"
+        wanted_text = f"{wanted_text} = {whole}"
     if event.function.rpartition(".")[2].lower() == "unflatten":
-        return f"and a size of {context.text(error.have)} is not {asked}"
+        return f"but a size of {context.text(error.have)} is not {wanted_text}"
     if len(target) == len(error.target):
-        return f"with {context.text(error.have)} elements, not {asked}"
-    return f"and its {context.text(error.have)} elements are no multiple of {asked}"
+        return f"but it has {context.text(error.have)} elements, not {wanted_text}"
+    return f"but its {context.text(error.have)} elements are not divisible by {wanted_text}"
 
 
 def _sample_and_row(event: OpRejected) -> tuple[int, int] | None:
-    """How many elements a sample has, and how many are asked of it: of `x.view(-1, 400)`."""
+    """Return how many elements a sample has, and how many `x.view(-1, 400)` expects."""
     error, layout = event.error, event.operands[0].layout
     if not isinstance(error, WrongNumberOfElements) or layout is None or layout.rank < 3:
         return None
@@ -193,14 +196,14 @@ def _sample_and_row(event: OpRejected) -> tuple[int, int] | None:
 
 
 def _rows_of_samples(event: OpRejected) -> Iterator[Fix]:
-    """`x.flatten(1)` for `x.view(-1, 400)`, where a sample does not have 400 elements."""
+    """Suggest `x.flatten(1)` for `x.view(-1, 400)`, if a sample does not have 400 elements."""
     rows, subject = _sample_and_row(event), code_of(event, 0)
     if rows is not None and subject is not None:
         yield _flattened(event.place, subject, *rows)
 
 
 def _single_number(event: OpRejected) -> Iterator[Fix]:
-    """`loss.data[0]` is how one asked for the number in a tensor before torch 0.4."""
+    """Suggest `.item()` for `loss.data[0]`, the way to read a number before torch 0.4."""
     node = event.place.node
     if not isinstance(event.error, TooManyIndices) or event.error.rank or not isinstance(node, cst.Subscript):
         return
@@ -211,7 +214,7 @@ def _single_number(event: OpRejected) -> Iterator[Fix]:
         return
     code = event.place.module.code(subject)
     edit = Edit(event.place.span, f"{code}.item()")
-    yield Fix(Applicability.SAFE, "`.item()` gives the number", (edit,))
+    yield Fix(Applicability.SAFE, "use `.item()`", (edit,))
 
 
 def _is_first(node: cst.Subscript) -> bool:
@@ -227,16 +230,16 @@ def _last_batch(event: OpRejectedForLastBatch, context: CheckContext, rule: Rule
     full = context.text(batch.full)
     loader = batch.loader if isinstance(batch.loader, Place) else None
     made = (
-        [] if loader is None else [Evidence(loader.span, f"batches of {full}, the last one of what is left")]
+        [] if loader is None else [Evidence(loader.span, f"batches of {full}, the last one may be smaller")]
     )
     length = batch.length.value if batch.length is not None else None
     left = "fewer"
-    condition: Condition | None = Condition(f"the number of samples is no multiple of {full}")
+    condition: Condition | None = Condition(f"the number of samples is not a multiple of {full}")
     if length is not None and batch.full.value is not None:
         left, condition = str(length % batch.full.value), None
     yield rule.diagnostic(
         event.place.span,
-        f"`{abbreviate(event.place.code)}` only fits a full batch of {full} samples: the last batch has "
+        f"`{abbreviate(event.place.code)}` expects a full batch of {full} samples, but the last batch has "
         f"{left}",
         evidence=[*call_trace(event), *made, *_frozen(refused, batch, context)],
         condition=condition,
@@ -245,29 +248,29 @@ def _last_batch(event: OpRejectedForLastBatch, context: CheckContext, rule: Rule
 
 
 def _frozen(refused: OpRejected, batch: BatchSize, context: CheckContext) -> Iterator[Evidence]:
-    """Where the number of samples was fixed."""
-    told: set[tuple[int, str]] = set()
+    """Yield the steps that fixed the number of samples."""
+    seen: set[tuple[int, str]] = set()
     for operand in refused.operands:
         sizes = operand.layout.sizes if operand.layout is not None else ()
         if any(same(size, batch.full) for size in sizes):
             for each in shape_trace(operand.tensor, context)[-2:]:
-                if (each.span.row, each.message) not in told:
-                    told.add((each.span.row, each.message))
+                if (each.span.row, each.message) not in seen:
+                    seen.add((each.span.row, each.message))
                     yield each
-    yield Evidence(refused.place.span, f"{context.text(batch.full)} samples are taken for granted here")
+    yield Evidence(refused.place.span, f"{context.text(batch.full)} samples are assumed here")
 
 
 def _for_all_batches(event: OpRejectedForLastBatch, loader: Place | None) -> Iterator[Fix]:
-    yield from _asked_of_tensor(event)
+    yield from _batch_size_of_tensor(event)
     if loader is not None and isinstance(loader.node, cst.Call):
         given = rewrites.argument(loader.node, 8, "drop_last")
         if given is None and not any(each.star for each in loader.node.args):
             edit = rewrites.appended(loader.module, loader.node, "drop_last=True")
-            yield Fix(Applicability.UNSAFE, "leave out the last batch, where it is smaller", (edit,))
+            yield Fix(Applicability.UNSAFE, "drop a smaller last batch: `drop_last=True`", (edit,))
 
 
-def _asked_of_tensor(event: OpRejectedForLastBatch) -> Iterator[Fix]:
-    """`x.view(32, -1)` becomes `x.view(x.size(0), -1)`."""
+def _batch_size_of_tensor(event: OpRejectedForLastBatch) -> Iterator[Fix]:
+    """Replace `x.view(32, -1)` with `x.view(x.size(0), -1)`."""
     refused, batch = event.refused, event.batch
     node, module = event.place.node, event.place.module
     subject = code_of(refused, 0) if refused.operands else None
@@ -286,7 +289,7 @@ def _asked_of_tensor(event: OpRejectedForLastBatch) -> Iterator[Fix]:
 
 
 def _is_full(error: ShapeError, batch: BatchSize) -> bool:
-    """Whether the first size that a view asks for is that of a full batch."""
+    """Whether the first size of a view is that of a full batch."""
     return isinstance(error, WrongNumberOfElements) and same(error.target[0], batch.full) is True
 
 
@@ -298,7 +301,7 @@ def _sizes_given(node: cst.Call) -> list[cst.BaseExpression]:
 
 
 def _regrouped(event: Viewed, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
-    """`x.view(-1, 400)` of samples that do not have 400 elements each."""
+    """Report `x.view(-1, 400)` of samples with another number of elements."""
     verdict, layout, target = event.verdict, event.layout, event.target
     if not isinstance(verdict, Undecided) or not verdict.numel or len(target) != 2 or layout.rank < 3:
         return
@@ -313,7 +316,7 @@ def _regrouped(event: Viewed, context: CheckContext, rule: Rule) -> Iterator[Dia
     each = " * ".join(context.text(size) for size in layout.sizes[1:])
     multiple = wanted // gcd(samples, wanted)
     condition = Condition(
-        f"{context.text(layout.sizes[0])} is no multiple of {multiple}",
+        f"{context.text(layout.sizes[0])} is not a multiple of {multiple}",
         comparison(context.expression(layout.sizes[0]), "is not a multiple of", multiple),
     )
     code, node = abbreviate(event.place.code), event.call
@@ -324,11 +327,11 @@ def _regrouped(event: Viewed, context: CheckContext, rule: Rule) -> Iterator[Dia
         subject = node.func.value
     yield rule.diagnostic(
         event.place.span,
-        f"`{code}` takes {wanted} elements for a row, but each sample has {each} = {samples}",
+        f"`{code}` mixes samples: rows of {wanted} elements, but each sample has {each} = {samples}",
         evidence=[
             *call_trace(event),
             *shape_trace(event.tensor, context),
-            Evidence(event.place.span, f"rows of {wanted} are cut out of samples of {samples}"),
+            Evidence(event.place.span, f"rows of {wanted} elements do not match samples of {samples}"),
         ],
         condition=None if _never(layout.sizes[0], multiple) else condition,
         fixes=[_flattened(event.place, subject, samples, wanted)],
@@ -347,7 +350,7 @@ def _never(batch: Size, multiple: int) -> bool:
 
 
 def _flattened(place: Place, subject: cst.BaseExpression, samples: int, wanted: int) -> Fix:
-    message = f"keep samples apart with `.flatten(1)`: the next layer then takes {samples}, not {wanted}"
+    message = f"keep samples apart with `.flatten(1)`: the next layer then gets {samples}, not {wanted}"
     code = place.module.code(subject)
     is_primary = isinstance(subject, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)) or subject.lpar
     return Fix(

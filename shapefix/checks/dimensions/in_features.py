@@ -1,4 +1,4 @@
-"""SF501: a layer is handed another last size than its in_features."""
+"""SF501: a layer's input has a different last size than the layer was created with."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shapefix.checks.support.evidence import call_trace, layer_code, made_at, sh
 from shapefix.checks.support.layer_number_edits import merged_sizes, other_number, written_at
 from shapefix.checks.support.layer_settings import FEATURES, GIVES, taken_by
 from shapefix.checks.support.operands import code_of, is_unlikely, made_inside, named, product_text, shown
-from shapefix.checks.support.sequential_layers import neighbour
+from shapefix.checks.support.sequential_layers import neighbor
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
 from shapefix.interpreter.events import OpRejected
@@ -32,16 +32,14 @@ def in_features(event: OpRejected, context: CheckContext, rule: Rule) -> Iterato
     setting = taken_by(event) if event.function in FEATURES else None
     if setting is None or not isinstance(error, SizeMismatch) or is_unlikely(event):
         return
-    if neighbour(event) is not None:
+    if neighbor(event) is not None:
         return
     operand = event.operands[error.operand]
     have, want = context.text(error.have), context.text(error.want)
-    layer = layer_code(event.layer) or setting.name
-    message = f"`{_called(event)}` receives {shown(operand, context)}: last size {have}"
+    called = f"`{_called(event)}`"
     if made_inside(event, error.operand):
-        message = f"`{layer}` in {message}, not {want}"
-    else:
-        message = f"{message}, but `{layer}` takes {want}"
+        called = f"`{layer_code(event.layer) or setting.name}` in {called}"
+    message = f"{called} expects {setting.name}={want} but gets {shown(operand, context)} (last size {have})"
     yield rule.diagnostic(
         event.place.span,
         message,
@@ -50,14 +48,16 @@ def in_features(event: OpRejected, context: CheckContext, rule: Rule) -> Iterato
             *made_at(event.layer),
             *written_at(event),
             *shape_trace(operand.tensor, context),
-            Evidence(event.place.span, f"{named(event, error.operand)} ends in {have}, {want} is needed"),
+            Evidence(
+                event.place.span, f"last size of {named(event, error.operand)} is {have}, {want} is expected"
+            ),
         ],
         fixes=_fixes(event, error, context),
     )
 
 
 def _called(event: OpRejected) -> str:
-    """What the code calls: `self.projection`."""
+    """Return the code of the called function: `self.projection`."""
     node = event.place.node
     return abbreviate(event.place.module.code(node.func if isinstance(node, cst.Call) else node))
 
@@ -69,16 +69,14 @@ def _fixes(event: OpRejected, error: SizeMismatch, context: CheckContext) -> Ite
         sizes = layout.sizes
         if same(sizes[-2], error.want):
             edit = rewrites.method_called(module, node, "transpose(-2, -1)")
-            yield Fix(
-                Applicability.UNSAFE, "swap the last two dimensions, as their sizes are swapped", (edit,)
-            )
+            yield Fix(Applicability.UNSAFE, "swap the last two dimensions: their sizes are swapped", (edit,))
             return
         for start in range(1, layout.rank - 1):
             if same(product(sizes[start:]), error.want):
                 edit = rewrites.method_called(module, node, f"flatten({start})")
                 factors = product_text(sizes[start:], context)
                 yield Fix(
-                    Applicability.UNSAFE, f"flatten it first: {factors} = {context.text(error.want)}", (edit,)
+                    Applicability.UNSAFE, f"flatten first: {factors} = {context.text(error.want)}", (edit,)
                 )
                 return
     have, want = error.have.value, error.want.value
@@ -89,7 +87,7 @@ def _fixes(event: OpRejected, error: SizeMismatch, context: CheckContext) -> Ite
     change, edit_ = other_number(event, have, want, merged)
     ways = [change]
     if source is not None:
-        ways.append(f"let `{source}` give {want}")
+        ways.append(f"change the output size of `{source}` to {want}")
     elif have % want == 0 and layout is not None and layout.rank == 2 and not merged:
         ways.append(
             f"if each row holds {have // want} steps of {want}, `.unflatten(-1, ({have // want}, {want}))`"
@@ -101,7 +99,7 @@ def _fixes(event: OpRejected, error: SizeMismatch, context: CheckContext) -> Ite
 
 
 def _other_option(error: SizeMismatch) -> Iterator[Fix]:
-    """`--vocab-size 4000`, where the layer was made with what the command line says."""
+    """Suggest another command-line option if the layer's size comes from one: `--vocab-size 4000`."""
     needed = needed_defaults(error.have, error.want)
     have = error.have.value
     if have is not None and len(needed) == 1 and error.want.only_symbol is needed[0]:
@@ -111,7 +109,7 @@ def _other_option(error: SizeMismatch) -> Iterator[Fix]:
 
 
 def _setter(event: OpRejected, error: SizeMismatch) -> str | None:
-    """The layer that gave the tensor its last size; None where no layer chose it."""
+    """Return the code of the layer that set the tensor's last size, or None if no layer did."""
     step = event.operands[error.operand].tensor.origin
     while step is not None:
         if (

@@ -1,4 +1,4 @@
-"""SF504: tensors are joined whose sizes, or numbers of dimensions, disagree."""
+"""SF504: concatenated tensors whose sizes, or numbers of dimensions, differ."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from shapefix.checks.support.operand_pairs import (
     evidence,
     insertions,
     name_of,
+    shown_together,
     subject,
-    told,
 )
 from shapefix.checks.support.operands import is_unlikely
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Fix
@@ -46,14 +46,14 @@ def joined_sizes(event: OpRejected, context: CheckContext, rule: Rule) -> Iterat
     reason = _reason(event, error, context)
     yield rule.diagnostic(
         event.place.span,
-        f"`{code(event)}`: {told(event, context, numbers)}; {reason}",
+        f"`{code(event)}`: {shown_together(event, context, numbers)}; {reason}",
         evidence=evidence(event, context, numbers, reason),
         fixes=_fixes(event, error, numbers, context),
     )
 
 
 def _is_of_vectors(event: OpRejected) -> bool:
-    """Rows of several lengths on top of each other: that is SF303's to say."""
+    """Whether the operands are vectors of several lengths, which SF303 reports."""
     ranks = {_rank(event, number) for number in range(len(event.operands))}
     return name_of(event) == "stack" and ranks == {1}
 
@@ -66,25 +66,25 @@ def _rank(event: OpRejected, number: int) -> int | None:
 def _reason(event: OpRejected, error: SizeMismatch | WrongRank, context: CheckContext) -> str:
     name = name_of(event)
     if isinstance(error, WrongRank):
-        have = "a single number" if not error.have else f"{error.have} dimension{'s' * (error.have > 1)}"
         if name == "pad_sequence":
-            return f"{have}, the first sequence has {error.want[0]}"
-        return f"{have} and {error.want[0]} cannot be joined"
+            have = f"{error.have} dimension{'' if error.have == 1 else 's'}"
+            return f"{have}, but the first sequence has {error.want[0]}"
+        return f"tensors must have the same number of dimensions: got {error.have} and {error.want[0]}"
     sizes = f"{context.text(error.want)} and {context.text(error.have)}"
     if name == "stack":
-        return f"their sizes differ in dimension {error.dim}, {sizes}, and `stack` takes equal ones"
+        return (
+            f"`stack` expects each tensor to be equal size, but sizes {sizes} in dimension {error.dim} differ"
+        )
     if name == "pad_sequence":
-        return f"sizes {sizes} in dimension {error.dim} differ, and only the first dimension is padded"
-    return f"sizes {sizes} in dimension {error.dim} differ, and {_along(event)}"
-
-
-def _along(event: OpRejected) -> str:
-    name, dim = name_of(event), _joined_dim(event)
-    return f"`{name}` joins dimension {dim}" if dim is not None else f"`{name}` joins another dimension"
+        return f"sizes {sizes} in dimension {error.dim} differ, but only the first dimension is padded"
+    joined = _joined_dim(event)
+    if joined is None:
+        return f"sizes {sizes} in dimension {error.dim} differ"
+    return f"sizes must match except in dimension {joined}, but are {sizes} in dimension {error.dim}"
 
 
 def _joined_dim(event: OpRejected) -> int | None:
-    """The dimension that is joined, counted from the first one."""
+    """Return the number of the concatenated dimension, counted from the first one."""
     name, rank = name_of(event), _rank(event, 0)
     if name in ("vstack", "row_stack"):
         return 0
@@ -125,7 +125,7 @@ def _fixes(
     if _differ_only(event, error.dim) and edit is not None:
         yield Fix(
             Applicability.UNSAFE,
-            f"join dimension {error.dim}: it is the only one in which their sizes differ",
+            f"concatenate along dimension {error.dim}, the only one with different sizes",
             (edit,),
         )
     elif dim == 1 and error.dim > 1:
@@ -142,7 +142,7 @@ def _differ_only(event: OpRejected, dim: int) -> bool:
 
 
 def _other_dim(event: OpRejected, dim: int) -> Edit | None:
-    """The edit that joins along another dimension."""
+    """Return the edit that concatenates along another dimension."""
     node, module = event.place.node, event.place.module
     if not isinstance(node, cst.Call) or not node.args:
         return None
@@ -153,7 +153,7 @@ def _other_dim(event: OpRejected, dim: int) -> Edit | None:
 
 
 def _cropped(event: OpRejected, error: SizeMismatch, numbers: tuple[int, ...], context: CheckContext) -> Fix:
-    """What is done where feature maps of a contracting and an expanding path have drifted apart."""
+    """Suggest cropping or resizing feature maps of a contracting and an expanding path."""
     assert error.other is not None
     have, want = error.have, error.want
     first_is_larger = at_least(have - want, 1) is True
@@ -165,13 +165,13 @@ def _cropped(event: OpRejected, error: SizeMismatch, numbers: tuple[int, ...], c
     return Fix(
         Applicability.DISPLAY,
         f"crop {one} to {target}, resize {other} with `F.interpolate(…, size={one.strip('`')}.shape[2:])`, "
-        "or feed an input whose sizes every downsampling divides",
+        "or use inputs divisible by every downsampling factor",
         (),
     )
 
 
 def _unsqueezed(event: OpRejected, numbers: tuple[int, ...]) -> Iterator[Fix]:
-    """A dimension of size 1 for the operand that has one less, where there is one place for it."""
+    """Suggest unsqueezing the operand with one dimension less, if only one position is possible."""
     low, high = sorted(numbers, key=lambda number: _rank(event, number) or 0)
     one, two = event.operands[low].layout, event.operands[high].layout
     if one is None or two is None or one.rank + 1 != two.rank:
@@ -185,4 +185,8 @@ def _unsqueezed(event: OpRejected, numbers: tuple[int, ...]) -> Iterator[Fix]:
     places = list(insertions(one.sizes, two.sizes, dim))
     edit = changed(event, low, f"unsqueeze({places[0]})") if len(places) == 1 else None
     if edit is not None:
-        yield Fix(Applicability.UNSAFE, f"give {subject(event, low)} the dimension that it lacks", (edit,))
+        yield Fix(
+            Applicability.UNSAFE,
+            f"add the missing dimension to {subject(event, low)}: `.unsqueeze({places[0]})`",
+            (edit,),
+        )

@@ -1,4 +1,4 @@
-"""SF508: a loss refuses the sizes of what it is handed."""
+"""SF508: predictions and targets whose sizes a loss rejects."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def loss_sizes(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator
         return
     if len(event.operands) < 2:
         return
-    handed = " and ".join(shown(operand, context) for operand in event.operands[: _involved(error)])
+    given = " and ".join(shown(operand, context) for operand in event.operands[: _involved(error)])
     reason = _reason(event, context)
     unless = error.unless if isinstance(error, ClassesLast) else ()
     pairs = [(context.text(one), context.text(two), one, two) for one, two in unless]
@@ -43,20 +43,22 @@ def loss_sizes(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator
     )
     yield rule.diagnostic(
         event.place.span,
-        f"`{loss_code(event)}` is handed {handed}: {reason}",
+        f"`{loss_code(event)}` gets {given}: {reason}",
         condition=condition,
         evidence=[
             *call_trace(event),
             *made_at(event.layer),
             *(step for operand in event.operands[:2] for step in shape_trace(operand.tensor, context)),
-            Evidence(event.place.span, f"{named(event, 0)} and {named(event, 1)} meet here: {reason}"),
+            Evidence(
+                event.place.span, f"{named(event, 0)} and {named(event, 1)} are compared here: {reason}"
+            ),
         ],
         fixes=_fixes(event, context),
     )
 
 
 def _involved(error: ShapeError) -> int:
-    """How many operands the message shows."""
+    """Return how many operands the message shows."""
     numbers = [getattr(error, "operand", 0), getattr(error, "other", 0) or 0, 1]
     return max(numbers) + 1
 
@@ -65,17 +67,17 @@ def _reason(event: OpRejected, context: CheckContext) -> str:
     error = event.error
     one = event.operands[0].layout
     if isinstance(error, ClassesLast):
-        return "the classes must be dimension 1, and are the last one here"
+        return "the classes must be dimension 1, not the last one"
     if is_by_class(event.function) and one is not None and one.rank > 1:
-        return f"class ids for these scores are of sizes {context.shape(wanted_ids(one.sizes))}"
+        return f"class ids for these scores must have shape {context.shape(wanted_ids(one.sizes))}"
     if isinstance(error, WrongRank):
         wanted = " or ".join(map(str, error.want))
         plural = "" if error.have == 1 else "s"
         return f"{named(event, error.operand)} has {error.have} dimension{plural}, not {wanted}"
     if isinstance(error, SizeMismatch):
         have, want = context.text(error.have), context.text(error.want)
-        return f"{have} against {want} in dimension {error.dim}"
-    return "their sizes do not fit"
+        return f"sizes {have} and {want} in dimension {error.dim} differ"
+    return "their sizes do not match"
 
 
 def _fixes(event: OpRejected, context: CheckContext) -> Iterator[Fix]:
@@ -90,7 +92,7 @@ def _fixes(event: OpRejected, context: CheckContext) -> Iterator[Fix]:
         if scores is not None:
             yield Fix(
                 Applicability.UNSAFE if error.unless else Applicability.SAFE,
-                "make the classes dimension 1",
+                "move the classes to dimension 1",
                 (rewrites.method_called(module, scores, method),),
             )
         return
@@ -115,7 +117,7 @@ def _fixes(event: OpRejected, context: CheckContext) -> Iterator[Fix]:
             return
     cut = [number for number in (0, 1) if _is_cut(event.operands[number].tensor)]
     if len(cut) == 1 and isinstance(error, SizeMismatch):
-        both = f"{named(event, cut[0])} was cut, {named(event, 1 - cut[0])} was not: cut both, or neither"
+        both = f"only {named(event, cut[0])} was sliced, {named(event, 1 - cut[0])} was not: slice both"
         yield Fix(Applicability.DISPLAY, both, ())
 
 
@@ -129,7 +131,7 @@ def _equal(one: Size, two: Size) -> bool:
 
 
 def _extra(longer: tuple[Size, ...], shorter: tuple[Size, ...]) -> int | None:
-    """The dimension of size 1 that longer has, and shorter lacks."""
+    """Return the dimension of size 1 that is missing in shorter."""
     found = extra_dimension(longer, shorter)
     if found is None and longer and longer[0].value == 1 and all(map(_equal, longer[1:], shorter)):
         return 0
@@ -137,7 +139,7 @@ def _extra(longer: tuple[Size, ...], shorter: tuple[Size, ...]) -> int | None:
 
 
 def _is_cut(tensor: TensorValue) -> bool:
-    """Whether a tensor was sliced on its way."""
+    """Whether a tensor was sliced before."""
     step: LayoutStep | None = tensor.origin
     for _ in range(6):
         if step is None:

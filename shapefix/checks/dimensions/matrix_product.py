@@ -1,4 +1,4 @@
-"""SF503: matrix products whose operands do not fit each other."""
+"""SF503: matrix products of operands with mismatched shapes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from shapefix.checks.support.operand_pairs import (
     concerned,
     evidence,
     name_of,
+    shown_together,
     subject,
     swapped,
-    told,
 )
 from shapefix.checks.support.operands import is_unlikely
 from shapefix.diagnostics import Applicability, Diagnostic, Fix
@@ -66,7 +66,7 @@ def matrix_product(event: OpRejected, context: CheckContext, rule: Rule) -> Iter
     numbers = numbers or tuple(range(min(len(event.operands), 2)))
     yield rule.diagnostic(
         event.place.span,
-        f"`{code(event)}`: {told(event, context, numbers)}; {reason}",
+        f"`{code(event)}`: {shown_together(event, context, numbers)}; {reason}",
         evidence=evidence(event, context, numbers, reason),
         fixes=() if event.layer is not None else _fixes(event, error),
     )
@@ -76,7 +76,7 @@ def _is_product(event: OpRejected) -> bool:
     if event.layer is None:
         return name_of(event) in _FUNCTIONS
     error = event.error
-    # Other widths than those that the layer was made for are SF501's.
+    # SF501 reports inputs of another size than the layer was created with.
     return event.function in _LAYERS and isinstance(error, SizeMismatch) and error.other is not None
 
 
@@ -84,35 +84,35 @@ def _reason(event: OpRejected, error: ShapeError, context: CheckContext) -> str:
     name = name_of(event)
     if isinstance(error, LetterMismatch):
         have, want = context.text(error.have), context.text(error.want)
-        return f"`{error.letter}` stands for {have} and for {want}"
+        return f"`{error.letter}` is both {have} and {want}"
     if isinstance(error, WrongRank):
         return _wrong_rank(event, error)
     if not isinstance(error, SizeMismatch):
         return str(error).removeprefix("einsum(): ")
     have, want = context.text(error.have), context.text(error.want)
     if error.other is None:
-        meant = "the mask" if name == _ATTENTION else "what is added"
-        return f"size {have} of {meant} cannot be stretched to {want} in dimension {error.dim}"
+        meant = "the mask" if name == _ATTENTION else "the added tensor"
+        return f"size {have} of {meant} cannot be broadcast to {want} in dimension {error.dim}"
     if event.layer is not None:
         one, other = subject(event, error.operand), subject(event, error.other)
         return f"{have} in dimension {error.dim} of {one}, {want} in dimension {error.other_dim} of {other}"
     if _is_inner(event, error):
         if name == "linear":
-            return f"last size {have}, but the weight takes {want}"
+            return f"last size {have}, but the weight expects {want}"
         if name == _ATTENTION:
             one, other = subject(event, error.operand), subject(event, error.other)
-            return f"last size {have} of {one} meets {want} of {other}"
+            return f"last sizes {have} of {one} and {want} of {other} differ"
         one, other = _line(event, error.operand, "column"), _line(event, error.other, "row")
-        return f"{have} {one} meet {want} {other}"
+        return f"{have} {one} and {want} {other} cannot be multiplied"
     if name == _ATTENTION and error.operand == 1:
         return f"{have} keys, but {want} values"
     if name == "linear":
-        return f"the bias has {have} numbers for {want} features"
-    return f"batches of {have} and of {want} do not go together"
+        return f"the bias has {have} elements for {want} features"
+    return f"batch sizes {have} and {want} differ"
 
 
 def _line(event: OpRejected, number: int, what: str) -> str:
-    """What a dimension of an operand is made of: columns, rows, or the elements of a vector."""
+    """Name the parts of an operand's dimension: columns, rows, or the elements of a vector."""
     layout = event.operands[number].layout
     return "elements" if layout is not None and layout.rank == 1 else f"{what}s"
 
@@ -132,12 +132,12 @@ def _is_inner(event: OpRejected, error: SizeMismatch) -> bool:
 def _wrong_rank(event: OpRejected, error: WrongRank) -> str:
     name, dimensions = name_of(event), "1 dimension" if error.have == 1 else f"{error.have} dimensions"
     if name in _TAKES and error.operand < 2:
-        return f"`{name}` takes {_TAKES[name][error.operand]} there, not {dimensions}"
+        return f"`{name}` expects {_TAKES[name][error.operand]} there, not {dimensions}"
     if error.have == 0:
-        return "a product takes no single number"
+        return "a 0-dim tensor cannot be multiplied as a matrix"
     if name == "einsum":
         return f"{dimensions} for {error.want[0]} letters"
-    return f"it has {dimensions}, which `{name}` does not take there"
+    return f"`{name}` does not accept {dimensions} there"
 
 
 def _fixes(event: OpRejected, error: ShapeError) -> Iterator[Fix]:
@@ -156,12 +156,12 @@ def _fixes(event: OpRejected, error: ShapeError) -> Iterator[Fix]:
 
 
 def _matmul_instead(event: OpRejected, left: Layout, right: Layout) -> Fix | None:
-    """`torch.matmul` in the place of a function that takes tensors of other ranks only, where it fits."""
+    """Suggest `torch.matmul` for a function of other ranks, if the shapes match then."""
     node, name = event.place.node, name_of(event)
     if name not in ("mm", "bmm", "mv") or not isinstance(node, cst.Call) or not _multiplies(left, right):
         return None
     edit = rewrites.renamed(event.place.module, node.func, "matmul")
-    return Fix(Applicability.UNSAFE, "use `matmul`, which takes tensors of any rank", (edit,))
+    return Fix(Applicability.UNSAFE, "use `matmul`, which accepts tensors of any rank", (edit,))
 
 
 def _multiplies(left: Layout, right: Layout) -> bool:
@@ -174,12 +174,12 @@ def _multiplies(left: Layout, right: Layout) -> bool:
 
 
 def _transposed(event: OpRejected, first: int, left: Layout, right: Layout) -> Iterator[Fix]:
-    """The last two dimensions of one operand swapped, where that makes the two fit."""
+    """Suggest swapping the last two dimensions of one operand, if the shapes match then."""
     other_left, other_right = swapped(left), swapped(right)
     by_left = other_left is not None and _multiplies(other_left, right)
     by_right = other_right is not None and _multiplies(left, other_right)
     if by_left and by_right and left.rank > 2:
-        # Batches of rows against batches of rows: every row is compared with every other one.
+        # Two batches of rows: compare every row with every other one.
         by_left = False
     if by_left == by_right:
         if by_left:

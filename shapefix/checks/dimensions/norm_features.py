@@ -1,4 +1,4 @@
-"""SF511: a normalisation is handed other features, or another number of dimensions, than it was made for."""
+"""SF511: inputs of a normalization with wrong features or a wrong number of dimensions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shapefix.checks.support.evidence import layer_trace
 from shapefix.checks.support.layer_number_edits import number_fixes
 from shapefix.checks.support.layer_settings import NORMS, called, counted, renamed_class, taken_by
 from shapefix.checks.support.operands import code_of, is_unlikely, named, shown
-from shapefix.checks.support.sequential_layers import neighbour
+from shapefix.checks.support.sequential_layers import neighbor
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.interpreter.containers import elements
 from shapefix.interpreter.events import OpRejected
@@ -32,48 +32,46 @@ _THERE_AND_BACK = {
     4: ("permute(0, 3, 1, 2)", "permute(0, 2, 3, 1)"),
     5: ("permute(0, 4, 1, 2, 3)", "permute(0, 2, 3, 4, 1)"),
 }
-"""By rank: the last dimension put in the second place, and back."""
+"""By rank: methods that move the last dimension to the second place, and back."""
 
 
 @rule("SF511", on=OpRejected)
 def norm_features(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     if event.function not in NORMS and event.function not in _FUNCTIONS:
         return
-    if is_unlikely(event) or neighbour(event) is not None:
+    if is_unlikely(event) or neighbor(event) is not None:
         return
-    told = _told(event, context)
-    if told is None:
+    message = _message(event, context)
+    if message is None:
         return
     yield rule.diagnostic(
         event.place.span,
-        told,
+        message,
         evidence=[*layer_trace(event, context), Evidence(event.place.span, str(event.error))],
         fixes=_fixes(event, context),
     )
 
 
-def _told(event: OpRejected, context: CheckContext) -> str | None:
+def _message(event: OpRejected, context: CheckContext) -> str | None:
     error, layer = event.error, called(event)
     if not event.operands:
         if not isinstance(error, NotDivisible):
             return None
         have, by = context.text(error.have), context.text(error.by)
-        return f"`{layer}` cannot be made: {have} channels do not make {by} equal groups"
+        return f"`{layer}` raises ValueError: {have} channels are not divisible by {by} groups"
     subject, operand = named(event, 0), shown(event.operands[0], context)
     if isinstance(error, NotDivisible):
         have, by = context.text(error.have), context.text(error.by)
-        return (
-            f"`{layer}` makes {by} equal groups of the channels, but {subject} is {operand}: {have} of them"
-        )
+        return f"`{layer}` has {by} groups, but {subject} is {operand}: {have} channels are not divisible"
     if isinstance(error, WrongRank):
         least = event.function in _ON_LAST or len(error.want) > 2
         ranks = f"at least {error.want[0]}-D" if least else " or ".join(f"{rank}-D" for rank in error.want)
-        return f"`{layer}` takes {ranks} tensors, but {subject} is {operand}: {error.have}-D"
+        return f"`{layer}` expects {ranks} tensors, but {subject} is {operand}: {error.have}-D"
     if not isinstance(error, SizeMismatch):
         return None
     have, want = context.text(error.have), counted(context.text(error.want), "feature")
     which = "in the last dimension" if _is_last(event, error) else f"in dimension {error.dim}"
-    return f"`{layer}` takes {want} {which}, but {subject} is {operand}: {have}"
+    return f"`{layer}` expects {want} {which}, but {subject} is {operand}: {have}"
 
 
 def _is_last(event: OpRejected, error: SizeMismatch) -> bool:
@@ -94,19 +92,19 @@ def _fixes(event: OpRejected, context: CheckContext) -> Iterator[Fix]:
     if wrapped is not None:
         there, back, edits = wrapped
         want = context.text(error.want)
-        told = f"put the {want} features where they are looked for, and back: `.{there}`, `.{back}`"
-        yield Fix(Applicability.UNSAFE, told, edits)
+        advice = f"move the {want} features to the normalized dimension and back: `.{there}`, `.{back}`"
+        yield Fix(Applicability.UNSAFE, advice, edits)
         return
-    # Of (B, T, C) BatchNorm1d takes T: whether T was meant, its number does not say.
+    # BatchNorm1d normalizes T of (B, T, C), and the size cannot show if T was intended.
     is_sequence = event.function.endswith("Norm1d") and layout is not None and layout.rank == 3
-    otherwise = "put the features in dimension 1: `.transpose(1, 2)`" if is_sequence else ""
+    otherwise = "move the features to dimension 1: `.transpose(1, 2)`" if is_sequence else ""
     yield from number_fixes(event, error, otherwise)
 
 
 def _wrapped(
     event: OpRejected, error: SizeMismatch, layout: Layout
 ) -> tuple[str, str, tuple[Edit, ...]] | None:
-    """The methods that move the features to where the layer looks for them, and back, around its call."""
+    """Return methods, and edits around the call, that move the features and back."""
     ways = _THERE_AND_BACK.get(layout.rank)
     node, call = code_of(event, 0), event.place.node
     if ways is None or node is None or not isinstance(call, cst.Call) or taken_by(event) is None:

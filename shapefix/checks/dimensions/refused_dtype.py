@@ -1,4 +1,4 @@
-"""SF512: a layer, a loss or a product refuses a dtype."""
+"""SF512: dtypes that a layer, a loss or a product rejects."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def refused_dtype(event: OpRejected, context: CheckContext, rule: Rule) -> Itera
     reason = _reason(event, error)
     yield rule.diagnostic(
         event.place.span,
-        f"`{loss_code(event)}` receives {shown(operand, context)}: {reason}",
+        f"`{loss_code(event)}` gets {shown(operand, context)}: {reason}",
         evidence=[
             *call_trace(event),
             *made_at(event.layer),
@@ -51,16 +51,18 @@ def _reason(event: OpRejected, error: WrongDtype) -> str:
     if error.weight:
         return f"its weights are {error.want[0]}" if len(error.want) == 1 else "its weights are floating"
     if error.other is not None and error.other < len(event.operands):
-        return f"{named(event, error.other)} is {wanted}, and both must be of one dtype"
+        return f"{named(event, error.other)} is {wanted}, and both must have the same dtype"
     if is_by_class(event.function) and error.operand == 1:
-        return f"class ids are int64, not {error.have}" if "int64" in error.want else "it takes probabilities"
+        if "int64" in error.want:
+            return f"class ids must be int64, not {error.have}"
+        return "it expects class probabilities"
     if "int64" in error.want:
-        return f"indices are int64, not {error.have}"
-    return f"it takes {wanted}, not {error.have}"
+        return f"indices must be int64, not {error.have}"
+    return f"it expects {wanted}, not {error.have}"
 
 
 def _origins(tensor: TensorValue) -> Iterator[Evidence]:
-    """Where the tensor comes from: its first step, and the last one."""
+    """Yield the first and the last step of the tensor."""
     step = tensor.origin
     if step is None:
         return
@@ -86,17 +88,17 @@ def _fixes(event: OpRejected, error: WrongDtype) -> Iterator[Fix]:
         text = f"`.{method}` here, or `.to(torch.{error.have})` for the other side, or torch.autocast"
         yield Fix(Applicability.DISPLAY, text, (edit,))
     elif error.weight and error.have == "int64":
-        text = f"`.{method}` if these are numbers, or a layer such as nn.Embedding before it if they are ids"
+        text = f"`.{method}` for numbers, or a layer such as nn.Embedding for ids"
         yield Fix(Applicability.DISPLAY, text, (edit,))
     else:
         safe = _is_safe(error, wanted)
         yield Fix(
-            Applicability.SAFE if safe else Applicability.UNSAFE, f"make it {wanted}: `.{method}`", (edit,)
+            Applicability.SAFE if safe else Applicability.UNSAFE, f"convert to {wanted}: `.{method}`", (edit,)
         )
 
 
 def _is_safe(error: WrongDtype, wanted: str) -> bool:
-    """Whether the values stay what they are, and nothing else could have been meant."""
+    """Whether the cast keeps all values, and is the only plausible repair."""
     if wanted == "int64":
         return not is_floating(error.have)
     return error.operand == 1 and not is_floating(error.have) and not error.weight

@@ -1,4 +1,4 @@
-"""SF502: a layer of a Sequential does not take what the layer before it gives."""
+"""SF502: adjacent layers of a Sequential whose sizes differ."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from shapefix.checks.support.layer_settings import (
     taken_by,
 )
 from shapefix.checks.support.operands import is_unlikely, product_text, shown
-from shapefix.checks.support.sequential_layers import neighbour
+from shapefix.checks.support.sequential_layers import neighbor
 from shapefix.checks.support.syntax import enclosing
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.interpreter.events import OpRejected
@@ -36,47 +36,45 @@ from shapefix.tensors.polynomials import product
 
 @rule("SF502", on=OpRejected)
 def sequential_mismatch(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
-    before = neighbour(event)
+    before = neighbor(event)
     if before is None or is_unlikely(event):
         return
-    told = _told(event, before, context)
-    if told is None:
+    message = _message(event, before, context)
+    if message is None:
         return
     yield rule.diagnostic(
         event.place.span,
-        told,
+        message,
         evidence=[
             *call_trace(event),
             *made_at(before),
             *made_at(event.layer),
             *shape_trace(event.operands[0].tensor, context),
-            Evidence(
-                event.place.span, f"`{called(event)}` is handed {shown(event.operands[0], context)} here"
-            ),
+            Evidence(event.place.span, f"`{called(event)}` gets {shown(event.operands[0], context)} here"),
         ],
         fixes=_fixes(event, before, context),
     )
 
 
-def _told(event: OpRejected, before: LibraryObject, context: CheckContext) -> str | None:
+def _message(event: OpRejected, before: LibraryObject, context: CheckContext) -> str | None:
     error, layer = event.error, called(event)
-    giver = layer_code(before) or before.kind.replace("torch.", "")
+    source = layer_code(before) or before.kind.replace("torch.", "")
     operand = shown(event.operands[0], context)
     if isinstance(error, SizeMismatch) and taken_by(event) is not None:
         noun = "feature" if error.dim == -1 or _is_last(event, error) else "channel"
         wanted = counted(context.text(error.want), noun)
-        return f"`{layer}` takes {wanted}, but `{giver}` before it gives {context.text(error.have)}"
+        return f"`{layer}` expects {wanted}, but `{source}` before it outputs {context.text(error.have)}"
     if isinstance(error, WrongRank):
         wanted = " or ".join(f"{rank}-D" for rank in error.want)
-        return f"`{layer}` takes {wanted} tensors, but `{giver}` before it gives {operand}"
+        return f"`{layer}` expects {wanted} tensors, but `{source}` before it outputs {operand}"
     if isinstance(error, WindowTooLarge):
         return (
-            f"the window of `{layer}` spans {context.text(error.window)}, but `{giver}` before it gives "
+            f"the kernel of `{layer}` spans {context.text(error.window)}, but `{source}` before it outputs "
             f"{operand}"
         )
     if isinstance(error, NotDivisible):
         needed = f"{error.what} divisible by {context.text(error.by)}"
-        return f"`{layer}` needs {needed}, but `{giver}` before it gives {operand}"
+        return f"`{layer}` needs {needed}, but `{source}` before it outputs {operand}"
     return None
 
 
@@ -95,7 +93,7 @@ def _fixes(event: OpRejected, before: LibraryObject, context: CheckContext) -> I
     if isinstance(error, WindowTooLarge):
         yield Fix(
             Applicability.DISPLAY,
-            "give the model larger inputs, take a layer with a stride out, or make the window smaller",
+            "use larger inputs, fewer layers with a stride, or a smaller kernel",
             (),
         )
         return
@@ -106,14 +104,14 @@ def _fixes(event: OpRejected, before: LibraryObject, context: CheckContext) -> I
     if flattening is not None and layout is not None:
         edit, start = flattening
         merged = product_text(layout.sizes[start:], context)
-        what = f"put an `nn.Flatten` before it: {merged} = {context.text(error.want)}"
+        what = f"insert `nn.Flatten` before it: {merged} = {context.text(error.want)}"
         yield Fix(Applicability.UNSAFE, what, (edit,))
         return
     have, want = error.have.value, error.want.value
     if have is None or want is None:
         return
     change, edit_ = fitting(event, error, have, want)
-    change = change.replace("make the layer with", f"make `{called(event)}` with")
+    change = change.replace("create the layer with", f"create `{called(event)}` with")
     edits = () if edit_ is None else (edit_,)
     gives = chosen_by(before, from_end(event, error))
     if gives is None:
@@ -126,7 +124,7 @@ def _fixes(event: OpRejected, before: LibraryObject, context: CheckContext) -> I
 
 
 def _other_class(event: OpRejected, error: WrongRank, layout: Layout | None) -> Edit | None:
-    """The edit that takes the same layer for tensors of another rank: `BatchNorm2d` for `BatchNorm1d`."""
+    """Return the edit to the same layer for another rank: `BatchNorm2d` for `BatchNorm1d`."""
     name = event.function.rpartition(".")[2]
     if not name.endswith(("1d", "2d", "3d")) or layout is None:
         return None
@@ -141,7 +139,7 @@ def _other_class(event: OpRejected, error: WrongRank, layout: Layout | None) -> 
 
 
 def _flattened(event: OpRejected, error: SizeMismatch, layout: Layout | None) -> tuple[Edit, int] | None:
-    """The edit that puts a Flatten before a layer, and the dimension from which it flattens."""
+    """Return the edit that inserts a Flatten before a layer, and the first dimension to flatten."""
     if layout is None or event.function not in FEATURES or not isinstance(event.layer, LibraryObject):
         return None
     call, place = constructor(event.layer), event.layer.place
@@ -161,6 +159,6 @@ def _flattened(event: OpRejected, error: SizeMismatch, layout: Layout | None) ->
     at = span.start()
     row = place.module.text.split("\n")[span.row - 1]
     margin = row[: span.column - 1]
-    # One layer to a line, where that is how they stand.
+    # Keep one layer per line.
     between = f",\n{margin}" if not margin.strip() else ", "
     return Edit(at, f"{made}{between}"), start

@@ -1,4 +1,4 @@
-"""SF509: a loss or a metric compares every prediction with every target."""
+"""SF509: losses and metrics that broadcast every prediction against every target."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from shapefix.tensors.ops import Op
 from shapefix.tensors.tensor_iterator import broadcast_sizes
 
 _MEANT = frozenset({Op.UNSQUEEZE, Op.INDEX, Op.VIEW, Op.RESHAPE, Op.UNFLATTEN, Op.SLICE, Op.EXPAND})
-"""Steps by which somebody gives a tensor a dimension of size 1 who wants it to be broadcast."""
+"""Steps that add a dimension of size 1, for an intended broadcast."""
 _SEEN = _MEANT | {
     Op.VIEW_AS_REAL,
     Op.VIEW_AS_COMPLEX,
@@ -69,11 +69,11 @@ def silent_broadcast(event: Broadcast, context: CheckContext, rule: Rule) -> Ite
         *shape_trace(one.tensor, context),
         *shape_trace(two.tensor, context),
         Evidence(
-            event.place.span, f"{named(event, 0)} and {named(event, 1)} become {context.shape(sizes)} here"
+            event.place.span, f"{named(event, 0)} and {named(event, 1)} broadcast to {context.shape(sizes)}"
         ),
     ]
     if summed is not None:
-        evidence.append(Evidence(summed.place.span, "all of it is summed up here"))
+        evidence.append(Evidence(summed.place.span, "all elements are reduced here"))
     yield rule.diagnostic(
         event.place.span,
         f"`{code}` compares {compared}: both are broadcast to {context.shape(sizes)}",
@@ -84,7 +84,7 @@ def silent_broadcast(event: Broadcast, context: CheckContext, rule: Rule) -> Ite
 
 
 def _is_meant(event: Broadcast) -> bool:
-    """Whether the dimension was made for this very comparison, or both operands come from one tensor."""
+    """Whether the dimension was added for this comparison, or both operands come from one tensor."""
     step = event.operands[event.longer].tensor.origin
     if step is not None and step.op in _MEANT and _holds(event.place.node, step.place.node):
         return True
@@ -93,12 +93,12 @@ def _is_meant(event: Broadcast) -> bool:
 
 
 def _holds(node: cst.CSTNode, wanted: cst.CSTNode) -> bool:
-    """Whether a node stands below another one."""
+    """Whether a node contains another one."""
     return any(child is wanted or _holds(child, wanted) for child in children(node))
 
 
 def _seen_from(tensor: TensorValue) -> LayoutStep | None:
-    """The step that made the values of a tensor, before it was only seen or cast in other ways."""
+    """Return the step that computed the values of a tensor, before views and casts."""
     step = tensor.origin
     while step is not None and step.source is not None and step.op in _SEEN:
         step = step.source
@@ -122,7 +122,7 @@ def _is_predicted(tensor: TensorValue) -> bool:
 
 
 def _summed(result: TensorValue, context: CheckContext) -> ReducedToScalar | None:
-    """Where all elements of the result are summed up, or their mean is taken."""
+    """Return the reduction of all elements of the result, by sum or mean."""
     for other in context.events:
         if isinstance(other, ReducedToScalar) and result.origin in _steps(other.tensor):
             return other

@@ -1,4 +1,4 @@
-"""SF701: what a training loop adds up, or keeps, with the graph of every pass."""
+"""SF701: losses and outputs accumulated in a training loop together with their autograd graphs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Unknown
 
 FEW = 20
-"""Loops that are known to make no more passes fill no memory."""
+"""Loops of at most this many passes do not fill the memory."""
 
 
 @rule("SF701", on=LossAccumulated)
@@ -36,27 +36,29 @@ def accumulated_graph(event: LossAccumulated, context: CheckContext, rule: Rule)
         return
     loop, backward = found
     module = event.place.module
-    kept, added = abbreviate(module.code(event.holder)), abbreviate(module.code(event.added))
-    holds = f"`{kept}` sums up `{added}`" if event.total is not None else f"`{kept}` keeps `{added}`"
+    kept = abbreviate(module.code(event.holder))
     method = "item()" if _may_be_number(event, value) else "detach()"
+    message = f"`{abbreviate(event.place.code)}` keeps every step's autograd graph in memory"
+    is_used = may_be_differentiated(event.place, event.holder)
+    if not is_used:
+        subject = abbreviate(module.code(_subject(event, backward) or event.added), 40)
+        message += f"; use `{subject}.{method}`" if subject.replace(".", "").isidentifier() else ""
     yield rule.diagnostic(
         event.place.span,
-        f"{holds} with its graph: that of every pass stays in memory, and none can be used again",
+        message,
         evidence=[
             *call_trace(event),
             Evidence(
                 backward.place.span,
-                "backward walks through the graph here, and frees what it needed: it cannot be used again",
+                "backward uses the graph here and frees its buffers",
             ),
             Evidence(
                 event.place.span,
-                f"`{kept}` refers to the graph all the same, in each pass of the loop in "
+                f"`{kept}` still references the graph, in each pass of the loop in "
                 f"{rewrites.line_of(Place(module, loop.node), module)}",
             ),
         ],
-        fixes=()
-        if may_be_differentiated(event.place, event.holder)
-        else (_without_graph(event, backward, method),),
+        fixes=() if is_used else (_without_graph(event, backward, method),),
     )
 
 
@@ -68,7 +70,7 @@ def _tensor(event: LossAccumulated) -> TensorValue | None:
 def _differentiated(
     event: LossAccumulated, value: TensorValue, context: CheckContext
 ) -> tuple[Loop, Backward] | None:
-    """The loop whose passes add up, and the backward in it after which the value's graph is of no use."""
+    """Find the loop that accumulates, and the backward in it after which the value's graph is unused."""
     holder = event.place.module.code(event.holder)
     own = [entered.loop for entered in event.loops[len(event.loops) - event.own :]]
     for position, loop in reversed(list(enumerate(own))):
@@ -117,12 +119,12 @@ def _block(module: Module, node: cst.CSTNode) -> cst.CSTNode | None:
 
 
 def _binds(event: LossAccumulated, loop: Loop, holder: str) -> bool:
-    """Whether each pass of a loop binds what grows anew."""
+    """Whether each pass of a loop assigns the accumulator again."""
     return holder in event.place.module.once(loop.node.body, _bound_each_pass)
 
 
 def _is_short(node: cst.For | cst.While) -> bool:
-    """Whether a loop is written out to make a few passes only: `for _ in range(5)`."""
+    """Whether a loop states that it makes only a few passes: `for _ in range(5)`."""
     call = node.iter if isinstance(node, cst.For) else None
     if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Name) or call.func.value != "range":
         return False
@@ -131,7 +133,7 @@ def _is_short(node: cst.For | cst.While) -> bool:
 
 
 def _is_one_step(event: LossAccumulated, loops: list[Loop], holder: str) -> bool:
-    """Whether the innermost of these loops goes through the parts of one batch, for one step behind it."""
+    """Whether the innermost of these loops accumulates gradients over parts of a batch, for one step."""
     if len(loops) < 2 or not _binds(event, loops[-2], holder):
         return False
     steps = [event.place.module.once(loop.node.body, _has_step) for loop in loops[-2:]]
@@ -139,7 +141,7 @@ def _is_one_step(event: LossAccumulated, loops: list[Loop], holder: str) -> bool
 
 
 def _has_step(body: cst.BaseSuite) -> bool:
-    """Whether something takes a step in a block: `optimizer.step()`."""
+    """Whether a block calls `optimizer.step()`."""
     waiting: list[cst.CSTNode] = [body]
     while waiting:
         node = waiting.pop()
@@ -151,14 +153,14 @@ def _has_step(body: cst.BaseSuite) -> bool:
 
 
 def _uses_up(backward: Backward, value: TensorValue, event: LossAccumulated) -> bool:
-    """Whether backward goes through the graph of value, which is what is added up, and frees it."""
+    """Whether backward goes through the graph of the accumulated value, and frees it."""
     loss = backward.loss
     if not isinstance(loss, TensorValue) or _keeps_graph(backward):
         return False
     through = {id(each): each for each in lineage(loss)}
     total = event.total.tensor if isinstance(event.total, Unknown) else event.total
     if total is not None and id(total) in through:
-        # The sum itself is what gradients are computed of.
+        # backward runs on the sum itself.
         return False
     proved = _proved(loss)
     if id(value) in through:
@@ -187,7 +189,7 @@ def _keeps_graph(backward: Backward) -> bool:
 
 
 def _bound_each_pass(body: cst.BaseSuite) -> frozenset[str]:
-    """The code of what each pass of a loop binds anew, or empties, for certain."""
+    """Return the code of everything that each pass of a loop certainly assigns or empties."""
     return frozenset(_bound(body))
 
 
@@ -213,7 +215,7 @@ def _bound(body: cst.CSTNode) -> Iterator[str]:
 
 
 def _parts(target: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
-    """What an assignment binds, one by one: `values, losses = [], []`."""
+    """Yield the targets of an assignment: both of `values, losses = [], []`."""
     if isinstance(target, (cst.Tuple, cst.List)):
         for element in target.elements:
             yield from _parts(element.value)
@@ -222,7 +224,7 @@ def _parts(target: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
 
 
 def _names(node: cst.CSTNode) -> frozenset[str]:
-    """The names, and attributes of names, in an expression."""
+    """Return the names and dotted names in an expression."""
     found: set[str] = set()
     waiting = [node]
     while waiting:
@@ -233,7 +235,7 @@ def _names(node: cst.CSTNode) -> frozenset[str]:
 
 
 def _may_be_number(event: LossAccumulated, value: TensorValue) -> bool:
-    """Whether a plain number does as well as a tensor for all that is done with the sum."""
+    """Whether a plain number is enough for all uses of the sum."""
     is_scalar = value.layout is not None and not value.layout.rank
     return is_scalar and event.total is not None and is_only_a_number(event.place, event.holder)
 
@@ -242,12 +244,12 @@ def _without_graph(event: LossAccumulated, backward: Backward, method: str) -> F
     module = event.place.module
     subject = _subject(event, backward) or event.added
     edit = rewrites.method_called(module, subject, method)
-    does = "the number alone" if method == "item()" else "the value without its graph"
-    return Fix(Applicability.SAFE, f"add {does}: `.{method}`", (edit,))
+    what = "a plain number" if method == "item()" else "the value without its graph"
+    return Fix(Applicability.SAFE, f"keep {what}: `.{method}`", (edit,))
 
 
 def _subject(event: LossAccumulated, backward: Backward) -> cst.BaseExpression | None:
-    """The part of what is added that is the loss itself: `loss` of `loss * len(batch)`."""
+    """Return the part of the added expression that is the loss: `loss` of `loss * len(batch)`."""
     node = backward.place.node
     if backward.place.module is not event.place.module or not isinstance(node, cst.Call):
         return None

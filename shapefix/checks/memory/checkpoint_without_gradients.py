@@ -1,4 +1,4 @@
-"""SF703: checkpoints that cut off the gradients of what they run."""
+"""SF703: reentrant checkpoints without an input that requires gradients."""
 
 from __future__ import annotations
 
@@ -25,21 +25,26 @@ def checkpoint_without_gradients(
         return
     called = abbreviate(module.code(node.args[0].value))
     layer = event.function if isinstance(event.function, LibraryObject) else None
-    made = [Evidence(layer.place.span, "made here, to be trained")] if layer and layer.place else []
+    made = (
+        [Evidence(layer.place.span, "created here, with trainable parameters")]
+        if layer and layer.place
+        else []
+    )
     yield rule.diagnostic(
         event.place.span,
-        f"`{called}` gets no gradients: no input of its checkpoint requires one, and that is reentrant",
+        f"`{called}` gets no gradients: none of the checkpoint's inputs have requires_grad=True, and it is "
+        "reentrant",
         evidence=[
             *call_trace(event),
             *made,
-            Evidence(event.place.span, "what comes out requires no gradient either: the graph ends here"),
+            Evidence(event.place.span, "the output does not require grad: the graph ends here"),
         ],
         fixes=_not_reentrant(event, node),
     )
 
 
 def _not_reentrant(event: CheckpointDetached, node: cst.Call) -> Iterator[Fix]:
-    """`use_reentrant=False`: torch then records the graph as it is."""
+    """Suggest `use_reentrant=False`: torch then records the graph without reentrant autograd."""
     if any(argument.star for argument in node.args):
         return
     module, text = event.place.module, "use_reentrant=False"
@@ -47,4 +52,4 @@ def _not_reentrant(event: CheckpointDetached, node: cst.Call) -> Iterator[Fix]:
     edit = rewrites.appended(module, node, text)
     if stated is not None:
         edit = rewrites.replaced(module, stated, text)
-    yield Fix(Applicability.SAFE, f"let the gradients through: `{text}`", (edit,))
+    yield Fix(Applicability.SAFE, f"pass `{text}`", (edit,))

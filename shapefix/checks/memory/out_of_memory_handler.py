@@ -1,4 +1,4 @@
-"""SF704: handlers of exhausted memory that keep it from being freed, or that take everything for it."""
+"""SF704: out-of-memory handlers that keep memory from being freed, or catch other errors, too."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from shapefix.checks.support.batch_loops import call_text, is_in_batches
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.handlers import (
     ExceptHandler,
-    asks_what,
     bound_name,
     header_span,
+    header_text,
     is_swallowing,
     means_memory,
     memory_errors_only,
     shrinks_batches,
     speaks_of_memory,
+    tests_exception,
 )
 from shapefix.checks.support.syntax import nodes
-from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Span
 from shapefix.domains.try_blocks import ExceptClause, StepKind, TryBlock
-from shapefix.interpreter.modules import Module, Place, dotted_name
+from shapefix.interpreter.modules import Place, dotted_name
 
 _OWN = frozenset(
     {"torch.cuda.OutOfMemoryError", "torch.OutOfMemoryError", "torch.cuda.memory.OutOfMemoryError"}
 )
 _RUNS = frozenset({StepKind.MODEL, StepKind.BACKWARD, StepKind.AGAIN})
 _FREES = frozenset({"clear_frames", "__traceback__", "with_traceback"})
-"""Names that say that somebody knows what an exception holds."""
+"""Names in code that releases the frames of an exception."""
 _LOOKS_AT = frozenset({"exception", "exc_info", "print_exc", "format_exc"})
-"""Names of what asks for the exception that is being handled."""
+"""Names of functions that read the exception being handled."""
 _KEEPS = frozenset({"append", "add", "put", "put_nowait", "extend", "insert"})
 
 
@@ -51,7 +51,7 @@ def out_of_memory_handler(event: TryBlock, context: CheckContext, rule: Rule) ->
 
 
 def _is_of_memory(event: TryBlock, handler: ExceptClause) -> bool:
-    """Whether a handler is there for memory: it catches nothing else, or says so."""
+    """Whether a handler is for out-of-memory errors: it catches only those, or its text mentions memory."""
     if handler.catches is not None and not handler.catches.isdisjoint(_OWN):
         return True
     return handler.catches_all and means_memory(event.place.module, handler.node)
@@ -62,7 +62,7 @@ def _names(handler: ExceptHandler) -> set[str]:
 
 
 def _tried_again(event: TryBlock, handler: ExceptClause, rule: Rule) -> Iterator[Diagnostic]:
-    """The model is run once more inside of the handler."""
+    """Report a model that runs again inside the handler."""
     again = next((act for act in handler.acts if act.kind in _RUNS), None)
     if again is None or _names(handler.node) & _FREES:
         return
@@ -71,22 +71,21 @@ def _tried_again(event: TryBlock, handler: ExceptClause, rule: Rule) -> Iterator
     module = event.place.module
     yield rule.diagnostic(
         place.span,
-        f"`{call_text(place)}` runs inside the handler, where the exception still holds the frames of the "
-        "first try: its memory is not free yet",
+        f"`{call_text(place)}` retries inside `except`, which keeps the failed attempt's tensors in memory",
         evidence=[
             *call_trace(event),
             Evidence(
                 header_span(module, handler.node),
-                "from here to the end of the handler the exception is alive",
+                "the exception and its frames are alive until the end of this block",
             ),
-            Evidence(place.span, "this needs the memory that it holds"),
+            Evidence(place.span, "the retry runs before that memory is freed"),
         ],
         fixes=list(_outside(event, handler)),
     )
 
 
 def _outside(event: TryBlock, handler: ExceptClause) -> Iterator[Fix]:
-    """Let the handler only take note, and do the rest behind it."""
+    """Set a flag in the handler, and move the rest after the try statement."""
     tried, node, module = event.place.node, handler.node, event.place.module
     if not isinstance(tried, cst.Try) or tried.orelse or tried.finalbody or tried.handlers[-1] is not node:
         return
@@ -103,7 +102,7 @@ def _outside(event: TryBlock, handler: ExceptClause) -> Iterator[Fix]:
         return
     yield Fix(
         Applicability.SAFE,
-        "leave the handler first: the exception is gone then, and what it held is free",
+        "retry after the `except` block: the exception and its tensors are freed by then",
         (
             _inserted(start, f"out_of_memory = False\n{outer}"),
             _inserted(first, f"out_of_memory = True\n{outer}if out_of_memory:\n{inner}"),
@@ -116,7 +115,7 @@ def _inserted(before: Span, text: str) -> Edit:
 
 
 def _kept(event: TryBlock, handler: ExceptClause, rule: Rule) -> Iterator[Diagnostic]:
-    """The exception outlives the handler, while the loop goes on."""
+    """Report an exception stored beyond the handler in a loop."""
     name = bound_name(handler.node)
     if not name or not (event.loops or event.repeated) or _names(handler.node) & _FREES:
         return
@@ -127,18 +126,19 @@ def _kept(event: TryBlock, handler: ExceptClause, rule: Rule) -> Iterator[Diagno
         place = Place(event.place.module, value)
         yield rule.diagnostic(
             place.span,
-            f"`{holder}` keeps the exception, and with it the frames and the graph of the batch that failed",
+            f"`{holder}` keeps the exception alive, and with it all tensors of the failed batch",
             evidence=[
                 *call_trace(event),
                 Evidence(
-                    header_span(event.place.module, handler.node), f"`{name}` holds the frames of the try"
+                    header_span(event.place.module, handler.node),
+                    f"`{name}` references the frames of the `try` block",
                 ),
-                Evidence(place.span, f"`{holder}` holds `{name}` beyond the handler"),
+                Evidence(place.span, f"`{holder}` keeps `{name}` after the handler ends"),
             ],
             fixes=[
                 Fix(
                     Applicability.UNSAFE,
-                    "keep the exception without its traceback",
+                    "drop its traceback: `.with_traceback(None)`",
                     (Edit(place.span, f"{name}.with_traceback(None)"),),
                 )
             ],
@@ -147,7 +147,7 @@ def _kept(event: TryBlock, handler: ExceptClause, rule: Rule) -> Iterator[Diagno
 
 
 def _stored(node: cst.CSTNode, name: str) -> tuple[cst.BaseExpression | None, str]:
-    """Where a statement stores the exception, and what it stores it in."""
+    """Return the stored exception in a statement, and the name of its container."""
     if isinstance(node, cst.Assign) and _is_name(node.value, name):
         return node.value, dotted_name(node.targets[0].target)
     if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value in _KEEPS:
@@ -162,7 +162,7 @@ def _is_name(node: cst.BaseExpression, name: str) -> bool:
 
 
 def _takes_all(event: TryBlock, handler: ExceptClause, rule: Rule) -> Iterator[Diagnostic]:
-    """Every RuntimeError is treated as if it had been memory."""
+    """Report a handler that treats every RuntimeError as out of memory."""
     module, node = event.place.module, handler.node
     if not any(act.kind in _RUNS for act in event.acts) or _looks(node):
         return
@@ -172,19 +172,18 @@ def _takes_all(event: TryBlock, handler: ExceptClause, rule: Rule) -> Iterator[D
     if is_in_batches(event) and is_swallowing(module, node) and not handler.acts:
         return
     span = header_span(module, node)
-    outcome = f"makes `{shrunk}` smaller" if shrunk else "goes on as if it had been memory"
+    outcome = f"shrinks `{shrunk}` after any error" if shrunk else "treats any error as out of memory"
     edit = memory_errors_only(module, node)
     yield rule.diagnostic(
         span,
-        f"`{abbreviate(_header_text(module, node))}` {outcome}, whatever was raised: sizes that do not "
-        "fit, too",
-        evidence=[*call_trace(event), Evidence(span, "nobody looks at what was raised")],
+        f"`{header_text(module, node)}` {outcome}, shape mismatches included",
+        evidence=[*call_trace(event), Evidence(span, "the handler never checks the exception")],
         fixes=[]
         if edit is None
         else [
             Fix(
                 Applicability.UNSAFE,
-                "catch what the handler means, and nothing else: torch.cuda.OutOfMemoryError",
+                "catch only `torch.cuda.OutOfMemoryError`",
                 (edit,),
                 (Import("torch"),),
             )
@@ -192,12 +191,8 @@ def _takes_all(event: TryBlock, handler: ExceptClause, rule: Rule) -> Iterator[D
     )
 
 
-def _header_text(module: Module, node: ExceptHandler) -> str:
-    return "except" if node.type is None else f"except {module.code(node.type)}"
-
-
 def _looks(handler: ExceptHandler) -> bool:
-    """Whether a handler looks at what was raised, raises it, or ends the run."""
+    """Whether a handler checks the exception, raises it, or ends the run."""
     for node in nodes(handler.body):
         if isinstance(node, cst.Raise):
             return True
@@ -216,6 +211,6 @@ def _looks(handler: ExceptHandler) -> bool:
                 "skip",
             ):
                 return True
-        if isinstance(node, (cst.If, cst.IfExp)) and asks_what(handler, node.test):
+        if isinstance(node, (cst.If, cst.IfExp)) and tests_exception(handler, node.test):
             return True
     return False

@@ -1,4 +1,4 @@
-"""SF702: models that are evaluated batch by batch while torch records gradients."""
+"""SF702: evaluation loops without `torch.no_grad()`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from shapefix.interpreter.values import Unknown
 _DIFFERENTIATES = re.compile(
     r"backward|autograd|\.grad\b|grad_|_grad\b|attack|adversar|saliency|captum|cam\b"
 )
-"""What stands in code that wants gradients although it evaluates: attacks, explanations, learnt inputs."""
+"""Words of evaluation code that needs gradients: attacks, attributions, learned inputs."""
 _COUNTERS = ("range", "trange", "count", "itertools.count")
 
 
@@ -49,26 +49,24 @@ def recorded_evaluation(event: EvaluationRecorded, context: CheckContext, rule: 
         else "the model"
     )
     kept = _kept(event, loop, context)
-    effect = "each batch keeps its activations for a backward that never comes"
+    effect = "activations are stored for nothing"
     if kept is not None:
-        effect = (
-            f"`{abbreviate(module.code(kept.holder))}` keeps the graph, and the activations, of every batch"
-        )
+        effect = f"`{abbreviate(module.code(kept.holder))}` keeps every batch's activations in memory"
     yield rule.diagnostic(
         event.place.span,
-        f"`{called}` is evaluated with gradients recorded: {effect}",
+        f"`{called}` is evaluated without `torch.no_grad()`: {effect}",
         evidence=[
             *call_trace(event),
-            Evidence(switched.place.span, "put into evaluation mode here"),
-            Evidence(event.place.span, "torch records a graph here, as nothing says `torch.no_grad()`"),
-            *([Evidence(kept.place.span, "kept here with its graph")] if kept is not None else ()),
+            Evidence(switched.place.span, "switched to evaluation mode here"),
+            Evidence(event.place.span, "torch records an autograd graph here"),
+            *([Evidence(kept.place.span, "kept here, together with its graph")] if kept is not None else ()),
         ],
         fixes=_without_gradients(module, function),
     )
 
 
 def _goes_over_data(loop: Loop) -> bool:
-    """Whether a loop goes over a data set, and does not just count."""
+    """Whether a loop iterates over data instead of counting."""
     node = loop.node
     if not isinstance(node, cst.For) or loop.state[EnclosingLoop].of_settings:
         return False
@@ -77,7 +75,7 @@ def _goes_over_data(loop: Loop) -> bool:
 
 
 def _switched(event: EvaluationRecorded, context: CheckContext) -> ModeSwitched | None:
-    """The last time before the call that the mode of the module was set."""
+    """Return the last change of the module's mode before the call."""
     before = context.training[: context.positions[event]]
     return next(
         (
@@ -90,7 +88,7 @@ def _switched(event: EvaluationRecorded, context: CheckContext) -> ModeSwitched 
 
 
 def _is_differentiated(event: EvaluationRecorded, context: CheckContext) -> bool:
-    """Whether somebody computes gradients of what the module returned."""
+    """Whether any backward uses the module's results."""
     results = {id(result) for result in event.results}
     return any(
         isinstance(each.loss, TensorValue) and not results.isdisjoint(map(id, lineage(each.loss)))
@@ -104,7 +102,7 @@ def _text(module: Module, node: cst.CSTNode) -> str:
 
 
 def _kept(event: EvaluationRecorded, loop: Loop, context: CheckContext) -> LossAccumulated | None:
-    """Where the loop adds up, or keeps, something that has the graph of the module's results."""
+    """Return where the loop accumulates a value with the graph of the module's results."""
     results = {id(result) for result in event.results}
     for each in within(loop, context, LossAccumulated):
         value = each.value.tensor if isinstance(each.value, Unknown) else each.value
@@ -116,9 +114,9 @@ def _kept(event: EvaluationRecorded, loop: Loop, context: CheckContext) -> LossA
 
 
 def _without_gradients(module: Module, function: cst.FunctionDef | None) -> Iterator[Fix]:
-    """`@torch.no_grad()` in front of the function."""
+    """Decorate the function with `@torch.no_grad()`."""
     if function is None or function.asynchronous is not None:
-        yield Fix(Applicability.DISPLAY, "put the loop into a `with torch.no_grad():`", ())
+        yield Fix(Applicability.DISPLAY, "wrap the loop in `with torch.no_grad():`", ())
         return
     row = module.span(function.name).row
     line = module.text.split("\n")[row - 1]
@@ -127,7 +125,7 @@ def _without_gradients(module: Module, function: cst.FunctionDef | None) -> Iter
     edit = Edit(start, f"@torch.no_grad()\n{indent}")
     yield Fix(
         Applicability.UNSAFE,
-        f"record no gradients in `{function.name.value}`: `@torch.no_grad()`",
+        f"disable gradients in `{function.name.value}`: `@torch.no_grad()`",
         (edit,),
         (Import("torch"),),
     )

@@ -15,9 +15,9 @@ _TRAINING = frozenset({StepKind.LOSS, StepKind.BACKWARD})
 
 
 def is_in_batches(event: TryBlock) -> bool:
-    """Whether a try statement stands in a loop over batches, or steps, of a training or an evaluation.
+    """Whether a try statement is in a loop over batches, or steps, of a training or an evaluation.
 
-    What makes its own model tries a configuration, and a loop over stated settings does so, too.
+    Code with a new model tries a configuration, and so does a loop over literal settings.
     """
     kinds = {act.kind for act in event.acts}
     if event.tries_settings:
@@ -29,7 +29,7 @@ def is_in_batches(event: TryBlock) -> bool:
 
 
 def call_text(place: Place) -> str:
-    """The code of a call, its arguments left out where it is long: `train_model(…)`."""
+    """Return the code of a call, with long arguments omitted: `train_model(…)`."""
     code, node = place.code, place.node
     if len(code) <= _LONGEST or not isinstance(node, cst.Call):
         return abbreviate(code)

@@ -1,4 +1,4 @@
-"""What the code calls a value: the variable or the key that it is assigned to."""
+"""Names of values: the variable or the key in an assignment."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shapefix.interpreter.modules import Place
 
 
 def name_of(place: Place) -> str:
-    """The variable, or the key, that the expression at place is assigned to, else its own code."""
+    """Return the variable or key assigned the expression at place, or its own code."""
     around = enclosing(place.module, place.node)
     kinds = (cst.Assign, cst.Dict, cst.Arg)
     assigned = next((node for node in reversed(around) if isinstance(node, kinds)), None)
@@ -26,7 +26,7 @@ def name_of(place: Place) -> str:
 
 
 def named(target: cst.CSTNode) -> str:
-    """`labels` of `labels`, `batch["labels"]`, `batch.labels`, `labels[:, 1:]`; empty for anything else."""
+    """Return `labels` of `batch["labels"]`, `batch.labels` or `labels[:, 1:]`, or an empty string."""
     if isinstance(target, cst.Name):
         return target.value
     if isinstance(target, cst.Attribute):
@@ -39,7 +39,7 @@ def named(target: cst.CSTNode) -> str:
 
 
 def _target(assigned: cst.Assign, around: list[cst.CSTNode]) -> cst.CSTNode | None:
-    """What is assigned to, in an unpacking the part that the expression stands for."""
+    """Return the target of an assignment; for an unpacking, the part for the expression."""
     target = assigned.targets[0].target
     if assigned.value not in around:
         return target
@@ -59,7 +59,7 @@ def _key(node: cst.CSTNode) -> str:
 
 
 def value_at(place: Place) -> cst.BaseExpression | None:
-    """What is assigned where a key is set, or an expression stands; None where several are at once."""
+    """Return the value assigned to a key or name at a place, or None for several values."""
     if isinstance(place.node, cst.Arg):
         return place.node.value
     around = enclosing(place.module, place.node)

@@ -33,7 +33,7 @@ CREATIONS = frozenset(
 
 
 def made_in_module(event: DeviceMismatch) -> bool:
-    """Whether a tensor is on the CPU because the code of a module made it without a device."""
+    """Whether the tensor on the CPU was created in a module's code, without a device."""
     return event.here is not None and event.cpu.by_default and event.cpu.within is not None
 
 
@@ -48,14 +48,14 @@ def is_creation(node: cst.CSTNode) -> bool:
 
 
 def with_device(made: Place, code: str) -> Fix:
-    """The fix that makes a tensor on a device."""
+    """Return the fix that creates a tensor on a device."""
     assert isinstance(made.node, cst.Call)
     edit = rewrites.appended(made.module, made.node, f"device={code}")
-    return Fix(Applicability.SAFE, f"make it there: `device={code}`", (edit,))
+    return Fix(Applicability.SAFE, f"create it on the same device: `device={code}`", (edit,))
 
 
 def first_bound(module: Module, function: cst.CSTNode | None, name: str) -> int | None:
-    """The first row at which a function, or the top level, binds a name; None where it does not."""
+    """Return the first row in a function, or on the top level, with a binding of a name, or None."""
     if isinstance(function, cst.FunctionDef):
         params = function.params
         for param in (*params.posonly_params, *params.params, *params.kwonly_params):

@@ -1,4 +1,4 @@
-"""What came before and after an event of a training, and whether it stands in the same loop or block."""
+"""Order of training events: before, after, in the same loop or block."""
 
 from __future__ import annotations
 
@@ -32,60 +32,60 @@ def already_reported(event: Event, context: CheckContext, key: Callable[[Event],
 
 
 def of_kind(context: CheckContext, kind: type[Kind]) -> Iterator[Kind]:
-    """The events of this type, in their order."""
+    """Yield the events of this type in order."""
     return (event for event in context.training if isinstance(event, kind))
 
 
 def after(event: TrainingEvent, context: CheckContext, kind: type[Kind]) -> Iterator[Kind]:
-    """The events of this type that come later in the run."""
+    """Yield later events of this type."""
     position = context.positions[event]
     return (other for other in context.training[position + 1 :] if isinstance(other, kind))
 
 
 def between(first: TrainingEvent, last: TrainingEvent, context: CheckContext, kind: type[Kind]) -> list[Kind]:
-    """The events of this type from first to last."""
+    """Return the events of this type from first to last."""
     start, end = context.positions[first], context.positions[last]
     return [event for event in context.training[start : end + 1] if isinstance(event, kind)]
 
 
 def within(loop: Loop, context: CheckContext, kind: type[Kind]) -> list[Kind]:
-    """The events of this type in a loop, in their order."""
+    """Return the events of this type in a loop, in order."""
     return [event for event in context.in_loops.get(loop, ()) if isinstance(event, kind)]
 
 
 def is_certain(event: TrainingEvent, loop: Loop) -> bool:
-    """Whether each pass of the loop gets to the event."""
+    """Whether each pass of the loop reaches the event."""
     return any(each.loop is loop and each.certain for each in event.loops)
 
 
 def is_followed(loop: Loop) -> bool:
-    """Whether every call in the loop that may work on models or optimizers was followed."""
-    before, behind = loop.unfollowed
-    return before == behind
+    """Whether every call in the loop on models or optimizers was followed."""
+    before, later = loop.unfollowed
+    return before == later
 
 
 def ends_early(loop: Loop) -> bool:
-    """Whether the body of a loop ends in a break or a return, so that there is no second pass."""
+    """Whether the body of a loop ends in a break or a return, without a second pass."""
     last = loop.node.body.body[-1]
     ends = last.body if isinstance(last, cst.SimpleStatementLine) else ()
     return any(isinstance(node, (cst.Break, cst.Return, cst.Raise)) for node in ends)
 
 
 def receiver_code(place: Place) -> str:
-    """The code of the object whose method a call is: `self.scaler` of `self.scaler.step(x)`."""
+    """Return the receiver of a method call: `self.scaler` of `self.scaler.step(x)`."""
     node = place.node
     is_method = isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute)
     return place.module.code(node.func.value) if is_method else ""  # type: ignore[attr-defined]
 
 
 def first_argument(place: Place) -> cst.BaseExpression | None:
-    """What a call hands over first."""
+    """Return the first argument of a call, or None."""
     node = place.node
     return node.args[0].value if isinstance(node, cst.Call) and node.args else None
 
 
 def is_passed(module: Module, first: cst.CSTNode, last: cst.CSTNode) -> bool:
-    """Whether whoever gets to first also gets to last: it stands in the same block, or in one around it."""
+    """Whether code that reaches first also reaches last: last is in the same block, or in an outer one."""
     around_first, around_last = enclosing(module, first), enclosing(module, last)
     block = next(
         (node for node in reversed(around_last) if isinstance(node, (cst.BaseSuite, cst.Module))), None
@@ -94,7 +94,7 @@ def is_passed(module: Module, first: cst.CSTNode, last: cst.CSTNode) -> bool:
 
 
 def text_between(first: Place, last: Place) -> str:
-    """The lines from one place to another one of the same file; nothing where they are of two files."""
+    """Return the lines between two places, or an empty string for places in two files."""
     if first.module is not last.module:
         return ""
     start, end = first.span.row, last.span.end_row

@@ -1,4 +1,4 @@
-"""What handlers do with an exception: whether they swallow it, and whether they mean memory."""
+"""Exception handlers: do they swallow the exception, and are they for out-of-memory errors?"""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from enum import Flag, auto
 import libcst as cst
 
 from shapefix.checks.support.syntax import nodes
+from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Edit, Span
 from shapefix.interpreter.modules import Module, children, dotted_name, target_names
 
@@ -34,7 +35,7 @@ _TELLING = frozenset(
         "echo",
     }
 )
-"""Functions and methods that only tell somebody."""
+"""Functions and methods that only report."""
 _TIDYING = frozenset(
     {
         "empty_cache",
@@ -60,7 +61,7 @@ _TIDYING = frozenset(
         "memory_summary",
     }
 )
-"""Functions and methods that tidy up, or make the text that is told."""
+"""Functions and methods that clean up, or format the report."""
 _TEXTS = ("format_exc", "exc_info")
 """Functions that tell what the exception is."""
 _STREAMS = ("tqdm.write", "sys.stderr.write", "sys.stdout.write")
@@ -73,23 +74,23 @@ class Ends(Flag):
     """How the paths through a block end."""
 
     FALLS = auto()
-    """Behind the block, having told of the exception at most."""
+    """After the block; the exception is reported at most."""
     SWALLOWS = auto()
     """By a `continue`, or by a bare `return`."""
     DEALS = auto()
-    """With something that answers to the exception: it is raised, counted, stored or replaced."""
+    """With a reaction to the exception: it is raised, counted, stored or replaced."""
 
 
 def is_swallowing(module: Module, handler: ExceptHandler) -> bool:
-    """Whether a handler does no more with an exception than to tell of it, and goes on.
+    """Whether a handler only reports an exception, and continues.
 
-    Where it asks what the exception is, the answer "something else" counts.
+    If it tests the exception, the branch for other errors counts.
     """
     return not ends(module, handler, handler.body.body) & Ends.DEALS
 
 
 def tells_only(module: Module, handler: ExceptHandler) -> bool:
-    """Whether a handler does no more than to tell of an exception before its last statement."""
+    """Whether a handler only reports an exception before its last statement."""
     *before, last = handler.body.body
     if isinstance(last, cst.SimpleStatementLine) and len(last.body) > 1:
         return False
@@ -97,7 +98,7 @@ def tells_only(module: Module, handler: ExceptHandler) -> bool:
 
 
 def ends(module: Module, handler: ExceptHandler, block: Sequence[cst.CSTNode], depth: int = 0) -> Ends:
-    """How the paths through the statements of a block end, which belongs to a handler."""
+    """Return how the paths through a block of a handler end."""
     found = Ends(0)
     for node in block:
         if isinstance(node, cst.SimpleStatementLine):
@@ -122,8 +123,8 @@ def _branches(module: Module, handler: ExceptHandler, node: cst.If, depth: int) 
         other = _branches(module, handler, node.orelse, depth)
     elif node.orelse is not None:
         other = ends(module, handler, node.orelse.body.body, depth)
-    if asks_what(handler, node.test):
-        # `if "out of memory" not in str(e): raise`: what goes on is what was expected.
+    if tests_exception(handler, node.test):
+        # `if "out of memory" not in str(e): raise`: only the expected error continues.
         return Ends.DEALS if _raises(node.body) else other
     return other | ends(module, handler, node.body.body, depth)
 
@@ -135,13 +136,13 @@ def _raises(block: cst.BaseSuite) -> bool:
     return isinstance(last, cst.Raise)
 
 
-def asks_what(handler: ExceptHandler, test: cst.BaseExpression) -> bool:
-    """Whether a condition looks at the exception, or at a text of it: `"out of memory" in str(e)`."""
+def tests_exception(handler: ExceptHandler, test: cst.BaseExpression) -> bool:
+    """Whether a condition reads the exception or its text: `"out of memory" in str(e)`."""
     return not _names_of_exception(handler).isdisjoint(_names(test))
 
 
 def _names_of_exception(handler: ExceptHandler) -> set[str]:
-    """The name of the exception, and those of what the handler makes of it: `message = str(e)`."""
+    """Return the name of the exception and the names computed from it: `message = str(e)`."""
     found = {bound_name(handler), *_TEXTS} - {""}
     for statement in handler.body.body:
         if isinstance(statement, cst.SimpleStatementLine):
@@ -152,7 +153,7 @@ def _names_of_exception(handler: ExceptHandler) -> set[str]:
 
 
 def bound_name(handler: ExceptHandler) -> str:
-    """`e` of `except RuntimeError as e`, empty where the exception gets no name."""
+    """Return `e` of `except RuntimeError as e`, or an empty string if the exception has no name."""
     node = handler.name.name if handler.name is not None else None
     return node.value if isinstance(node, cst.Name) else ""
 
@@ -168,13 +169,13 @@ def _is_harmless(module: Module, handler: ExceptHandler, node: cst.CSTNode, dept
         outside = _names_outside(module, handler)
         return plain and names.isdisjoint(outside) and _only_tells(module, handler, node.value, depth)
     if isinstance(node, cst.AugAssign) and isinstance(node.target, cst.Name):
-        # A count that nobody ever looks at.
+        # An unused count.
         return node.target.value not in module.once(module.tree, _read_names)
     return False
 
 
 def _only_tells(module: Module, handler: ExceptHandler, node: cst.CSTNode, depth: int) -> bool:
-    """Whether nothing is called in an expression but what tells somebody, or tidies up."""
+    """Whether an expression calls only functions that report or clean up."""
     if isinstance(node, (cst.Await, cst.Yield, cst.NamedExpr)):
         return False
     if isinstance(node, cst.Call) and not _is_known(module, handler, node, depth):
@@ -196,21 +197,21 @@ def _is_known(module: Module, handler: ExceptHandler, call: cst.Call, depth: int
 
 
 def _tidies(module: Module, handler: ExceptHandler, own: cst.CSTNode, depth: int) -> bool:
-    """Whether a function of the file does no more than that either: `def clear_memory(): …`."""
+    """Whether a function of the file only reports or cleans up: `def clear_memory(): …`."""
     if not isinstance(own, cst.FunctionDef):
         return False
     return not ends(module, handler, own.body.body, depth + 1) & Ends.DEALS
 
 
 def means_memory(module: Module, handler: ExceptHandler) -> bool:
-    """Whether a handler frees memory, or speaks of it."""
+    """Whether a handler frees memory, or mentions it."""
     return speaks_of_memory(handler) or any(
         isinstance(node, cst.Attribute) and node.attr.value == "empty_cache" for node in nodes(handler.body)
     )
 
 
 def speaks_of_memory(handler: ExceptHandler) -> bool:
-    """Whether a text in a handler is about memory that is lacking."""
+    """Whether a string in a handler mentions running out of memory."""
     return any(
         isinstance(node, (cst.SimpleString, cst.FormattedStringText)) and bool(_MEMORY.search(node.value))
         for node in nodes(handler.body)
@@ -218,7 +219,7 @@ def speaks_of_memory(handler: ExceptHandler) -> bool:
 
 
 def shrinks_batches(handler: ExceptHandler) -> str:
-    """The name of the batch size that a handler makes smaller; empty where it does not."""
+    """Return the name of the batch size that a handler shrinks, or an empty string."""
     for node in nodes(handler.body):
         target: cst.BaseExpression | None = None
         if isinstance(node, cst.AugAssign) and isinstance(
@@ -237,7 +238,7 @@ def shrinks_batches(handler: ExceptHandler) -> str:
 
 
 def _names_outside(module: Module, handler: ExceptHandler) -> frozenset[str]:
-    """The names that are read anywhere in the file but in the handler."""
+    """Return the names in the file outside of the handler."""
     inside = set(nodes(handler))
     return frozenset(
         node.value for node in nodes(module.tree) if isinstance(node, cst.Name) and node not in inside
@@ -245,7 +246,7 @@ def _names_outside(module: Module, handler: ExceptHandler) -> frozenset[str]:
 
 
 def _read_names(tree: cst.CSTNode) -> frozenset[str]:
-    """The names that stand anywhere but as the target of an assignment."""
+    """Return all names except targets of assignments."""
     targets = {
         target
         for node in nodes(tree)
@@ -261,7 +262,7 @@ def _names(node: cst.CSTNode) -> Iterator[str]:
 
 
 def header_span(module: Module, handler: ExceptHandler) -> Span:
-    """Where `except Exception as e` stands, without the body."""
+    """Return the span of `except Exception as e`, without the body."""
     span = module.span(handler)
     last = handler.name or handler.type
     if last is None:
@@ -270,8 +271,13 @@ def header_span(module: Module, handler: ExceptHandler) -> Span:
     return span.to(end)
 
 
+def header_text(module: Module, handler: ExceptHandler) -> str:
+    """Return `except Exception` for a message, without the name of the exception."""
+    return "except" if handler.type is None else f"except {abbreviate(module.code(handler.type), 40)}"
+
+
 def memory_errors_only(module: Module, handler: ExceptHandler) -> Edit | None:
-    """The edit that catches exhausted memory only; None for a tuple of exceptions."""
+    """Return the edit that catches only out-of-memory errors, or None for a tuple of exceptions."""
     wanted = "torch.cuda.OutOfMemoryError"
     if handler.type is not None:
         if isinstance(handler.type, cst.Tuple):

@@ -1,4 +1,4 @@
-"""SF507 for recurrent layers: a hidden state that does not fit the layer, or the batch."""
+"""SF507 for recurrent layers: hidden states of a wrong size for the layer or the batch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RECURRENT = frozenset(f"torch.nn.{kind}{part}" for kind in ("RNN", "LSTM", "GRU"
 
 
 def hidden_state(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
-    """What is wrong with the hidden state that a recurrent layer is handed."""
+    """Report a hidden state of a wrong size for a recurrent layer."""
     error = event.error
     if not isinstance(error, (SizeMismatch, WrongRank)):
         return
@@ -43,11 +43,11 @@ def _reason(event: OpRejected, error: SizeMismatch | WrongRank, context: CheckCo
     layer = layer_code(event.layer) or event.function.removeprefix("torch.")
     if isinstance(error, WrongRank):
         wanted = " or ".join(map(str, error.want))
-        return f"but this input needs a hidden state of {wanted} dimensions"
+        return f"but this input expects a hidden state of {wanted} dimensions"
     want = context.text(error.want)
     if error.other is not None:
-        return f"but the batch of {named(event, error.other)} is {want}"
+        return f"but the batch size of {named(event, error.other)} is {want}"
     layout = event.operands[error.operand].layout
     if layout is not None and error.dim in (-1, layout.rank - 1):
-        return f"but `{layer}` needs a hidden state whose last size is {want}"
-    return f"but `{layer}` needs {want} in front: one for each layer and direction"
+        return f"but `{layer}` expects a hidden state of last size {want}"
+    return f"but `{layer}` expects size {want} in dimension 0: one for each layer and direction"

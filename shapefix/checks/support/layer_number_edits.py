@@ -1,4 +1,4 @@
-"""The number that a layer was made with, changed where the code writes it."""
+"""Edits of the size that a layer was created with."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from shapefix.tensors.polynomials import product
 
 
 def fitting(event: OpRejected, error: SizeMismatch, have: int, want: int) -> tuple[str, Edit | None]:
-    """How the layer is made for what it is handed, and the edit that does it where there is one."""
+    """Describe how to create the layer for its input, and return the edit or None."""
     setting, layer = taken_by(event), event.layer
     if setting is not None and elements(event.settings.get(setting.name)) is not None:
         edit = item_edit(layer, setting, have, from_end(event, error))
-        return f"make the layer with {have} in its {setting.name}", edit
+        return f"create the layer with {have} in its {setting.name}", edit
     merged = merged_sizes(event, error) if from_end(event, error) == -1 else ()
     return other_number(event, have, want, merged)
 
@@ -40,41 +40,41 @@ def fitting(event: OpRejected, error: SizeMismatch, have: int, want: int) -> tup
 def other_number(
     event: OpRejected, have: int, want: int, merged: tuple[int, ...] = ()
 ) -> tuple[str, Edit | None]:
-    """How the layer is made for another number, and the edit that does it where there is one.
+    """Describe how to create the layer with another number, and return the edit or None.
 
-    merged are the sizes that were flattened into it.
+    merged are the sizes flattened into the number.
     """
     taken, layer = taken_by(event), event.layer
     setting = "" if taken is None else taken.name
-    told = f"make the layer with {setting}={have}"
+    change = f"create the layer with {setting}={have}"
     given = None
     is_own = isinstance(layer, LibraryObject) and constructor(layer) is not None
     if taken is not None and is_own and isinstance(layer, LibraryObject) and can_be(layer, taken, have):
         given = given_to(layer, taken.position, setting)
     if given is None or not isinstance(layer, LibraryObject) or layer.place is None:
-        return told, None
+        return change, None
     module = layer.place.module
     if isinstance(given, cst.Integer):
-        return told, edit_of(module, given, str(have))
+        return change, edit_of(module, given, str(have))
     if merged and (text := product_of(given, want, merged)) is not None:
-        return f"make the layer with {setting}={text}", edit_of(module, given, text)
+        return f"create the layer with {setting}={text}", edit_of(module, given, text)
     number = stated(layer, setting, given)
     if number is None:
-        return told, None
+        return change, None
     place, node = number.place, number.place.node
     if not isinstance(node, cst.BaseExpression):
-        return told, None
+        return change, None
     text = (product_of(node, want, merged) if merged else None) or str(have)
     line = line_of(place, event.place.module)
     if not number.alone:
         name = f"`{number.name}`" if number.name else "it"
-        return f"{told}: {name} is {want} from {line}, and used elsewhere, too", None
+        return f"{change}: {name} is {want} from {line}, and has other uses", None
     name = f"`{number.name}` ({line})" if number.name else f"the {want} in {line}"
     return f"set {name} to {text}", edit_of(place.module, node, text)
 
 
 def written_at(event: OpRejected) -> Iterator[Evidence]:
-    """Where the number stands that the layer was made with, unless the call that makes it states it."""
+    """Yield the place of the number that the layer was created with, unless it is in the constructor call."""
     taken, layer = taken_by(event), event.layer
     if taken is None or not isinstance(layer, LibraryObject) or constructor(layer) is None:
         return
@@ -85,7 +85,7 @@ def written_at(event: OpRejected) -> Iterator[Evidence]:
 
 
 def merged_sizes(event: OpRejected, error: SizeMismatch) -> tuple[int, ...]:
-    """The sizes that were flattened into the last one of what the layer takes; none where they were not."""
+    """Return the sizes flattened into the last size of the layer's input; empty if there was no flatten."""
     step = event.operands[error.operand].tensor.origin
     while step is not None and step.source is not None:
         before = step.source.layout
@@ -104,29 +104,29 @@ def merged_sizes(event: OpRejected, error: SizeMismatch) -> tuple[int, ...]:
 
 
 def number_fixes(event: OpRejected, error: SizeMismatch, otherwise: str = "") -> Iterator[Fix]:
-    """Make the layer with the number that it is handed, or the layer that gave it with another one.
+    """Suggest creating the layer for its input, or the layer before it with another output size.
 
-    Only shown where a layer of the model gave it, and where something else may have been meant: otherwise.
+    The fix is only displayed if a layer of the model set the size, or otherwise names another repair.
     """
     setting = taken_by(event)
     have, want = error.have.value, error.want.value
     if setting is None or have is None or want is None:
         return
-    told, edit = fitting(event, error, have, want)
+    change, edit = fitting(event, error, have, want)
     edits = () if edit is None else (edit,)
     giver = giver_of(event, error)
     if giver is not None:
-        told += f", or `{layer_code(giver)}` with {GIVES[giver.kind].name}={want}"
+        change += f", or `{layer_code(giver)}` with {GIVES[giver.kind].name}={want}"
     if otherwise:
-        told += f", or {otherwise}"
+        change += f", or {otherwise}"
     is_sure = (
         not otherwise and giver is None and edit is not None and edit.span.path == event.place.module.path
     )
-    yield Fix(Applicability.UNSAFE if is_sure else Applicability.DISPLAY, told, edits)
+    yield Fix(Applicability.UNSAFE if is_sure else Applicability.DISPLAY, change, edits)
 
 
 def giver_of(event: OpRejected, error: SizeMismatch) -> LibraryObject | None:
-    """The layer whose setting gave the tensor the size that does not fit; None where no layer chose it."""
+    """Return the layer whose setting gave the tensor its mismatched size, or None."""
     step, dim = event.operands[error.operand].tensor.origin, from_end(event, error)
     while step is not None:
         if step.layout is not None:

@@ -1,4 +1,4 @@
-"""The settings of layers that say what they take and what they give, and the edits that change them."""
+"""Settings for the input and output sizes of layers, and edits of them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from shapefix.tensors.errors import SizeMismatch
 
 @dataclass(frozen=True)
 class Setting:
-    """A parameter of a layer's constructor that is a size of its input or output: its name and position.
+    """Parameter of a layer's constructor for a size of its input or output: its name and position.
 
-    parts is the name of another parameter that the size must be divisible by.
+    The size must be divisible by the parameter named parts, if it is set.
     """
 
     name: str
@@ -47,10 +47,10 @@ FEATURES: dict[str, tuple[Setting, ...]] = {
     f"{_NN}TransformerDecoderLayer": (Setting("d_model", 0, "nhead"),) * 2,
     f"{_NN}Transformer": (Setting("d_model", 0, "nhead"),) * 2,
 }
-"""Of layers that take a last size: the setting that it is, for each of their tensors."""
+"""By layer: the setting of the last size, for each of its input tensors."""
 
 CHANNELS = {f"{_NN}{kind}": Setting("in_channels", 0, "groups") for kind in _CONVOLUTIONS}
-"""Of layers that take channels."""
+"""By layer: the setting of the input channels."""
 
 NORMS = {
     **{f"{_NN}{kind}": Setting("num_features", 0) for kind in (*_BATCH_NORMS, *_INSTANCE_NORMS)},
@@ -58,7 +58,7 @@ NORMS = {
     f"{_NN}LayerNorm": Setting("normalized_shape", 0),
     f"{_NN}RMSNorm": Setting("normalized_shape", 0),
 }
-"""Of normalisations."""
+"""By normalization layer: the setting of the features."""
 
 GIVES = {
     f"{_NN}Linear": Setting("out_features", 1),
@@ -70,11 +70,11 @@ GIVES = {
     **{f"{_NN}{kind}": Setting("out_channels", 1) for kind in _CONVOLUTIONS},
     **{f"{_NN}Lazy{kind}": Setting("out_channels", 0) for kind in _CONVOLUTIONS},
 }
-"""The setting that a layer's output has as a size: the last one, or the channels."""
+"""By layer: the setting of the output's last size, or of its channels."""
 
 
 def taken_by(event: OpRejected) -> Setting | None:
-    """The setting that a layer's operand should have had as a size; None where no setting asks for it."""
+    """Return the setting for the expected size of a layer's operand, or None."""
     error = event.error
     if not isinstance(error, SizeMismatch) or error.other is not None:
         return None
@@ -92,7 +92,7 @@ def taken_by(event: OpRejected) -> Setting | None:
 
 
 def chosen_by(layer: Value | None, dim: int) -> Setting | None:
-    """The setting of a layer that its output has as size of dimension dim, counted from the end."""
+    """Return the setting for the output size in dimension dim, counted from the end, or None."""
     found = GIVES.get(kind_of(layer))
     if found is None:
         return None
@@ -101,18 +101,18 @@ def chosen_by(layer: Value | None, dim: int) -> Setting | None:
 
 
 def from_end(event: OpRejected, error: SizeMismatch) -> int:
-    """The dimension that an error is about, counted from the end; as it is where the rank is not known."""
+    """Return the dimension of an error, counted from the end if the rank is known."""
     layout = event.operands[error.operand].layout
     return error.dim if error.dim < 0 or layout is None else error.dim - layout.rank
 
 
 def kind_of(layer: Value | None) -> str:
-    """The qualified name of the class of a layer; empty where it is none of a library."""
+    """Return the qualified class name of a library's layer, or an empty string."""
     return layer.kind if isinstance(layer, LibraryObject) else ""
 
 
 def called(event: OpRejected) -> str:
-    """What to call the layer of an event: the code that made it, else its class."""
+    """Return a name for the layer of an event: its constructor's code, or its class."""
     if isinstance(event.layer, InstanceValue):
         return event.layer.cls.name
     if not event.operands:
@@ -121,12 +121,12 @@ def called(event: OpRejected) -> str:
 
 
 def counted(number: str, noun: str) -> str:
-    """`1 channel`, `3 channels`."""
+    """Return `1 channel` or `3 channels`."""
     return f"{number} {noun}" if number == "1" else f"{number} {noun}s"
 
 
 def constructor(layer: Value | None) -> cst.Call | None:
-    """The call that made a layer: `nn.Linear(4, 2)`; None where another call, or none, did."""
+    """Return the constructor call of a layer, `nn.Linear(4, 2)`, or None."""
     if not isinstance(layer, LibraryObject) or layer.place is None:
         return None
     node = layer.place.node
@@ -138,13 +138,13 @@ def constructor(layer: Value | None) -> cst.Call | None:
 
 
 def can_be(layer: LibraryObject, setting: Setting, number: int) -> bool:
-    """Whether a layer could be made with another number: it may have to be cut into equal parts."""
+    """Whether a layer accepts another number: it may have to be divisible by another setting."""
     parts = as_size(layer.arguments.get(setting.parts)) if setting.parts else None
     return parts is None or (bool(parts.value) and number % (parts.value or 1) == 0)
 
 
 def item_edit(layer: Value | None, setting: Setting, number: int, item: int) -> Edit | None:
-    """The edit that makes a layer with another number in a tuple; None where no number is written there."""
+    """Return the edit of a number in a tuple of a layer's constructor call, or None."""
     call = constructor(layer)
     if call is None or not isinstance(layer, LibraryObject) or layer.place is None:
         return None
@@ -156,11 +156,11 @@ def item_edit(layer: Value | None, setting: Setting, number: int, item: int) -> 
 
 
 def renamed_class(layer: Value | None, name: str) -> Edit | None:
-    """The edit that makes a layer of another class: `nn.BatchNorm2d` for `nn.BatchNorm1d`."""
+    """Return the edit to another class of layer: `nn.BatchNorm2d` for `nn.BatchNorm1d`."""
     call = constructor(layer)
     if call is None or not isinstance(layer, LibraryObject) or layer.place is None:
         return None
-    # A name that was imported on its own would have to be imported, too.
+    # A name imported on its own would need another import.
     if not isinstance(call.func, cst.Attribute):
         return None
     if any(isinstance(each.value, (cst.Tuple, cst.List)) for each in call.args):

@@ -1,4 +1,4 @@
-"""Where the number is written that a layer was made with, and the edit that makes it another one."""
+"""Literals in the code for the sizes of layers, and edits of them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from shapefix.interpreter.values import IntegerLiteral, LibraryObject
 
 @dataclass(frozen=True)
 class Stated:
-    """The place of a number that a layer was made with, what the code calls it, and whether only that layer
-    is made with it: then it can be changed without anything else.
+    """Literal for a layer's setting: its place, its name, and whether that layer is its only use.
+
+    If alone is set, the literal can be changed without other effects.
     """
 
     place: Place
@@ -26,7 +27,7 @@ class Stated:
 
 
 def given_to(layer: LibraryObject | None, position: int, setting: str) -> cst.BaseExpression | None:
-    """The expression that the code has for a setting of a layer; None where there is none."""
+    """Return the expression of a setting in the call of a layer, or None."""
     if layer is None or layer.place is None or not isinstance(layer.place.node, cst.Call):
         return None
     given = rewrites.argument(layer.place.node, position, setting)
@@ -34,7 +35,7 @@ def given_to(layer: LibraryObject | None, position: int, setting: str) -> cst.Ba
 
 
 def stated(layer: LibraryObject, setting: str, given: cst.BaseExpression) -> Stated | None:
-    """Where the number is written that a layer is handed by name; None where that is not known."""
+    """Return the place of the literal of a named setting, or None."""
     value = layer.arguments.get(setting)
     if not isinstance(value, IntegerLiteral) or layer.place is None or value.place.node is given:
         return None
@@ -47,20 +48,20 @@ def stated(layer: LibraryObject, setting: str, given: cst.BaseExpression) -> Sta
     modules = {home, layer.place.module}
     own = _last_name(given)
     if call is not None and not name:
-        # `Net(271, 256)`: what this number is called, only the function that takes it tells.
+        # `Net(271, 256)`: the number's name is that of the function's parameter.
         producer = _class_around(layer.place)
         is_maker = producer is not None and _last_name(call.func) == producer.name.value
         alone = is_maker and producer is not None and _reads(own, [producer], {}) == (1, 0)
         return Stated(value.place, own, alone)
     classes = {node.name.value: node for module in modules for node in _classes(module.tree)}
-    used, handed_on = _reads(name, [module.tree for module in modules], classes)
-    if handed_on and own != name:
+    used, passed_on = _reads(name, [module.tree for module in modules], classes)
+    if passed_on and own != name:
         used += _reads(own, [_class_around(layer.place) or layer.place.module.tree], classes)[0]
-    return Stated(value.place, name, used <= 1 and handed_on <= 1)
+    return Stated(value.place, name, used <= 1 and passed_on <= 1)
 
 
 def _names(around: Sequence[cst.CSTNode]) -> Iterator[tuple[str, cst.Call | None]]:
-    """What a number is called by the code that stands directly around it."""
+    """Yield the name of a number in the code directly around it."""
     if len(around) < 2:
         return
     outer = around[-2]
@@ -108,16 +109,16 @@ def _classes(tree: cst.CSTNode) -> Iterator[cst.ClassDef]:
 
 
 def _reads(name: str, trees: Sequence[cst.CSTNode], classes: dict[str, cst.ClassDef]) -> tuple[int, int]:
-    """How often the code reads a name, and how often it only hands it on to a class of its own.
+    """Return how often the code reads a name, and how often it only passes it to a class of its own.
 
-    What is printed does not count.
+    Formatted strings do not count.
     """
-    used = handed_on = 0
+    used = passed_on = 0
     stack: list[tuple[cst.CSTNode, bool]] = [(tree, False) for tree in trees]
     while stack:
         node, is_argument = stack.pop()
         if isinstance(node, (cst.Name, cst.Attribute, cst.Subscript)) and _last_name(node) == name:
-            used, handed_on = (used, handed_on + 1) if is_argument else (used + 1, handed_on)
+            used, passed_on = (used, passed_on + 1) if is_argument else (used + 1, passed_on)
             continue
         if isinstance(node, cst.FormattedString):
             continue
@@ -129,11 +130,11 @@ def _reads(name: str, trees: Sequence[cst.CSTNode], classes: dict[str, cst.Class
                 stack.append((child.value, own in classes))
             else:
                 stack.append((child, False))
-    return used, handed_on
+    return used, passed_on
 
 
 def _is_binding(node: cst.CSTNode, child: cst.CSTNode) -> bool:
-    """Whether child is a name that node gives to something, and reads nothing."""
+    """Whether child is only a target of node, without a read."""
     if isinstance(node, (cst.Param, cst.ClassDef, cst.FunctionDef)):
         return child is node.name
     if isinstance(node, cst.AnnAssign):
@@ -142,10 +143,10 @@ def _is_binding(node: cst.CSTNode, child: cst.CSTNode) -> bool:
 
 
 def product_of(node: cst.BaseExpression, number: int, sizes: Sequence[int]) -> str | None:
-    """The product of sizes in the manner of node, whose value was number: `16 * 6 * 6` for `16 * 5 * 5`.
+    """Return the product of sizes in the style of node: `16 * 6 * 6` for `16 * 5 * 5`.
 
-    A name that stands for the first of the sizes stays: `channels * 6 * 6`. None where node is a plain
-    number, or a name for something else.
+    The value of node was number. A name for the first size is kept: `channels * 6 * 6`. The result is None
+    for a plain number, or for another name.
     """
     factors = _factors(node)
     values = [int(each.value, 0) if isinstance(each, cst.Integer) else None for each in factors]
@@ -165,12 +166,12 @@ def product_of(node: cst.BaseExpression, number: int, sizes: Sequence[int]) -> s
 
 
 def _factors(node: cst.BaseExpression) -> list[cst.BaseExpression]:
-    """The factors of a product, from left to right; node itself where it is none."""
+    """Return the factors of a product from left to right, or node itself."""
     if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Multiply):
         return [*_factors(node.left), *_factors(node.right)]
     return [node]
 
 
 def edit_of(module: Module, node: cst.BaseExpression, text: str) -> Edit:
-    """The edit that writes text in the place of an expression."""
+    """Return the edit that replaces an expression with text."""
     return Edit(module.span(node), text)

@@ -15,7 +15,7 @@ _BY_CLASS = ("CrossEntropyLoss", "NLLLoss", "NLLLoss2d", "cross_entropy", "nll_l
 
 
 def is_loss(function: str) -> bool:
-    """Whether this is the qualified name of a loss of torch, be it a layer's class or a function."""
+    """Whether this is the qualified name of a loss of torch, a layer's class or a function."""
     return function.startswith("torch.nn.") and (
         function.endswith(("Loss", "Loss2d")) or function.endswith(_FUNCTIONS)
     )
@@ -27,6 +27,6 @@ def is_by_class(function: str) -> bool:
 
 
 def loss_code(event: OpRejected | Broadcast) -> str:
-    """What the code calls: `criterion`."""
+    """Return the code of the called loss: `criterion`."""
     node = event.place.node
     return abbreviate(event.place.module.code(node.func if isinstance(node, cst.Call) else node))

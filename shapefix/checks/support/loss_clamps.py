@@ -14,14 +14,14 @@ from shapefix.interpreter.tensor_values import LayoutStep
 from shapefix.tensors.ops import Op
 
 _SAME_NUMBER = frozenset({Op.GRAD_SCALE, Op.MUL, Op.DIV, Op.TO_DTYPE, Op.TO, Op.TENSOR})
-"""Steps through which one number stays one number: it is scaled, or becomes one of another dtype."""
+"""Steps that only scale one number, or change its dtype."""
 
 
 _CLAMPS = frozenset({Op.CLAMP, Op.CLAMP_MAX})
 
 
 def clamping_step(step: LayoutStep | None) -> LayoutStep | None:
-    """The step that cut off the number whose gradients are computed; None where nothing did."""
+    """Return the step that clamps the loss before the backward pass, or None."""
     while step is not None:
         if step.op in _CLAMPS or step.op is Op.NAN_TO_NUM:
             return step
@@ -32,12 +32,12 @@ def clamping_step(step: LayoutStep | None) -> LayoutStep | None:
 
 
 def _position(node: cst.Call) -> int:
-    """How many arguments stand before the bounds: the tensor, where a function is called."""
+    """Return the number of arguments before the bounds: 1 for a function, the tensor itself."""
     return 0 if _receiver(node) is not None else 1
 
 
 def _receiver(node: cst.Call) -> cst.BaseExpression | None:
-    """`loss` of `loss.clamp(max=10)`; None for `torch.clamp(loss, max=10)`."""
+    """Return `loss` of `loss.clamp(max=10)`, and None for `torch.clamp(loss, max=10)`."""
     if not isinstance(node.func, cst.Attribute):
         return None
     owner = node.func.value
@@ -51,7 +51,7 @@ def has_upper_bound(node: cst.Call, op: Op) -> bool:
 
 
 def without_clamp(place: Place, node: cst.Call) -> Iterator[Fix]:
-    """Take the loss as it is."""
+    """Suggest the loss without its clamp."""
     first = argument(node, 0, "input") if _receiver(node) is None else None
     loss = first.value if first is not None else _receiver(node)
     if loss is None:
@@ -66,4 +66,4 @@ def without_clamp(place: Place, node: cst.Call) -> Iterator[Fix]:
             # `loss = loss.clamp(max=10)`
             edit = without_statement(Place(place.module, statement))
     if edit is not None:
-        yield Fix(Applicability.UNSAFE, "compute the gradients of the loss itself", (edit,))
+        yield Fix(Applicability.UNSAFE, "remove the clamp: compute gradients of the loss itself", (edit,))

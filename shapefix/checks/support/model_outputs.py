@@ -1,4 +1,4 @@
-"""What the code goes on to do with the output of a model."""
+"""Uses of a model's output."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from shapefix.interpreter.modules import Place
 
 
 def reads_loss(call: Place) -> bool:
-    """Whether the loss that this call of a model returns is read: `.loss`, `["loss"]`, or the first item."""
+    """Whether the code reads the loss of this call of a model: `.loss`, `["loss"]`, or the first item."""
     around = enclosing(call.module, call.node)
     if len(around) < 2:
         return False

@@ -1,4 +1,4 @@
-"""What a finding says of two tensors that do not fit each other."""
+"""Texts and edits for two tensors of incompatible sizes."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from shapefix.tensors.layout import Layout
 from shapefix.tensors.polynomials import ONE, Size
 
 _EACH = 3
-"""How many steps are told of the way of each of two tensors."""
+"""Number of steps in the evidence of each of two tensors."""
 
 
 def name_of(event: OpRejected) -> str:
-    """The last part of the operation's name: `cat`, `matmul`, `add`."""
+    """Return the last part of the operation's name: `cat`, `matmul`, `add`."""
     return event.function.rpartition(".")[2]
 
 
 def concerned(event: OpRejected) -> tuple[int, ...]:
-    """The numbers of the operands that the error is about, in their order."""
+    """Return the numbers of the operands of the error, in order."""
     error = event.error
     numbers: set[int] = set()
     if isinstance(error, SizeMismatch):
@@ -39,20 +39,20 @@ def concerned(event: OpRejected) -> tuple[int, ...]:
     return tuple(sorted(number for number in numbers if number < len(event.operands)))
 
 
-def told(event: OpRejected, context: CheckContext, numbers: Sequence[int]) -> str:
-    """`x` is f32[2, 3] and `y` is f32[4, 3]."""
+def shown_together(event: OpRejected, context: CheckContext, numbers: Sequence[int]) -> str:
+    """Return "`x` is f32[2, 3] and `y` is f32[4, 3]"."""
     parts = [f"{subject(event, number)} is {shown(event.operands[number], context)}" for number in numbers]
     return " and ".join(parts)
 
 
 def subject(event: OpRejected, number: int) -> str:
-    """What the code calls an operand; "operand 2" where it has no words for it."""
+    """Return the code of an operand, or "operand 2" if it has no code of its own."""
     words = named(event, number)
     return f"operand {number + 1}" if words == "the input" else words
 
 
 def code(event: OpRejected) -> str:
-    """The code that torch refuses, for a message."""
+    """Return the rejected code, for a message."""
     node = event.place.node
     text = event.place.code
     if isinstance(node, cst.BaseExpression) and len(node.lpar) == 1:
@@ -61,14 +61,14 @@ def code(event: OpRejected) -> str:
 
 
 def evidence(event: OpRejected, context: CheckContext, numbers: Sequence[int], reason: str) -> list[Evidence]:
-    """The calls, the ways of the operands, and why they do not fit."""
-    ways = [shape_trace(event.operands[number].tensor, context)[-_EACH:] for number in numbers]
-    steps = list(dict.fromkeys(step for steps in ways for step in steps))
+    """Return the calls, the steps of the operands, and the reason of the mismatch."""
+    traces = [shape_trace(event.operands[number].tensor, context)[-_EACH:] for number in numbers]
+    steps = list(dict.fromkeys(step for steps in traces for step in steps))
     return [*call_trace(event), *steps, Evidence(event.place.span, reason)]
 
 
 def changed(event: OpRejected, number: int, method: str) -> Edit | None:
-    """The edit that calls a method of an operand; None where the code has no expression of its own for it."""
+    """Return the edit that calls a method of an operand, or None if it has no code of its own."""
     node = code_of(event, number)
     if node is None:
         return None
@@ -76,7 +76,7 @@ def changed(event: OpRejected, number: int, method: str) -> Edit | None:
 
 
 def insertions(short_sizes: Sequence[Size], long_sizes: Sequence[Size], free: int = -1) -> Iterator[int]:
-    """Where a dimension of size 1 makes the sizes fit others, which are one more; free may differ anyway."""
+    """Yield positions for a dimension of size 1 that make the sizes match; dimension free may differ."""
     for place in range(len(short_sizes) + 1):
         sizes = (*short_sizes[:place], ONE, *short_sizes[place:])
         rest = [dim for dim in range(len(sizes)) if dim not in (place, free)]
@@ -86,7 +86,7 @@ def insertions(short_sizes: Sequence[Size], long_sizes: Sequence[Size], free: in
 
 
 def swapped(layout: Layout) -> Layout | None:
-    """The layout with its last two dimensions swapped; None where it has fewer, or both are the same."""
+    """Return the layout with its last two dimensions swapped, or None if that changes nothing."""
     if layout.rank < 2 or same(layout.sizes[-1], layout.sizes[-2]) is True:
         return None
     sizes, strides = layout.sizes, layout.strides
@@ -97,7 +97,7 @@ def swapped(layout: Layout) -> Layout | None:
 
 
 def differing(one: Sequence[Size], two: Sequence[Size]) -> list[int]:
-    """The dimensions in which two shapes are not known to be the same."""
+    """Return the dimensions of two shapes without provably equal sizes."""
     return [
         dim for dim, (a, b) in enumerate(zip_longest(one, two)) if a is None or b is None or not same(a, b)
     ]

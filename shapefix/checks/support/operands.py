@@ -1,4 +1,4 @@
-"""What a finding says of the tensors that torch refuses: their code, their sizes, the way they came."""
+"""Texts for tensors rejected by torch: their code and their sizes."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from shapefix.tensors.polynomials import Size
 
 
 def is_unlikely(event: OpRejected) -> bool:
-    """Whether the call stands in a branch that looks at what it was handed, or gets an empty tensor.
+    """Whether the call is in a branch that tests its arguments, or gets an empty tensor.
 
-    The tensor came in from outside, through this call; whether the branch is taken in this call nobody knows,
-    and people do ask for sizes before they use them. What is empty was mostly never meant to come here.
+    The tensor came from outside, through this call. It is unknown if this call takes the branch, and code
+    often tests sizes before their use. Empty tensors usually do not reach the call.
     """
     found_empty = any(is_empty(operand) for operand in event.operands)
     return event.undecided or found_empty or _asks_for_nothing(event.error)
@@ -35,7 +35,7 @@ def _asks_for_nothing(error: ShapeError) -> bool:
 
 
 def code_of(event: OpRejected | Broadcast | DeviceMismatch, operand: int) -> cst.BaseExpression | None:
-    """The expression that the code has for an operand; None where there is none of its own."""
+    """Return the expression of an operand, or None if it has no code of its own."""
     node = event.place.node
     if isinstance(node, cst.BinaryOperation):
         return (node.left, node.right)[operand] if operand < 2 else None
@@ -68,26 +68,26 @@ def code_of(event: OpRejected | Broadcast | DeviceMismatch, operand: int) -> cst
 
 
 def made_inside(event: OpRejected | Broadcast | DeviceMismatch, operand: int) -> bool:
-    """Whether the very call that refuses an operand made it: a library's model runs its layers one by one."""
+    """Whether the rejecting call itself computed the operand: a library's model runs its layers in turn."""
     origin = event.operands[operand].tensor.origin
     return origin is not None and origin.place.node is event.place.node
 
 
 def _position(event: OpRejected | Broadcast | DeviceMismatch, name: str) -> int:
-    """Where the parameter of this name stands in a call."""
+    """Return the position of a parameter in a call."""
     names = list(dict.fromkeys(operand.name for operand in event.operands))
     given = list(event.given) if event.given else names
     return given.index(name) if name in given else 99
 
 
 def named(event: OpRejected | Broadcast | DeviceMismatch, operand: int) -> str:
-    """What the code calls an operand, between backticks; "the input" where it has no words of its own."""
+    """Return an operand's code in backticks, or "the input" if it has no code of its own."""
     node = code_of(event, operand)
     return "the input" if node is None else f"`{abbreviate(event.place.module.code(node))}`"
 
 
 def shown(operand: Operand, context: CheckContext) -> str:
-    """A tensor as `f32[256, 20, 4000]`, with ? for an unknown dtype; `f32[..., 128]` for an unknown rank."""
+    """Return a tensor as `f32[256, 20, 4000]`, with ? for an unknown dtype, and ... for an unknown rank."""
     dtype = SHORT.get(operand.tensor.dtype or "", operand.tensor.dtype or "")
     if operand.layout is not None:
         return f"{dtype}[{', '.join(map(context.text, operand.layout.sizes))}]"
@@ -96,7 +96,7 @@ def shown(operand: Operand, context: CheckContext) -> str:
 
 
 def product_text(sizes: tuple[Size, ...], context: CheckContext) -> str:
-    """`64 * 7 * 7` for the sizes that a flatten merges."""
+    """Return `64 * 7 * 7` for the sizes merged by a flatten."""
     return " * ".join(
         context.text(size) if len(size.terms) == 1 else f"({context.text(size)})" for size in sizes
     )

@@ -1,4 +1,4 @@
-"""Whether a number would do for a variable that holds a tensor of a single element."""
+"""Uses of a variable with a tensor of one element: is a plain number enough?"""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _DEEPEST = 3
 def is_only_a_number(place: Place, holder: cst.BaseExpression) -> bool:
     """Whether the function around place, or the file, only adds to holder, divides, compares and shows it.
 
-    Only variables are looked at: what stands in an object or a dictionary may be read elsewhere.
+    Only variables count: values in an object or a dictionary may have other readers.
     """
     if not isinstance(holder, cst.Name):
         return False
@@ -48,9 +48,9 @@ def is_only_a_number(place: Place, holder: cst.BaseExpression) -> bool:
 
 
 def may_be_differentiated(place: Place, holder: cst.BaseExpression) -> bool:
-    """Whether what holder holds, or is computed from it, goes to a call that may compute gradients of it.
+    """Whether the holder's value, or a value computed from it, is passed to a call that may differentiate it.
 
-    Only variables are followed, and those that they are assigned to, in the function around place.
+    Only variables are followed, and their assignments to other variables, in the function around place.
     """
     if not isinstance(holder, cst.Name):
         return False
@@ -67,7 +67,7 @@ _LOOPS = (cst.For, cst.CompFor)
 
 
 def _derived(body: cst.CSTNode, name: str) -> list[str]:
-    """A variable, and all others that are assigned something computed from it."""
+    """Return a variable and all variables computed from it."""
     found = [name]
     for each in found:
         for path in _mentions(body, [body], each):
@@ -83,7 +83,7 @@ def _derived(body: cst.CSTNode, name: str) -> list[str]:
 
 
 def _gives_away(path: list[cst.CSTNode]) -> bool:
-    """Whether a mention of a variable is, or is part of, what a call of unknown effect is passed."""
+    """Whether a mention of a variable is part of an argument of an unknown call."""
     for parent, child in zip(reversed(path[:-1]), reversed(path[1:]), strict=True):
         if isinstance(parent, (cst.BaseSuite, cst.SimpleStatementLine)):
             return False
@@ -109,7 +109,7 @@ _COMPUTES = frozenset(
 
 
 def _only_computes(function: cst.BaseExpression) -> bool:
-    """Whether a call computes something of what it is passed, and no gradients."""
+    """Whether a call computes values of its arguments, but no gradients."""
     if isinstance(function, cst.Name):
         return function.value in _COMPUTES
     name = dotted_name(function)
@@ -131,7 +131,7 @@ def _is_number(body: cst.CSTNode, name: str, depth: int) -> bool:
 
 
 def _is_harmless(path: list[cst.CSTNode], body: cst.CSTNode, depth: int) -> bool:
-    """Whether a mention of a variable is one that a number serves as well as a tensor."""
+    """Whether a plain number is enough for a mention of a variable."""
     name = path[-1]
     for parent, child in zip(reversed(path[:-1]), reversed(path[1:]), strict=True):
         if isinstance(parent, (cst.FormattedStringExpression, cst.Comparison, cst.ComparisonTarget)):
@@ -170,7 +170,7 @@ def _is_literal(value: cst.BaseExpression, name: cst.CSTNode) -> bool:
 
 
 def _feeds(target: cst.BaseExpression, body: cst.CSTNode, depth: int) -> bool:
-    """Whether what the variable is assigned to in turn is only used as a number."""
+    """Whether the assigned variable is also used only as a number."""
     if not isinstance(target, cst.Name):
         return False
     written = _written(body, target.value)
@@ -197,7 +197,7 @@ def _is_shown(call: cst.Call) -> bool:
 
 
 def _mentions(node: cst.CSTNode, path: list[cst.CSTNode], name: str) -> Iterator[list[cst.CSTNode]]:
-    """The ways from the body to each mention of a variable."""
+    """Yield the paths from the body to each mention of a variable."""
     for child in children(node):
         if isinstance(child, cst.Name):
             if child.value == name and not _is_label(node, child):
@@ -207,7 +207,7 @@ def _mentions(node: cst.CSTNode, path: list[cst.CSTNode], name: str) -> Iterator
 
 
 def _is_label(parent: cst.CSTNode, name: cst.Name) -> bool:
-    """Whether a name is none of a variable: an attribute, a keyword, the name of a function."""
+    """Whether a name is an attribute, a keyword or a function's name instead of a variable."""
     if isinstance(parent, cst.Attribute):
         return parent.attr is name
     if isinstance(parent, cst.Arg):

@@ -1,4 +1,4 @@
-"""Layers in a Sequential: which of them gave what another one does not take."""
+"""Layers of a Sequential: the source of a mismatch between two of them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import NotDivisible, SizeMismatch, WindowTooLarge, WrongRank
 
 
-def neighbour(event: OpRejected) -> LibraryObject | None:
-    """The layer of the same Sequential that gave the tensor what does not fit.
+def neighbor(event: OpRejected) -> LibraryObject | None:
+    """Return the layer of the same Sequential that caused the mismatch, or None for an outside tensor.
 
-    None where it came from outside. Layers in between, such as an activation, left it as it was.
+    Layers in between, such as an activation, keep the mismatched property.
     """
     if not event.operands:
         return None
@@ -24,12 +24,12 @@ def neighbour(event: OpRejected) -> LibraryObject | None:
         if step.source is None or not _is_kept(event, step, step.source):
             return found
         step = step.source
-    # It was so before the first layer.
+    # The mismatch existed before the first layer.
     return None
 
 
 def _is_kept(event: OpRejected, step: LayoutStep, source: LayoutStep) -> bool:
-    """Whether a layer took over from its input what does not fit."""
+    """Whether a layer keeps the mismatched property of its input."""
     error = event.error
     if isinstance(error, (WindowTooLarge, NotDivisible)) or step.producer is None:
         return step.producer is None

@@ -12,7 +12,7 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.batch_loops import is_in_batches
 from shapefix.checks.support.evidence import call_trace
-from shapefix.checks.support.handlers import asks_what, header_span, is_swallowing, tells_only
+from shapefix.checks.support.handlers import header_span, is_swallowing, tells_only, tests_exception
 from shapefix.checks.support.loss_clamps import clamping_step, has_upper_bound, without_clamp
 from shapefix.checks.support.syntax import enclosing, nodes
 from shapefix.checks.support.wording import abbreviate
@@ -25,7 +25,7 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.tensors.ops import Op
 
 _SMALLEST, _LARGEST = 2.0, 1e6
-"""A perplexity is at least 1; above the largest, nobody tells one from another."""
+"""A perplexity is at least 1; above the largest, all are equally bad."""
 _PERPLEXITY = re.compile(r"(?:^|_)ppl|perplexity", re.IGNORECASE)
 _LOSS = re.compile(rf"loss|nll|entropy|(?:^|_)ce(?:_|$)|{_PERPLEXITY.pattern}", re.IGNORECASE)
 
@@ -37,19 +37,19 @@ def clamped_perplexity(event: ClampedExp, context: CheckContext, rule: Rule) -> 
     bound = f"{event.bound:.6g}"
     yield rule.diagnostic(
         event.place.span,
-        f"`{abbreviate(event.place.code)}` is {bound} for all that is larger: a model that learns nothing "
-        "and one that falls apart look the same",
+        f"`{abbreviate(event.place.code)}` caps perplexity at {bound}: an untrained model and a diverged one "
+        "look the same",
         evidence=[
             *call_trace(event),
-            Evidence(event.exponential.span, "the perplexity is computed here"),
-            Evidence(event.place.span, f"cut off at {bound} here"),
+            Evidence(event.exponential.span, "perplexity computed here"),
+            Evidence(event.place.span, f"capped at {bound} here"),
         ],
         fixes=list(_uncapped(event)),
     )
 
 
 def _is_of_loss(event: ClampedExp) -> bool:
-    """Whether what is cut off is the exponential of a loss, or is called a perplexity."""
+    """Whether the capped value is the exponential of a loss, or is named perplexity."""
     node = event.exponential.node
     named = [each.value for each in nodes(node) if isinstance(each, cst.Name)]
     named += [str(each.evaluated_value) for each in nodes(node) if isinstance(each, cst.SimpleString)]
@@ -65,9 +65,9 @@ def _is_of_loss(event: ClampedExp) -> bool:
 
 
 def _uncapped(event: ClampedExp) -> Iterator[Fix]:
-    """Leave the bound out, where the exponential stands in the same expression."""
+    """Remove the cap, if the exponential is in the same expression."""
     outer, inner, module = event.place.node, event.exponential.node, event.place.module
-    message = "report the perplexity as it is"
+    message = "report the perplexity without a cap"
     if not isinstance(outer, cst.Call) or event.exponential.module is not module:
         return
     if outer is inner:
@@ -100,7 +100,7 @@ def number_for_exception(event: TryBlock, context: CheckContext, rule: Rule) -> 
 
 
 def _evaluates(event: TryBlock) -> bool:
-    """Whether a try statement holds an evaluation: a model and batches, or a loss, and no backward pass."""
+    """Whether a try statement contains an evaluation: a loss, or a model and batches, without backward."""
     kinds = {act.kind for act in event.acts}
     if StepKind.BACKWARD in kinds or event.tries_settings:
         return False
@@ -109,7 +109,7 @@ def _evaluates(event: TryBlock) -> bool:
 
 
 def _returned(event: TryBlock, handler: ExceptClause, rule: Rule) -> Iterator[Diagnostic]:
-    """A handler that returns a number which an evaluation may as well have found."""
+    """Report a handler that returns a number like a result of the evaluation."""
     module, node = event.place.module, handler.node
     last = _last_statement(node.body)
     if not isinstance(last, cst.Return) or last.value is None or not tells_only(module, node):
@@ -121,22 +121,22 @@ def _returned(event: TryBlock, handler: ExceptClause, rule: Rule) -> Iterator[Di
     code = abbreviate(module.code(last.value))
     yield rule.diagnostic(
         span,
-        f"`{code}` stands for whatever went wrong: nobody can tell it from a result of the evaluation",
+        f"returns `{code}` after any exception, which looks like a real score",
         evidence=[
             *call_trace(event),
-            Evidence(header_span(module, node), "every exception of the evaluation ends here"),
-            Evidence(span, f"and becomes `{code}`"),
+            Evidence(header_span(module, node), "every exception of the evaluation is caught here"),
+            Evidence(span, f"and replaced by `{code}`"),
         ],
-        fixes=[Fix(Applicability.UNSAFE, "raise it again: the run stops", (Edit(span, "raise"),))],
+        fixes=[Fix(Applicability.UNSAFE, "re-raise it: the run stops", (Edit(span, "raise"),))],
     )
 
 
 def _averages_over_nothing(event: TryBlock, handler: ExceptClause, rule: Rule) -> Iterator[Diagnostic]:
-    """What comes out where each batch has been swallowed: `return float("inf")` behind `if count == 0`."""
+    """Report the result of zero counted batches: `return float("inf")` after `if count == 0`."""
     module = event.place.module
     if not is_in_batches(event) or not is_swallowing(module, handler.node):
         return
-    if any(asks_what(handler.node, test) for test in _tests(handler.node.body)):
+    if any(tests_exception(handler.node, test) for test in _tests(handler.node.body)):
         return
     tried = event.place.node
     counted = {
@@ -148,19 +148,20 @@ def _averages_over_nothing(event: TryBlock, handler: ExceptClause, rule: Rule) -
     for node, value in _stand_ins(around, counted):
         span = module.span(node)
         code = abbreviate(module.code(value))
+        verb = "returns" if isinstance(node, cst.Return) else "gives"
         yield rule.diagnostic(
             span,
-            f"`{code}` is what comes out where every batch has failed: nobody can tell it from a result",
+            f"{verb} `{code}` if every batch fails, which looks like a real score",
             evidence=[
                 *call_trace(event),
-                Evidence(header_span(module, handler.node), "each batch that fails is swallowed here"),
-                Evidence(span, f"nothing was counted: `{code}`"),
+                Evidence(header_span(module, handler.node), "failed batches are swallowed here"),
+                Evidence(span, f"result if no batch was counted: `{code}`"),
             ],
         )
 
 
 def _stand_ins(around: cst.CSTNode, counted: set[str]) -> Iterator[tuple[cst.CSTNode, cst.BaseExpression]]:
-    """The numbers that stand for a result where nothing was counted, with their statement or expression."""
+    """Yield the numbers used as a result if nothing was counted, with their statement or expression."""
     for node in nodes(around):
         if isinstance(node, cst.IfExp) and _mentions(node.test, counted):
             for value in (node.body, node.orelse):
@@ -192,9 +193,9 @@ def _tests(block: cst.BaseSuite) -> Iterator[cst.BaseExpression]:
 
 
 def number_of(node: cst.BaseExpression) -> float | None:
-    """The number that an expression states: `float("inf")`, `math.nan`, `0.0`; None for anything else.
+    """Return the number of an expression, `float("inf")`, `math.nan` or `0.0`, and None for anything else.
 
-    Of several in a tuple it is the first one.
+    For a tuple of numbers it is the first one.
     """
     if isinstance(node, cst.Tuple):
         numbers = [number_of(element.value) for element in node.elements]
@@ -225,20 +226,21 @@ def clamped_loss(event: Backward, context: CheckContext, rule: Rule) -> Iterator
         return
     node, place = step.place.node, step.place
     if step.op is Op.NAN_TO_NUM:
-        outcome = "a number where the loss is nan: the run goes on, and the gradients may be nan all the same"
+        outcome = "hides a nan loss: training continues, and gradients can still be nan"
     elif has_upper_bound(node, step.op):
-        outcome = (
-            "a constant where the loss is larger, and has no gradient there: such a batch teaches nothing"
-        )
+        outcome = "has zero gradient above its limit: batches with a large loss train nothing"
     else:
         return
     yield rule.diagnostic(
         place.span,
-        f"`{abbreviate(place.code)}` is {outcome}",
+        f"`{abbreviate(place.code)}` {outcome}",
         evidence=[
             *call_trace(event),
-            Evidence(place.span, "the loss is replaced here"),
-            Evidence(event.place.span, "and the gradients are those of what is left"),
+            Evidence(
+                place.span,
+                "the loss is clamped here" if step.op is not Op.NAN_TO_NUM else "nan is replaced here",
+            ),
+            Evidence(event.place.span, "gradients are computed here, of the changed loss"),
         ],
         fixes=list(without_clamp(place, node)),
     )

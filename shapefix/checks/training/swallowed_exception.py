@@ -1,4 +1,4 @@
-"""SF801: a loop over batches that swallows whatever the model, the loss or the backward pass raises."""
+"""SF801: loops over batches that swallow every exception of the model, the loss or the backward pass."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from shapefix.checks.support.batch_loops import call_text, is_in_batches
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.handlers import (
     ExceptHandler,
-    asks_what,
     header_span,
+    header_text,
     is_swallowing,
     means_memory,
     memory_errors_only,
+    tests_exception,
 )
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity
 from shapefix.domains.try_blocks import ExceptClause, StepKind, TrainStep, TryBlock
 from shapefix.interpreter.modules import Module
 
 _FAMILIES = ("SF1", "SF3", "SF4", "SF5")
-"""Rules of which the errors are exceptions of torch, and SF602, whose are too."""
+"""Families of rules that report exceptions of torch; SF602 does so, too."""
 
 
 @rule("SF801", on=TryBlock)
@@ -46,19 +47,19 @@ def _finding(event: TryBlock, handler: ExceptClause, context: CheckContext, rule
     act = _foremost(event)
     subject = f"`{call_text(act.place)}`" if isinstance(act.place.node, cst.Call) else act.kind
     hidden = _hidden(event, context)
-    goes_on = f"what {subject} raises is swallowed here, and the loop goes on"
+    message = f"`{header_text(module, handler.node)}` hides errors from {subject}"
     if hidden:
         first = hidden[0]
         where = f"line {first.span.row}" if first.span.path == span.path else _elsewhere(first)
-        consequence = f"this hides {first.code} at {where}"
+        consequence = f"{first.code} at {where}"
     else:
-        consequence = "every batch may fail without anybody noticing"
+        consequence = "every batch can fail silently"
     return rule.diagnostic(
         span,
-        f"{goes_on}: {consequence}",
+        f"{message}: {consequence}",
         evidence=[
             *call_trace(event),
-            Evidence(act.place.span, f"{act.kind} is tried here"),
+            Evidence(act.place.span, f"{act.kind} runs here"),
             *(Evidence(each.span, f"{each.code}, hidden: {each.message}") for each in hidden[:3]),
         ],
         fixes=list(_fixes(module, handler)),
@@ -71,7 +72,7 @@ def _elsewhere(finding: Diagnostic) -> str:
 
 
 def _foremost(event: TryBlock) -> TrainStep:
-    """The step that the try statement is there for: the first one of those that the fewest calls lead to."""
+    """Return the main step of the try statement: the first one with the fewest calls in between."""
     return min(
         (act for act in event.acts if act.kind is not StepKind.LOADER),
         key=lambda act: len(act.calls),
@@ -79,7 +80,7 @@ def _foremost(event: TryBlock) -> TrainStep:
 
 
 def _hidden(event: TryBlock, context: CheckContext) -> list[Diagnostic]:
-    """What other rules find in the body of the try statement, and that raises."""
+    """Return findings of other rules in the body of the try statement: errors that raise."""
     codes = frozenset(
         code
         for code, other in RULES.items()
@@ -92,14 +93,14 @@ def _hidden(event: TryBlock, context: CheckContext) -> list[Diagnostic]:
 
 def _fixes(module: Module, handler: ExceptClause) -> Iterator[Fix]:
     node = handler.node
-    if not any(asks_what(node, test) for test in _tests(node.body)) and means_memory(module, node):
+    if not any(tests_exception(node, test) for test in _tests(node.body)) and means_memory(module, node):
         edit = memory_errors_only(module, node)
         if edit is not None:
-            message = "catch what the handler means, and nothing else: torch.cuda.OutOfMemoryError"
+            message = "catch only `torch.cuda.OutOfMemoryError`"
             yield Fix(Applicability.UNSAFE, message, (edit,), (Import("torch"),))
     edit = _raising(module, node, node.body)
     if edit is not None:
-        yield Fix(Applicability.UNSAFE, "raise it again: the run stops at the first one", (edit,))
+        yield Fix(Applicability.UNSAFE, "re-raise it: the run stops at the first error", (edit,))
 
 
 def _tests(block: cst.BaseSuite) -> Iterator[cst.BaseExpression]:
@@ -111,7 +112,7 @@ def _tests(block: cst.BaseSuite) -> Iterator[cst.BaseExpression]:
 
 
 def _raising(module: Module, handler: ExceptHandler, block: cst.BaseSuite) -> Edit | None:
-    """The edit that ends a block with `raise`, in the branch where the exception is not the one asked for."""
+    """Return the edit that ends a block with `raise`, in the branch for unexpected exceptions."""
     if not isinstance(block, cst.IndentedBlock):
         return None
     last = block.body[-1]
@@ -119,7 +120,7 @@ def _raising(module: Module, handler: ExceptHandler, block: cst.BaseSuite) -> Ed
     indent = " " * (span.column - 1)
     rows = module.text.split("\n")
     if rows[span.row - 1][: span.column - 1].strip(" "):
-        # Tabs, or something else in front of it.
+        # Tabs, or code before the statement.
         indent = rows[span.row - 1][: span.column - 1]
     if isinstance(last, cst.SimpleStatementLine):
         small = last.body[-1]
@@ -128,18 +129,18 @@ def _raising(module: Module, handler: ExceptHandler, block: cst.BaseSuite) -> Ed
         if len(last.body) > 1:
             return None
         return Edit(rewrites.end_of_line(rows, span), f"\n{indent}raise")
-    if isinstance(last, cst.If) and asks_what(handler, last.test):
+    if isinstance(last, cst.If) and tests_exception(handler, last.test):
         return _raising_otherwise(module, handler, last, rows, indent)
     return Edit(rewrites.end_of_line(rows, span), f"\n{indent}raise")
 
 
 def _raising_otherwise(
-    module: Module, handler: ExceptHandler, asked: cst.If, rows: list[str], indent: str
+    module: Module, handler: ExceptHandler, test: cst.If, rows: list[str], indent: str
 ) -> Edit | None:
-    if isinstance(asked.orelse, cst.If):
-        return _raising_otherwise(module, handler, asked.orelse, rows, indent)
-    if asked.orelse is not None:
-        return _raising(module, handler, asked.orelse.body)
-    inner = module.span(asked.body.body[-1])
+    if isinstance(test.orelse, cst.If):
+        return _raising_otherwise(module, handler, test.orelse, rows, indent)
+    if test.orelse is not None:
+        return _raising(module, handler, test.orelse.body)
+    inner = module.span(test.body.body[-1])
     step = rows[inner.row - 1][: inner.column - 1]
     return Edit(rewrites.end_of_line(rows, inner), f"\n{indent}else:\n{step}raise")

@@ -1,4 +1,4 @@
-"""SF804: models that are evaluated in training mode, or trained in evaluation mode."""
+"""SF804: evaluation in training mode, and training in evaluation mode."""
 
 from __future__ import annotations
 
@@ -38,24 +38,24 @@ def _evaluated_in_training(event: ForwardCalled, context: CheckContext, rule: Ru
     if any(each.module is event.module and each.recording for each in within(loop, context, ForwardCalled)):
         return
     named = _called(event.place)
-    fixes = _in_front(event.place.module, loop.node, f"{named}.eval()", "evaluate as it will be used")
+    fixes = _in_front(event.place.module, loop.node, f"{named}.eval()", "switch to evaluation mode first")
     switched = _switched_on(event, context)
     layer = event.mode_dependent[0]
     yield rule.diagnostic(
         event.place.span,
-        f"`{named}` is evaluated in training mode, {_effect(layer)}",
+        f"`{named}.eval()` is missing: {_effect(layer)} during evaluation",
         evidence=[
             *call_trace(event),
-            *_made(layer, "does something else in training"),
-            *([Evidence(switched.place.span, "put into training mode here")] if switched else []),
-            Evidence(event.place.span, "evaluated here: nobody called `eval()` on the way"),
+            *_made(layer, "behaves differently in training mode"),
+            *([Evidence(switched.place.span, "switched to training mode here")] if switched else []),
+            Evidence(event.place.span, "evaluated here, in training mode"),
         ],
         fixes=fixes,
     )
 
 
 def _is_over_batches(loop: Loop) -> bool:
-    """Whether a loop goes over a data set, and does not just count."""
+    """Whether a loop iterates over data instead of counting."""
     node = loop.node
     if not isinstance(node, cst.For) or loop.state[EnclosingLoop].of_settings:
         return False
@@ -64,9 +64,9 @@ def _is_over_batches(loop: Loop) -> bool:
 
 
 def _is_meant(event: ForwardCalled, context: CheckContext) -> bool:
-    """Whether the function that evaluates puts the model into training mode itself, to sample dropout.
+    """Whether the evaluating function itself switches to training mode, for example to sample dropout.
 
-    That is not so where it has trained since.
+    It must not have trained since.
     """
     switched = _switched_on(event, context)
     if switched is None or switched.calls != event.calls:
@@ -75,21 +75,21 @@ def _is_meant(event: ForwardCalled, context: CheckContext) -> bool:
 
 
 def _switched_on(event: ForwardCalled, context: CheckContext) -> ModeSwitched | None:
-    """The last time before that the mode of the model was set."""
+    """Return the last change of the model's mode before the event."""
     before = context.training[: context.positions[event]]
     switches = [each for each in before if isinstance(each, ModeSwitched) and each.module in event.modules]
     return switches[-1] if switches else None
 
 
 def _effect(layer: LibraryObject) -> str:
-    """What a layer does in training mode, for a message."""
+    """Describe the effect of training mode on a layer, for a message."""
     if "Norm" in layer.kind:
-        return "and its batch norm normalises with each batch, and learns from it"
-    return "and dropout still drops"
+        return "batch norm uses and updates batch statistics"
+    return "dropout stays active"
 
 
 def _called(place: Place) -> str:
-    """What the code calls the model: `self.model` of `self.model(x)`."""
+    """Return the model's code: `self.model` of `self.model(x)`."""
     node = place.node
     return abbreviate(place.module.code(node.func)) if isinstance(node, cst.Call) else abbreviate(place.code)
 
@@ -101,7 +101,7 @@ def _made(layer: LibraryObject, what: str) -> Iterator[Evidence]:
 
 
 def _in_front(module: Module, loop: cst.CSTNode, code: str, what: str) -> Iterator[Fix]:
-    """A line of code in front of a loop."""
+    """Insert a line of code before a loop."""
     span = module.span(loop)
     line = module.text.split("\n")[span.row - 1]
     indent = line[: span.column - 1]
@@ -111,7 +111,7 @@ def _in_front(module: Module, loop: cst.CSTNode, code: str, what: str) -> Iterat
 
 
 def _never_back(event: ModeSwitched, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
-    """A loop that trains, then evaluates, and trains on in evaluation mode from its second pass on."""
+    """Report a loop that trains, evaluates, and then trains in evaluation mode from its second pass on."""
     for around in reversed(event.loops):
         loop = around.loop
         trained = _trained_before(event, loop, context)
@@ -121,16 +121,18 @@ def _never_back(event: ModeSwitched, context: CheckContext, rule: Rule) -> Itera
             return
         named, layer = _called(trained.place), trained.mode_dependent[0]
         inner = trained.loops[-1].loop
-        fixes = _in_front(trained.place.module, inner.node, f"{named}.train()", "train as meant")
+        fixes = _in_front(
+            trained.place.module, inner.node, f"{named}.train()", "switch back to training mode"
+        )
         yield rule.diagnostic(
             event.place.span,
-            f"`{abbreviate(event.place.code)}` is never undone: from the second pass on, `{named}` is "
-            f"trained {_lack(layer)}",
+            f"`{named}.train()` is missing after `{abbreviate(event.place.code)}`: from the second pass on, "
+            f"{_lack(layer)}",
             evidence=[
                 *call_trace(event),
-                *_made(layer, "does nothing in evaluation, or goes by old statistics"),
-                Evidence(trained.place.span, "trained here, in training mode in the first pass only"),
-                Evidence(event.place.span, "put into evaluation mode here, in each pass of the loop"),
+                *_made(layer, "behaves differently in evaluation mode"),
+                Evidence(trained.place.span, "trained here, but only the first pass is in training mode"),
+                Evidence(event.place.span, "switched to evaluation mode here, in each pass of the loop"),
             ],
             fixes=fixes,
         )
@@ -138,7 +140,7 @@ def _never_back(event: ModeSwitched, context: CheckContext, rule: Rule) -> Itera
 
 
 def _trained_before(event: ModeSwitched, loop: Loop, context: CheckContext) -> ForwardCalled | None:
-    """The call in which a pass of the loop trains the model that is put into evaluation mode after it."""
+    """Return the call that trains the model in each pass before it is switched to evaluation mode."""
     position = context.positions[event]
     before = [each for each in within(loop, context, ForwardCalled) if context.positions[each] < position]
     if not within(loop, context, Backward) or not within(loop, context, OptimizerStepped):
@@ -154,11 +156,13 @@ def _trained_before(event: ModeSwitched, loop: Loop, context: CheckContext) -> F
 
 
 def _lack(layer: LibraryObject) -> str:
-    return "with the statistics of the first one" if "Norm" in layer.kind else "without dropout"
+    if "Norm" in layer.kind:
+        return "batch norm trains with the statistics of the first pass"
+    return "the model trains without dropout"
 
 
 def _may_switch_back(event: ModeSwitched, loop: Loop, context: CheckContext) -> bool:
-    """Whether any call in the loop puts a module into training mode, or may do so without being followed."""
+    """Whether any call in the loop switches to training mode, or may do so."""
     return not is_followed(loop) or any(
         each.training is not False for each in within(loop, context, ModeSwitched)
     )

@@ -1,4 +1,4 @@
-"""SF803: training loops whose gradients pile up, are thrown away, or never reach the weights."""
+"""SF803: training loops with missing or misplaced `zero_grad`, `backward` and `step` calls."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ from shapefix.interpreter.values import LibraryObject, Value
 from shapefix.tensors.ops import Op
 
 _GRADIENT = re.compile(r"\.grad\b")
-_MADE_ANEW = frozenset({Op.CREATION, Op.TENSOR, Op.TO})
+_CREATING = frozenset({Op.CREATION, Op.TENSOR, Op.TO})
 _HARMLESS = frozenset({"print", "append", "info", "debug", "item", "format", "step", "zero_grad"})
-"""What may be called between throwing gradients away and the step, and computes none."""
+"""Calls between `zero_grad` and `step` that compute no gradients."""
 
 
 @rule("SF803", on=(Backward, OptimizerStepped, SchedulerStepped))
@@ -71,24 +71,28 @@ def _cut_off(event: Backward, context: CheckContext, rule: Rule) -> Iterator[Dia
         return
     named = abbreviate(receiver_code(event.place)) or abbreviate(event.place.code)
     made = loss.origin
-    is_new = made.op in _MADE_ANEW
+    is_new = made.op in _CREATING
     if is_new and _is_assigned_between(named, made.place, event.place):
         return
-    how = "is a new tensor" if is_new else "is cut off from what it was computed of"
-    outcome = "the gradient ends there, and no weight gets any" if event.leaf else "RuntimeError"
+    how = "is a new tensor without a graph" if is_new else "is detached from its graph"
+    outcome = (
+        "no weight gets a gradient"
+        if event.leaf
+        else "RuntimeError: element 0 of tensors does not require grad"
+    )
     yield rule.diagnostic(
         event.place.span,
         f"`{named}` {how}: {outcome}",
         evidence=[
             *call_trace(event),
-            Evidence(made.place.span, "made here, of numbers alone" if is_new else "computed here"),
-            Evidence(event.place.span, f"`{named}` has no way back to that, or to any weight"),
+            Evidence(made.place.span, "created here, from plain numbers" if is_new else "computed here"),
+            Evidence(event.place.span, f"backward of `{named}` reaches no weight"),
         ],
     )
 
 
 def _is_assigned_between(name: str, first: Place, last: Place) -> bool:
-    """Whether the lines from one place to another one give the name something else, or add to what it has."""
+    """Whether the lines between two places assign the name again, or add to it."""
     if first.module is not last.module:
         return True
     rows = first.module.text.split("\n")[first.span.end_row : last.span.row - 1]
@@ -97,7 +101,7 @@ def _is_assigned_between(name: str, first: Place, last: Place) -> bool:
 
 
 def _shares_loop(one: TrainingEvent, other: TrainingEvent) -> bool:
-    """Whether two events stand in the same innermost loop, or both at one place outside of any."""
+    """Whether two events are in the same innermost loop, or both in one function outside of any."""
     loops = [each.loop for each in one.loops], [each.loop for each in other.loops]
     return loops[0][-1:] == loops[1][-1:] and (bool(one.loops) or one.calls == other.calls)
 
@@ -115,25 +119,25 @@ def _zeroed_before(
         return
     yield rule.diagnostic(
         event.place.span,
-        f"`{abbreviate(event.place.code)}` finds no gradients: `{abbreviate(zeroed.place.code)}` has "
-        "thrown them away",
+        f"`{abbreviate(event.place.code)}` has no gradients: `{abbreviate(zeroed.place.code)}` clears them "
+        "first",
         evidence=[
             *call_trace(event),
-            Evidence(gradients.place.span, "the gradients are computed here"),
-            Evidence(zeroed.place.span, "and thrown away here, before anything used them"),
-            Evidence(event.place.span, "so this step changes nothing"),
+            Evidence(gradients.place.span, "gradients are computed here"),
+            Evidence(zeroed.place.span, "cleared here, still unused"),
+            Evidence(event.place.span, "this step changes no weight"),
         ],
     )
 
 
 def _covers(owner: Value, optimizer: LibraryObject) -> bool:
-    """Whether zero_grad of owner takes all gradients of an optimizer."""
+    """Whether zero_grad of owner clears all gradients of an optimizer."""
     owners = optimizer.fields.get(OWNERS)
     return owner is optimizer or owners == {owner}
 
 
 def _is_straight(first: TrainingEvent, last: TrainingEvent) -> bool:
-    """Whether nothing happens between two calls of one function that might compute gradients anew."""
+    """Whether no code between two calls of one function can compute gradients again."""
     module = first.place.module
     if first.calls != last.calls or module is not last.place.module or first.loops != last.loops:
         if [each.loop for each in first.loops] != [each.loop for each in last.loops]:
@@ -152,7 +156,7 @@ def _is_straight(first: TrainingEvent, last: TrainingEvent) -> bool:
 
 
 def _called(node: cst.CSTNode) -> Iterator[str]:
-    """The last names of all functions that are called in node."""
+    """Yield the last names of all functions called in node."""
     if isinstance(node, cst.Call):
         function = node.func
         name = function.attr if isinstance(function, cst.Attribute) else function
@@ -178,23 +182,23 @@ def _never_zeroed(
     named = _name_of(event)
     yield rule.diagnostic(
         event.place.span,
-        f"`{named}` steps in every pass of the loop, and nobody zeroes the gradients: they add up",
+        f"`{named}.zero_grad()` is never called; gradients accumulate across batches",
         evidence=[
             *call_trace(event),
-            Evidence(backward.place.span, "adds to the gradients that the passes before have left"),
-            Evidence(event.place.span, "steps with the sum"),
+            Evidence(backward.place.span, "adds to the gradients of earlier passes"),
+            Evidence(event.place.span, "steps with the sum of all passes"),
         ],
         fixes=_zero_first(event, backward, named),
     )
 
 
 def _touches_gradients(place: Place) -> bool:
-    """Whether somebody in the file works on gradients by hand."""
+    """Whether the file edits gradients by hand."""
     return _GRADIENT.search(place.module.text) is not None
 
 
 def _name_of(event: OptimizerStepped) -> str:
-    """What the code calls the optimizer that steps."""
+    """Return the code of the optimizer of a step."""
     node = event.place.node
     if event.scaler is not None and isinstance(node, cst.Call) and node.args:
         return event.place.module.code(node.args[0].value)
@@ -202,12 +206,12 @@ def _name_of(event: OptimizerStepped) -> str:
 
 
 def _zero_first(event: OptimizerStepped, backward: Backward, named: str) -> Iterator[Fix]:
-    """`optimizer.zero_grad()` in front of backward, where both stand in one function."""
+    """Insert `optimizer.zero_grad()` before backward, if both are in one function."""
     if backward.calls != event.calls or backward.place.module is not event.place.module:
         return
     edit = before_statement(backward.place, f"{named}.zero_grad()")
     if edit is not None:
-        yield Fix(Applicability.UNSAFE, f"zero the gradients first: `{named}.zero_grad()`", (edit,))
+        yield Fix(Applicability.UNSAFE, f"clear the gradients first: `{named}.zero_grad()`", (edit,))
 
 
 def _only_scheduled(event: SchedulerStepped, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
@@ -221,10 +225,10 @@ def _only_scheduled(event: SchedulerStepped, context: CheckContext, rule: Rule) 
         return
     yield rule.diagnostic(
         event.place.span,
-        f"`{abbreviate(event.place.code)}` schedules an optimizer that never steps: no weight changes",
+        f"`{abbreviate(event.place.code)}` without `optimizer.step()`: no weight changes",
         evidence=[
             *call_trace(event),
             Evidence(backward.place.span, "gradients are computed here"),
-            Evidence(event.place.span, "the scheduler steps, and the optimizer does not"),
+            Evidence(event.place.span, "the scheduler steps, but the optimizer does not"),
         ],
     )
