@@ -45,7 +45,7 @@ class Collated(Event):
 
     consumer is its class. sample is any one of the samples. collator is the object or function that puts them
     together, None for the default of the consumer; tokenizer is the one passed to a trainer, None for none.
-    batch is the result, Unknown where a library's collator raises. loss is how a trainer's model uses it, as
+    batch is the result, Unknown if a library's collator raises. loss is how a trainer's model uses it, as
     in ModelCalled; single is True for batches of one sample.
     """
 
@@ -82,7 +82,7 @@ class CallSignature:
     """The signature of a forward: named parameters, those without a default, and whether it takes others.
 
     name is its name in the user's code, `EnhancedModel.forward`; place is its definition, None in a library.
-    raises is whether an unnamed key ends in a TypeError, None where that is not known: transformers' heads
+    raises is whether an unnamed key ends in a TypeError, None if unknown: transformers' heads
     with `**kwargs` swallow them. used are unnamed keys that have an effect; unused is whether all others have
     none.
     """
@@ -104,7 +104,7 @@ class ModelCalled(Event):
     after `**`. certain are the keys that every batch has; complete is False where there may be others.
     trainer is the class whose loop calls it, empty for the user's own. undecided is whether the call is in a
     branch that may never be taken. first is the first positional argument; loss is how a language model uses
-    labels: SHIFTED, ALIGNED, or empty where that is not known.
+    labels: SHIFTED, ALIGNED, or empty if unknown.
     """
 
     model: Value

@@ -18,7 +18,7 @@ from shapefix.interpreter.tensor_values import Device, DeviceKind, is_same_devic
 from shapefix.interpreter.values import Constant, InstanceValue, Integer, Text, Unknown, Value, as_tensor
 
 CPU = Device(DeviceKind.CPU, "cpu")
-ASKED_CPU = Device(DeviceKind.CPU, "cpu", "asked")
+ASKED_CPU = Device(DeviceKind.CPU, "cpu", "explicit")
 """The CPU, because the code says so."""
 OF_MODULE = Device(DeviceKind.SHARED, symbol=object())
 """The device of a module's parameters, and of its inputs, if nothing else is known of it."""
@@ -124,7 +124,7 @@ def device_of(value: Value | None) -> Device | None:
 
 
 def is_named_as_device(value: Unknown) -> bool:
-    """Whether the code calls an unknown value what people call devices."""
+    """Check whether the code calls an unknown value what people call devices."""
     last = value.hint.rpartition(".")[2].lower()
     return any(word in last for word in _NAMES)
 
@@ -166,14 +166,14 @@ def _method_of_module(ev: Evaluator) -> cst.FunctionDef | None:
 
 
 def is_forward(ev: Evaluator, function: cst.CSTNode | None, receiver: Value | None) -> bool:
-    """Whether a function is the method of a module that computes on its inputs."""
+    """Check whether a function is the method of a module that computes on its inputs."""
     return (
         isinstance(function, cst.FunctionDef) and function.name.value in FORWARD and is_module(ev, receiver)
     )
 
 
 def is_module(ev: Evaluator, value: Value | None) -> bool:
-    """Whether a value is an object of a project class that derives from torch.nn.Module."""
+    """Check whether a value is an object of a project class that derives from torch.nn.Module."""
     return isinstance(value, InstanceValue) and any(
         ev.library.inherits(base, "torch.nn.Module") for base in outside_bases(value.cls)
     )

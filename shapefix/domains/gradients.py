@@ -23,7 +23,7 @@ class Gradients:
     """State of gradients at this moment of a run."""
 
     recording: bool | None = True
-    """Whether torch records gradients, None where that is not known."""
+    """Whether torch records gradients, None if unknown."""
     frozen: bool = False
     """Whether the code may have taken parameters out of training, unknown which."""
     leaves: dict[TensorValue, Value] = field(default_factory=dict)
@@ -91,12 +91,12 @@ def require_grad(ev: Evaluator, tensor: TensorValue, asked: bool | None) -> None
 
 
 def is_leaf(ev: Evaluator, tensor: TensorValue) -> bool:
-    """Whether tensor was certainly made one that gradients flow to, and no further."""
+    """Check whether tensor was certainly made one that gradients flow to, and no further."""
     return ev.state[Gradients].leaves.get(tensor) is TRUE
 
 
 def carries_graph(tensor: TensorValue, proved: Collection[int] = NONE_PROVED) -> bool | None:
-    """Whether gradients flow back through tensor, None where that is not known.
+    """Check whether gradients flow back through tensor, None if unknown.
 
     proved are the ids of tensors of which a later `backward()` proves that they do.
     """
@@ -119,7 +119,7 @@ def lineage(tensor: TensorValue) -> list[TensorValue]:
 
 
 def records_gradients(value: Value, before: bool | None) -> bool | None:
-    """Whether torch records gradients in the body of `with value:`, given whether it did before."""
+    """Check whether torch records gradients in the body of `with value:`, given whether it did before."""
     name = getattr(value, "kind", None) or getattr(value, "name", None)
     if name == ENABLE_GRAD:
         return True

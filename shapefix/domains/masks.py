@@ -86,7 +86,7 @@ MASK = -100
 
 
 def is_mask(value: Value | None) -> bool:
-    """Whether value is -100, or a list of nothing else."""
+    """Check whether value is -100, or a list of nothing else."""
     if isinstance(value, ListValue):
         items = value.items
         return all(is_mask(item) for item in items) if items else is_mask(value.element)

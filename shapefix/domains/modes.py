@@ -21,7 +21,7 @@ class EvaluationRecorded(TrainingEvent):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ModeSwitched(TrainingEvent):
-    """`module.train()` or `module.eval()`; training is None where the mode is not known."""
+    """`module.train()` or `module.eval()`; training is None if the mode is not known."""
 
     module: Value
     training: bool | None
@@ -31,7 +31,7 @@ class ModeSwitched(TrainingEvent):
 class ForwardCalled(TrainingEvent):
     """A module is called from outside of any forward.
 
-    training is its mode, None where that is not known; recording is whether gradients are recorded. modules
+    training is its mode, None if unknown; recording is whether gradients are recorded. modules
     are all known modules below it, itself included; mode_dependent are those in training mode that compute
     something else in evaluation, with dropout or batch statistics. result is the result of the call.
     """

@@ -22,7 +22,7 @@ class InPlaceWrite(Event):
     """A write into the memory of a tensor: `x += 1`, `x[mask] = 0`, `x.add_(1)`.
 
     layout is the tensor's at that moment, subject the expression that the code has for it. shared is the
-    first dimension along which several elements that are written to are one in memory, None where there is
+    first dimension along which several elements that are written to are one in memory, None if there is
     none; refused says whether torch raises then, or lets the write be seen in all of them.
     """
 

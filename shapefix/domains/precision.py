@@ -25,7 +25,7 @@ class Precision:
     """State of dtypes at this moment of a run."""
 
     default_dtype: str | None = "float32"
-    """The dtype of floats that torch creates, None where the code changed it."""
+    """The dtype of floats that torch creates, None if the code changed it."""
     casting: int = 0
     """The number of open contexts in which torch may cast, as `torch.autocast` does."""
 

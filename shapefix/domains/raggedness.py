@@ -39,14 +39,14 @@ class Column(Place):
 
 
 def has_rows(data: ListValue | TupleValue) -> bool:
-    """Whether the items of a list are lists or tensors themselves."""
+    """Check whether the items of a list are lists or tensors themselves."""
     items = elements(data)
     first = items[0] if items else data.element if isinstance(data, ListValue) else None
     return isinstance(first, (ListValue, TensorValue))
 
 
 def ragged(data: Value | None, depth: int = 0) -> tuple[Size, Size] | None:
-    """Two sizes of rows, or of tensors, in a list that differ; None where all are the same, or may be.
+    """Two sizes of rows, or of tensors, in a list that differ; None if all are the same, or may be.
 
     Where the rows are not known one by one, both are the size that differs from row to row.
     """
@@ -89,7 +89,7 @@ def differs(row: Value | None) -> PerItemSize | None:
 
 
 def may_differ(row: Value | None) -> bool:
-    """Whether the length of this row, or a size of this tensor, may differ from sample to sample."""
+    """Check whether the length of this row, or a size of this tensor, may differ from sample to sample."""
     return any(isinstance(symbol, PerItemSize) for size in row_sizes(row) for symbol in every_symbol(size))
 
 
@@ -101,7 +101,7 @@ def origins(size: Size) -> Iterator[Origin]:
 
 
 def varying(size: Size, axes: Collection[object]) -> PerItemSize | None:
-    """A symbol of size that differs along one of the axes; None where the size is the same for all items."""
+    """A symbol of size that differs along one of the axes; None if the size is the same for all items."""
     for symbol in every_symbol(size):
         if isinstance(symbol, PerItemSize) and symbol.axis in axes:
             return symbol

@@ -35,7 +35,7 @@ class Tokens:
 
 
 def row_of(value: Value | None) -> TokenRow | None:
-    """The row that a list, or the last dimension of a tensor, holds; None where that is not known."""
+    """The row that a list, or the last dimension of a tensor, holds; None if unknown."""
     if isinstance(value, Unknown):
         value = value.tensor
     if isinstance(value, TensorValue):
@@ -50,7 +50,7 @@ def row_of(value: Value | None) -> TokenRow | None:
 
 
 def element_symbol(tensor: TensorValue) -> Symbol:
-    """The symbol of any one element of a tensor of whole numbers, for the list made of it."""
+    """The symbol of any one element of a tensor of integers, for the list made of it."""
     row = tensor_row(tensor)
     if row is not None and row.start == START:
         return row.symbol if row.mask is None else MaskedLabel("label", row.mask)
@@ -58,7 +58,7 @@ def element_symbol(tensor: TensorValue) -> Symbol:
 
 
 def is_same(one: TokenRow | None, other: TokenRow | None) -> bool:
-    """Whether two rows hold the same ids, one perhaps further on than the other."""
+    """Check whether two rows hold the same ids, one perhaps further on than the other."""
     if one is None or other is None:
         return False
     left, right = one.symbol, other.symbol
@@ -106,7 +106,7 @@ def put_together(contents: Contents, place: Place, *, leading: bool = False) -> 
 
 
 def from_the_start(index: Value) -> bool:
-    """Whether what an index reaches begins with the first item."""
+    """Check whether what an index reaches begins with the first item."""
     first = index.start if isinstance(index, Slice) else index
     return isinstance(first, Constant) and first.value in (None, 0)
 
@@ -155,7 +155,7 @@ class Tokenized(Event):
     """A tokenizer was called.
 
     arguments are those of the call by name, with their defaults. several is whether it gets a list of texts,
-    None where that is not known. mapped is the call of `Dataset.map` that runs the function around this call,
+    None if unknown. mapped is the call of `Dataset.map` that runs the function around this call,
     None outside of one; batched is whether that passes lists of samples. rows are the lists of ids that go
     into one tensor, None if no tensor is requested.
     """
@@ -217,7 +217,7 @@ def _join_labels(left: Value, right: Value) -> Value | None:
 
 
 def _join_ids(left: Value, right: Value) -> Value | None:
-    """An id that is one of two, of texts or of special tokens; None where something else is among them."""
+    """An id that is one of two, of texts or of special tokens; None if something else is among them."""
     items = [item for item in (left, right) if isinstance(item, Integer)]
     symbols = [item.size.only_symbol for item in items]
     ids = [(item, one) for item, one in zip(items, symbols, strict=True) if isinstance(one, TokenId)]

@@ -43,7 +43,7 @@ class PendingGradients(Value):
     """State of the gradients since the last backward, the same on all paths to this place.
 
     place is the call of backward, reached through calls; entry_point is the number of the function without
-    known callers in which these began. scaled is the GradScaler of the loss, None for none, Unknown where it
+    known callers in which these began. scaled is the GradScaler of the loss, None for none, Unknown if it
     is not known. The other fields are what happened since then: unscaled, zeroed, and the optimizers stepped.
     """
 
@@ -86,7 +86,7 @@ PENDING = "gradients"
 class Backward(TrainingEvent):
     """`loss.backward()`; loss is None for anything but a tensor.
 
-    requires is whether the loss requires a gradient, None where that is not known; leaf is whether the loss
+    requires is whether the loss requires a gradient, None if unknown; leaf is whether the loss
     is a leaf itself, so that its gradient flows no further.
     """
 
@@ -148,7 +148,7 @@ class GradientsUnscaled(TrainingEvent):
 class OptimizerCreated(TrainingEvent):
     """An optimizer is made, or given more; modules are all below the owners of the parameters.
 
-    given is what the code passes as parameters, None where that is not known.
+    given is what the code passes as parameters, None if unknown.
     """
 
     optimizer: LibraryObject

@@ -72,7 +72,7 @@ class ExceptClause:
 
     @property
     def catches_all(self) -> bool:
-        """Whether it catches what torch raises, whatever that is."""
+        """Check whether it catches every exception that torch raises."""
         return self.catches is None or not self.catches.isdisjoint(_ALL)
 
 
@@ -94,7 +94,7 @@ class TryBlock(Event):
 
     @property
     def tries_settings(self) -> bool:
-        """Whether one configuration is tried after the other, and not one batch after the other."""
+        """Check whether one configuration is tried after the other, and not one batch after the other."""
         if self.loops and self.loops[-1].over_batches:
             return False
         return any(act.kind is StepKind.MADE for act in self.acts) or any(

@@ -93,7 +93,7 @@ MOST_TERMS = 64
 
 
 def concerns_tensors(left: Value, right: Value) -> bool:
-    """Whether one of the operands is a tensor, so that the result is one."""
+    """Check whether one of the operands is a tensor, so that the result is one."""
     return _is_tensor(left) or _is_tensor(right)
 
 

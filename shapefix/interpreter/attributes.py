@@ -88,7 +88,7 @@ def attribute(ev: Evaluator, owner: Value, name: str, node: cst.CSTNode) -> Valu
 
 
 def of_library(ev: Evaluator, kind: str, owner: Value, name: str, node: cst.CSTNode) -> Value | None:
-    """A property or a bound method of a library class; None where the library does not know the name."""
+    """A property or a bound method of a library class; None if the library does not know the name."""
     prop = ev.library.method(kind, f"@{name}")
     if prop is not None:
         call = Call(ev, f"{kind}.{name}", ev.place(node), Arguments(), owner)

@@ -125,7 +125,7 @@ def _attempt(ev: Evaluator, block: cst.BaseSuite) -> tuple[Flow, list[Changes]]:
 
 
 def _caught(ev: Evaluator, handler: cst.ExceptHandler | cst.ExceptStarHandler) -> frozenset[str] | None:
-    """The exceptions that a handler names, None where it catches all of them."""
+    """The exceptions that a handler names, None if it catches all of them."""
     if handler.type is None:
         return None
     given = ev.evaluate(handler.type)
@@ -133,7 +133,7 @@ def _caught(ev: Evaluator, handler: cst.ExceptHandler | cst.ExceptStarHandler) -
 
 
 def _is_one_line(block: cst.BaseSuite) -> bool:
-    """Whether the block is a single line: a `try` around one line expects that line to raise."""
+    """Check whether the block is a single line: a `try` around one line expects that line to raise."""
     return len(block.body) == 1 and isinstance(block.body[0], cst.SimpleStatementLine)
 
 

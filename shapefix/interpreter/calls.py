@@ -35,7 +35,7 @@ from shapefix.interpreter.values import (
 class Arguments:
     """The evaluated arguments of a call; open where `*args` or `**kwargs` may add some that are not known.
 
-    starred is the list of unknown length that `*args` adds, None where nothing is known of it.
+    starred is the list of unknown length that `*args` adds, None if nothing is known of it.
     """
 
     positional: list[Value] = field(default_factory=list)
@@ -69,13 +69,13 @@ class Call:
     receiver: Value | None = None
 
     def value(self, position: int, keyword: str = "") -> Value | None:
-        """The argument at this position or of this name, None where it is not given."""
+        """The argument at this position or of this name, None if it is not given."""
         if 0 <= position < len(self.arguments.positional):
             return self.arguments.positional[position]
         return self.arguments.keywords.get(keyword)
 
     def constant(self, position: int, keyword: str = "", default: object = None) -> object:
-        """The argument as a plain Python value: default where it is not given, None where it is not known."""
+        """The argument as a plain Python value: default where it is not given, None if unknown."""
         value = self.value(position, keyword)
         if value is None:
             return None if self.arguments.open else default
@@ -163,7 +163,7 @@ def call_value(ev: Evaluator, function: Value, arguments: Arguments, node: cst.C
 
 
 def _may_do_anything(ev: Evaluator, function: Value, node: cst.CSTNode) -> bool:
-    """Whether a call that cannot be followed may change objects that the code holds.
+    """Check whether a call that cannot be followed may change objects that the code holds.
 
     A call with arguments changes these only, and a method that tensors have changes nothing else either.
     """

@@ -295,7 +295,7 @@ def _blocks(statement: cst.CSTNode) -> Iterator[cst.BaseSuite]:
 
 
 def may_break(loop: cst.For | cst.While) -> bool:
-    """Whether there is a break in the body of the loop, that leaves this loop."""
+    """Check whether there is a break in the body of the loop, that leaves this loop."""
     return _breaks(loop.body)
 
 

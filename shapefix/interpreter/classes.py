@@ -59,7 +59,7 @@ def outside_bases(cls: ClassValue) -> list[str]:
 
 
 def is_closed(cls: ClassValue) -> bool:
-    """Whether every base is known, so that a name that is not found is not there."""
+    """Check whether every base is known, so that a name that is not found is not there."""
     return all(isinstance(base, (ClassValue, Reference)) for base in lineage(cls))
 
 

@@ -43,7 +43,7 @@ NO_AXES: frozenset[RaggedDim] = frozenset()
 class Contents:
     """The contents of a list: its items, or one element for all items that are not known one by one.
 
-    length is the number of items, None where it is not known; axes are the dimensions that the items range
+    length is the number of items, None if unknown; axes are the dimensions that the items range
     over.
     """
 
@@ -99,7 +99,7 @@ class ListValue(Value):
 
     @property
     def length(self) -> Size | None:
-        """The number of items, None where it is not known."""
+        """The number of items, None if unknown."""
         return self.contents.length
 
     @property

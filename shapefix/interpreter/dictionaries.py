@@ -29,7 +29,7 @@ def certain_keys(ev: Evaluator, owner: DictValue) -> list[Any]:
 
 
 def is_complete(ev: Evaluator, owner: DictValue) -> bool:
-    """Whether the keys that are known are all there, and are all."""
+    """Check whether the keys that are known are all there, and are all."""
     return owner.closed and len(certain_keys(ev, owner)) == len(owner.fields)
 
 

@@ -36,25 +36,25 @@ class Library(Protocol):
         """The handler of a method or a property (`@shape`) of a class, bases included."""
 
     def is_class(self, name: str) -> bool:
-        """Whether this qualified name is known to be a class."""
+        """Check whether this qualified name is known to be a class."""
 
     def inherits(self, kind: str, base: str) -> bool:
-        """Whether the class is base or derives from it."""
+        """Check whether the class is base or derives from it."""
 
     def only_of_tensors(self, method: str) -> bool:
-        """Whether nothing but a tensor is known to have a method of this name."""
+        """Check whether nothing but a tensor is known to have a method of this name."""
 
     def mostly_of_tensors(self, method: str) -> bool:
-        """Whether an unknown value with a method of this name is best taken for a tensor."""
+        """Check whether an unknown value with a method of this name is best taken for a tensor."""
 
     def annotated(self, name: str) -> Value | None:
         """The value of a parameter annotated with this qualified name."""
 
     def is_transparent(self, decorator: str) -> bool:
-        """Whether a function decorated with this still takes and returns the same."""
+        """Check whether a function decorated with this still takes and returns the same."""
 
     def suppresses(self, value: Value) -> bool:
-        """Whether `with value:` swallows exceptions of its body, as `contextlib.suppress` does."""
+        """Check whether `with value:` swallows exceptions of its body, as `contextlib.suppress` does."""
 
 
 class Files(Protocol):
@@ -64,10 +64,10 @@ class Files(Protocol):
         """The path of the module, or package, that an import statement names; None outside the project."""
 
     def module(self, path: str) -> Module | None:
-        """The parsed file; None where it cannot be parsed, or too much has been read already."""
+        """The parsed file; None if it cannot be parsed, or too much has been read already."""
 
     def allow(self, size: int) -> None:
-        """Read files of at most so many bytes in all from here on."""
+        """Read files of at most so many bytes in all from now on."""
 
 
 class Flow(Enum):
@@ -125,7 +125,7 @@ class Frame:
 
     @property
     def undecided(self) -> bool:
-        """Whether the running statement is in a branch of the function that may not be taken."""
+        """Check whether the running statement is in a branch of the function that may not be taken."""
         return bool(self.tests)
 
 
@@ -258,7 +258,7 @@ class Evaluator:
         self.type_checked[id(value)] = value
 
     def expects(self, exception: str) -> bool:
-        """Whether a handler of an open try statement names this built-in exception."""
+        """Check whether a handler of an open try statement names this built-in exception."""
         return any(f"builtins.{exception}" in names for names in self.caught)
 
     def emit(self, event: Event) -> None:
@@ -266,7 +266,7 @@ class Evaluator:
             self.events.append(event)
 
     def evaluate(self, node: cst.BaseExpression) -> Value:
-        """The value of an expression; Unknown where it cannot be known."""
+        """The value of an expression; Unknown if it cannot be known."""
         self.steps += 1
         handler = EXPRESSIONS.get(type(node))
         return handler(self, node) if handler is not None else Unknown()

@@ -109,7 +109,7 @@ def sequence(ev: Evaluator, node: cst.Tuple | cst.List | cst.Set) -> Value:
     items: list[Value] | None = []
     element: Value | None = None
     for entry in node.elements:
-        # A table of imported classes is no reason to read their files.
+        # A table of imported classes does not require reading their files.
         value = peek(ev, entry.value)
         if isinstance(entry, cst.StarredElement):
             inner = elements(resolved(ev, value))
@@ -376,7 +376,7 @@ def _run_comprehension(
 
 
 def _unknown_conditions(ev: Evaluator, loop: cst.CompFor) -> list[cst.CSTNode] | None:
-    """The conditions that may or may not hold; None where one certainly does not."""
+    """The conditions that may or may not hold; None if one certainly does not."""
     unknown: list[cst.CSTNode] = []
     for condition in loop.ifs:
         known = truth(ev.evaluate(condition.test))

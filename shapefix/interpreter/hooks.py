@@ -74,7 +74,7 @@ add_up: Hooks[
 ] = Hooks()
 """The statement at a node adds to a variable: node, variable, added code, added value, sum.
 
-The sum is None where a value is appended to a list.
+The sum is None if a value is appended to a list.
 """
 
 discard: Hooks[

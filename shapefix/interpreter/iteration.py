@@ -21,7 +21,7 @@ UNROLLED_ENTRIES = 32
 
 
 def unrolled(ev: Evaluator, iterable: Value) -> tuple[Value, ...] | None:
-    """The items that a loop runs over one by one; None where it is run once for all of them.
+    """The items that a loop runs over one by one; None if it is run once for all of them.
 
     Loops in loops in loops must end, too.
     """
@@ -42,7 +42,7 @@ def some(ev: Evaluator, iterable: Value) -> tuple[Value, ...]:
 
 
 def iterate(ev: Evaluator, iterable: Value, node: cst.CSTNode) -> Value:
-    """iterable as a tuple or list, its number of items unknown where it is."""
+    """iterable as a tuple or list, its number of items unknown if it is."""
     if isinstance(iterable, (TupleValue, ListValue)):
         return iterable
     if isinstance(iterable, DictValue):

@@ -29,12 +29,12 @@ from shapefix.tensors.polynomials import Size
 from shapefix.tensors.symbols import UNBOUNDED, PerItemSize
 
 join_values: Hooks[Callable[[Value, Value, int], Value | None]] = Hooks()
-"""The join of two values that are neither the same nor containers nor tensors; None where it is not known.
+"""The join of two values that are neither the same nor containers nor tensors; None if unknown.
 
 The number is the depth in containers, to be passed on.
 """
 join_integers: Hooks[Callable[[Value, Value], Value | None]] = Hooks()
-"""The join of two whole numbers that are items of a list; None where it is not known."""
+"""The join of two integers that are items of a list; None if unknown."""
 DEEPEST = 8
 """Containers inside containers are joined this far; a list may hold itself."""
 
@@ -83,7 +83,7 @@ def join_lengths(left: Size | None, right: Size | None) -> Size | None:
 
 
 def _join_items(left: Value, right: Value, depth: int) -> Value:
-    """Any one of two items; a whole number remains one."""
+    """Any one of two items; an integer remains one."""
     if left is not right and _is_whole(left) and _is_whole(right):
         sizes = [size for size in (as_size(left), as_size(right)) if size is not None]
         if sizes[0] == sizes[1]:

@@ -68,7 +68,7 @@ class Journal:
         self.write(container, key, MISSING)
 
     def is_maybe_unbound(self, container: Container, key: Any) -> bool:
-        """Whether key of container may be missing on some path."""
+        """Check whether key of container may be missing on some path."""
         return id(container) in self.maybe_unbound and key in self.maybe_unbound[id(container)][1]
 
     def doubt(self, container: Container, key: Any) -> None:

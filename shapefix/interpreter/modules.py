@@ -190,7 +190,7 @@ def _own_names(statement: Statement) -> Iterator[str]:
 
 
 def _is_for_scripts(test: cst.BaseExpression) -> bool:
-    """Whether this only holds for a file that is run as a script, not for one that is imported."""
+    """Check whether this only holds for a file that is run as a script, not for one that is imported."""
     return isinstance(test, cst.Comparison) and dotted_name(test.left) == "__name__"
 
 

@@ -66,7 +66,7 @@ class Rebinding:
     samples: bool
 
     def other(self, symbol: PerItemSize) -> Size | None:
-        """The replacement of a symbol, None where it stays."""
+        """The replacement of a symbol, None if it stays."""
         if symbol.axis is None:
             if symbol.serial > self.since:
                 return along(symbol, self.axis)

@@ -88,7 +88,7 @@ def stated_fields(
 
 
 def _settings(ev: Evaluator, node: cst.ClassDef) -> Mapping[str, str] | None:
-    """The arguments of the decorator that makes it a dataclass; None where there is no such decorator."""
+    """The arguments of the decorator that makes it a dataclass; None if there is no such decorator."""
     for decorator in node.decorators:
         target = decorator.decorator
         value = peek(ev, target.func if isinstance(target, cst.Call) else target)
@@ -150,7 +150,7 @@ def _is_true(value: object) -> bool:
 def fields_of_record(cls: ClassValue) -> tuple[Field, ...] | None:
     """All fields, those of the bases first, in the order of the parameters of `__init__`.
 
-    None where the class writes its own `__init__`, or is no dataclass.
+    None if the class writes its own `__init__` or is not a dataclass.
     """
     found: dict[str, Field] = {}
     nearest = True
@@ -174,7 +174,7 @@ def fields_of_record(cls: ClassValue) -> tuple[Field, ...] | None:
 
 
 def is_named_tuple(cls: ClassValue) -> bool:
-    """Whether objects of the class are tuples that have names and nothing else of their own."""
+    """Check whether objects of the class are tuples that have names and nothing else of their own."""
     bases = [base.name for base in lineage(cls) if isinstance(base, Reference)]
     return NAMED_TUPLE in bases and not any(isinstance(value, FunctionValue) for value in cls.fields.values())
 

@@ -170,7 +170,7 @@ def _certain_one(owner: TupleValue | ListValue, index: int) -> Value:
 
 
 def _is_ragged(element: TensorValue) -> bool:
-    """Whether it is known of its sizes that they differ from item to item."""
+    """Check whether it is known of its sizes that they differ from item to item."""
     sizes = element.layout.sizes if element.layout is not None else ()
     return any(isinstance(symbol, PerItemSize) for size in sizes for symbol in size.symbols)
 
@@ -204,7 +204,7 @@ def _contents(owner: TupleValue | ListValue) -> Contents:
 
 
 def _part_length(length: Size, part: Slice, place: Place) -> Size | None:
-    """The length of `[start:stop:step]` of length items; None where it is not known."""
+    """The length of `[start:stop:step]` of length items; None if unknown."""
     stop, step = part.stop, part.step
     first, last = _bound(part.start, 0), _bound(stop, None)
     if not (isinstance(step, Constant) and step.value in (None, 1)) or first is None:
@@ -237,7 +237,7 @@ def _fills_up(rest: Size) -> bool:
 
 
 def _chunk_length(length: Size, chunk: RangeItem, place: Place) -> Size | None:
-    """The length of `x[i:i + step]` for i in range(start, stop, step), None where it is not known."""
+    """The length of `x[i:i + step]` for i in range(start, stop, step), None if unknown."""
     if divide(chunk.stop - chunk.start, chunk.step) is not None:
         return chunk.step if at_least(length, chunk.stop) or length == chunk.stop else None
     if length != chunk.stop:

@@ -96,7 +96,7 @@ def _unpack(ev: Evaluator, target: cst.Tuple | cst.List, value: Value) -> None:
 
 
 def _part(items: tuple[Value, ...]) -> TensorValue | None:
-    """The first of several tensors that one call cut out of one; None where they are something else."""
+    """The first of several tensors that one call cut out of one; None if they are something else."""
     tensors = [item for item in items if isinstance(item, TensorValue) and item.origin is not None]
     nodes = {tensor.origin.place.node for tensor in tensors if tensor.origin is not None}
     if len(tensors) < len(items) or len(nodes) != 1 or not isinstance(nodes.pop(), cst.Call):

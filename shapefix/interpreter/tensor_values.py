@@ -48,12 +48,12 @@ class Device:
 
     @property
     def may_be_gpu(self) -> bool:
-        """Whether the code itself sent something here that may be, or is, a GPU."""
+        """Check whether the code itself sent something here that may be, or is, a GPU."""
         return self.kind in (DeviceKind.GPU, DeviceKind.CHOSEN)
 
 
 def is_same_device(one: Device | None, two: Device | None) -> bool:
-    """Whether two devices are certainly one."""
+    """Check whether two devices are certainly one."""
     if one is None or two is None or one.kind is not two.kind:
         return False
     if one.kind in (DeviceKind.CPU, DeviceKind.GPU):
@@ -112,7 +112,7 @@ class TokenRow:
     """The row in the last dimension of a tensor or list: any one element, and the start within its row.
 
     Two values of the same symbol hold the same row, perhaps with another start. cut is the place that moved
-    the start; short is the number of elements missing at the end, None where it is not known.
+    the start; short is the number of elements missing at the end, None if unknown.
     """
 
     symbol: Symbol
@@ -124,7 +124,7 @@ class TokenRow:
 
 @dataclass(frozen=True, slots=True)
 class ValueRange:
-    """The smallest and the largest element of a tensor of whole numbers.
+    """The smallest and the largest element of a tensor of integers.
 
     drawn is True for random numbers: these are the bounds, which any of them may reach.
     """
@@ -155,8 +155,8 @@ class TensorValue(Value):
     certain is False for a value that may be another array, since numpy has slices, too. contiguous is True
     for a contiguous tensor of unknown rank. views are the calls of `.view` and `.reshape` since its storage
     was created. row is the row in its last dimension, before writes to the storage; extremes are its smallest
-    and largest element, likewise, None where they are not known. graph is whether it requires a gradient,
-    None where that is not known; sources are the tensors that gradients flow back to. own is True for a
+    and largest element, likewise, None if they are not known. graph is whether it requires a gradient,
+    None if unknown; sources are the tensors that gradients flow back to. own is True for a
     parameter or a buffer of a module, which converts it together with itself.
     """
 
@@ -206,9 +206,9 @@ class TensorValue(Value):
         self._sizes: dict[int, Size] | None = None
 
     def size(self, dim: int, name: str = "") -> Size:
-        """The size of dimension dim, the same symbol each time where it is not known.
+        """The size of dimension dim, the same symbol each time if unknown.
 
-        name is what the symbol is called. Raises IndexError where the tensor has no such dimension.
+        name is what the symbol is called. Raises IndexError if the tensor has no such dimension.
         """
         if self.layout is not None:
             return self.layout.sizes[dim]
@@ -230,19 +230,19 @@ class TensorValue(Value):
             self._sizes = dict(other._sizes)
 
     def clear_sizes(self) -> None:
-        """Forget all that is known of the sizes, besides the layout: from here on they are others."""
+        """Forget all that is known of the sizes, besides the layout: from now on they are others."""
         self._sizes = None
         self.contiguous = False
 
     def known_size(self, dim: int) -> Size | None:
-        """The size of dimension dim, None where it is neither known nor has a symbol."""
+        """The size of dimension dim, None if it is neither known nor has a symbol."""
         if self.layout is not None:
             return self.layout.sizes[dim] if -len(self.layout.sizes) <= dim < len(self.layout.sizes) else None
         return self._sizes.get(dim) if self._sizes is not None else None
 
 
 def requires_grad(tensor: TensorValue) -> bool | None:
-    """`tensor.requires_grad` at this moment, None where it is not known."""
+    """`tensor.requires_grad` at this moment, None if unknown."""
     if tensor.dtype is not None and not (is_floating(tensor.dtype) or is_complex(tensor.dtype)):
         return False
     # A view of something that a graph was written into has one, too.

@@ -44,7 +44,7 @@ def spelled_out(pieces: Iterable[Value]) -> Constant | None:
 
 
 def contains(text: Value, part: Value) -> bool:
-    """Whether the text certainly contains part."""
+    """Check whether the text certainly contains part."""
     if isinstance(part, Constant):
         pieces = text.parts if isinstance(text, JoinedText) else (text,)
         known = [piece.value for piece in pieces if isinstance(piece, Constant)]

@@ -135,7 +135,7 @@ TEXT = Text()
 
 
 def is_text(value: Value | None) -> bool:
-    """Whether the value is a str, known or not."""
+    """Check whether the value is a str, known or not."""
     return isinstance(value, Text) or (isinstance(value, Constant) and isinstance(value.value, str))
 
 

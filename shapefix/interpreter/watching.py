@@ -47,7 +47,7 @@ def known_now(value: Value, depth: int = 0) -> Value:
 class WatchedRun:
     """One run of a watched function: the calls that led to it, outermost first, and the values of its names.
 
-    asked is False for the program's own call; root is the function without known callers in which a chain of
+    requested is False for the program's own call; root is the function without known callers where a chain of
     calls began; known is True if an argument is a tensor of known sizes. parameters are the arguments, or
     what the body shows of them. held has an entry for each run of a statement; events are those of a
     statement and of its calls. carried are the loops of which only the first pass was run, and that change
@@ -57,7 +57,7 @@ class WatchedRun:
     function: cst.FunctionDef
     frame: Frame
     calls: tuple[Place, ...]
-    asked: bool
+    requested: bool
     root: Frame | None
     known: bool
     parameters: dict[str, Value]
@@ -172,7 +172,7 @@ class Watcher(Evaluator):
             seen.events.setdefault(node, []).extend(new)
 
     def _has_moved_on(self, seen: WatchedRun, loop: cst.For | cst.While) -> bool:
-        """Whether a name has another value after a loop than after the last statement in it."""
+        """Check whether a name has another value after a loop than after the last statement in it."""
         last: dict[str, Value] = {}
         for statement in statements_of(loop):
             for names in seen.held.get(statement, ())[-1:]:
@@ -195,7 +195,7 @@ def _learn(seen: WatchedRun) -> None:
 
 
 def _is_known(value: Value, depth: int = 0) -> bool:
-    """Whether a value is, or holds, a tensor of known sizes."""
+    """Check whether a value is, or holds, a tensor of known sizes."""
     if isinstance(value, Unknown) and value.tensor is not None:
         value = value.tensor
     if isinstance(value, TensorValue):

@@ -1,4 +1,4 @@
-"""The library as the interpreter uses it: every module of the package, with its handlers registered."""
+"""Library for the interpreter: imports every module of the package, which registers handlers."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ _CONTEXTS = _FAILURES | NO_GRAD
 
 
 def kind_of(name: str) -> str | None:
-    """The class of the tables that stands for a class of transformers, None for any other."""
+    """Class of the tables for a class of transformers; None for any other."""
     if not name.startswith("transformers."):
         return None
     return models.kind_of(name) or tokenizers.kind_of(name)

@@ -252,7 +252,7 @@ def content(size: Size) -> int:
 
 
 def divide(dividend: int | Size, divisor: int | Size) -> Size | None:
-    """Exact quotient of two sizes as a polynomial; None if there is none or the divisor is 0."""
+    """Exact quotient of two sizes as a polynomial; None for a remainder or the divisor 0."""
     dividend, divisor = Size.of(dividend), Size.of(divisor)
     if divisor.value is not None:
         number = divisor.value

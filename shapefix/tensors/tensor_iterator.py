@@ -17,7 +17,7 @@ from shapefix.tensors.polynomials import ONE, ZERO, Size
 from shapefix.tensors.quotients import maximum
 
 Strides = Sequence[Size | None]
-"""Strides over the dimensions of a result: 0 where an operand is broadcast, None where unknown."""
+"""Strides over the dimensions of a result: 0 where an operand is broadcast, None if unknown."""
 
 
 def broadcast_sizes(*shapes: tuple[Size, ...]) -> tuple[Size, ...]:

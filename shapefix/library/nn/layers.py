@@ -1,6 +1,6 @@
-"""Registration of layers and functions of torch.nn: a handler that reads arguments by name.
+"""Registration of layers and functions of torch.nn with handlers that read arguments by name.
 
-A layer's settings stand in its fields under the names of its constructor's parameters, as they do in torch,
+A layer's settings are in its fields under the names of its constructor's parameters, as they do in torch,
 for an object of the library's class and for one of a project class that derives from it alike.
 """
 
@@ -77,7 +77,7 @@ def functional(
 def weights(kinds: Sequence[str], switch: str = "", **sizes: WeightSizes) -> None:
     """Give these layers parameters of these names, their sizes computed from the settings.
 
-    A parameter is None where the setting switch, or the constructor's own parameter of its name, is False.
+    A parameter is None if the setting switch, or the constructor's own parameter of its name, is False.
     """
     for kind in kinds:
         for name, compute in sizes.items():
@@ -85,7 +85,7 @@ def weights(kinds: Sequence[str], switch: str = "", **sizes: WeightSizes) -> Non
 
 
 def fields_of(value: Value | None) -> dict[str, Value]:
-    """The attributes of an object."""
+    """Attributes of an object."""
     return value.fields if isinstance(value, (LibraryObject, InstanceValue)) else {}
 
 
@@ -100,7 +100,7 @@ def result(
     last: Size | None = None,
     channels: tuple[int, Size | None] | None = None,
 ) -> TensorValue:
-    """What a layer gives back.
+    """Create the result of a layer.
 
     Where the rank is unknown, last is the size of the last dimension all the same, and channels a dimension
     counted from the end with its size.
@@ -116,14 +116,14 @@ def result(
 
 
 def computed_dtype(tensor: TensorValue | None) -> str | None:
-    """The dtype of a matrix product: autocast computes it in a lower precision, but for float64."""
+    """Dtype of a matrix product: autocast lowers the precision, except for float64."""
     return "float64" if tensor is not None and tensor.dtype == "float64" else None
 
 
 def in_place(
     call: Call, tensor: TensorValue, given: Given, otherwise: Callable[[], TensorValue]
 ) -> TensorValue:
-    """The tensor itself where the layer was told to write into it, else what otherwise makes."""
+    """Return the tensor itself if the layer writes into it, else the result of otherwise."""
     writes = given.flag("inplace")
     if writes is None:
         return copied_or_same(call, tensor, Op.ACTIVATION)
@@ -166,7 +166,7 @@ def _initializer(
 
 
 def _settings(name: str, call: Call) -> dict[str, Value]:
-    """The arguments of a constructor, without private ones: `_weight`, which torch's own code passes."""
+    """Arguments of a constructor, without private ones: `_weight`, which torch's own code passes."""
     given = bound(signature(name), call.arguments)
     return {key: value for key, value in given.items() if not key.startswith("_")}
 
@@ -210,7 +210,7 @@ def _run(
         check_loss(call, name, given, values, layer)
     except ShapeError as error:
         reject(call, error, given, function=name, layer=layer, settings=values)
-        # torch would raise; what the result would be is nobody's concern.
+        # torch would raise; there is no result.
         return TensorValue()
     if call.ev.state[Batches].vary:
         try_last_batch(

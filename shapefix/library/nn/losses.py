@@ -24,7 +24,7 @@ Unreduced = Callable[[Given], Layout | None]
 
 
 def _loss(call: Call, given: Given, unreduced: Unreduced) -> Value:
-    """The loss under the reduction that was asked for."""
+    """Result of the loss under the requested reduction."""
     note_step(call.ev, StepKind.LOSS, call.place.node)
     first = given.tensor(
         next((n for n in ("input", "log_probs", "anchor", "input1") if n in given.values), "")
@@ -58,7 +58,7 @@ def _elementwise(given: Given) -> Layout | None:
 
 
 def _per_sample(given: Given) -> Layout | None:
-    """One loss for each target; with probabilities as targets, for all but their dimension of classes."""
+    """Sizes of one loss per target; class probabilities as targets lose their class dimension."""
     source, target = _layout(given, "input"), _layout(given, "target")
     if target is None:
         return None

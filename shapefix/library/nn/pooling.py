@@ -1,4 +1,4 @@
-"""Pooling and resizing: contiguous results, or channels_last where the input is."""
+"""Pooling and resizing: contiguous results, or channels_last if the input is."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _AXES = ("depth", "height", "width")
 
 
 def _flat(layout: Layout) -> Layout:
-    """A layout (…, C, L) as torch pools it: as an image of height 1."""
+    """Layout (…, C, L) as torch pools it: an image of height 1."""
     return unsqueeze(layout, layout.rank - 1)
 
 
@@ -54,7 +54,7 @@ def _resized(layout: Layout, lengths: Sequence[Size | None]) -> Layout:
 
 
 def _only_if_contiguous(layout: Layout) -> Layout:
-    """The layout where kernels disagree about anything but a contiguous input."""
+    """Layout of a pooling with kernels that only agree about contiguous inputs."""
     return layout if is_contiguous(layout) is True else unknown_strides(layout.sizes)
 
 
@@ -98,7 +98,7 @@ def _pool(call: Call, given: Given, rank: int, *, name: str) -> Value:
 
 
 def _holds_a_window(layout: Layout, kernel: Sequence[Size]) -> None:
-    """Raises WindowTooLarge where a window is larger than the input: over volumes no padding counts."""
+    """Check the window of a pooling over volumes, without padding. Raises WindowTooLarge."""
     if layout.rank in (4, 5):
         for dim, size in enumerate(kernel, -3):
             if at_least(layout.sizes[dim] - size, 0) is False:
@@ -146,7 +146,7 @@ def _register(rank: int) -> None:
 
 
 def _unpooled(given: Given, layout: Layout, rank: int) -> list[Size]:
-    """The spatial sizes that a max_unpool gives; what is not known is a fresh symbol."""
+    """Spatial sizes of a max_unpool; an unknown one is a new symbol."""
     asked = size_list(given.value("output_size"))
     kernel, padding = given.sizes("kernel_size", rank), given.sizes("padding", rank)
     unset = given.is_none("stride")
@@ -177,7 +177,7 @@ def _adaptive(call: Call, given: Given, rank: int, indices: bool | None, *, aver
 
 
 def _lengths(wanted: Value, rank: int) -> list[Size | None]:
-    """The spatial sizes asked for; None keeps one, and what is not known is a fresh symbol."""
+    """Requested spatial sizes; None keeps one, and an unknown one is a new symbol."""
     items = elements(wanted)
     if items is not None and len(items) == rank:
         sizes = [Given({"size": item}).sizes("size", 1) for item in items]

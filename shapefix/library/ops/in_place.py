@@ -1,6 +1,6 @@
-"""Writes into the memory of a tensor, and which of them torch refuses where elements share memory.
+"""Writes into the memory of a tensor, and those that torch rejects for elements sharing memory.
 
-What is refused was executed with torch 2.13: elementwise writes, copies and scatters check for overlap;
+Rejections were executed with torch 2.13: elementwise writes, copies and scatters check for overlap;
 masked fills and writes through an index tensor do not, and are seen in every element that shares the memory.
 """
 
@@ -113,7 +113,7 @@ FUNCTIONS = (
     "reciprocal_",
     "nan_to_num_",
 )
-"""The refused ones that torch has as functions, too."""
+"""The rejected ones that torch also has as functions."""
 
 
 def emit_write(
@@ -124,7 +124,7 @@ def emit_write(
     refused: bool = False,
     value: Value | None = None,
 ) -> None:
-    """Tell the checks that the memory of tensor is written to, and keep in mind that value stands there."""
+    """Report a write to the memory of tensor, and record the written value."""
     note_write(call, tensor, value)
     note_graph_write(call, tensor, [each for each in call.arguments.everything if each is not tensor])
     note_mask(call.ev, tensor, value, call.place.node, subject)
@@ -132,7 +132,7 @@ def emit_write(
 
 
 def subject_of(call: Call) -> cst.CSTNode | None:
-    """The expression of the tensor that a call writes to: what its method is of, or the first argument."""
+    """Expression of the tensor that a call writes to: the method's object or the first argument."""
     node = call.place.node
     if isinstance(node, cst.Call):
         if (
@@ -188,7 +188,7 @@ PLACED = frozenset({"scatter_", "scatter_add_", "index_add_", "index_copy_"})
 
 
 def check_write(call: Call, tensor: TensorValue) -> None:
-    """Raises ShapeError where what a method writes provably does not fit the sizes of the tensor."""
+    """Check a written value. Raises ShapeError if it provably does not fit the sizes of the tensor."""
     name = call.name.rpartition(".")[2]
     if name in PLACED:
         check_scatter(call, tensor)
@@ -273,7 +273,7 @@ def setitem(call: Call) -> Value:
 
 
 def _check_part(call: Call, tensor: TensorValue, index: Value) -> None:
-    """Tell the checks where what is assigned to a part of a tensor provably cannot be stretched to it."""
+    """Report a value that provably cannot be expanded to its part of a tensor."""
     value = call.value(2)
     specs = specs_of(list(index.items) if isinstance(index, TupleValue) else [index])
     if not isinstance(value, TensorValue) or value.layout is None or tensor.layout is None or specs is None:
@@ -296,7 +296,7 @@ def _check_part(call: Call, tensor: TensorValue, index: Value) -> None:
 
 
 def _index_write(tensor: TensorValue, index: Value) -> tuple[int | None, bool]:
-    """The expanded dimension that a write to tensor[index] meets, and whether torch refuses the write."""
+    """Expanded dimension hit by a write to tensor[index], and whether torch rejects the write."""
     shared = expanded_dim(tensor.layout)
     entries = list(index.items) if isinstance(index, TupleValue) else [index]
     specs = specs_of(entries)
@@ -319,7 +319,7 @@ def _is_int(entry: Value) -> bool:
 
 
 def _reached_by_tensors(specs: list[indexing.Spec], rank: int) -> set[int]:
-    """The dimensions of the tensor that index tensors and masks choose from."""
+    """Dimensions of the tensor that index tensors and masks select from."""
     widths = [_width(spec) for spec in specs]
     reached: set[int] = set()
     dim = 0

@@ -55,7 +55,7 @@ def getitem(call: Call) -> Value:
 
 
 def specs_of(entries: list[Value]) -> list[indexing.Spec] | None:
-    """The entries of an index as the algebra takes them; None where one of them may be anything."""
+    """Entries of an index for the algebra; None if one of them is unknown."""
     specs: list[indexing.Spec] = []
     for entry in entries:
         if isinstance(entry, Constant):
@@ -91,9 +91,9 @@ def _bound(value: Value) -> int | Size | None:
 
 
 def _ranked(call: Call, tensor: TensorValue, entries: list[Value]) -> tuple[Layout | None, bool]:
-    """The layout that an index implies for a tensor of unknown rank, and whether that is to be relied upon.
+    """Layout implied by an index of a tensor of unknown rank, and whether it is certain.
 
-    Whoever writes out a trailing `:` behind two others has named every dimension. Two slices say that there
+    Code with a trailing `:` after two other entries names every dimension. Two slices say that there
     are two dimensions at least: taken as exactly two, a gap that they leave is there with more, too.
     """
     basic = all(isinstance(entry, (Slice, Integer)) or _is_int(entry) for entry in entries)

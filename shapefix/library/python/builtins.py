@@ -43,7 +43,7 @@ from shapefix.tensors.symbols import ItemPosition, RangeItem
 
 LONGEST_RANGE = 64
 PLAIN = (Constant, Integer, Number, Text, TupleValue, ListValue, DictValue)
-"""What is an object of Python itself, and never a tensor."""
+"""Objects of Python itself, never tensors."""
 
 
 @function("builtins.reveal", "shapefix.reveal")
@@ -54,7 +54,7 @@ def reveal(call: Call) -> Value:
 
 
 def _as_known_now(value: Value) -> Value:
-    """The value with the layouts of this moment, which may change or be forgotten later."""
+    """Copy of the value with its current layouts, which may change later."""
     if isinstance(value, Unknown) and value.tensor is not None and value.tensor.layout is not None:
         value = value.tensor
     if isinstance(value, TensorValue):
@@ -110,7 +110,7 @@ def range_(call: Call) -> Value:
 
 
 def _stepped(given: list[Value]) -> Value | None:
-    """`range(start, stop, step)` of bounds that are not numbers; None where it is none of that kind."""
+    """`range(start, stop, step)` of bounds that are not numbers; None for other arguments."""
     bounds = [as_size(value) for value in given]
     start, stop, step = bounds if len(bounds) == 3 else (None, None, None)
     if start is None or stop is None or step is None or not at_least(step, 1):

@@ -1,6 +1,6 @@
-"""The children of torchvision's image classifiers, in the order in which they run.
+"""Children of torchvision's image classifiers, in the order of execution.
 
-Read in the sources of torchvision 0.29, and never executed: it is no dependency.
+From the sources of torchvision 0.29, never executed: it is not a dependency.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def _convnext(channels: int) -> Architecture:
 def _pooled(
     kind: str, features: Sequence[Part], classifier: Sequence[Part], *, by_child: bool = True
 ) -> Architecture:
-    """Features, the mean of each channel, and a classifier; the mean may be no child."""
+    """Features, the mean of each channel, and a classifier; the mean may be a mere function call."""
     children: dict[str, Part] = {
         "features": list(features),
         **({"avgpool": average(1)} if by_child else {"(pool)": POOL}),
@@ -349,4 +349,4 @@ def _all() -> dict[str, Callable[[], Architecture]]:
 
 
 ARCHITECTURES = _all()
-"""What makes each architecture, by the name of torchvision's function."""
+"""Constructors of the architectures, by the name of torchvision's function."""

@@ -1,4 +1,4 @@
-"""The class of a model: its name, and which one an Auto class makes of a public checkpoint."""
+"""Classes of models by name, and by Auto class and public checkpoint."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PATTERN = re.compile("|".join(f"(?P<{name}>{pattern})" for pattern, name in _CH
 
 
 def configuration_of(checkpoint: str) -> str | None:
-    """The class of a public checkpoint's configuration, `BertConfig`; None for any other name."""
+    """Class of a public checkpoint's configuration, `BertConfig`; None for any other name."""
     found = _PATTERN.fullmatch(checkpoint)
     if found is None:
         return None
