@@ -13,12 +13,12 @@ from shapefix.interpreter.values import LibraryObject, Value
 from shapefix.tensors.symbols import BatchSize
 
 SHIFTED, ALIGNED = "shifted", "aligned"
-"""A label is compared with the logits of the position before it, or with those of its own."""
+"""Labels compared with the logits of the position before them, or with those of their own."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Mapped(Event):
-    """`dataset.map(function)`: what the function returned, and one sample of the new dataset."""
+    """Result of `dataset.map(function)`: the function's result, and one sample of the new dataset."""
 
     returned: Value
     sample: DictValue
@@ -26,7 +26,7 @@ class Mapped(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Stacked(Event):
-    """A tensor was made of a list of rows or tensors, by `torch.tensor`, `torch.stack`, `numpy.array`."""
+    """Creation of a tensor from a list of rows or tensors: `torch.tensor`, `torch.stack`, `numpy.array`."""
 
     function: str
     rows: Value
@@ -34,14 +34,14 @@ class Stacked(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ListGiven(Event):
-    """A layer for tensors gets a list of tensors."""
+    """Call of a layer for tensors with a list of tensors."""
 
     given: ListValue | TupleValue
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Collated(Event):
-    """A batch was created from samples; the place is the creation of the loader or the trainer.
+    """Creation of a batch from samples; the place is the creation of the loader or the trainer.
 
     consumer is its class. sample is any one of the samples. collator is the object or function that puts them
     together, None for the default of the consumer; tokenizer is the one passed to a trainer, None for none.
@@ -60,7 +60,7 @@ class Collated(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ColumnsChosen(Event):
-    """A trainer gets a dataset: the columns that it removes, and the collator of the others.
+    """Selection of a dataset's columns by a trainer: the removed ones, and the collator of the others.
 
     consumer is its class, settings are its TrainingArguments, None for none. removes is whether it removes
     the columns that forward does not name; sample is a row with all of them. collator is the object that puts
@@ -79,7 +79,7 @@ class ColumnsChosen(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class CallSignature:
-    """The signature of a forward: named parameters, those without a default, and whether it takes others.
+    """Signature of a forward: named parameters, those without a default, and whether it takes others.
 
     name is its name in the user's code, `EnhancedModel.forward`; place is its definition, None in a library.
     raises is whether an unnamed key ends in a TypeError, None if unknown: transformers' heads
@@ -98,7 +98,7 @@ class CallSignature:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ModelCalled(Event):
-    """A model's forward was called.
+    """Call of a model's forward.
 
     keywords are all known keyword arguments, positional counts the others. unpacked are the dictionaries
     after `**`. certain are the keys that every batch has; complete is False where there may be others.
@@ -122,7 +122,7 @@ class ModelCalled(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class OpRejectedForLastBatch(Event):
-    """torch raises at this place for the last batch of a loader only, which is smaller than the others."""
+    """Rejection by torch for the last batch of a loader only, which is smaller than the others."""
 
     refused: OpRejected
     batch: BatchSize

@@ -13,7 +13,7 @@ from shapefix.interpreter.values import InstanceValue, LibraryObject, Unknown, V
 
 @dataclass(frozen=True, eq=False, slots=True)
 class EvaluationRecorded(TrainingEvent):
-    """A loop calls a module while gradients are recorded; results are its tensors that carry a graph."""
+    """Call of a module in a loop while gradients are recorded; results are its tensors with a graph."""
 
     module: Value
     results: tuple[TensorValue, ...]
@@ -21,7 +21,7 @@ class EvaluationRecorded(TrainingEvent):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ModeSwitched(TrainingEvent):
-    """`module.train()` or `module.eval()`; training is None if the mode is not known."""
+    """Call of `module.train()` or `module.eval()`; training is None if the mode is unknown."""
 
     module: Value
     training: bool | None
@@ -29,7 +29,7 @@ class ModeSwitched(TrainingEvent):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ForwardCalled(TrainingEvent):
-    """A module is called from outside of any forward.
+    """Call of a module from outside of any forward.
 
     training is its mode, None if unknown; recording is whether gradients are recorded. modules
     are all known modules below it, itself included; mode_dependent are those in training mode that compute

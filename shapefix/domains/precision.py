@@ -1,4 +1,4 @@
-"""Precision: the default dtype, and contexts in which torch casts by itself."""
+"""Precision: the default dtype, and contexts with automatic casts."""
 
 from __future__ import annotations
 

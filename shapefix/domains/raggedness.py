@@ -1,4 +1,4 @@
-"""Rows combined into one tensor: their lengths, and whether they are all the same."""
+"""Rows combined into one tensor: their lengths, and whether all are equal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PADDED_IN_MAP = "padded to the longest of a map batch"
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Origin:
-    """The origin of sizes that differ per row: the `source` of a PerItemSize.
+    """Origin of sizes that differ per row: the `source` of a PerItemSize.
 
     what completes "…: the rows keep their own lengths", as "tokenizer called without padding".
     """
@@ -33,7 +33,7 @@ class Origin:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Column(Place):
-    """The origin of a dataset's column, and all later changes of the dataset's columns, in order."""
+    """Origin of a dataset's column, and all later changes of the dataset's columns, in order."""
 
     steps: tuple[Place, ...] = ()
 
@@ -46,7 +46,7 @@ def has_rows(data: ListValue | TupleValue) -> bool:
 
 
 def ragged(data: Value | None, depth: int = 0) -> tuple[Size, Size] | None:
-    """Two sizes of rows, or of tensors, in a list that differ; None if all are the same, or may be.
+    """Two differing sizes of rows or tensors in a list; None if all are or may be equal.
 
     Where the rows are not known one by one, both are the size that differs from row to row.
     """
@@ -72,7 +72,7 @@ def ragged(data: Value | None, depth: int = 0) -> tuple[Size, Size] | None:
 
 
 def row_sizes(row: Value | None) -> tuple[Size, ...]:
-    """The sizes of a row that are known: the length of a list, all those of a tensor."""
+    """Known sizes of a row: the length of a list, all those of a tensor."""
     if isinstance(row, TensorValue):
         return row.layout.sizes if row.layout is not None else ()
     if isinstance(row, ListValue):
@@ -83,7 +83,7 @@ def row_sizes(row: Value | None) -> tuple[Size, ...]:
 
 
 def differs(row: Value | None) -> PerItemSize | None:
-    """A symbol that certainly makes the length of this row, or a size of this tensor, differ per sample."""
+    """Symbol that certainly makes the length of this row, or a size of this tensor, differ per sample."""
     found = (provably_ragged(size) for size in row_sizes(row))
     return next((symbol for symbol in found if symbol is not None), None)
 
@@ -94,14 +94,14 @@ def may_differ(row: Value | None) -> bool:
 
 
 def origins(size: Size) -> Iterator[Origin]:
-    """The origins of the differences in a size."""
+    """Origins of the differences in a size."""
     for symbol in sorted(every_symbol(size), key=lambda symbol: symbol.serial):
         if isinstance(symbol, PerItemSize) and isinstance(symbol.source, Origin):
             yield symbol.source
 
 
 def varying(size: Size, axes: Collection[object]) -> PerItemSize | None:
-    """A symbol of size that differs along one of the axes; None if the size is the same for all items."""
+    """Symbol of size that differs along one of the axes; None if the size is the same for all items."""
     for symbol in every_symbol(size):
         if isinstance(symbol, PerItemSize) and symbol.axis in axes:
             return symbol
@@ -109,17 +109,17 @@ def varying(size: Size, axes: Collection[object]) -> PerItemSize | None:
 
 
 def over_samples(value: Value, axis: RaggedDim, since: int) -> Value:
-    """The same, where value is one sample of many: what varies along any other axis varies along this one."""
+    """The same value as one sample of many: sizes varying along any other axis vary along this one."""
     return rebound(value, axis, since, samples=True)
 
 
 def longest(size: Size, axes: Collection[RaggedDim], source: object = None) -> Size:
-    """The largest of a size over all items; where none differs it is the size itself."""
+    """Largest of a size over all items; a size that does not differ is its own maximum."""
     return _over_all(size, axes, "longest", source)
 
 
 def total(size: Size, axes: Collection[RaggedDim], source: object = None) -> Size:
-    """The sum of a size over all items, of an unknown number of them."""
+    """Sum of a size over all items, of an unknown number."""
     return _over_all(size, axes, "total", source)
 
 

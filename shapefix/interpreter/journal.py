@@ -1,4 +1,4 @@
-"""The journal of all writes to variables, containers and objects, for branches to be undone and joined."""
+"""Journal of all writes to variables, containers and objects, to undo and join branches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MISSING: Any = object()
 
 
 class Changes:
-    """The writes of one path through the code: for each location its container, key, and last value."""
+    """Writes of one path through the code: for each location its container, key, and last value."""
 
     __slots__ = ("written",)
 
@@ -24,7 +24,7 @@ class Changes:
 
 
 def content(container: Container, key: Any) -> Any:
-    """The content of container[key], MISSING for none."""
+    """Content of container[key]; MISSING without one."""
     if isinstance(container, dict):
         return container.get(key, MISSING)
     return getattr(container, key)
@@ -44,7 +44,7 @@ UNCHANGED = Changes()
 
 
 class Journal:
-    """Remembers what was written since each open branch began, so that it can be undone and joined."""
+    """Record of writes since each open branch began, to undo and join them."""
 
     def __init__(self, maybe_unbound: dict[int, tuple[Container, set[Any]]] | None = None) -> None:
         self._logs: list[dict[Location, tuple[Container, Any, Any]]] = []
@@ -100,7 +100,7 @@ class Journal:
                     outer.setdefault(location, entry)
 
     def since(self, depth: int) -> Changes:
-        """The writes since the branch that was opened at depth; nothing is undone."""
+        """Writes since the branch opened at depth; nothing is undone."""
         changes = Changes()
         for log in self._logs[depth:]:
             for location, (container, key, _) in log.items():
@@ -108,7 +108,7 @@ class Journal:
         return changes
 
     def apply(self, paths: Sequence[Changes]) -> None:
-        """Join the states after several paths, of which any one may be taken."""
+        """Join the states after several alternative paths."""
         if len(paths) == 1:
             for container, key, value in paths[0].written.values():
                 self.write(container, key, value)
@@ -123,7 +123,7 @@ class Journal:
     def _meet(
         self, paths: Sequence[Changes], location: Location, container: Container, key: Any, first: Any
     ) -> Any:
-        """The content of a location after any one of the paths."""
+        """Join of the content of a location over all paths."""
         before = MISSING
         after = first
         missing = False

@@ -1,4 +1,4 @@
-"""Binding values to assignment targets."""
+"""Assignments: binding values to targets."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _unpack(ev: Evaluator, target: cst.Tuple | cst.List, value: Value) -> None:
 
 
 def _part(items: tuple[Value, ...]) -> TensorValue | None:
-    """The first of several tensors that one call cut out of one; None if they are something else."""
+    """First of several tensors cut out of one by a call; None for other values."""
     tensors = [item for item in items if isinstance(item, TensorValue) and item.origin is not None]
     nodes = {tensor.origin.place.node for tensor in tensors if tensor.origin is not None}
     if len(tensors) < len(items) or len(nodes) != 1 or not isinstance(nodes.pop(), cst.Call):
@@ -109,7 +109,7 @@ def _part(items: tuple[Value, ...]) -> TensorValue | None:
 def _refuse_unpacking(
     ev: Evaluator, target: cst.Tuple | cst.List, name: str, tensor: TensorValue, count: int
 ) -> None:
-    """`B, T = x.shape` of a tensor of three dimensions, `q, k, v = x.chunk(2)`."""
+    """Report `B, T = x.shape` of a tensor of three dimensions, or `q, k, v = x.chunk(2)`."""
     error = WrongRank(f"{count} into {len(target.elements)} names", count, (len(target.elements),))
     reject_sizes(ev, target, "unpacking", name, tensor, error)
 
@@ -172,7 +172,7 @@ def _set_item(ev: Evaluator, target: cst.Subscript, value: Value) -> None:
 
 
 def _with_item(before: Contents, index: Value, value: Value) -> Contents:
-    """The contents of a list after `x[index] = value`."""
+    """Contents of a list after `x[index] = value`."""
     items = before.items
     at = index.value if isinstance(index, Constant) and isinstance(index.value, int) else None
     if isinstance(index, Slice):

@@ -1,4 +1,4 @@
-"""Whether a condition is known to hold."""
+"""Truth values of conditions: true, false or unknown."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from shapefix.tensors.bounds import same
 
 
 def truth(value: Value) -> bool | None:
-    """The result of `bool(value)`, None if unknown."""
+    """Result of `bool(value)`; None if unknown."""
     if isinstance(value, Constant):
         return bool(value.value)
     if isinstance(value, TupleValue):
@@ -37,7 +37,7 @@ def truth(value: Value) -> bool | None:
 
 
 def is_none(value: Value) -> bool | None:
-    """Check whether value is None, None if unknown."""
+    """Check whether value is None; None if unknown."""
     if isinstance(value, Constant):
         return value.value is None
     if isinstance(
@@ -64,7 +64,7 @@ def is_none(value: Value) -> bool | None:
 
 
 def equal(left: Value, right: Value) -> bool | None:
-    """Check whether left == right, None if unknown."""
+    """Check whether left == right; None if unknown."""
     if isinstance(left, Constant) and isinstance(right, Constant):
         return bool(left.value == right.value)
     if isinstance(left, Integer) and isinstance(right, (Integer, Constant)):
