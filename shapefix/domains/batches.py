@@ -133,13 +133,13 @@ class Batches:
     """State of batches at this moment of a run."""
 
     vary: bool = False
-    """Whether the size of a loader's batches, of which the last one is smaller, is one of the symbols."""
+    """Whether a loader's batch size, smaller for the last batch, is one of the symbols."""
     mapping: tuple[Place, bool | None] | None = None
     """The call of `Dataset.map` whose function is running, and whether the function gets lists of samples."""
 
 
 _DATASETS = frozenset({"datasets.Dataset", "datasets.IterableDataset"})
-"""Objects of which a program uses one or the other, created alike."""
+"""Interchangeable classes of datasets, created alike."""
 
 
 @join_values

@@ -44,7 +44,7 @@ class DeviceValue(Value):
 
 
 class ModuleDevice(Value):
-    """The device of a module's parameters, and the entry point that it is known in; a join forgets it."""
+    """Device of a module's parameters, and its entry point of validity; a join forgets it."""
 
     __slots__ = ("device", "entry_point")
 
@@ -153,7 +153,7 @@ def by_default(ev: Evaluator, place: Place) -> Device | None:
 
 
 FORWARD = frozenset({"forward", "training_step", "validation_step", "test_step", "predict_step"})
-"""The methods of modules that compute on their inputs."""
+"""Methods of modules for computing on inputs."""
 
 
 def _method_of_module(ev: Evaluator) -> cst.FunctionDef | None:

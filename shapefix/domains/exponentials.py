@@ -22,4 +22,4 @@ class Exponentials:
     """Numbers of a run that are exponentials."""
 
     computed_at: dict[int, tuple[Value, Place]] = field(default_factory=dict)
-    """The numbers by their ids, and where each was computed."""
+    """Numbers by their ids, each with its place of computation."""

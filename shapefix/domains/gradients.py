@@ -25,9 +25,9 @@ class Gradients:
     recording: bool | None = True
     """Whether torch records gradients, None if unknown."""
     frozen: bool = False
-    """Whether the code may have taken parameters out of training, unknown which."""
+    """Whether the code may have frozen parameters, unknown which."""
     leaves: dict[TensorValue, Value] = field(default_factory=dict)
-    """The tensors that `requires_grad` was set of, TRUE for leaves of the graph. Written to the journal."""
+    """Tensors with `requires_grad` set by the code, TRUE for leaves of the graph. Written to the journal."""
 
 
 @hooks.enter_context
@@ -57,7 +57,7 @@ def _begin_entry_point(ev: Evaluator) -> hooks.Exit:
 
 
 _FREEZING = ("requires_grad_", "freeze")
-"""Prefixes of methods that take parameters out of training."""
+"""Prefixes of methods that freeze parameters."""
 
 
 @hooks.read_unknown

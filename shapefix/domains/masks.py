@@ -82,7 +82,7 @@ def _shares(value: Value | None, written: Value) -> bool:
 
 
 MASK = -100
-"""The label that the losses of torch ignore."""
+"""Label ignored by the losses of torch."""
 
 
 def is_mask(value: Value | None) -> bool:

@@ -49,11 +49,11 @@ class ModuleModes:
     """State of the modes of modules at this moment of a run."""
 
     switched_to: dict[Value, Value] = field(default_factory=dict)
-    """The mode of a module where the code set it: TRUE for training. Written to the journal."""
+    """Modes of modules set by the code: TRUE for training. Written to the journal."""
     set_in: dict[Value, int] = field(default_factory=dict)
-    """The entry point in which a module was created, or switched last. Written to the journal."""
+    """Entry points in which modules were created, or switched last. Written to the journal."""
     open_calls: int = 0
-    """The number of running calls of modules, one inside of the other."""
+    """Number of nested running calls of modules."""
 
 
 @hooks.escape

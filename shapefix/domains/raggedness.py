@@ -17,7 +17,7 @@ from shapefix.tensors.symbols import PerItemSize
 DEEPEST = 4
 
 PADDED_IN_MAP = "padded to the longest of a map batch"
-"""The text of an Origin for rows that have one length in each map batch, and another one in the next."""
+"""Text of an Origin for rows with one length per map batch, different between batches."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -15,9 +15,9 @@ from shapefix.interpreter.tensor_values import TensorValue, requires_grad
 from shapefix.interpreter.values import LibraryObject, Unknown, Value
 
 ENABLED, SCALES = "enabled", "has scaled"
-"""The fields of a GradScaler: whether it does anything at all, and whether any call of `scale` was seen."""
+"""Fields of a GradScaler: whether it is enabled, and whether any call of `scale` was seen."""
 OWNERS = "owners of the parameters"
-"""The field of an optimizer that holds the modules whose parameters it was given, None for unknown ones."""
+"""Field of an optimizer for the modules of its parameters, None for unknown ones."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -76,7 +76,7 @@ class TrainingOrder:
     """State of the order of training steps at this moment of a run."""
 
     pending: dict[str, Value] = field(default_factory=dict)
-    """Under the key PENDING, the gradients since the last backward. Written to the journal."""
+    """Gradients since the last backward, under the key PENDING. Written to the journal."""
 
 
 PENDING = "gradients"

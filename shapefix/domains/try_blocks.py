@@ -109,7 +109,7 @@ class TrainSteps:
     open_parts: list[list[TrainStep]] = field(default_factory=list)
     """The steps in the bodies and handlers of the open `try` statements, outermost first."""
     loader_read_at: int = -1
-    """The step of the interpreter at which batches of a loader were last requested."""
+    """Step of the interpreter at the last request of a loader's batch."""
 
 
 def note_step(ev: Evaluator, kind: StepKind, node: cst.CSTNode) -> None:

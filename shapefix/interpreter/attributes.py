@@ -34,7 +34,7 @@ TENSOR = "torch.Tensor"
 NUMBER_OR_NONE = "builtins.int"
 """Class name for looking up methods that numbers and None lack."""
 MOVES = frozenset({"to", "cuda"})
-"""The methods that send a tensor to a device."""
+"""Methods for moving a tensor to a device."""
 _SAME_FOR_ARRAYS = frozenset({"shape", "ndim", "T"})
 
 

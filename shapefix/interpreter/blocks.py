@@ -17,7 +17,7 @@ from shapefix.interpreter.truth import truth
 from shapefix.interpreter.values import LibraryObject, Reference, Unknown
 
 _REFUSALS = frozenset({"builtins.RuntimeError", "builtins.ValueError", "builtins.IndexError"})
-"""The exceptions that torch raises for sizes that do not fit."""
+"""Exceptions of torch for sizes that do not fit."""
 
 
 @statement(cst.If)

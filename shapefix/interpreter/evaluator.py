@@ -117,11 +117,11 @@ class Frame:
     loops: list[Loop] = field(default_factory=list)
     generator: bool = False
     function: cst.CSTNode | None = None
-    """The function that is run, None for a class body or a module."""
+    """Function being run, None for a class body or a module."""
     tests: list[cst.CSTNode] = field(default_factory=list)
-    """The conditions of the open branches that may or may not be taken."""
+    """Unknown conditions of the open branches."""
     dimensions: dict[str, Size] = field(default_factory=dict)
-    """Symbols that the annotations of this function name: `Float[Tensor, "B T"]`."""
+    """Symbols named by the annotations of this function: `Float[Tensor, "B T"]`."""
 
     @property
     def undecided(self) -> bool:
@@ -173,9 +173,9 @@ class Evaluator:
         self.library = library
         self.files = files
         self.versions = versions or {}
-        """The versions of libraries, by name, where they are known: `{"transformers": "4.57"}`."""
+        """Known versions of libraries by name: `{"transformers": "4.57"}`."""
         self.listening = listening
-        """The types of events that rules check; the frequent ones are only emitted where they are listed."""
+        """Types of events that rules check; frequent ones are only emitted if listed here."""
         self.notes_operations = OperationCalled in listening
         self.journal = Journal()
         self.events: list[Event] = []
@@ -184,36 +184,36 @@ class Evaluator:
         self.running: list[cst.CSTNode] = []
         """The functions being run, innermost last: recursion is not followed."""
         self.state = DomainState()
-        """State of this run that domains attach, by its type."""
+        """State attached to this run by domains, by its type."""
         self.visited: set[int] = set()
-        """The ids of all function nodes that have been run."""
+        """Ids of all function nodes run so far."""
         self.module_scopes: dict[str, Scope] = {}
         self.resolving: set[tuple[str, str]] = set()
         """The imports being looked up: files may import each other in a circle."""
         self.steps = 0
         self.allowance = allowance
-        """Steps after which calls are no longer followed."""
+        """Number of steps before calls are no longer followed."""
         self.bounded = 0
-        """The number of calls that were not followed because a bound was hit."""
+        """Number of calls not followed because of a limit."""
         self.unfollowed = 0
-        """The number of calls so far that may have changed any object that other code holds."""
+        """Number of calls so far with possible changes to any object of other code."""
         self.silenced = 0
         self.type_checked: dict[int, Value] = {}
-        """Values tested by `isinstance`-like checks that could not be decided, by id."""
+        """Values tested by undecided `isinstance`-like checks, by id."""
         self.caught: list[frozenset[str]] = []
-        """The exceptions that the handlers of the open try statements name, outermost first."""
+        """Exceptions named by the handlers of the open try statements, outermost first."""
         self.entry_point = 0
         """The number of the running function without known callers, from 1; 0 for the script itself."""
         self.entry_points = 0
-        """The number of functions without known callers that have been run so far."""
+        """Number of functions without known callers run so far."""
         self.replaced: set[str] = set()
         """Qualified names of library functions and classes replaced by the code."""
         self.cycles: list[dict[Any, Any]] = []
         """Contents of values that refer to themselves: classes, objects, scopes of closures."""
         self.last_call: tuple[cst.Call, str, Value] | None = None
-        """The last library function that was called: its node, qualified name and receiver."""
+        """Last call of a library function: its node, qualified name and receiver."""
         self.symbol_names: dict[Symbol, Size] = {}
-        """The names that the user's code gives to sizes of library results."""
+        """Names given by the user's code to sizes of library results."""
 
     @property
     def frame(self) -> Frame:

@@ -27,7 +27,7 @@ from shapefix.interpreter.values import (
 DEEPEST = 12
 """Maximum depth of followed calls."""
 _WITH_METHODS = (InstanceValue, LibraryObject, BoundMethod, FunctionValue)
-"""Values whose methods unknown code can call."""
+"""Values with methods that unknown code can call."""
 
 
 def run_function(

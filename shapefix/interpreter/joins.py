@@ -29,12 +29,12 @@ from shapefix.tensors.polynomials import Size
 from shapefix.tensors.symbols import UNBOUNDED, PerItemSize
 
 join_values: Hooks[Callable[[Value, Value, int], Value | None]] = Hooks()
-"""The join of two values that are neither the same nor containers nor tensors; None if unknown.
+"""Join of two different values other than containers and tensors; None if unknown.
 
 The number is the depth in containers, to be passed on.
 """
 join_integers: Hooks[Callable[[Value, Value], Value | None]] = Hooks()
-"""The join of two integers that are items of a list; None if unknown."""
+"""Join of two integers in a list; None if unknown."""
 DEEPEST = 8
 """Maximum depth of joined containers; a list may contain itself."""
 

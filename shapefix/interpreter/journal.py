@@ -40,7 +40,7 @@ def _put(container: Container, key: Any, value: Any) -> None:
 
 
 UNCHANGED = Changes()
-"""The path that writes nothing."""
+"""Path without writes."""
 
 
 class Journal:
@@ -49,7 +49,7 @@ class Journal:
     def __init__(self, maybe_unbound: dict[int, tuple[Container, set[Any]]] | None = None) -> None:
         self._logs: list[dict[Location, tuple[Container, Any, Any]]] = []
         self.maybe_unbound = {} if maybe_unbound is None else maybe_unbound
-        """Containers, by their ids, with the keys that only some path has put there."""
+        """Containers by their ids, with the keys set on only some paths."""
 
     @property
     def depth(self) -> int:

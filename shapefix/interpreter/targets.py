@@ -34,7 +34,7 @@ from shapefix.tensors.errors import WrongRank
 from shapefix.tensors.ops import Op
 
 PARTS = "parts"
-"""The operand name of an unpacking of the tensors that another one was cut into."""
+"""Operand name of an unpacking of the parts of a tensor."""
 _CUT = frozenset({Op.SPLIT, Op.UNBIND})
 
 

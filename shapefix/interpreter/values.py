@@ -183,7 +183,7 @@ class Scope:
         self.comprehension = comprehension
         self.names: dict[str, Value] = Names()
         self.elsewhere: dict[str, Scope] | None = None
-        """Names that a `global` or `nonlocal` statement sends to another scope."""
+        """Names bound in another scope by a `global` or `nonlocal` statement."""
 
     def home(self, name: str) -> Scope:
         """Scope that an assignment to name writes to."""
@@ -200,7 +200,7 @@ class Binding(Enum):
     STATIC_METHOD = auto()
     CLASS_METHOD = auto()
     UNKNOWN = auto()
-    """A decorator may replace it by something else."""
+    """A decorator may replace the function."""
 
 
 class FunctionValue(Value):

@@ -89,7 +89,7 @@ class Watcher(Evaluator):
         super().__init__(library, files, allowance, versions)
         self.passes: list[WatchedRun] = []
         self.asking = False
-        """Whether the current code is run for the listing, and not by the program itself."""
+        """Whether the listing runs the current code, not the program itself."""
         self._inputs = inputs
         self._owners: dict[cst.CSTNode, cst.FunctionDef] = {}
         self._headed: dict[cst.CSTNode, cst.For | cst.With] = {}

@@ -17,7 +17,7 @@ from shapefix.library.transformers.tokenizers import TOKENIZER, unknown_tokenize
 ON_DEMAND = frozenset(
     f"shapefix.library.torchvision.{name}" for name in ("architectures", "classifiers", "parts")
 )
-"""Modules that are imported when a script makes one of torchvision's models."""
+"""Modules imported once a script creates one of torchvision's models."""
 
 for _module in pkgutil.walk_packages(shapefix.library.__path__, f"{shapefix.library.__name__}."):
     # Importing a module registers its handlers.

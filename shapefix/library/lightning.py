@@ -87,9 +87,9 @@ TESTING = _evaluation("test_step", "test", "test_dataloader", "limit_test_batche
 PREDICTION = _evaluation("predict_step", "predict", "predict_dataloader", "limit_predict_batches")
 
 _TRANSFERS = ("on_before_batch_transfer", "transfer_batch_to_device", "on_after_batch_transfer")
-"""The hooks through which a batch goes on its way from the loader to the step, in this order."""
+"""Hooks that transfer a batch from the loader to the step, in this order."""
 _FITTED = "lightning_module"
-"""The trainer's attribute under which it remembers the model."""
+"""Attribute of a trainer for its model."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

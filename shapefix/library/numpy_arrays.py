@@ -29,7 +29,7 @@ from shapefix.tensors.polynomials import Size
 
 ARRAY = "numpy.ndarray"
 _TENSOR = "<tensor>"
-"""The field for the array as a tensor."""
+"""Field of an array for its equivalent tensor."""
 _NAMES = {
     "builtins.float": "float64",
     "builtins.int": "int64",

@@ -76,7 +76,7 @@ def arguments_of(call: Call) -> Given:
 
 
 _NUMPY_NAMES = {"axis": "dim", "axes": "dims", "keepdims": "keepdim"}
-"""numpy's names of parameters, which torch accepts as well."""
+"""numpy's names of parameters, also accepted by torch."""
 
 
 @cache

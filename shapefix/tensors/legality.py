@@ -86,7 +86,7 @@ def _exact(layout: Layout, sizes: tuple[Size, ...]) -> ViewVerdict:
 def _exactly_illegal(
     have: list[int], strides: list[int], want: list[int], sizes: tuple[Size, ...]
 ) -> Illegal:
-    """Outermost merge across a gap: a stride gap between two dimensions that the target does not separate."""
+    """Outermost merge across a gap: a stride gap between two dimensions not separated by the target."""
     lefts = {1}
     left = 1
     for size in want:

@@ -90,7 +90,7 @@ class Size:
 
     @property
     def only_symbol(self) -> Symbol | None:
-        """The symbol of a size that is a single symbol, else None."""
+        """Only symbol of a size with a single symbol, else None."""
         if len(self.terms) == 1:
             ((monomial, coefficient),) = self.terms.items()
             if coefficient == 1 and len(monomial) == 1:

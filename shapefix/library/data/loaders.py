@@ -59,7 +59,7 @@ for _kind in (TENSORS, SUBSET, CONCATENATED):
 declare(LOADER, "builtins.object")
 
 SENT = "<sent>"
-"""The field of a loader whose batches a library (accelerate) sends to a device."""
+"""Field of a loader with batches sent to a device by accelerate."""
 
 SIGNATURE = (
     "dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None, num_workers=0, collate_fn=None, "

@@ -19,7 +19,7 @@ from shapefix.tensors import dtype_checks
 from shapefix.tensors.dtypes import is_complex, is_floating
 
 DTYPE = "<dtype>"
-"""The field of a layer that holds the dtype of its weights, with the run that knows it."""
+"""Field of a layer for the dtype of its weights, with the run in which it is known."""
 
 _SAME = frozenset(
     {
@@ -50,12 +50,12 @@ _SAME = frozenset(
         "PReLU",
     }
 )
-"""Layers whose input has the dtype of their weights."""
+"""Layers with inputs of the dtype of their weights."""
 _NORMS = {
     **dict.fromkeys(("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm"), "affine"),
     "LayerNorm": "elementwise_affine",
 }
-"""Layers that take halves as well, with the setting that decides whether they have weights."""
+"""Layers that also accept half precision, with the setting for their weights."""
 _FLOATING = frozenset(
     {
         "RMSNorm",
@@ -70,7 +70,7 @@ _FLOATING = frozenset(
         "LogSoftmax",
     }
 )
-"""Layers that take any floating dtype, or may have no weights."""
+"""Layers for any floating dtype, or perhaps without weights."""
 _INDEXED = frozenset(("torch.nn.Embedding", "torch.nn.EmbeddingBag", "torch.nn.functional.embedding"))
 _PRODUCTS = frozenset(
     f"torch.nn.functional.{name}"
@@ -102,7 +102,7 @@ def converted(call: Call, dtype: str | None) -> Value:
 
 
 _REGISTERED = "<registered>"
-"""The field of a module that holds the names of its buffers; what is assigned to these later is one, too."""
+"""Field of a module for the names of its buffers; values assigned to them later are buffers, too."""
 
 
 def note_registered(call: Call, fields: dict[str, Value], name: object) -> None:

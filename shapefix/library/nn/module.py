@@ -37,7 +37,7 @@ from shapefix.tensors.ops import Op
 
 MODULE = "torch.nn.Module"
 WEIGHT_IS_CHANNELS_LAST = "weight_is_channels_last"
-"""The field of a convolution for its weight's memory format."""
+"""Field of a convolution for its weight's memory format."""
 
 declare(MODULE, "builtins.object")
 declare("torch.nn.modules.Module", MODULE)

@@ -10,7 +10,7 @@ from shapefix.interpreter.values import FALSE, Constant, Unknown, Value
 from shapefix.library.signatures import Given
 
 TRAINED = "<trained>"
-"""The field of a module for the run of the code that created it with trained parameters."""
+"""Field of a module for the run of the code that created it with trained parameters."""
 
 _WEIGHTED = frozenset(
     {
@@ -68,7 +68,7 @@ _SWITCHED = {
     ),
     **dict.fromkeys(("LayerNorm", "RMSNorm"), "elementwise_affine"),
 }
-"""Layers that have parameters if this setting says so."""
+"""Layers with parameters if this setting is true."""
 
 
 def made_here(call: Call) -> Value:

@@ -167,7 +167,7 @@ _TOGETHER = frozenset(
         "take_along_dim",
     }
 )
-"""The operations whose operands must be on one device."""
+"""Operations with operands that must be on one device."""
 
 
 @function("torch.device")

@@ -333,10 +333,10 @@ ACTIVATIONS = (
     "tanh",
     "sigmoid",
 )
-"""Activations of torch.nn.functional that have no parameter `inplace`."""
+"""Activations of torch.nn.functional without a parameter `inplace`."""
 
 _ACTIVATIONS = {"tanh": Op.TANH, "sigmoid": Op.SIGMOID, "expit": Op.SIGMOID}
-"""Activations that are elementwise operations of torch as well."""
+"""Activations also available as elementwise operations of torch."""
 
 
 @tensor_function(*(f"torch.nn.functional.{name}" for name in ACTIVATIONS), "torch.special.expit")

@@ -38,7 +38,7 @@ from shapefix.library.tensors import dtype_of, is_no_dtype
 
 _SPACES = ("torch.", "operator.", "einops.", "transformers.", "builtins.sum")
 _ELSEWHERE = ("torch.utils.", "torch.jit.", "torch.compile", "torch.load", "torch.hub.", "torch.autograd.")
-"""Functions of torch that compute nothing themselves."""
+"""Functions of torch without a computation of their own."""
 _CUT = frozenset(
     {
         "detach",

@@ -91,7 +91,7 @@ REFUSED = (
 )
 SPREAD = ("index_fill_", "index_put_", "tril_", "triu_", "fill_diagonal_")
 HARMLESS = ("zero_", "fill_")
-"""These give every element the same value anyway."""
+"""Writes of one value to every element."""
 FUNCTIONS = (
     "clamp_",
     "clamp_min_",
@@ -113,7 +113,7 @@ FUNCTIONS = (
     "reciprocal_",
     "nan_to_num_",
 )
-"""The rejected ones that torch also has as functions."""
+"""Rejected writes also available as functions of torch."""
 
 
 def emit_write(
@@ -183,7 +183,7 @@ STRETCHED = frozenset(
         "masked_fill_",
     }
 )
-"""Writes whose operands are stretched to the sizes of the tensor, which itself keeps them."""
+"""Writes with operands expanded to the sizes of the tensor."""
 PLACED = frozenset({"scatter_", "scatter_add_", "index_add_", "index_copy_"})
 
 

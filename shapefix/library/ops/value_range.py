@@ -41,7 +41,7 @@ KEPT = frozenset(
 )
 """Operations that keep the elements of a tensor, each of them at least once."""
 _MOST = 512
-"""Lists of more numbers than this are not read."""
+"""Maximum number of numbers read from a list."""
 
 
 def counted(made: TensorValue, first: Size, behind: Size) -> TensorValue:

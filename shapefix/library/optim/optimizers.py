@@ -61,7 +61,7 @@ _BITSANDBYTES = (
     "LARS8bit",
 )
 _TRANSFORMERS = ("Adafactor", "AdamW")
-"""Optimizers of transformers; AdamW until version 5."""
+"""Optimizers of transformers (AdamW until version 5)."""
 _KINDS = (
     *(f"torch.optim.{name}" for name in _TORCH),
     *(f"bitsandbytes.optim.{name}" for name in _BITSANDBYTES),

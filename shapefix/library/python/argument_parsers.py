@@ -1,6 +1,6 @@
 """argparse: options of the command line and their defaults.
 
-A number that has a default is a CommandLineOption: the default only holds for runs that pass no other value.
+A number with a default is a CommandLineOption: the default only holds for runs without another value.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PARSER, GROUP, NAMESPACE = "argparse.ArgumentParser", "argparse._ArgumentGroup",
 DATACLASSES = "transformers.HfArgumentParser"
 _HUGGING_FACE = ("transformers", "transformers.hf_argparser", "trl")
 _OPTIONS = "_options"
-"""The field of a parser and of its groups that holds the values of the options by name."""
+"""Field of a parser and of its groups for the values of the options by name."""
 
 declare(PARSER, "builtins.object")
 declare(GROUP, PARSER)

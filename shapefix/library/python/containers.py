@@ -27,7 +27,7 @@ from shapefix.tensors.polynomials import Size
 
 NOTHING: Mapping[str, Value] = {}
 LONGEST = 10_000
-"""Lists of more items than this are not kept item by item."""
+"""Maximum number of items kept one by one."""
 
 
 @function("builtins.list", "builtins.tuple", "builtins.sorted", "builtins.set", "builtins.frozenset")

@@ -50,7 +50,7 @@ _HARMLESS = frozenset(
         "attention_dropout",
     }
 )
-"""The arguments that leave all sizes as they are, or do so in a way that is known."""
+"""Arguments without an effect on sizes, or with a known one."""
 
 declare(CLASSIFIER, MODULE)
 declare(STAGE, MODULE)

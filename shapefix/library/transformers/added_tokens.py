@@ -17,7 +17,7 @@ from shapefix.interpreter.values import Constant, LibraryObject, Value, as_tenso
 from shapefix.library.transformers.pad_tokens import PAD
 
 ADDED, RESIZED, CHECKPOINT = "added tokens", "resized", "checkpoint"
-"""The fields of a tokenizer that hold what was added, and of a model: whether its embedding was resized."""
+"""Fields of a tokenizer for its added tokens, and of a model for a resized embedding."""
 
 _OWN = {
     r"(openai-community/)?gpt2(-medium|-large|-xl)?|(distilbert/)?distilgpt2|EleutherAI/gpt-neo-[\w.]+": (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 CLASS = "class"
-"""The field of a model or a configuration that holds the name of its own class: kinds stand for several."""
+"""Field of a model or a configuration for the name of its own class: a kind covers several."""
 
 _CHECKPOINTS = {
     r"(google-bert/)?bert-(base|large)-(un)?cased(-whole-word-masking)?|"

@@ -25,13 +25,13 @@ HARMLESS = frozenset(
         "huggingface_hub.PyTorchModelHubMixin",
     }
 )
-"""Bases that the library does not know, and that change nothing about a call."""
+"""Bases unknown to the library that do not change calls."""
 
 
 def note_call(call: Call, model: Value | None) -> None:
     """Report a call of a model with a known forward.
 
-    Who catches the TypeError that a wrong argument raises expects it.
+    Code that catches the TypeError of a wrong argument expects it.
     """
     ev, given = call.ev, call.arguments
     if model is not None:

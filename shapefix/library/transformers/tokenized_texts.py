@@ -19,10 +19,10 @@ _PIECE = re.compile(r"\w+|[^\w\s]")
 
 
 class Varies(Enum):
-    """Units between which the number of tokens differs."""
+    """Units that differ in their number of tokens."""
 
     NEVER = "never"
-    """A text that the code states has one length."""
+    """A text stated in the code has one length."""
     CALLS = "calls"
     """From call to call; the rows of one call have one length."""
     ROWS = "rows"

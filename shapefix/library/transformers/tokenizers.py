@@ -35,7 +35,7 @@ TOKENIZER = "transformers.PreTrainedTokenizerBase"
 declare(TOKENIZER, "builtins.object")
 
 _CHANGEABLE = (PAD, PAD_ID, "eos_token", "model_input_names")
-"""Fields of a tokenizer that may be changed by code with the tokenizer as an argument."""
+"""Fields of a tokenizer that code may change through an argument."""
 
 
 @hooks.escape

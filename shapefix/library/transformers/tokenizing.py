@@ -51,7 +51,7 @@ _TEMPLATE = (
 )
 
 SIGNATURES = {"__call__": _CALL, "encode": _ENCODE, "apply_chat_template": _TEMPLATE}
-"""The parameters of the methods that every version has."""
+"""Parameters of the methods of every version."""
 
 _SUBJECTS = ("text", "text_target", "batch_text_or_text_pairs", "conversation")
 
