@@ -21,9 +21,9 @@ from shapefix.tensors.verdicts import ViewVerdict
 class InPlaceWrite(Event):
     """A write into the memory of a tensor: `x += 1`, `x[mask] = 0`, `x.add_(1)`.
 
-    layout is the tensor's at that moment, subject the expression that the code has for it. shared is the
-    first dimension along which several elements that are written to are one in memory, None if there is
-    none; refused says whether torch raises then, or lets the write be seen in all of them.
+    layout is the tensor's at that moment, subject is its expression in the code. shared is the
+    first dimension along which several written elements share one address, None if there is no
+    such dimension; refused is whether torch raises then, or the write changes all of them.
     """
 
     tensor: TensorValue
@@ -60,7 +60,7 @@ class Broadcast(OperationEvent):
     """Loss of two tensors of the same sizes, except for one dimension of size 1 in only one of them.
 
     Each is repeated along a dimension of the other, which is never meant for predictions and targets. longer
-    is the number of the operand with the dimension dim more.
+    is the number of the operand with the additional dimension dim.
     """
 
     longer: int

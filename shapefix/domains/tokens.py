@@ -24,8 +24,8 @@ from shapefix.tensors.symbols import UNBOUNDED, ItemPosition, MaskedLabel, Speci
 class Tokens:
     """Call of a tokenizer, the source of a TokenId: the text, or texts, and the padding of the rows.
 
-    padding is "longest" or "max_length" where pad ids may be in the rows, "none" where none are, None where
-    that is not known.
+    padding is "longest" or "max_length" if pad ids may be in the rows, "none" if there are no pad ids,
+    and None if unknown.
     """
 
     place: Place

@@ -43,8 +43,8 @@ class PendingGradients(Value):
     """State of the gradients since the last backward, the same on all paths to this place.
 
     place is the call of backward, reached through calls; entry_point is the number of the function without
-    known callers in which these began. scaled is the GradScaler of the loss, None for none, Unknown if it
-    is not known. The other fields are what happened since then: unscaled, zeroed, and the optimizers stepped.
+    known callers for these gradients. scaled is the GradScaler of the loss, None without one, Unknown if it
+    is not known. The other fields are later actions: unscaled, zeroed, and the optimizers stepped.
     """
 
     __slots__ = ("calls", "entry_point", "place", "scaled", "stepped", "unscaled", "zeroed")

@@ -65,7 +65,7 @@ def try_(ev: Evaluator, node: cst.Try | cst.TryStar) -> Flow:
     caught = [_caught(ev, handler) for handler in tried]
     named = frozenset(name for names in caught for name in names or ())
     expected = not named.isdisjoint(_REFUSALS) and _is_one_line(node.body)
-    # What is expected is nothing to report; a handler that swallows it may be.
+    # An expected error is not reported; a handler that swallows it may be.
     reported = ev.events
     if expected:
         ev.events = []

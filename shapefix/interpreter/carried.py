@@ -102,7 +102,7 @@ class LoopCarried:
             if key == "layout":
                 container.clear_sizes()
         elif isinstance(value, Contents):
-            # What the iterations put there ranges over what the loop does.
+            # The items added by the iterations range over the loop's dimensions.
             element = without_length(value).element
             for axis in self._axes:
                 element = element and rebound(element, axis, self._since)

@@ -36,7 +36,7 @@ def is_complete(ev: Evaluator, owner: DictValue) -> bool:
 def update(ev: Evaluator, result: DictValue, added: Value) -> None:
     """Copy the entries of another dictionary into a new one, as `{**added}` does."""
     if not isinstance(added, DictValue) or not is_complete(ev, added):
-        # What may be there besides the known keys may replace what an earlier entry says.
+        # Unknown keys may replace earlier entries.
         result.fields.update({key: Unknown() for key in result.fields})
         result.closed = False
     if isinstance(added, DictValue):

@@ -134,7 +134,7 @@ def _repeat(
             left.append(ev.journal.since(depth))
         ev.journal.undo()
     if loop.breaks or ((endless or node.orelse is not None) and ev.frame.module.once(node, may_break)):
-        # A later iteration may break, with what the earlier ones have done.
+        # A later iteration may break, after the changes of earlier ones.
         left += [*loop.breaks, *iterated]
     if not left:
         return Flow.LEAVES

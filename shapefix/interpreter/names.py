@@ -95,7 +95,7 @@ def _execute_for(ev: Evaluator, module: Module, name: str, statement: Statement)
     top = scope_of(ev, module)
     scope = top
     if not isinstance(statement, (cst.FunctionDef, cst.ClassDef, cst.Import, cst.ImportFrom)):
-        # The other names that it binds keep what they hold: their turn is another time.
+        # The other names that it binds keep their values: they are evaluated when needed.
         scope = Scope()
         if name in top.names:
             scope.names[name] = top.names[name]

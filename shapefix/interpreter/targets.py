@@ -131,7 +131,7 @@ def _set_attribute(ev: Evaluator, owner: Value, name: str, value: Value, node: c
         ev.journal.write(owner.fields, name, value)
         ev.emit(AttributeSet(ev.place(node), ev.calls, owner, name, value))
     elif isinstance(owner, ModuleValue):
-        # `from module import name` may have brought what was there before, or may bring this.
+        # `from module import name` may have imported the previous value, or may import this one.
         ev.journal.write(scope_of(ev, owner.module).names, name, Unknown(name))
     elif isinstance(owner, Reference):
         ev.replaced.add(f"{owner.name}.{name}")

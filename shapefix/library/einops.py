@@ -1,6 +1,6 @@
 """einops: a pattern is a reshape (split), a permute, an expand for new axes, and a reshape (merge).
 
-So a pure permutation is a view, and what merges after it is a copy where a view would be refused.
+A pure permutation is a view; a merge after it is a copy if a view would be rejected.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class LightningStep:
     """One loop of a trainer: the method run on each batch, and the source of the batches.
 
     begins are the hooks of the model that run before the first batch, before_batch the one that gets
-    each batch first; off are the trainer's settings that leave the loop out where they are 0.
+    each batch first; off are the trainer's settings that disable the loop if they are 0.
     """
 
     name: str

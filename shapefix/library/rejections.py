@@ -33,7 +33,7 @@ def reject(
 ) -> None:
     """Report that torch raises here, for these values by the names of their parameters.
 
-    function is the one that raises, if it is not the call itself; layer and settings are as in Refused.
+    function is the one that raises, if it is not the call itself; layer and settings are as in OpRejected.
     """
     event = refusal(call, error, operands, function=function, layer=layer, settings=settings)
     if event is not None:
@@ -67,7 +67,7 @@ def refusal(
         # Arrays of numpy follow other rules.
         return None
     if _needs_defaults(error) and any(frame.undecided for frame in call.ev.frames):
-        # Who chooses another branch may choose another number, too.
+        # Runs that take another branch may also pass another number.
         return None
     return OpRejected(
         call.place,

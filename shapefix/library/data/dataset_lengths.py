@@ -37,7 +37,7 @@ def length_of(call: Call, dataset: Value | None) -> Size | None:
 def batch_size(name: str, full: Size | None, length: Size | None, loader: Place | None) -> Size:
     """Size of any one batch of full samples out of length; a remainder makes the last batch smaller.
 
-    name is what the symbol is called where it is not one number.
+    name is the name of the symbol for a size that is not a constant.
     """
     if full is None:
         return Size.symbol(name)

@@ -31,7 +31,7 @@ def try_last_batch(
 ) -> None:
     """Repeat a successful operation with fewer samples, and report if torch rejects it.
 
-    given are the operands and arguments by name, again does what the operation does with others. Only where
+    given are the operands and arguments by name, again repeats the operation with others. Only tried if
     the full number of samples is among them, so that it may have been meant for all batches.
     """
     ev = call.ev

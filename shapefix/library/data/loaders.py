@@ -274,7 +274,7 @@ def _are_texts(column: Value) -> TypeGuard[ListValue]:
 def default_collate(call: Call, one: Value, size: Size) -> Value:
     """Combine samples like this one as torch does without a collate function.
 
-    Unknown where torch raises for some of what is in them.
+    Unknown if torch raises for some of their contents.
     """
     return _collated(call, one, size) or Unknown()
 

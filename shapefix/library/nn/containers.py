@@ -117,7 +117,7 @@ def forward(call: Call) -> Value:
         return value
     if children.element is None:
         return Unknown()
-    # As often as it may be: a fixed point is what comes out, however many there are.
+    # The number of modules is unknown: only a fixed point is a certain result.
     once = call_value(call.ev, children.element, Arguments([value]), call.place.node)
     before, after = as_tensor(value), as_tensor(once)
     if before is not None and after is not None and before.layout is not None:
@@ -212,7 +212,7 @@ def grow(call: Call) -> Value:
         children = ListValue(None, join(each(call.ev, held), new) if known else new)
     inner = fields.get("_modules")
     if isinstance(inner, ListValue) and isinstance(children, ListValue):
-        # The list stays the same one, so that a loop that fills it knows what its iterations put there.
+        # Keep the same list object, so that a loop that fills it sees the items of its iterations.
         call.ev.journal.write(inner.fields, CONTENTS, children.contents)
     else:
         call.ev.journal.write(fields, "_modules", children)
@@ -238,7 +238,7 @@ def _entries(owner: Value | None) -> DictValue:
 def _make_parameters(values: Iterable[Value]) -> None:
     """Record that plain tensors become parameters, which require a gradient, in their container.
 
-    What is known of them is left; whether they do, which the code's own names for them do not, is not.
+    Known facts of the tensors are kept, except requires_grad: the original tensors do not require it.
     """
     for value in values:
         inner = value.fields.values() if isinstance(value, DictValue) else elements(value) or (value,)

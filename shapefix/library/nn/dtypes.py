@@ -155,9 +155,9 @@ def _in_dtype(tensor: TensorValue, dtype: str | None, whole: bool) -> TensorValu
         return tensor
     again = alias_of(tensor)
     again.own, again.device, again.graph = tensor.own, tensor.device, tensor.graph
-    # What else refers to a parameter sees it converted, what refers to a buffer does not.
+    # Other references to a parameter see the conversion, those to a buffer do not.
     tensor.dtype = None
-    # It may be of integers, or complex, and stay what it is.
+    # It may be of an integer or complex dtype, and keep it.
     is_real = whole or (known is not None and is_floating(known))
     again.dtype = dtype if is_real else None
     return again

@@ -102,7 +102,7 @@ def result(
 ) -> TensorValue:
     """Create the result of a layer.
 
-    Where the rank is unknown, last is the size of the last dimension all the same, and channels a dimension
+    For an unknown rank, last is still the size of the last dimension, and channels a dimension
     counted from the end with its size.
     """
     device = None if source is None else source.device

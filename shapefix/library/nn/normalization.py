@@ -32,7 +32,7 @@ def _batch_norm_layer(rank: int | None, *kinds: str) -> None:
     def batch_norm(call: Call, given: Given) -> Value:
         tensor = given.tensor("input")
         layout = None
-        # Without weights and without statistics nothing has a size that the channels could differ from.
+        # Without weights and statistics no size depends on the number of channels.
         has_sizes = given.flag("affine") or given.flag("track_running_stats")
         channels = given.size("num_features") if has_sizes and "num_features" in given.values else None
         if tensor is not None and len(ranks) == 1:

@@ -144,7 +144,7 @@ def tensor(call: Call) -> Value:
     sizes = nested_sizes(data)
     note_rows(call, data)
     if sizes is None:
-        # What numpy hands over keeps its strides where it is not copied.
+        # A numpy array that is not copied keeps its strides.
         whole = call.name == "torch.tensor"
         device = device_asked(call) if whole and not isinstance(data, Unknown) else None
         return as_result(call, None, Op.CREATION, dtype=dtype, device=device, is_contiguous=whole)

@@ -1,7 +1,7 @@
 """Devices: results are on the device of the operands; torch rejects operands on two devices.
 
 A tensor of rank 0 on the CPU may join any other one in elementwise arithmetic, and indices on the CPU may
-pick from a tensor elsewhere: tests ask torch.
+index a tensor elsewhere: tests check this with torch.
 """
 
 from __future__ import annotations
@@ -240,7 +240,7 @@ def meet(
 ) -> Device | None:
     """Report values, by parameter name, on devices that torch does not accept together.
 
-    weights is the device of the layer's. Returns the intended device in that case.
+    weights is the device of the layer's weights. Returns the intended device after a report, else None.
     """
     operands = operands_in(values)
     local = [number for number, operand in enumerate(operands) if _is_on_cpu(operand)]
@@ -250,7 +250,7 @@ def meet(
     for here in (*local, *([None] if weights is not None and weights.kind is DeviceKind.CPU else ())):
         cpu = weights if here is None else operands[here].tensor.device
         if cpu is None or (meant is not None and (here is None or not _is_of_module(cpu))):
-            # What a module makes without a device is a fault of its own each time; for others one is enough.
+            # Each tensor that a module creates without a device is an error; for others one report is enough.
             continue
         for there in (*range(len(operands)), None):
             if there == here:
@@ -329,14 +329,14 @@ def _is_on_cpu(operand: Operand) -> bool:
 
 
 def _is_elsewhere(cpu: Device, other: Device, forward: bool) -> bool:
-    """Check that a value on the CPU may be on another device than other; forward means in a module."""
+    """Check that a value on the CPU may be on another device than other; forward is True in a forward."""
     if other.may_be_gpu:
         return True
     if not forward or not cpu.by_default or cpu.within is None:
         return False
     if other.symbol == ASKED_CPU.symbol:
         return False
-    # Made in a module, and meeting what comes from outside, or its parameters: these may go to a GPU one day.
+    # Created in a module and combined with its inputs or parameters, which may be moved to a GPU.
     if _is_of_forward(cpu):
         return other.kind is DeviceKind.SHARED or not _is_of_forward(other)
     return other.kind is DeviceKind.SHARED or other.within is None

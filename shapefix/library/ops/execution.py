@@ -55,7 +55,7 @@ def checkpointed(call: Call) -> Value:
     keywords = {name: value for name, value in given.keywords.items() if name not in own}
     arguments = Arguments(given.positional[1:], keywords, given.open, given.starred)
     made = call_value(call.ev, given.positional[0], arguments, call.place.node)
-    # Where nothing is said, torch 2.13 still is reentrant, with a warning.
+    # The default of torch 2.13 is still reentrant, with a warning.
     if call.constant(-1, "use_reentrant", True) is True:
         _cut_off(call, given.positional[0], arguments, made)
     return made

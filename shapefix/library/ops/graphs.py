@@ -1,7 +1,7 @@
 """Autograd graphs of results: which ones require a gradient, and from where.
 
 These facts were executed with torch 2.13: every operation of the tables whose result
-never requires a gradient is listed here by its name, and tests ask torch for all others.
+never requires a gradient is listed here by its name, and tests check all others with torch.
 """
 
 from __future__ import annotations
@@ -129,8 +129,8 @@ _DEEPEST = 3
 def note_graph(call: Call, made: Value, trained: bool | None = False) -> None:
     """Record whether a torch function's result carries a graph, and its sources.
 
-    trained is whether trained parameters take part in it, besides the operands. What is known
-    already of a tensor, or is an operand itself, is left as it is.
+    trained is whether trained parameters take part in it, besides the operands. Facts known
+    already of a result stay unchanged, and so do operands returned as results.
     """
     if not call.name.startswith(_SPACES):
         return
@@ -172,7 +172,7 @@ after_call(note_graph)
 
 def _note(ev: Evaluator, part: TensorValue, known: bool | None, tensors: list[TensorValue]) -> None:
     if known is not False and ev.state[Gradients].recording is False:
-        # What may be an operand itself, or a view of it, still requires what that does.
+        # A possible operand, or a view of one, keeps its own requires_grad.
         same = part.origin is None or any(
             part.origin is tensor.origin or part.storage is tensor.storage for tensor in tensors
         )

@@ -1,7 +1,7 @@
 """Writes into the memory of a tensor, and those that torch rejects for elements sharing memory.
 
 Rejections were executed with torch 2.13: elementwise writes, copies and scatters check for overlap;
-masked fills and writes through an index tensor do not, and are seen in every element that shares the memory.
+masked fills and writes through an index tensor do not, and change every element that shares the memory.
 """
 
 from __future__ import annotations
@@ -251,7 +251,7 @@ def augmented(call: Call) -> Value:
             refuse_beyond_one(call, by_position(call), [tensor.layout, operand.layout])
         except ShapeError as error:
             reject(call, error, by_position(call))
-            # Nothing runs after this; what would not fit either is not worth telling.
+            # torch raises here; later mismatches of this tensor are not reported.
             call.ev.journal.write(tensor, "layout", None)
             tensor.clear_sizes()
     return NONE

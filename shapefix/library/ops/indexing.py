@@ -49,7 +49,7 @@ def getitem(call: Call) -> Value:
     result = as_view(call, tensor, found, op)
     result.certain, result.row = tensor.certain, row
     if not is_known:
-        # The step in the tensor's life keeps what is assumed.
+        # The layout trace keeps the assumption.
         result.layout = None
     return result
 
@@ -86,7 +86,7 @@ def _bound(value: Value) -> int | Size | None:
         return value.value if isinstance(value.value, int) else None
     if isinstance(value, Integer):
         return value.size
-    # It may be negative, or None: nothing follows for the size that is left.
+    # It may be negative or None: the remaining size is unknown.
     return Size.symbol(value.hint if isinstance(value, Unknown) and value.hint else "length", UNBOUNDED)
 
 
@@ -94,7 +94,7 @@ def _ranked(call: Call, tensor: TensorValue, entries: list[Value]) -> tuple[Layo
     """Layout implied by an index of a tensor of unknown rank, and whether it is certain.
 
     Code with a trailing `:` after two other entries names every dimension. Two slices say that there
-    are two dimensions at least: taken as exactly two, a gap that they leave is there with more, too.
+    are two dimensions at least: a gap found for exactly two also exists with more.
     """
     basic = all(isinstance(entry, (Slice, Integer)) or _is_int(entry) for entry in entries)
     if not basic or len(entries) < 2:

@@ -196,8 +196,8 @@ def unflatten(call: Call, tensor: TensorValue) -> Value:
 @operation("t")
 def t(call: Call, tensor: TensorValue) -> Value:
     if tensor.layout is None and tensor.known_size(1) is not None:
-        # t() takes nothing of more dimensions than a matrix. Where nothing is known of the second one, the
-        # tensor may be a column, whose transpose is as good as contiguous.
+        # t() accepts at most two dimensions. If nothing is known of the second one, the
+        # tensor may be a column, with a contiguous transpose.
         assume_rank(call, tensor, 2)
     layout = None if tensor.layout is None else dims.t(tensor.layout)
     return as_view(call, tensor, layout, Op.TRANSPOSE)

@@ -55,7 +55,7 @@ def known_gradients(call: Call) -> PendingGradients | None:
 def remember(call: Call, gradients: Value) -> None:
     """Record the new state of the gradients."""
     pending = call.ev.state[TrainingOrder].pending
-    # What is there before any branch is what a path without a backward ends with.
+    # The state before any branch is the final one on paths without a backward.
     pending.setdefault(PENDING, NONE)
     call.ev.journal.write(pending, PENDING, gradients)
 

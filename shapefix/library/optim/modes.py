@@ -46,7 +46,7 @@ def switch(ev: Evaluator, root: Value, mode: Value) -> None:
     for module in modules_in(root):
         if isinstance(module, LibraryObject) and not derives(module.kind, MODULE):
             continue
-        # What is there before any branch is what a path that does not switch ends with.
+        # The mode before any branch is the final one on paths that do not switch.
         modes.switched_to.setdefault(module, _at_first(module))
         ev.journal.write(modes.switched_to, module, mode)
         modes.set_in.setdefault(module, 0)

@@ -42,7 +42,7 @@ declare(DATACLASSES, "builtins.object")
 def option(name: str, default: Value, flag: str, place: Place) -> Value:
     """Value of a numeric option of this name, with its default if the command line omits it.
 
-    flag is how the command line says it.
+    flag is the option as typed, such as `--hidden`.
     Numbers below 1 are not sizes and stay unknown.
     """
     number = default.value if isinstance(default, Constant) else None
@@ -154,7 +154,7 @@ def _parsed(call: Call) -> Value:
         if chosen and words is None:
             value = Unknown(name)
         elif chosen:
-            # The words stand in the code: without any, the defaults are all there is.
+            # The code states the arguments: without any, all options have their defaults.
             value = Unknown(name) if words else _default(value)
         fields[name] = value
     return LibraryObject(NAMESPACE, {}, call.place, fields)

@@ -1,7 +1,7 @@
 """Tokens added to a tokenizer, and models whose embedding has no row for them.
 
 The public checkpoints were looked up: in each of these families the tokenizer has as many tokens as
-the model has rows, so that the first token that is added has none. T5 and GPT-J have rows to spare.
+the model has rows, so that the first added token has none. T5 and GPT-J have spare rows.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class AddedToken(Value):
 def note_added(call: Call, tokenizer: Value | None, given: Mapping[object, Value]) -> None:
     """Record the first token that a call certainly adds to a tokenizer, a pad token last.
 
-    given are the tokens, or lists of them, by what they are for.
+    given are the tokens, or lists of them, by their role.
     """
     if not isinstance(tokenizer, LibraryObject):
         return

@@ -1,8 +1,8 @@
 """Popular tokenizers, by their class or by the name of a checkpoint.
 
-The classes were made with transformers 5.23 and 4.57 from a tiny vocabulary; where the two differ, nothing
-is said. Many a checkpoint gives a pad token to a class that has none by default, so that one is only known to
-be missing in a tokenizer that is made directly, and in the public checkpoints.
+The classes were created with transformers 5.23 and 4.57 from a tiny vocabulary; differing facts are
+unknown. Many checkpoints add a pad token to a class without a default one, so that it is only known to
+be missing in a tokenizer that is created directly, and in the public checkpoints.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _TYPED = ("input_ids", "token_type_ids", "attention_mask")
 class Family:
     """Defaults of a tokenizer: pad token, end-of-text token, and the keys of its result.
 
-    inputs is empty where that depends on the version.
+    inputs is empty if it depends on the version.
     """
 
     pads: bool

@@ -1,7 +1,7 @@
 """Arguments of forward of the models of transformers, by version: generated tables.
 
-`data/` holds what was read off the signatures of 4.57 and of 5.23, see
-tests/library/generate_forward_signatures.py. Other versions of the same major are taken for these.
+`data/` holds the signatures of 4.57 and of 5.23, see
+tests/library/generate_forward_signatures.py. Other versions count as the one of the same major version.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TABLES = {"4": "4.57", "5": "5.23"}
 class ForwardSignature:
     """Arguments accepted by forward.
 
-    named are its parameters in order, without self; required those of them that have no default. Where it
+    named are its parameters in order, without self; required those without a default. If it
     swallows, an unknown keyword is ignored; otherwise it raises TypeError (Bloom in 4.57: ValueError). used
     are the keywords that are not named and yet are neither unknown nor ignored.
     """
@@ -42,8 +42,8 @@ class AutoSignature:
     """Known arguments of forward of a model of one of several classes.
 
     named are the parameters that some class has, certainly_named those that all have, required those that
-    all require. swallows holds where every class ignores unknown keywords, raises where none does. used are
-    the keywords that some class does something with, though it does not name them.
+    all require. swallows is True if every class ignores unknown keywords, raises if none does. used are
+    the keywords used by some class that does not name them.
     """
 
     classes: tuple[str, ...]
@@ -62,7 +62,7 @@ class AutoSignature:
 def of_class(name: str, version: str | None = None) -> ForwardSignature | None:
     """Signature of a class, `transformers.BertModel` or `BertModel`, in a version like `4.57`.
 
-    None means the newest version. The answer is None for a class that has no forward or is not known,
+    None means the newest version. The result is None for an unknown class or one without forward,
     and for a version older than 4.
     """
     table = _table(version)
@@ -72,7 +72,7 @@ def of_class(name: str, version: str | None = None) -> ForwardSignature | None:
 def of_auto(name: str, version: str | None = None, configuration: str | None = None) -> AutoSignature | None:
     """Signature shared by the models of an Auto class: `AutoModelForCausalLM`, perhaps with its module.
 
-    configuration narrows them down to what is made from a class like `BertConfig`. The answer is None for
+    configuration limits them to the models of a class like `BertConfig`. The result is None for
     a name that is not an Auto class of that version, or has no model for such a configuration.
     """
     table = _table(version)

@@ -177,7 +177,7 @@ def from_pretrained(call: Call) -> Value:
     given = call.arguments.keywords
     if "config" in given:
         return _made(call, given["config"])
-    # What a configuration is not for: the dtype, where it goes.
+    # Other settings (dtype, device) do not belong to a configuration.
     sizes = {name: value for name, value in given.items() if name in ("num_labels", "vocab_size")}
     config = _configuration(call, sizes)
     checkpoint = call.value(0, "pretrained_model_name_or_path")

@@ -1,7 +1,7 @@
 """Tokenizers of transformers: constructors, special tokens, and methods other than the call.
 
 The end of a name determines the class. Tokenizers whose call takes other arguments
-(Tapas, LayoutLM, Luke …) are left out: nothing is known of them.
+(Tapas, LayoutLM, Luke …) are left out: their results are unknown.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ def map_(call: Call) -> Value:
     returned = run_apart(call, given.value("function"), handed)
     batches.mapping = before
     if isinstance(returned, Constant) and returned.value is None:
-        # It was run for what it does: nothing is removed, either.
+        # A function without a result leaves the columns unchanged: none is removed, either.
         return another(dataset, same_number=True)
     rows = any_rows()
     if isinstance(returned, DictValue):
