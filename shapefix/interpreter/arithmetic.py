@@ -99,7 +99,7 @@ def concerns_tensors(left: Value, right: Value) -> bool:
 
 def _is_tensor(value: Value) -> bool:
     if isinstance(value, Unknown) and value.tensor is not None:
-        # What has a shape is an array, and no int.
+        # A value with a shape is an array, not an int.
         return value.tensor.certain or value.tensor.layout is not None
     return isinstance(value, TensorValue)
 

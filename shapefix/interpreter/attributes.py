@@ -82,7 +82,7 @@ def attribute(ev: Evaluator, owner: Value, name: str, node: cst.CSTNode) -> Valu
     if is_text(owner):
         return BoundMethod(owner, Reference(f"builtins.str.{name}"))
     if name in MOVES and isinstance(owner, (Constant, Integer, Number)):
-        # Of any other attribute the member of an enumeration may be meant.
+        # For other attributes the owner may be a member of an enumeration.
         return BoundMethod(owner, Reference(f"{NUMBER_OR_NONE}.{name}"))
     return Unknown(name)
 

@@ -154,7 +154,7 @@ def call_value(ev: Evaluator, function: Value, arguments: Arguments, node: cst.C
             if ev.notes_operations:
                 _note_operation(ev, name, arguments, node, function, value)
             if isinstance(node, cst.Call):
-                # What the object did in turn was called at the same place.
+                # Inner calls of the object share this place: record the outer one.
                 ev.last_call = (node, name, function)
             return value
     ev.unfollowed += _may_do_anything(ev, function, node)
@@ -165,7 +165,7 @@ def call_value(ev: Evaluator, function: Value, arguments: Arguments, node: cst.C
 def _may_do_anything(ev: Evaluator, function: Value, node: cst.CSTNode) -> bool:
     """Check whether an unknown call may change objects of the code.
 
-    A call with arguments changes these only, and a method that tensors have changes nothing else either.
+    A call with arguments only changes these; a method of the same name as a tensor's changes nothing else.
     """
     if not isinstance(node, cst.Call) or (
         isinstance(function, Unknown) and function.hint.startswith("self.")
@@ -182,7 +182,7 @@ def _may_do_anything(ev: Evaluator, function: Value, node: cst.CSTNode) -> bool:
 def _decorated(ev: Evaluator, function: FunctionValue, arguments: Arguments, node: cst.CSTNode) -> Value:
     """Call a function with an unknown decorator, which may have replaced it: the result is Unknown.
 
-    The function is followed all the same if it gets no arguments that a decorator might change.
+    The function is still followed if it gets no arguments that a decorator might change.
     """
     if not arguments.everything:
         run_function(ev, function, [], {}, arguments.open, node)

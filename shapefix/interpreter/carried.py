@@ -154,7 +154,7 @@ def _forget(ev: Evaluator, name: str) -> None:
         return
     value = holder[0].get(holder[1])
     if isinstance(value, (ListValue, DictValue)):
-        # What is in them is joined where they are written to.
+        # Their contents are joined at the writes to them.
         return
     if value is not None:
         unknown = TensorValue(certain=value.certain) if isinstance(value, TensorValue) else Unknown(name)
@@ -196,7 +196,7 @@ def _in_block(block: cst.BaseSuite, conditions: frozenset[str]) -> Iterator[Assi
             if isinstance(statement, (cst.For, cst.With)):
                 yield Assignment(tuple(_bound(statement)), conditions | tests)
             if tests and _jumps(statement):
-                # The statements after it only run where it does not jump.
+                # The statements after it only run if it does not jump.
                 conditions |= tests
 
 

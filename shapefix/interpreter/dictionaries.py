@@ -12,7 +12,7 @@ from shapefix.interpreter.values import Unknown, Value
 class Entries(ListValue):
     """Keys, values or items of a dictionary, in order; known are the certain ones.
 
-    It has items only where these are all of them.
+    It has items only if all of them are known.
     """
 
     __slots__ = ("known", "owner")

@@ -82,7 +82,7 @@ class Flow(Enum):
 class Loop:
     """Running loop: the journal's depth at its start, and the state at each break and continue.
 
-    iterable is what a `for` loop goes through; its expression was evaluated after the step header. tests and
+    iterable is the iterable of a `for` loop; its expression was evaluated after the step header. tests and
     exits count the open conditions and the returns of its function at its start; unfollowed counts the calls
     that could not be followed, before its start and up to its end.
     """
@@ -230,8 +230,8 @@ class Evaluator:
     def may_not_reach(self, made_in: object) -> bool:
         """Check whether a value reached this place through a branch of a function that may not be taken.
 
-        Conditions in the functions that the value was passed to may exclude it. A value that was created
-        elsewhere, and returned, is in doubt if the running function, or its caller, is in such a branch.
+        Conditions in the functions that got the value may exclude it. A value that was created
+        elsewhere, and returned, counts if the running function, or its caller, is in such a branch.
         """
         for handed_on, frame in enumerate(reversed(self.frames)):
             if frame.function is made_in:

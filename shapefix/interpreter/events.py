@@ -18,8 +18,8 @@ from shapefix.tensors.layout import Layout
 class Event:
     """Event at a place, reached through these calls, outermost first.
 
-    What is known of a tensor may change later on, and is forgotten when a branch is undone: an event keeps
-    the layout that it is about.
+    Facts of a tensor may change later, and are forgotten when a branch is undone: an event keeps
+    the layout of its moment.
     """
 
     place: Place
@@ -71,7 +71,7 @@ class OperationEvent(Event):
 
     function is the qualified name of the operation, or of the layer's class; layer is the called object, None
     for a function. given are the names of its parameters, in order. within is the running function; undecided
-    says whether the operands reached this place through a branch that may never be taken.
+    is whether the operands reached this place through a branch that may never be taken.
     """
 
     function: str
@@ -86,7 +86,7 @@ class OperationEvent(Event):
 class OpRejected(OperationEvent):
     """Rejection by torch: the operands' sizes do not fit for any values of their symbols.
 
-    settings are the arguments by name, where the operation has a signature; error is the reason.
+    settings are the arguments by name if the operation has a signature; error is the reason.
     """
 
     settings: Mapping[str, Value]

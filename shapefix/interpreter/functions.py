@@ -124,8 +124,8 @@ def run_body(ev: Evaluator, function: FunctionValue, frame: Frame) -> Value:
         ev.journal.undo()
         ev.journal.apply(frame.exits)
     if first:
-        # Inner functions are mostly passed to other code: map, Trainer, a hook. What they close
-        # over is only there now.
+        # Inner functions are mostly passed to other code: map, Trainer, a hook. Their closures
+        # only exist now.
         for inner in list(frame.scope.names.values()):
             if isinstance(inner, FunctionValue) and inner.closure is frame.scope:
                 if id(inner.node) not in ev.visited and inner.node not in ev.running:
@@ -247,7 +247,7 @@ def bind_unknown(ev: Evaluator, params: cst.Parameters, receiver: Value | None) 
         name = param.name.value
         value = annotated_value(ev, param.annotation, name)
         if value is None or (isinstance(param.default, cst.Name) and param.default.value == "None"):
-            # What is 0.5 by default is hardly ever a number of elements.
+            # A parameter with a float default, such as 0.5, is rarely a number of elements.
             is_float = isinstance(_unsigned(param.default), cst.Float)
             value = NUMBER if is_float else Unknown(name, tensor=getattr(value, "tensor", None))
         names[name] = value

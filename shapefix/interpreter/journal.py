@@ -133,7 +133,7 @@ class Journal:
                 value = entry[2]
             else:
                 value = before = content(container, key) if before is MISSING else before
-            # What one path does not put there can only be read after another one.
+            # A value missing on one path can only be read after another one.
             missing = missing or value is MISSING
             if value is not MISSING and value is not after:
                 after = value if after is MISSING else join(after, value)

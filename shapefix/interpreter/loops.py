@@ -113,7 +113,7 @@ def _repeat(
     """Run a loop's body once, in the state of its first iteration; its changes are only partly known.
 
     The first iteration does happen, so findings in it hold. Later iterations start from the state that
-    earlier ones changed: everything that depends on that is forgotten when the loop is over.
+    earlier ones changed: every value that depends on it is forgotten after the loop.
     """
     depth = ev.journal.depth
     since = now()

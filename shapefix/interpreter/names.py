@@ -147,7 +147,7 @@ def resolve(ev: Evaluator, imported: Imported) -> Value:
     if imported.name is None:
         return ModuleValue(module)
     if imported.name in module.rebound:
-        # The import brought the value of that moment, which is not kept.
+        # The import bound the value of that moment, which is not recorded.
         return Unknown(imported.name)
     asked = (imported.path, imported.name)
     if asked in ev.resolving:

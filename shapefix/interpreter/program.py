@@ -37,7 +37,7 @@ def run_program(ev: Evaluator, module: Module, uncalled_allowance: int) -> None:
         budget = ev.steps + uncalled_allowance
         ev.files.allow(UNCALLED_READING + len(module.text) // 2)
         for function, receiver in _uncalled(ev, module, frame):
-            # What is left is shared out, so that the last function is not worse off than the first by much.
+            # The remaining steps are shared, so that the last function gets nearly as many as the first.
             ev.allowance = min(budget, ev.steps + max(500, (budget - ev.steps) // 8))
             ev.journal.begin()
             run_uncalled(ev, function, receiver)

@@ -205,7 +205,7 @@ def continue_(ev: Evaluator, node: cst.Continue) -> Flow:
 
 @statement(cst.Assert)
 def assert_(ev: Evaluator, node: cst.Assert) -> Flow:
-    # A condition that is known not to hold ends the function: the next statement is never reached.
+    # An assertion known to fail ends the function: the next statement is never reached.
     return Flow.LEAVES if truth(ev.evaluate(node.test)) is False else Flow.FALLS_THROUGH
 
 

@@ -48,7 +48,7 @@ def _note_integers(ev: Evaluator, owner: Value, index: Value, node: cst.Subscrip
     """Report tensors used as the index of a list, or the bound of a slice."""
     is_list = isinstance(owner, TupleValue)
     if isinstance(owner, ListValue):
-        # Of other iterables hardly anything is known.
+        # Little is known of other iterables.
         is_list = bool(owner.items) or not isinstance(owner.element or Unknown(), Unknown)
     is_text = isinstance(owner, Text) or (isinstance(owner, Constant) and isinstance(owner.value, str))
     if not (is_list or is_text or isinstance(owner, TensorValue)):
@@ -100,7 +100,7 @@ def item(ev: Evaluator, owner: Value, index: Value, node: cst.CSTNode) -> Value:
     if isinstance(owner, DictValue):
         if isinstance(index, Constant):
             return owner.read(index.value)
-        # Of a key that is not known: a column of texts is a list all the same.
+        # For an unknown key: even a column of texts is a list.
         return owner.absent(index) if owner.absent is not None else Unknown()
     if isinstance(owner, Shape):
         if isinstance(index, Constant) and isinstance(index.value, int):
@@ -273,7 +273,7 @@ def _of_unknown(ev: Evaluator, owner: Unknown, index: Value, node: cst.CSTNode) 
         for entry in entries
     )
     # Only arrays take several slices at once, and an array that is used in this file is a tensor until
-    # something says otherwise.
+    # other code rules that out.
     if by_dimension or (
         owner.tensor is not None and (owner.tensor.certain or owner.tensor.layout is not None)
     ):

@@ -208,7 +208,7 @@ class TensorValue(Value):
     def size(self, dim: int, name: str = "") -> Size:
         """Size of dimension dim; an unknown one is the same symbol each time.
 
-        name is what the symbol is called. Raises IndexError if the tensor has no such dimension.
+        name is the name of a new symbol. Raises IndexError if the tensor has no such dimension.
         """
         if self.layout is not None:
             return self.layout.sizes[dim]
@@ -245,7 +245,7 @@ def requires_grad(tensor: TensorValue) -> bool | None:
     """`tensor.requires_grad` at this moment, None if unknown."""
     if tensor.dtype is not None and not (is_floating(tensor.dtype) or is_complex(tensor.dtype)):
         return False
-    # A view of something that a graph was written into has one, too.
+    # A view of storage with a graph written into it has one, too.
     return None if tensor.graph is False and tensor.storage.grafted else tensor.graph
 
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class Unknown(Value):
     """Unknown value, perhaps with a name; its attributes and its size stay the same.
 
-    tensor is what it would be if it is a tensor at all: reading `.shape` twice must give the same symbols.
-    size is what it would be if it is an int: `n + 1` of an unknown n may be either.
+    tensor is its value if it is a tensor: reading `.shape` twice must give the same symbols.
+    size is its value if it is an int: `n + 1` of an unknown n may be either.
     """
 
     __slots__ = ("_attributes", "_size", "hint", "tensor")

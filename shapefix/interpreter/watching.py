@@ -49,9 +49,9 @@ class WatchedRun:
 
     requested is False for the program's own call; root is the function without known callers where a chain of
     calls began; known is True if an argument is a tensor of known sizes. parameters are the arguments, or
-    what the body shows of them. held has an entry for each run of a statement; events are those of a
+    the facts that the body reveals. held has an entry for each run of a statement; events are those of a
     statement and of its calls. carried are the loops of which only the first pass was run, and that change
-    the values that it started from.
+    the initial values of that pass.
     """
 
     function: cst.FunctionDef
@@ -136,7 +136,7 @@ class Watcher(Evaluator):
             names[name] = make()
         given = {name: names[name] for name in parameter_names(function) if name in names}
         known = any(_is_known(value) for value in given.values())
-        # What runs without having been called has no place among the calls.
+        # A run without a call has no place among the calls.
         root = self.frames[1] if len(self.running) > len(self.calls) else None
         seen = WatchedRun(function, frame, self.calls, self.asking, root, known, given)
         _learn(seen)
