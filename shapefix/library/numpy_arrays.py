@@ -101,7 +101,7 @@ def _with_dtype(call: Call, default: str | None, position: int) -> str | None:
 def _sizes(value: Value | None) -> list[Size] | None:
     """Sizes given as an int or a tuple."""
     if isinstance(value, (Integer, Unknown)) or (isinstance(value, Constant) and type(value.value) is int):
-        # An unknown one may as well be a whole shape.
+        # An unknown value may be a whole shape.
         return None if isinstance(value, Unknown) else size_list(TupleValue((value,)))
     return size_list(value)
 

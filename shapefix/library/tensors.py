@@ -183,7 +183,7 @@ def sizes_from(call: Call, position: int = 0, keyword: str = "size") -> list[Siz
     first = given[0]
     if isinstance(first, (TupleValue, ListValue, Shape)):
         return size_list(first)
-    # One single unknown may as well be a whole shape.
+    # A single unknown argument may be a whole shape.
     if len(given) == 1 and isinstance(first, Unknown):
         return None
     sizes = []

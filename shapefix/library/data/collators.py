@@ -64,7 +64,7 @@ for _kind in _SIGNATURES:
 def make_collator(call: Call) -> Value:
     kind = f"{_TRANSFORMERS}.{call.name.rpartition('.')[2]}"
     settings = bound(_SIGNATURES[kind], call.arguments)
-    # What a later line writes to it, `collator.mlm = False`, is a field.
+    # A later assignment, `collator.mlm = False`, sets a field.
     return LibraryObject(kind, settings, call.place, dict(settings))
 
 

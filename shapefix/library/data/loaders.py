@@ -111,7 +111,7 @@ def added(call: Call) -> Value:
 @method(SUBSET, "__getitem__")
 @method(CONCATENATED, "__getitem__")
 def sample_at(call: Call) -> Value:
-    # A class of the project that derives from one of these keeps its parts in its own way.
+    # A derived project class may store its parts differently.
     return sample(call, call.receiver) if isinstance(call.receiver, LibraryObject) else Unknown()
 
 
@@ -341,7 +341,7 @@ def _stacked(call: Call, one: TensorValue, size: Size) -> TensorValue | None:
         made.row, made.graph = tensor_row(one), requires_grad(one)
         return made
     sizes = (size, *one.layout.sizes)
-    # Samples that are images in channels_last are joined in that order.
+    # Image samples in channels_last are stacked in that order.
     ordered = suggests_channels_last(one.layout) is not False
     layout = unknown_strides(sizes) if ordered else contiguous(sizes)
     made = as_result(call, layout, Op.COLLATE, dtype=one.dtype, device=device)

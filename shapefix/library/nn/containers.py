@@ -198,7 +198,7 @@ def grow(call: Call) -> Value:
         if isinstance(label, Constant):
             before = fields.get(label.value)
             if any(child is before for child in held.items):
-                # A module of the same name is put in the place of the one that was there.
+                # A module of the same name replaces the previous one.
                 children = ListValue(tuple(added if child is before else child for child in held.items))
             else:
                 children = ListValue((*held.items, added))
@@ -290,6 +290,6 @@ def parameter(call: Call) -> Value:
     asked = call.constant(1, "requires_grad", call.name.endswith("Parameter"))
     made.graph = asked if isinstance(asked, bool) else None
     made.own = True
-    # It goes wherever its module goes.
+    # It moves together with its module.
     made.device = OF_MODULE
     return made

@@ -56,7 +56,7 @@ def _convolved(
 ) -> Value:
     layout = None
     if tensor is not None and out_channels is not None:
-        # An image without a batch, which has one dimension less, hardly ever meets a convolution.
+        # Unbatched images, with one dimension less, are rare inputs of convolutions.
         image = assume_rank(call, tensor, rank + 2)
         names = ("stride", "padding", "dilation", *(("output_padding",) if transposed else ()))
         settings = {name: given.sizes(name, rank) for name in names}

@@ -78,7 +78,7 @@ def check_loss(
     except ClassesLast as error:
         if not error.unless:
             raise
-        # Where the sizes happen to be equal, torch does not notice.
+        # torch does not raise if the sizes happen to be equal.
         reject(call, error, given, function=name, layer=layer, settings=settings)
     if name in _BROADCASTING:
         compared = {key: given[key] for key in ("input", "target") if key in given}

@@ -53,7 +53,7 @@ def _elementwise(given: Given) -> Layout | None:
     if one is None or two is None:
         return None
     layout = tensor_iterator.elementwise(one, two)
-    # Losses that are made of several operations let now the one, now the other operand come first.
+    # The order of the operands differs between losses composed of several operations.
     return layout if tensor_iterator.elementwise(two, one) == layout else unknown_strides(layout.sizes)
 
 

@@ -230,7 +230,7 @@ def register(call: Call) -> Value:
     if isinstance(owner, (InstanceValue, LibraryObject)) and isinstance(name, Constant):
         kept = value or Unknown(f"self.{name.value}")
         if isinstance(kept, TensorValue):
-            # It goes wherever the module goes.
+            # It moves together with the module.
             kept = alias_of(kept)
             kept.device = OF_MODULE
         call.ev.journal.write(owner.fields, name.value, kept)

@@ -87,7 +87,7 @@ def _instance_norm_layer(rank: int) -> None:
     def instance_norm(call: Call, given: Given) -> Value:
         tensor = given.tensor("input")
         layout = None
-        # torch only warns where there are no weights.
+        # torch only warns if there are no weights.
         has_sizes = given.flag("affine") and "num_features" in given.values
         channels = given.size("num_features") if has_sizes else None
         if tensor is not None and tensor.layout is not None:

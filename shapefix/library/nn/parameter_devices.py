@@ -86,9 +86,9 @@ def note_place(
     weights = (known or OF_MODULE) if weighted else None
     apart = meet(call, given, function=name, layer=layer, weights=weights)
     if known is not None and known.by_default:
-        # The result of a layer was not created without a device.
+        # The result of a layer counts as placed by its weights, not by the default device.
         weights = replace(known, by_default=False, within=None)
-    # The layers next to one that was not moved were not moved either: one report is enough.
+    # Layers next to one that was not moved were not moved either: one report is enough.
     was_left = apart is not None and known is not None and known.kind is DeviceKind.CPU
     found = (
         None if was_left else apart or weights or joint([operand.tensor for operand in operands_in(given)])

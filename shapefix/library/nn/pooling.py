@@ -72,7 +72,7 @@ def _outcome(
 
 def _pool(call: Call, given: Given, rank: int, *, name: str) -> Value:
     tensor, kernel = given.tensor("input"), given.sizes("kernel_size", rank)
-    # torch.max_pool2d has no such parameter, F.max_pool2d has.
+    # Unlike F.max_pool2d, torch.max_pool2d lacks this parameter.
     indices = given.flag("return_indices") if "return_indices" in given.values else False
     layout = None
     if tensor is not None and tensor.layout is not None:
@@ -167,7 +167,7 @@ def _adaptive(call: Call, given: Given, rank: int, indices: bool | None, *, aver
         have = tensor.layout
         to_one = averages and rank > 1 and all(n is not None and same(n, 1) is not False for n in lengths)
         if to_one and have.rank >= rank and have.rank not in (rank + 1, rank + 2):
-            # A mean, which torch takes over tensors of any rank.
+            # torch computes a mean over tensors of any rank.
             layout = unknown_strides((*have.sizes[: have.rank - rank], *(n or Size.of(1) for n in lengths)))
         else:
             layout = _resized(have, lengths)

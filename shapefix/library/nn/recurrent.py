@@ -56,7 +56,7 @@ def recurrent(call: Call, given: Given) -> Value:
         or batch_first is None
     ):
         output = result(call, tensor, None, op, last=last)
-        # A sequence that is packed, or not.
+        # A packed or unpacked sequence.
         return TupleValue((output, Unknown() if kind == "LSTM" else TensorValue()))
     output_layout, state_layout = networks.recurrent(
         tensor.layout,

@@ -85,7 +85,7 @@ def arange(call: Call) -> Value:
     )
     bounds = [as_size(value) for value in given]
     dtype = "int64" if given and all(isinstance(v, (Integer, Constant)) for v in given) and whole else None
-    # torch.range, which is no longer recommended, ends with its end.
+    # The deprecated torch.range includes its end.
     is_plain = call.name == "torch.arange" and not call.arguments.open
     if not whole or None in bounds or not bounds or not is_plain:
         return _described(call, [Size.symbol("length")], dtype)

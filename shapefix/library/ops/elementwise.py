@@ -297,7 +297,7 @@ def unary(call: Call, tensor: TensorValue) -> Value:
 def operator(call: Call) -> Value:
     made = result_of(call, list(call.arguments.positional), Op.named(call.name.rpartition(".")[2]))
     if call.name == "operator.pow" and is_number(call.value(0)) and made.layout is not None:
-        # The one operation that does not follow the only tensor that it has.
+        # The only operation with a layout different from that of its single tensor.
         made.layout = contiguous(made.layout.sizes)
     return made
 

@@ -230,7 +230,7 @@ def masked_fill(call: Call, tensor: TensorValue) -> Value:
     shared = expanded_dim(tensor.layout)
     mask = as_tensor(call.value(0, "mask"))
     if shared is not None and tensor.layout is not None:
-        # A mask that is the same all along the expanded dimension does no harm.
+        # A mask with equal values along the expanded dimension has no effect on other elements.
         from_right = tensor.layout.rank - shared
         known = mask.layout if mask is not None else None
         if known is None or known.rank < from_right or known.sizes[-from_right].value == 1:

@@ -43,7 +43,7 @@ def owners_of(value: Value | None) -> frozenset[Value] | None:
     if isinstance(value, Parameter):
         return value.modules
     if isinstance(value, DictValue):
-        # A model's parameters by their names have no "params" among them.
+        # A dictionary of a model's parameters by name has no key "params".
         return owners_of(value.fields.get("params")) if value.closed else None
     if isinstance(value, ListValue) and value.items is None:
         return owners_of(value.element)

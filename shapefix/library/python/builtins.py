@@ -104,7 +104,7 @@ def range_(call: Call) -> Value:
     stepped = _stepped(given)
     if stepped is not None:
         return stepped
-    # Upwards from a number that is not negative, or downwards to one, as ranges mostly are.
+    # Upwards from a nonnegative number, or downwards to one, as in most ranges.
     negative = any(isinstance(v, Constant) and isinstance(v.value, int) and v.value < -1 for v in given[:2])
     return ListValue(None, Unknown("i") if negative else Integer(Size.symbol("i", least=0)))
 

@@ -159,7 +159,7 @@ def _convnext(channels: int) -> Architecture:
     children: dict[str, Part] = {
         "features": features,
         "avgpool": average(1),
-        # Its first is a LayerNorm over the channels of images.
+        # The first layer is a LayerNorm over the channels of images.
         "classifier": [Layer("torch.nn.Identity"), Layer("torch.nn.Flatten", (1,)), linear(last)],
     }
     return Architecture("convnext.ConvNeXt", children, {})
@@ -262,7 +262,7 @@ def _vit(width: int, patch: int) -> Architecture:
 def _swin(width: int) -> Architecture:
     last = 8 * width
     children: dict[str, Part] = {
-        # The channels stand last from the first layer on up to the second permutation.
+        # The channels come last from the first layer to the second permutation.
         "features": [
             [conv(3, width, 4, 4), Layer(PERMUTE, (0, 2, 3, 1)), Layer("torch.nn.LayerNorm", (width,))],
             body(last, 3),

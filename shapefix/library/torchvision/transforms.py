@@ -96,7 +96,7 @@ def _pair(value: Value) -> tuple[Size, Size] | None:
     """Height and width given together or once for both."""
     items = elements(value)
     if items is None:
-        # What is not known may be one number as well as a pair.
+        # An unknown value may be one number or a pair.
         size = None if isinstance(value, Unknown) else as_size(value)
         return None if size is None else (size, size)
     sizes = [size for size in map(as_size, items) if size is not None]
@@ -113,7 +113,7 @@ def _resized(before: Picture, given: Given) -> tuple[Size, Size] | None:
     pair = _pair(wanted)
     if pair is None or not (isinstance(most, Constant) and most.value is None):
         return None
-    # One number is that of the shorter edge.
+    # A single number is the size of the shorter edge.
     edge = pair[0]
     if same(before.height, before.width):
         return edge, edge

@@ -90,7 +90,7 @@ def _last(tensor: TensorValue, index: Value) -> Slice | None:
     if rank is None and len(entries) < 2:
         return None
     if not spans and rank is not None and len(entries) < rank:
-        # The last dimension is taken as it is.
+        # The last dimension is not indexed.
         return Slice(*(Constant(None),) * 3) if all(map(_takes_rows, entries)) else None
     *others, last = entries
     if not all(map(_takes_rows, others)):

@@ -40,7 +40,7 @@ def note_call(call: Call, model: Value | None) -> None:
     if model is None or not isinstance(call.place.node, cst.Call) or ev.expects("TypeError"):
         return
     if not (given.keywords or given.unpacked):
-        # The arguments stand where forward has them: there are no names to compare.
+        # All arguments are positional: there are no names to compare.
         return
     signature = signature_of(ev, model)
     if signature is not None:

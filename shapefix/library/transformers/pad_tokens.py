@@ -47,7 +47,7 @@ def asks_for_pad_token(tokenizer: LibraryObject, padding: Value, max_length: Val
     """Check whether this padding needs a pad token: "longest" always, a length if it is known."""
     asked = strategy(padding)
     if asked == "max_length":
-        # Without a length, and without one of its own, a tokenizer does not pad.
+        # Without max_length, and without a maximum of its own, a tokenizer does not pad.
         limit = tokenizer.fields.get("model_max_length") if _is_none(max_length) else max_length
         return isinstance(limit, Integer) or (isinstance(limit, Constant) and isinstance(limit.value, int))
     return asked == "longest"

@@ -76,7 +76,7 @@ class Padding:
             return self._multiple(longest(size, features.axes))
         if self.strategy == "max_length" and isinstance(self.length, Constant) and self.length.value:
             wanted = Size.of(self.length.value)
-            # Longer rows stay as long as they are.
+            # Longer rows keep their length.
             if size.value is not None:
                 return self._multiple(wanted if size.value <= self.length.value else size)
         return self._rounded.setdefault(size, Size.symbol("padded"))
@@ -210,7 +210,7 @@ def _to_length(
     if any(varying(one, features.axes) is not None for one in (size, *sizes[1:])):
         return None
     known = python_dtype(cell.dtype) if isinstance(cell, TensorValue) else dtype_of(cell)
-    # Padding is of integers, which a flag becomes beside them.
+    # Padding ids are integers: a bool column becomes one of integers.
     dtype = known if known != "bool" or size == sizes[0] else None
     device = placed(call.ev, cell.device if isinstance(cell, TensorValue) else CPU, call.place)
     whole = [count(features), size, *sizes[1:]]

@@ -106,7 +106,7 @@ def _items(items: Sequence[Value]) -> TokenizedTexts:
     if stated:
         lengths = {len(_PIECE.findall(str(word))) for word in different}
         if len(lengths) == 1:
-            # As many words may well be as many tokens.
+            # Equal numbers of words may be equal numbers of tokens.
             return TokenizedTexts(True, Varies.UNKNOWN, count, stated=True)
     return TokenizedTexts(True, Varies.ROWS, count, RaggedDim(), stated)
 

@@ -103,7 +103,7 @@ def from_pretrained(call: Call) -> Value:
     tokenizer = _tokenizer(call, family, pad, name)
     if public is not None:
         tokenizer.fields.setdefault("model_max_length", Integer(Size.symbol("model_max_length")))
-    # A special token that is not among the tokens yet is added to them.
+    # A new special token is added to the vocabulary.
     given = call.arguments.keywords
     note_added(call, tokenizer, {key: given[key] for key in _SPECIAL_TOKENS if key in given})
     return tokenizer

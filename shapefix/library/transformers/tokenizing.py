@@ -62,7 +62,7 @@ def tokenize_texts(call: Call) -> Value:
     given = Given(bound(_CALL, call.arguments))
     words = given.flag("is_split_into_words")
     mapping = call.ev.state[Batches].mapping
-    # A column that `map` hands over row by row is one text, or the list of its words.
+    # A column passed by `map` row by row is one text, or the list of its words.
     one = False if mapping is not None and mapping[1] is False else None
     targets = with_pairs(texts(given.value("text_target"), words, one), given.value("text_pair_target"))
     if given.is_none("text"):
@@ -162,7 +162,7 @@ class _Rows:
     def __init__(self, call: Call, given: Given, sources: TokenizedTexts, text: str = "") -> None:
         overflows = given.flag("return_overflowing_tokens")
         if overflows or overflows is None:
-            # A long text makes several rows.
+            # A long text is split into several rows.
             sources = sources.along(RaggedDim()) if overflows else NOT_KNOWN
         # The effect of `pad_to_max_length=True` of older versions is not modeled.
         others = call.arguments.keywords.keys() - given.values.keys()
