@@ -182,7 +182,7 @@ def _applied(handler: TensorHandler, call: Call, tensor: TensorValue, written: C
         reject(written, error, by_position(written))
     except IndexError:
         pass
-    # torch would raise; there is no result.
+    # torch raises here: there is no result.
     return TensorValue()
 
 

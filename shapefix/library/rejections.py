@@ -1,4 +1,4 @@
-"""Reports of calls that torch rejects, and origins of results."""
+"""Events for operations that torch rejects, and the sources of results."""
 
 from __future__ import annotations
 

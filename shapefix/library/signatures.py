@@ -1,4 +1,4 @@
-"""Arguments by parameter name: calls and constructors bound to a signature."""
+"""Arguments by parameter name: those of a call, or of a constructor, under a signature."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ def bound(signature: str, arguments: Arguments) -> dict[str, Value]:
     return values
 
 
-def arguments_of(call: Call) -> Given:
+def arguments_of(call: Call) -> BoundArguments:
     """Arguments of a tensor method, or of a function after its tensor, by parameter name."""
     positions = bound_names(call.name, call.receiver is not None)
     given = call.arguments
     if not given.keywords.keys().isdisjoint(_NUMPY_NAMES):
         keywords = {_NUMPY_NAMES.get(name, name): value for name, value in given.keywords.items()}
         given = Arguments(given.positional, keywords, given.open)
-    return Given(bound(positions, given))
+    return BoundArguments(bound(positions, given))
 
 
 _NUMPY_NAMES = {"axis": "dim", "axes": "dims", "keepdims": "keepdim"}
@@ -87,8 +87,8 @@ def bound_names(name: str, has_receiver: bool) -> str:
     return text.partition(", ")[2] if has_receiver and is_function else text
 
 
-class Given:
-    """Arguments by name, converted to their intended kinds; a missing name is unknown."""
+class BoundArguments:
+    """The arguments of a call by parameter name; an absent name reads as unknown."""
 
     __slots__ = ("values",)
 

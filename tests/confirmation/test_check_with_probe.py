@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -146,17 +145,6 @@ def test_a_line_behind_an_exit_is_open(tmp_path: Path) -> None:
     model = MODEL.replace("        y = ", "        if T > 1:\n            return x\n        y = ")
     probed(tmp_path, "24", model=model)
     assert verdicts(tmp_path) == [("SF101", "open", "the run is not known to have come past this place")]
-
-
-def test_the_example_of_the_readme_is_real(tmp_path: Path) -> None:
-    readme = (ROOT / "README.md").read_text("utf-8")
-    lines = r"^\$ shapefix (probe .*) > run.json\n\$ shapefix (check .*)\n((?:.*\n)*?)```$"
-    found = re.search(lines, readme, re.MULTILINE)
-    assert found is not None
-    run = tmp_path / "run.json"
-    run.write_text(shapefix(*found[1].split(), folder=ROOT).stdout)
-    ran = shapefix(*found[2].replace("run.json", str(run)).split(), folder=ROOT)
-    assert (ran.returncode, ran.stdout) == (1, found[3])
 
 
 @pytest.mark.parametrize(

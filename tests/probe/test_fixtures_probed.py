@@ -88,5 +88,5 @@ def test_nothing_is_found_in_a_project_with_nothing_wrong(tmp_path: Path) -> Non
     assert ran.found == [], ran.run.process.output
     assert ran.run.complete, ran.ending
     assert ran.run.trained
-    assert "gradients in" in ran.text
+    assert "gradients for" in ran.text
     assert sorted(folder.rglob("*")) == files

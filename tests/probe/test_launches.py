@@ -176,7 +176,7 @@ def test_a_notebook_on_the_command_line(
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("bad.ipynb", "bad.ipynb: is no notebook: it is not JSON"),
+        ("bad.ipynb", "bad.ipynb: is not a notebook: it is not JSON"),
         (
             "-m train.py",
             "train.py: is a file, but -m expects a module; did you mean `shapefix probe train.py`?",

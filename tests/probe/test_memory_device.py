@@ -77,9 +77,7 @@ def test_a_forecast(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAINS)
     told = shapefix(tmp_path, "train.py", "--vram", "1222MiB", "--", "--batch_size", "32000")
     assert (told.returncode, told.stderr) == (1, ""), told.stdout + told.stderr
-    assert told.stdout.startswith(
-        "memory of a training step, forecast for a GPU of 1.2 GiB from sizes alone\n"
-    )
+    assert told.stdout.startswith("memory of a training step, forecast for a GPU with 1.2 GiB\n")
     assert re.search(r"batch 32000 +[\d.]+ GiB live, [\d.]+ GiB reserved, does not fit", told.stdout)
     assert "in backward" in told.stdout
     assert "at train.py:17" in told.stdout

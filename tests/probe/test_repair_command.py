@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -56,18 +55,6 @@ def repair(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         timeout=240,
         check=False,
     )
-
-
-def test_the_example_of_the_readme_is_real() -> None:
-    readme = (ROOT / "README.md").read_text("utf-8")
-    shown = re.search(
-        r"\(`shapefix (probe [^`]+ --repair)`\):\n\n```text\n(.*?)^```$", readme, re.DOTALL | re.MULTILINE
-    )
-    assert shown is not None
-    ran = repair(ROOT, *shown[1].split()[1:])
-    assert ran.stdout == shown[2]
-    assert re.fullmatch(r"Would repair 2 findings in 1 file with --apply\. \(3 runs, \d+ s\)\n", ran.stderr)
-    assert ran.returncode == 0
 
 
 def test_without_apply_nothing_is_written(tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ for _ in range(3):
         (
             REPLACED,
             "orphaned-parameters",
-            "holds 2 parameters that no module has any more, and not `2.weight`",
+            "has 2 parameters that no module has anymore, but not `2.weight`",
         ),
     ],
 )

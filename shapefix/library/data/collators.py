@@ -32,7 +32,7 @@ from shapefix.interpreter.values import (
 from shapefix.library.data.column_tensors import count, dtype_of, in_tensor, is_scalar, stacked
 from shapefix.library.data.samples import known_apart
 from shapefix.library.registry import declare, function, method
-from shapefix.library.signatures import Given, bound
+from shapefix.library.signatures import BoundArguments, bound
 from shapefix.library.tensors import contiguous_result
 from shapefix.library.transformers.pad_tokens import asks_for_pad_token, note_padding
 from shapefix.library.transformers.padding import IDS, Padding, padded
@@ -122,10 +122,12 @@ def _by_library(call: Call, collator: Value, features: Value) -> Value:
         return Unknown()
     if not _gives_tensors(settings.get("return_tensors", Constant("pt"))):
         return Unknown()
-    return _MAKERS[kind](call, Given(settings), features, sample) or Unknown()
+    return _MAKERS[kind](call, BoundArguments(settings), features, sample) or Unknown()
 
 
-def _plain_batch(call: Call, given: Given, features: ListValue, sample: DictValue) -> DictValue | None:
+def _plain_batch(
+    call: Call, given: BoundArguments, features: ListValue, sample: DictValue
+) -> DictValue | None:
     """Apply default_data_collator: rename `label` to `labels`, drop texts, put the rest into tensors."""
     fields: dict[object, Value] = {}
     cells = {key: cell for key, cell in sample.fields.items() if not _is_none(cell)}
@@ -179,7 +181,9 @@ def _label_row(call: Call, features: ListValue, cell: Value) -> Value | None:
     return stacked(call, features, cell, {"int64": "int64", "float32": "float32"}.get(dtype_of(cell) or ""))
 
 
-def _with_padding(call: Call, given: Given, features: ListValue, sample: DictValue) -> DictValue | None:
+def _with_padding(
+    call: Call, given: BoundArguments, features: ListValue, sample: DictValue
+) -> DictValue | None:
     batch = padded(call, given.value("tokenizer"), features, sample, Padding.of(given), True)
     if batch is not None:
         for key in ("label", "label_ids"):
@@ -188,7 +192,9 @@ def _with_padding(call: Call, given: Given, features: ListValue, sample: DictVal
     return batch
 
 
-def _language_modeling(call: Call, given: Given, features: ListValue, sample: DictValue) -> DictValue | None:
+def _language_modeling(
+    call: Call, given: BoundArguments, features: ListValue, sample: DictValue
+) -> DictValue | None:
     """Create labels from the ids, as the language modeling collator does."""
     batch = padded(call, given.value("tokenizer"), features, sample, Padding.of(given), True)
     if batch is not None:
@@ -200,7 +206,7 @@ def _language_modeling(call: Call, given: Given, features: ListValue, sample: Di
     return batch
 
 
-def _seq2seq(call: Call, given: Given, features: ListValue, sample: DictValue) -> DictValue | None:
+def _seq2seq(call: Call, given: BoundArguments, features: ListValue, sample: DictValue) -> DictValue | None:
     """Pad labels to the longest of them; the key always exists, perhaps with None."""
     asked = Padding.of(given)
     labels, rest = _without_labels(sample)
@@ -223,7 +229,7 @@ def _seq2seq(call: Call, given: Given, features: ListValue, sample: DictValue) -
     return DictValue(fields, closed, batch.kind, written=batch.written)
 
 
-def _tokens(call: Call, given: Given, features: ListValue, sample: DictValue) -> DictValue | None:
+def _tokens(call: Call, given: BoundArguments, features: ListValue, sample: DictValue) -> DictValue | None:
     """Pad labels to the length of the ids; longer ones keep their length."""
     labels, rest = _without_labels(sample)
     batch = padded(call, given.value("tokenizer"), features, rest, Padding.of(given), True)
@@ -267,7 +273,7 @@ def _labels(call: Call, features: ListValue, cell: Value, size: Size | None) -> 
     return made
 
 
-_Maker = Callable[[Call, Given, ListValue, DictValue], DictValue | None]
+_Maker = Callable[[Call, BoundArguments, ListValue, DictValue], DictValue | None]
 _MAKERS: dict[str, _Maker] = {
     DEFAULT_CLASS: _plain_batch,
     WITH_PADDING: _with_padding,

@@ -7,7 +7,7 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value
 from shapefix.library.nn.layers import functional, in_place, layer, result
 from shapefix.library.ops.elementwise import result_of
-from shapefix.library.signatures import Given
+from shapefix.library.signatures import BoundArguments
 from shapefix.library.tensors import contiguous_result, copied_or_same
 from shapefix.tensors import indexing
 from shapefix.tensors.layout import contiguous, is_contiguous, unknown_strides, wrap_dim
@@ -54,7 +54,7 @@ from shapefix.tensors.quotients import floor_divide
     "hardtanh",
     "threshold",
 )
-def activation(call: Call, given: Given) -> Value:
+def activation(call: Call, given: BoundArguments) -> Value:
     tensor = given.tensor("input")
     if tensor is None:
         return TensorValue()
@@ -67,7 +67,7 @@ def activation(call: Call, given: Given) -> Value:
 @functional("rrelu")
 @layer("LogSigmoid")
 @functional("logsigmoid")
-def copied_by_backend(call: Call, given: Given) -> Value:
+def copied_by_backend(call: Call, given: BoundArguments) -> Value:
     """Elementwise operation; whether a permuted order is kept depends on the backend."""
     tensor = given.tensor("input")
     layout = None if tensor is None or tensor.layout is None else tensor.layout
@@ -81,7 +81,7 @@ def copied_by_backend(call: Call, given: Given) -> Value:
 @layer("Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "FeatureAlphaDropout")
 @functional("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout")
 @functional("dropout", namespaces=("torch",))
-def dropout(call: Call, given: Given) -> Value:
+def dropout(call: Call, given: BoundArguments) -> Value:
     """Apply dropout; in evaluation, and for p = 0, return the tensor itself."""
     tensor = given.tensor("input")
     if tensor is None:
@@ -95,7 +95,7 @@ def _softmax(op: Op, *kinds: str) -> None:
     """Register layers that normalize exponentials along a dimension."""
 
     @layer(*kinds)
-    def forward(call: Call, given: Given) -> Value:
+    def forward(call: Call, given: BoundArguments) -> Value:
         return _contiguous(call, given.tensor("input"), op)
 
 
@@ -105,7 +105,7 @@ _softmax(Op.SOFTMIN, "Softmin")
 
 
 @functional("gumbel_softmax")
-def gumbel_softmax(call: Call, given: Given) -> Value:
+def gumbel_softmax(call: Call, given: BoundArguments) -> Value:
     return _contiguous(call, given.tensor("logits"), Op.GUMBEL_SOFTMAX)
 
 
@@ -118,7 +118,7 @@ def _contiguous(call: Call, tensor: TensorValue | None, op: Op) -> Value:
 
 @layer("GLU")
 @functional("glu")
-def glu(call: Call, given: Given) -> Value:
+def glu(call: Call, given: BoundArguments) -> Value:
     tensor, dim = given.tensor("input"), given.number("dim")
     if tensor is None or tensor.layout is None or dim is None:
         return result(call, tensor, None, Op.GLU)
@@ -129,7 +129,7 @@ def glu(call: Call, given: Given) -> Value:
 
 
 @functional("normalize")
-def normalize(call: Call, given: Given) -> Value:
+def normalize(call: Call, given: BoundArguments) -> Value:
     tensor = given.tensor("input")
     if tensor is None:
         return TensorValue()
@@ -139,7 +139,7 @@ def normalize(call: Call, given: Given) -> Value:
 
 
 @functional("one_hot")
-def one_hot(call: Call, given: Given) -> Value:
+def one_hot(call: Call, given: BoundArguments) -> Value:
     tensor = given.tensor("input")
     layout = None
     size = given.size("num_classes")

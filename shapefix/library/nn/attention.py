@@ -12,7 +12,7 @@ from shapefix.library.nn.linear import last_size_is
 from shapefix.library.nn.module import call_module
 from shapefix.library.registry import function
 from shapefix.library.rejections import operand_number
-from shapefix.library.signatures import Given
+from shapefix.library.signatures import BoundArguments
 from shapefix.library.tensors import as_result
 from shapefix.tensors import networks, tensor_iterator
 from shapefix.tensors.attention import AttentionInput, check_attention
@@ -22,21 +22,21 @@ from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 
 
-def _heads_fit(given: Given) -> None:
+def _heads_fit(given: BoundArguments) -> None:
     for name in ("embed_dim", "d_model"):
         width, heads = given.size(name), given.size("num_heads" if name == "embed_dim" else "nhead")
         if name in given.values and width is not None and heads is not None:
             check_divisible(width, heads, name)
 
 
-def _own(given: Given, name: str, otherwise: Size | None) -> Size | None:
+def _own(given: BoundArguments, name: str, otherwise: Size | None) -> Size | None:
     """Setting used in place of another one that is None."""
     unset = given.is_none(name)
     return otherwise if unset else None if unset is None else given.size(name)
 
 
 def _fit(
-    given: Given,
+    given: BoundArguments,
     names: tuple[str, str, str],
     widths: tuple[Size | None, Size | None, Size | None],
     *,
@@ -68,7 +68,7 @@ def _fit(
 
 
 @layer("MultiheadAttention", validate=_heads_fit)
-def multihead_attention(call: Call, given: Given) -> Value:
+def multihead_attention(call: Call, given: BoundArguments) -> Value:
     query, key = given.tensor("query"), given.tensor("key")
     heads, batch_first = given.size("num_heads"), given.flag("batch_first")
     average, needed = given.flag("average_attn_weights"), given.flag("need_weights")
@@ -105,7 +105,7 @@ def multihead_attention(call: Call, given: Given) -> Value:
     return TupleValue((attended, result(call, query, weights, Op.MULTIHEAD_ATTENTION)))
 
 
-def _fast_path(call: Call, given: Given) -> bool | None:
+def _fast_path(call: Call, given: BoundArguments) -> bool | None:
     """Check whether torch takes its fast path (evaluation, without gradients); None if it may."""
     if call.ev.state[Gradients].recording is not False:
         return False
@@ -117,7 +117,7 @@ def _fast_path(call: Call, given: Given) -> bool | None:
 
 
 @layer("TransformerEncoderLayer", "TransformerDecoderLayer", validate=_heads_fit)
-def transformer_layer(call: Call, given: Given) -> Value:
+def transformer_layer(call: Call, given: BoundArguments) -> Value:
     """Result of one layer: contiguous after a final norm; with norm_first it is a residual sum."""
     name = "src" if "src" in given.values else "tgt"
     tensor, norm_first = given.tensor(name), given.flag("norm_first")
@@ -143,7 +143,7 @@ def transformer_layer(call: Call, given: Given) -> Value:
 
 
 @layer("TransformerEncoder", "TransformerDecoder")
-def transformer_stack(call: Call, given: Given) -> Value:
+def transformer_stack(call: Call, given: BoundArguments) -> Value:
     """Result of a stack of layers, all alike, and of the final norm."""
     is_encoder = "encoder_layer" in given.values
     block = given.value("encoder_layer" if is_encoder else "decoder_layer")
@@ -158,7 +158,7 @@ def transformer_stack(call: Call, given: Given) -> Value:
 
 
 @layer("Transformer")
-def transformer(call: Call, given: Given) -> Value:
+def transformer(call: Call, given: BoundArguments) -> Value:
     tensor = given.tensor("tgt")
     if given.is_none("custom_decoder") is not True:
         return Unknown()

@@ -12,7 +12,7 @@ from shapefix.library.nn.module import WEIGHT_IS_CHANNELS_LAST
 from shapefix.library.nn.training import is_trained
 from shapefix.library.registry import method
 from shapefix.library.rejections import operand_number
-from shapefix.library.signatures import Given
+from shapefix.library.signatures import BoundArguments
 from shapefix.library.tensors import as_result, assume_rank
 from shapefix.tensors import convolutions, memory_format
 from shapefix.tensors.layout import Layout, channels_last, contiguous, unknown_strides
@@ -34,7 +34,7 @@ def of_fresh_lengths(layout: Layout, rank: int) -> Layout:
     return convolutions.resize(layout, [Size.symbol(axis) for axis in _AXES[3 - rank :]])
 
 
-def _groups_fit(given: Given) -> None:
+def _groups_fit(given: BoundArguments) -> None:
     groups = given.size("groups")
     for name in ("in_channels", "out_channels"):
         channels = given.size(name)
@@ -45,7 +45,7 @@ def _groups_fit(given: Given) -> None:
 def _convolved(
     call: Call,
     tensor: TensorValue | None,
-    given: Given,
+    given: BoundArguments,
     kernel: Sequence[Size] | None,
     out_channels: Size | None,
     in_channels: Size | None,
@@ -93,7 +93,7 @@ def _register(rank: int, *, transposed: bool) -> None:
 
     @layer(kind, extra_fields={WEIGHT_IS_CHANNELS_LAST: FALSE}, validate=_groups_fit)
     @layer(f"Lazy{kind}", base=f"torch.nn.{kind}", extra_fields={WEIGHT_IS_CHANNELS_LAST: FALSE})
-    def convolution(call: Call, given: Given) -> Value:
+    def convolution(call: Call, given: BoundArguments) -> Value:
         expected = given.size("in_channels") if "in_channels" in given.values else None
         kernel = given.sizes("kernel_size", rank)
         if transposed and given.is_none("output_size") is not True:
@@ -111,7 +111,7 @@ def _register(rank: int, *, transposed: bool) -> None:
         )
 
     def weight(call: Call) -> Value:
-        given = Given(fields_of(call.receiver))
+        given = BoundArguments(fields_of(call.receiver))
         layout = _weight_layout(given, rank, transposed=transposed)
         made = TensorValue() if layout is None else as_result(call, layout, Op.PARAMETER)
         made.graph = is_trained(call, fields_of(call.receiver))
@@ -122,7 +122,7 @@ def _register(rank: int, *, transposed: bool) -> None:
     _register_function(rank, transposed=transposed)
 
 
-def _weight_layout(given: Given, rank: int, *, transposed: bool) -> Layout | None:
+def _weight_layout(given: BoundArguments, rank: int, *, transposed: bool) -> Layout | None:
     outer, inner = given.size("out_channels"), given.size("in_channels")
     kernel, groups = given.sizes("kernel_size", rank), given.size("groups")
     if (
@@ -146,7 +146,7 @@ def _register_function(rank: int, *, transposed: bool) -> None:
     name = f"conv_transpose{rank}d" if transposed else f"conv{rank}d"
 
     @functional(name, namespaces=("torch", "torch.nn.functional"))
-    def convolution(call: Call, given: Given) -> Value:
+    def convolution(call: Call, given: BoundArguments) -> Value:
         tensor, weight, groups = given.tensor("input"), given.tensor("weight"), given.size("groups")
         kernel, out_channels, in_channels, is_last = None, None, None, None
         if weight is not None and weight.layout is not None:

@@ -13,7 +13,7 @@ from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Unknown, Value, as_tensor
-from shapefix.library.signatures import Given
+from shapefix.library.signatures import BoundArguments
 from shapefix.library.tensors import alias_of, default_dtype, dtype_of
 from shapefix.tensors import dtype_checks
 from shapefix.tensors.dtypes import is_complex, is_floating
@@ -177,7 +177,7 @@ def may_be_cast(call: Call) -> bool:
     return bool(call.ev.state[Precision].casting or call.ev.entry_point)
 
 
-def check_dtypes(call: Call, name: str, given: Given, settings: Mapping[str, Value]) -> None:
+def check_dtypes(call: Call, name: str, given: BoundArguments, settings: Mapping[str, Value]) -> None:
     """Check the dtype of an input. Raises WrongDtype if a layer or function rejects it."""
     kind = name.removeprefix("torch.nn.")
     if name in _INDEXED:
@@ -186,7 +186,7 @@ def check_dtypes(call: Call, name: str, given: Given, settings: Mapping[str, Val
         weights = None if name.startswith("torch.nn.Lazy") else _weights(call, settings)
         dtype_checks.weighted(_first(given), weights, may_be_cast(call))
     elif kind in _NORMS:
-        has_weights = Given(settings).flag(_NORMS[kind])
+        has_weights = BoundArguments(settings).flag(_NORMS[kind])
         weights = _weights(call, settings) if has_weights else None
         dtype_checks.weighted(_first(given), weights, autocast=True)
     elif kind in _FLOATING:
@@ -212,11 +212,11 @@ def note_dtype(call: Call, name: str, made: Value, settings: Mapping[str, Value]
             part.dtype = weights
 
 
-def _first(given: Given) -> str | None:
+def _first(given: BoundArguments) -> str | None:
     """Dtype of the first argument."""
     return _dtype(given, next(iter(given.values), ""))
 
 
-def _dtype(given: Given, name: str) -> str | None:
+def _dtype(given: BoundArguments, name: str) -> str | None:
     tensor = as_tensor(given.values.get(name))
     return None if tensor is None else tensor.dtype

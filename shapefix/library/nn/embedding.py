@@ -9,7 +9,7 @@ from shapefix.library.data.rows import note_list
 from shapefix.library.nn.layers import functional, layer, result, weights
 from shapefix.library.registry import function
 from shapefix.library.rejections import reject
-from shapefix.library.signatures import Given
+from shapefix.library.signatures import BoundArguments
 from shapefix.tensors import networks
 from shapefix.tensors.bounds import at_least
 from shapefix.tensors.errors import IndexOutOfRange
@@ -19,14 +19,14 @@ from shapefix.tensors.polynomials import Size
 
 
 @layer("Embedding")
-def embedding(call: Call, given: Given) -> Value:
+def embedding(call: Call, given: BoundArguments) -> Value:
     note_list(call, given.value("input"))
     _check_ids(call, given, given.size("num_embeddings"), "num_embeddings" in given.values)
     return _embedded(call, given.tensor("input"), given.size("embedding_dim"))
 
 
 @functional("embedding")
-def embedding_function(call: Call, given: Given) -> Value:
+def embedding_function(call: Call, given: BoundArguments) -> Value:
     note_list(call, given.value("input"))
     weight = given.tensor("weight")
     known = weight is not None and weight.layout is not None and weight.layout.rank == 2
@@ -34,7 +34,7 @@ def embedding_function(call: Call, given: Given) -> Value:
     return _embedded(call, given.tensor("input"), _width(given))
 
 
-def _check_ids(call: Call, given: Given, rows: Size | None, known: bool) -> None:
+def _check_ids(call: Call, given: BoundArguments, rows: Size | None, known: bool) -> None:
     """Report stated ids outside of the rows of an embedding."""
     ids = given.tensor("input")
     if ids is None or ids.extremes is None or ids.storage.overwritten or rows is None or not known:
@@ -53,7 +53,7 @@ def _check_ids(call: Call, given: Given, rows: Size | None, known: bool) -> None
     reject(call, error, operands, function=name, layer=layer, settings=given.values)
 
 
-def _width(given: Given) -> Size | None:
+def _width(given: BoundArguments) -> Size | None:
     weight = given.tensor("weight")
     if weight is None or weight.layout is None or weight.layout.rank != 2:
         return None
@@ -68,16 +68,16 @@ def _embedded(call: Call, indices: TensorValue | None, width: Size | None) -> Te
 
 
 @layer("EmbeddingBag")
-def embedding_bag(call: Call, given: Given) -> Value:
+def embedding_bag(call: Call, given: BoundArguments) -> Value:
     return _bagged(call, given, given.size("embedding_dim"))
 
 
 @functional("embedding_bag")
-def embedding_bag_function(call: Call, given: Given) -> Value:
+def embedding_bag_function(call: Call, given: BoundArguments) -> Value:
     return _bagged(call, given, _width(given))
 
 
-def _bagged(call: Call, given: Given, width: Size | None) -> TensorValue:
+def _bagged(call: Call, given: BoundArguments, width: Size | None) -> TensorValue:
     indices = given.tensor("input")
     layout: Layout | None = None
     if indices is not None and indices.layout is not None and width is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.values import Value
 from shapefix.library.nn.layers import functional, result
-from shapefix.library.signatures import Given
+from shapefix.library.signatures import BoundArguments
 from shapefix.library.tensors import size_list
 from shapefix.tensors.layout import Layout, contiguous
 from shapefix.tensors.ops import Op
@@ -13,7 +13,7 @@ from shapefix.tensors.polynomials import Size
 
 
 @functional("grid_sample")
-def grid_sample(call: Call, given: Given) -> Value:
+def grid_sample(call: Call, given: BoundArguments) -> Value:
     """Sample (N, C, ...) at (N, out..., 2 or 3): the result is (N, C, out...)."""
     tensor, grid = given.tensor("input"), given.tensor("grid")
     layout: Layout | None = None
@@ -24,7 +24,7 @@ def grid_sample(call: Call, given: Given) -> Value:
 
 
 @functional("affine_grid")
-def affine_grid(call: Call, given: Given) -> Value:
+def affine_grid(call: Call, given: BoundArguments) -> Value:
     """Grid (N, H, W, 2) for an output (N, C, H, W)."""
     sizes = size_list(given.value("size"))
     layout = None

@@ -23,7 +23,7 @@ from shapefix.library.ops.graphs import note_graph
 from shapefix.library.ops.in_place import emit_write, subject_of
 from shapefix.library.registry import METHODS, declare, expanded_dim, function, method
 from shapefix.library.rejections import reject, trace
-from shapefix.library.signatures import Given, bound
+from shapefix.library.signatures import BoundArguments, bound
 from shapefix.library.tensors import as_result, copied_or_same
 from shapefix.library.torch_signatures import signature
 from shapefix.tensors.errors import ShapeError
@@ -31,9 +31,9 @@ from shapefix.tensors.layout import Layout, contiguous
 from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 
-Handler = Callable[[Call, Given], Value]
-WeightSizes = Callable[[Given], Sequence[Size | None] | None]
-Validate = Callable[[Given], None]
+Handler = Callable[[Call, BoundArguments], Value]
+WeightSizes = Callable[[BoundArguments], Sequence[Size | None] | None]
+Validate = Callable[[BoundArguments], None]
 
 
 def layer(
@@ -121,9 +121,9 @@ def computed_dtype(tensor: TensorValue | None) -> str | None:
 
 
 def in_place(
-    call: Call, tensor: TensorValue, given: Given, otherwise: Callable[[], TensorValue]
+    call: Call, tensor: TensorValue, given: BoundArguments, otherwise: Callable[[], TensorValue]
 ) -> TensorValue:
-    """Return the tensor itself if the layer writes into it, else the result of otherwise."""
+    """The tensor itself if the layer writes in place, else the result of otherwise."""
     writes = given.flag("inplace")
     if writes is None:
         return copied_or_same(call, tensor, Op.ACTIVATION)
@@ -175,7 +175,7 @@ def _check(call: Call, name: str, settings: Mapping[str, Value], validate: Valid
     if validate is None:
         return
     try:
-        validate(Given(settings))
+        validate(BoundArguments(settings))
     except ShapeError as error:
         reject(call, error, {}, function=name, settings=settings)
 
@@ -205,18 +205,18 @@ def _run(
 ) -> Value:
     values = {**settings, **given}
     try:
-        made = handler(call, Given(values))
-        check_dtypes(call, name, Given(given), values)
+        made = handler(call, BoundArguments(values))
+        check_dtypes(call, name, BoundArguments(given), values)
         check_loss(call, name, given, values, layer)
     except ShapeError as error:
         reject(call, error, given, function=name, layer=layer, settings=values)
-        # torch would raise; there is no result.
+        # torch raises here: there is no result.
         return TensorValue()
     if call.ev.state[Batches].vary:
         try_last_batch(
             call,
             given,
-            lambda fewer: handler(call, Given({**settings, **fewer})),
+            lambda fewer: handler(call, BoundArguments({**settings, **fewer})),
             function=name,
             layer=layer,
             settings=values,
@@ -231,7 +231,7 @@ def _run(
 def _parameter(name: str, switch: str, compute: WeightSizes) -> Callable[[Call], Value]:
     def parameter(call: Call) -> Value:
         fields = fields_of(call.receiver)
-        given = Given(fields)
+        given = BoundArguments(fields)
         if switch in fields and given.flag(switch) is not True:
             return NONE if given.flag(switch) is False else Unknown(name)
         sizes = compute(given)

@@ -7,7 +7,7 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value
 from shapefix.library.data.rows import note_list
 from shapefix.library.nn.layers import computed_dtype, functional, layer, result, weights
-from shapefix.library.signatures import Given
+from shapefix.library.signatures import BoundArguments
 from shapefix.tensors import products, reductions
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import SizeMismatch, WrongRank
@@ -19,14 +19,14 @@ from shapefix.tensors.tensor_iterator import broadcast_sizes
 
 
 @layer("Identity")
-def identity(call: Call, given: Given) -> Value:
+def identity(call: Call, given: BoundArguments) -> Value:
     return given.value("input")
 
 
 @layer("Linear")
 @layer("modules.linear.NonDynamicallyQuantizableLinear", base="torch.nn.Linear")
 @layer("LazyLinear")
-def linear(call: Call, given: Given) -> Value:
+def linear(call: Call, given: BoundArguments) -> Value:
     note_list(call, given.value("input"))
     tensor = given.tensor("input")
     features, expected = given.size("out_features"), None
@@ -49,7 +49,7 @@ def last_size_is(tensor: TensorValue | None, expected: Size | None, operand: int
 
 
 @functional("linear")
-def linear_function(call: Call, given: Given) -> Value:
+def linear_function(call: Call, given: BoundArguments) -> Value:
     note_list(call, given.value("input"))
     tensor, weight = given.tensor("input"), given.tensor("weight")
     layout, features = None, None
@@ -65,7 +65,7 @@ def linear_function(call: Call, given: Given) -> Value:
 
 
 @layer("Bilinear")
-def bilinear(call: Call, given: Given) -> Value:
+def bilinear(call: Call, given: BoundArguments) -> Value:
     one, two, features = given.tensor("input1"), given.tensor("input2"), given.size("out_features")
     last_size_is(one, given.size("in1_features"))
     last_size_is(two, given.size("in2_features"), operand=1)
@@ -77,7 +77,7 @@ def bilinear(call: Call, given: Given) -> Value:
 
 
 @functional("bilinear", namespaces=("torch", "torch.nn.functional"))
-def bilinear_function(call: Call, given: Given) -> Value:
+def bilinear_function(call: Call, given: BoundArguments) -> Value:
     one, two, weight = given.tensor("input1"), given.tensor("input2"), given.tensor("weight")
     _same_batches(one, two)
     layout = None
@@ -101,7 +101,7 @@ def _same_batches(one: TensorValue | None, two: TensorValue | None) -> None:
 
 @layer("CosineSimilarity")
 @functional("cosine_similarity", namespaces=("torch", "torch.nn.functional"))
-def cosine_similarity(call: Call, given: Given) -> Value:
+def cosine_similarity(call: Call, given: BoundArguments) -> Value:
     one, two, dim = given.tensor("x1"), given.tensor("x2"), given.number("dim")
     layout = None
     if one is not None and two is not None and one.layout is not None and two.layout is not None:
@@ -113,7 +113,7 @@ def cosine_similarity(call: Call, given: Given) -> Value:
 
 @layer("PairwiseDistance")
 @functional("pairwise_distance", namespaces=("torch", "torch.nn.functional"))
-def pairwise_distance(call: Call, given: Given) -> Value:
+def pairwise_distance(call: Call, given: BoundArguments) -> Value:
     one, two, keepdim = given.tensor("x1"), given.tensor("x2"), given.flag("keepdim")
     layout = None
     if one is not None and two is not None and one.layout is not None and two.layout is not None:
@@ -131,7 +131,7 @@ def _same_last_size(one: Layout, two: Layout) -> None:
 
 
 @functional("cdist", namespaces=("torch",))
-def cdist(call: Call, given: Given) -> Value:
+def cdist(call: Call, given: BoundArguments) -> Value:
     one, two = given.tensor("x1"), given.tensor("x2")
     layout = None
     if one is not None and two is not None and one.layout is not None and two.layout is not None:

@@ -11,7 +11,7 @@ from shapefix.library.nn.dtypes import may_be_cast
 from shapefix.library.ops.broadcasts import note_broadcast
 from shapefix.library.registry import add
 from shapefix.library.rejections import reject
-from shapefix.library.signatures import Given
+from shapefix.library.signatures import BoundArguments
 from shapefix.tensors import dtype_checks, losses
 from shapefix.tensors.errors import ClassesLast
 
@@ -48,7 +48,7 @@ class LossOperands:
             check(*sizes)
 
 
-Check = Callable[[LossOperands, Given], None]
+Check = Callable[[LossOperands, BoundArguments], None]
 CHECKS: dict[str, Check] = {}
 
 
@@ -74,7 +74,7 @@ def check_loss(
         return
     operands = LossOperands(call, given)
     try:
-        check(operands, Given(settings))
+        check(operands, BoundArguments(settings))
     except ClassesLast as error:
         if not error.unless:
             raise
@@ -102,7 +102,7 @@ _BROADCASTING = frozenset(
 
 
 @_losses(("CrossEntropyLoss",), ("cross_entropy",))
-def cross_entropy(operands: LossOperands, settings: Given) -> None:
+def cross_entropy(operands: LossOperands, settings: BoundArguments) -> None:
     scores, target = operands.sizes("input"), operands.sizes("target")
     probabilities = None
     if scores is not None and target is not None:
@@ -116,7 +116,7 @@ def cross_entropy(operands: LossOperands, settings: Given) -> None:
 
 
 @_losses(("NLLLoss", "NLLLoss2d"), ("nll_loss",))
-def negative_log_likelihood(operands: LossOperands, settings: Given) -> None:
+def negative_log_likelihood(operands: LossOperands, settings: BoundArguments) -> None:
     operands.checked(losses.class_ids, "input", "target")
     scores = operands.sizes("input")
     rank = None if scores is None else len(scores)
@@ -124,26 +124,26 @@ def negative_log_likelihood(operands: LossOperands, settings: Given) -> None:
 
 
 @_losses(("BCELoss",), ("binary_cross_entropy",))
-def binary_cross_entropy(operands: LossOperands, settings: Given) -> None:
+def binary_cross_entropy(operands: LossOperands, settings: BoundArguments) -> None:
     operands.checked(losses.equal_sizes, "input", "target")
     dtype_checks.equal(operands.dtype("input"), operands.dtype("target"), may_be_cast(operands.call))
 
 
 @_losses(("BCEWithLogitsLoss",), ("binary_cross_entropy_with_logits",))
-def binary_cross_entropy_with_logits(operands: LossOperands, settings: Given) -> None:
+def binary_cross_entropy_with_logits(operands: LossOperands, settings: BoundArguments) -> None:
     operands.checked(losses.equal_sizes, "input", "target")
     dtype_checks.floating(operands.dtype("target"), 1)
     dtype_checks.floating(operands.dtype("input"))
 
 
 @_losses(("MSELoss", "SmoothL1Loss"), ("mse_loss", "smooth_l1_loss"))
-def squared_error(operands: LossOperands, settings: Given) -> None:
+def squared_error(operands: LossOperands, settings: BoundArguments) -> None:
     operands.checked(losses.broadcast, "input", "target")
     dtype_checks.some_floating(operands.dtype("input"), operands.dtype("target"))
 
 
 @_losses(("L1Loss",), ("l1_loss",))
-def absolute_error(operands: LossOperands, settings: Given) -> None:
+def absolute_error(operands: LossOperands, settings: BoundArguments) -> None:
     operands.checked(losses.broadcast, "input", "target")
     dtype_checks.not_bool(operands.dtype("input"), operands.dtype("target"))
     if settings.text("reduction") == "mean":
@@ -151,25 +151,25 @@ def absolute_error(operands: LossOperands, settings: Given) -> None:
 
 
 @_losses(("HuberLoss",), ("huber_loss",))
-def huber(operands: LossOperands, settings: Given) -> None:
+def huber(operands: LossOperands, settings: BoundArguments) -> None:
     operands.checked(losses.broadcast, "input", "target")
     dtype_checks.floating(operands.dtype("input"))
 
 
 @_losses(("KLDivLoss",), ("kl_div",))
-def divergence(operands: LossOperands, settings: Given) -> None:
+def divergence(operands: LossOperands, settings: BoundArguments) -> None:
     operands.checked(losses.broadcast, "input", "target")
     dtype_checks.floating(operands.dtype("input"))
     dtype_checks.floating(operands.dtype("target"), 1)
 
 
 @_losses(("PoissonNLLLoss",), ("poisson_nll_loss",))
-def poisson(operands: LossOperands, settings: Given) -> None:
+def poisson(operands: LossOperands, settings: BoundArguments) -> None:
     operands.checked(losses.broadcast, "input", "target")
 
 
 @_losses(("HingeEmbeddingLoss",), ("hinge_embedding_loss",))
-def hinge_embedding(operands: LossOperands, settings: Given) -> None:
+def hinge_embedding(operands: LossOperands, settings: BoundArguments) -> None:
     operands.checked(losses.broadcast, "input", "target")
     dtype_checks.not_bool(operands.dtype("input"))
     if settings.text("reduction") == "mean":
@@ -177,26 +177,26 @@ def hinge_embedding(operands: LossOperands, settings: Given) -> None:
 
 
 @_losses(("SoftMarginLoss",), ("soft_margin_loss",))
-def soft_margin(operands: LossOperands, settings: Given) -> None:
+def soft_margin(operands: LossOperands, settings: BoundArguments) -> None:
     operands.checked(losses.broadcast_into, "input", "target")
     dtype_checks.floating(operands.dtype("input"))
 
 
 @_losses(("MultiLabelSoftMarginLoss",), ("multilabel_soft_margin_loss",))
-def multilabel_soft_margin(operands: LossOperands, settings: Given) -> None:
+def multilabel_soft_margin(operands: LossOperands, settings: BoundArguments) -> None:
     operands.checked(losses.broadcast, "input", "target")
     dtype_checks.floating(operands.dtype("input"))
     dtype_checks.not_bool(None, operands.dtype("target"))
 
 
 @_losses(("MultiMarginLoss",), ("multi_margin_loss",))
-def multi_margin(operands: LossOperands, settings: Given) -> None:
+def multi_margin(operands: LossOperands, settings: BoundArguments) -> None:
     operands.checked(losses.one_id_per_row, "input", "target")
     dtype_checks.one_of(operands.dtype("target"), ("int64",), 1)
 
 
 @_losses(("MultiLabelMarginLoss",), ("multilabel_margin_loss",))
-def multilabel_margin(operands: LossOperands, settings: Given) -> None:
+def multilabel_margin(operands: LossOperands, settings: BoundArguments) -> None:
     sizes = operands.sizes("input")
     if sizes is not None and len(sizes) == 2:
         operands.checked(losses.equal_sizes, "input", "target")
@@ -204,22 +204,22 @@ def multilabel_margin(operands: LossOperands, settings: Given) -> None:
 
 
 @_losses(("CosineEmbeddingLoss",), ("cosine_embedding_loss",))
-def cosine_embedding(operands: LossOperands, settings: Given) -> None:
+def cosine_embedding(operands: LossOperands, settings: BoundArguments) -> None:
     operands.checked(losses.cosine_embedding, "input1", "input2", "target")
 
 
 @_losses(("MarginRankingLoss",), ("margin_ranking_loss",))
-def margin_ranking(operands: LossOperands, settings: Given) -> None:
+def margin_ranking(operands: LossOperands, settings: BoundArguments) -> None:
     operands.checked(losses.same_rank, "input1", "input2", "target")
 
 
 @_losses(("TripletMarginLoss",), ("triplet_margin_loss",))
-def triplet_margin(operands: LossOperands, settings: Given) -> None:
+def triplet_margin(operands: LossOperands, settings: BoundArguments) -> None:
     operands.checked(losses.triplets, "anchor", "positive", "negative")
 
 
 @_losses(("CTCLoss",), ("ctc_loss",))
-def ctc(operands: LossOperands, settings: Given) -> None:
+def ctc(operands: LossOperands, settings: BoundArguments) -> None:
     log_probs = operands.sizes("log_probs")
     if log_probs is not None:
         lengths = [(n, operands.sizes(name)) for n, name in ((2, "input_lengths"), (3, "target_lengths"))]

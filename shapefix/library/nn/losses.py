@@ -12,7 +12,7 @@ from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.tensor_values import TensorValue, tensor_row
 from shapefix.interpreter.values import Value
 from shapefix.library.nn.layers import functional, layer, result
-from shapefix.library.signatures import Given
+from shapefix.library.signatures import BoundArguments
 from shapefix.tensors import tensor_iterator
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
@@ -20,10 +20,10 @@ from shapefix.tensors.ops import Op
 
 SCALAR = Layout((), ())
 
-Unreduced = Callable[[Given], Layout | None]
+Unreduced = Callable[[BoundArguments], Layout | None]
 
 
-def _loss(call: Call, given: Given, unreduced: Unreduced) -> Value:
+def _loss(call: Call, given: BoundArguments, unreduced: Unreduced) -> Value:
     """Result of the loss under the requested reduction."""
     note_step(call.ev, StepKind.LOSS, call.place.node)
     first = given.tensor(
@@ -43,12 +43,12 @@ def _loss(call: Call, given: Given, unreduced: Unreduced) -> Value:
     return result(call, first, layout, Op.LOSS)
 
 
-def _layout(given: Given, name: str) -> Layout | None:
+def _layout(given: BoundArguments, name: str) -> Layout | None:
     tensor = given.tensor(name)
     return None if tensor is None else tensor.layout
 
 
-def _elementwise(given: Given) -> Layout | None:
+def _elementwise(given: BoundArguments) -> Layout | None:
     one, two = _layout(given, "input"), _layout(given, "target")
     if one is None or two is None:
         return None
@@ -57,7 +57,7 @@ def _elementwise(given: Given) -> Layout | None:
     return layout if tensor_iterator.elementwise(two, one) == layout else unknown_strides(layout.sizes)
 
 
-def _per_sample(given: Given) -> Layout | None:
+def _per_sample(given: BoundArguments) -> Layout | None:
     """Sizes of one loss per target; class probabilities as targets lose their class dimension."""
     source, target = _layout(given, "input"), _layout(given, "target")
     if target is None:
@@ -67,14 +67,14 @@ def _per_sample(given: Given) -> Layout | None:
     return contiguous(target.sizes) if source is not None else None
 
 
-def _first_dimension(given: Given) -> Layout | None:
+def _first_dimension(given: BoundArguments) -> Layout | None:
     source = _layout(given, "input")
     return None if source is None else contiguous(source.sizes[:1] if source.rank > 1 else ())
 
 
 @layer("CrossEntropyLoss", "NLLLoss", "NLLLoss2d")
 @functional("cross_entropy", "nll_loss")
-def cross_entropy(call: Call, given: Given) -> Value:
+def cross_entropy(call: Call, given: BoundArguments) -> Value:
     targets = given.value("target")
     weighs = given.is_none("weight") is not True or given.text("reduction") not in ("mean", "sum")
     if given.number("ignore_index") == MASK and not weighs:
@@ -107,7 +107,7 @@ def cross_entropy(call: Call, given: Given) -> Value:
     "hinge_embedding_loss",
     "poisson_nll_loss",
 )
-def elementwise_loss(call: Call, given: Given) -> Value:
+def elementwise_loss(call: Call, given: BoundArguments) -> Value:
     return _loss(call, given, _elementwise)
 
 
@@ -119,18 +119,18 @@ def elementwise_loss(call: Call, given: Given) -> Value:
 @functional("margin_ranking_loss", "cosine_embedding_loss")
 @layer("CTCLoss")
 @functional("ctc_loss")
-def reduced_loss(call: Call, given: Given) -> Value:
+def reduced_loss(call: Call, given: BoundArguments) -> Value:
     return _loss(call, given, lambda given: None)
 
 
 @layer("MultiMarginLoss", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss")
 @functional("multilabel_soft_margin_loss", "multilabel_margin_loss", "multi_margin_loss")
-def loss_per_row(call: Call, given: Given) -> Value:
+def loss_per_row(call: Call, given: BoundArguments) -> Value:
     return _loss(call, given, _first_dimension)
 
 
 @layer("AdaptiveLogSoftmaxWithLoss")
-def adaptive_log_softmax(call: Call, given: Given) -> Value:
+def adaptive_log_softmax(call: Call, given: BoundArguments) -> Value:
     source = given.tensor("input")
     output = None if source is None or source.layout is None else contiguous(source.layout.sizes[:-1])
     loss = result(call, source, SCALAR, Op.LOSS)

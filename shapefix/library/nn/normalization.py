@@ -7,7 +7,7 @@ from shapefix.interpreter.containers import elements
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value, as_size
 from shapefix.library.nn.layers import functional, layer, result, weights
-from shapefix.library.signatures import Given
+from shapefix.library.signatures import BoundArguments
 from shapefix.library.tensors import assume_rank
 from shapefix.tensors import networks
 from shapefix.tensors.layout import Layout, unknown_strides
@@ -18,7 +18,7 @@ from shapefix.tensors.polynomials import Size
 from shapefix.tensors.products import check_size
 
 
-def _groups_fit(given: Given) -> None:
+def _groups_fit(given: BoundArguments) -> None:
     channels, groups = given.size("num_channels"), given.size("num_groups")
     if channels is not None and groups is not None:
         check_divisible(channels, groups, "num_channels")
@@ -29,7 +29,7 @@ def _batch_norm_layer(rank: int | None, *kinds: str) -> None:
     ranks = (2, 3, 4, 5) if rank is None else (2, 3) if rank == 1 else (rank + 2,)
 
     @layer(*kinds, *(f"Lazy{kind}" for kind in kinds if rank is not None))
-    def batch_norm(call: Call, given: Given) -> Value:
+    def batch_norm(call: Call, given: BoundArguments) -> Value:
         tensor = given.tensor("input")
         layout = None
         # Without weights and statistics no size depends on the number of channels.
@@ -57,7 +57,7 @@ def _channels_are(tensor: TensorValue | None, channels: Size) -> None:
 
 
 @functional("batch_norm")
-def batch_norm_function(call: Call, given: Given) -> Value:
+def batch_norm_function(call: Call, given: BoundArguments) -> Value:
     tensor = given.tensor("input")
     layout = None
     if tensor is not None and tensor.layout is not None:
@@ -71,7 +71,7 @@ def batch_norm_function(call: Call, given: Given) -> Value:
 
 @layer("GroupNorm", validate=_groups_fit)
 @functional("group_norm")
-def group_norm(call: Call, given: Given) -> Value:
+def group_norm(call: Call, given: BoundArguments) -> Value:
     tensor = given.tensor("input")
     layout = None
     channels = given.size("num_channels") if given.flag("affine") and "num_channels" in given.values else None
@@ -84,7 +84,7 @@ def group_norm(call: Call, given: Given) -> Value:
 
 def _instance_norm_layer(rank: int) -> None:
     @layer(f"InstanceNorm{rank}d", f"LazyInstanceNorm{rank}d")
-    def instance_norm(call: Call, given: Given) -> Value:
+    def instance_norm(call: Call, given: BoundArguments) -> Value:
         tensor = given.tensor("input")
         layout = None
         # torch only warns if there are no weights.
@@ -102,7 +102,7 @@ for _rank in (1, 2, 3):
 
 
 @functional("instance_norm")
-def instance_norm_function(call: Call, given: Given) -> Value:
+def instance_norm_function(call: Call, given: BoundArguments) -> Value:
     tensor = given.tensor("input")
     layout = None
     if tensor is not None and tensor.layout is not None:
@@ -113,7 +113,7 @@ def instance_norm_function(call: Call, given: Given) -> Value:
 @layer("LayerNorm")
 @functional("layer_norm")
 @functional("layer_norm", namespaces=("torch",))
-def layer_norm(call: Call, given: Given) -> Value:
+def layer_norm(call: Call, given: BoundArguments) -> Value:
     tensor, shape = given.tensor("input"), _shape(given)
     layout = None
     if tensor is not None and tensor.layout is not None:
@@ -127,7 +127,7 @@ def layer_norm(call: Call, given: Given) -> Value:
 
 @layer("RMSNorm")
 @functional("rms_norm", namespaces=("torch", "torch.nn.functional"))
-def rms_norm(call: Call, given: Given) -> Value:
+def rms_norm(call: Call, given: BoundArguments) -> Value:
     tensor, shape = given.tensor("input"), _shape(given)
     layout = None
     if tensor is not None and tensor.layout is not None:
@@ -140,7 +140,7 @@ def rms_norm(call: Call, given: Given) -> Value:
 @layer("LocalResponseNorm")
 @functional("local_response_norm")
 @layer("CrossMapLRN2d")
-def local_response_norm(call: Call, given: Given) -> Value:
+def local_response_norm(call: Call, given: BoundArguments) -> Value:
     tensor = given.tensor("input")
     layout = None if tensor is None or tensor.layout is None else preserve_format(tensor.layout)
     if layout is not None and "CrossMapLRN2d" in call.name:
@@ -171,7 +171,7 @@ def _last_sizes_are(tensor: TensorValue | None, shape: list[Size] | None) -> Non
             check_size(have, shape[dim], dim)
 
 
-def _shape(given: Given) -> list[Size] | None:
+def _shape(given: BoundArguments) -> list[Size] | None:
     """normalized_shape, a number or several; None if unknown."""
     wanted = given.value("normalized_shape")
     items = elements(wanted)

@@ -12,7 +12,7 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Number, Unknown, Value
 from shapefix.library.nn.convolution import of_fresh_lengths
 from shapefix.library.nn.layers import functional, layer, result
-from shapefix.library.signatures import Given
+from shapefix.library.signatures import BoundArguments
 from shapefix.library.tensors import as_result, size_list
 from shapefix.tensors import convolutions
 from shapefix.tensors.bounds import at_least, same
@@ -70,7 +70,7 @@ def _outcome(
     return pooled if indices is False else Unknown()
 
 
-def _pool(call: Call, given: Given, rank: int, *, name: str) -> Value:
+def _pool(call: Call, given: BoundArguments, rank: int, *, name: str) -> Value:
     tensor, kernel = given.tensor("input"), given.sizes("kernel_size", rank)
     # Unlike F.max_pool2d, torch.max_pool2d lacks this parameter.
     indices = given.flag("return_indices") if "return_indices" in given.values else False
@@ -110,32 +110,32 @@ def _register(rank: int) -> None:
     @layer(f"MaxPool{rank}d")
     @functional(f"max_pool{rank}d")
     @functional(f"max_pool{rank}d", namespaces=("torch",))
-    def max_pool(call: Call, given: Given) -> Value:
+    def max_pool(call: Call, given: BoundArguments) -> Value:
         return _pool(call, given, rank, name="max")
 
     @layer(f"AvgPool{rank}d")
     @functional(f"avg_pool{rank}d")
-    def avg_pool(call: Call, given: Given) -> Value:
+    def avg_pool(call: Call, given: BoundArguments) -> Value:
         return _pool(call, given, rank, name="avg")
 
     @layer(f"LPPool{rank}d")
     @functional(f"lp_pool{rank}d")
-    def lp_pool(call: Call, given: Given) -> Value:
+    def lp_pool(call: Call, given: BoundArguments) -> Value:
         return _pool(call, given, rank, name="avg")
 
     @layer(f"AdaptiveAvgPool{rank}d")
     @functional(f"adaptive_avg_pool{rank}d")
-    def adaptive_avg_pool(call: Call, given: Given) -> Value:
+    def adaptive_avg_pool(call: Call, given: BoundArguments) -> Value:
         return _adaptive(call, given, rank, indices=False, averages=True)
 
     @layer(f"AdaptiveMaxPool{rank}d")
     @functional(f"adaptive_max_pool{rank}d")
-    def adaptive_max_pool(call: Call, given: Given) -> Value:
+    def adaptive_max_pool(call: Call, given: BoundArguments) -> Value:
         return _adaptive(call, given, rank, indices=given.flag("return_indices"))
 
     @layer(f"MaxUnpool{rank}d")
     @functional(f"max_unpool{rank}d")
-    def max_unpool(call: Call, given: Given) -> Value:
+    def max_unpool(call: Call, given: BoundArguments) -> Value:
         tensor = given.tensor("input")
         layout = None
         if tensor is not None and tensor.layout is not None:
@@ -145,7 +145,7 @@ def _register(rank: int) -> None:
         return _outcome(call, tensor, layout, False, rank)
 
 
-def _unpooled(given: Given, layout: Layout, rank: int) -> list[Size]:
+def _unpooled(given: BoundArguments, layout: Layout, rank: int) -> list[Size]:
     """Spatial sizes of a max_unpool; an unknown one is a new symbol."""
     asked = size_list(given.value("output_size"))
     kernel, padding = given.sizes("kernel_size", rank), given.sizes("padding", rank)
@@ -159,7 +159,9 @@ def _unpooled(given: Given, layout: Layout, rank: int) -> list[Size]:
     return [Size.symbol(axis) for axis in _AXES[3 - rank :]]
 
 
-def _adaptive(call: Call, given: Given, rank: int, indices: bool | None, *, averages: bool = False) -> Value:
+def _adaptive(
+    call: Call, given: BoundArguments, rank: int, indices: bool | None, *, averages: bool = False
+) -> Value:
     tensor = given.tensor("input")
     layout = None
     if tensor is not None and tensor.layout is not None:
@@ -180,13 +182,13 @@ def _lengths(wanted: Value, rank: int) -> list[Size | None]:
     """Requested spatial sizes; None keeps one, and an unknown one is a new symbol."""
     items = elements(wanted)
     if items is not None and len(items) == rank:
-        sizes = [Given({"size": item}).sizes("size", 1) for item in items]
+        sizes = [BoundArguments({"size": item}).sizes("size", 1) for item in items]
         kept = [isinstance(item, Constant) and item.value is None for item in items]
         return [
             None if keep else size[0] if size is not None else Size.symbol(axis)
             for keep, size, axis in zip(kept, sizes, _AXES[3 - rank :], strict=True)
         ]
-    known = Given({"size": wanted}).sizes("size", rank)
+    known = BoundArguments({"size": wanted}).sizes("size", rank)
     return list(known) if known is not None else [Size.symbol(axis) for axis in _AXES[3 - rank :]]
 
 
@@ -196,7 +198,7 @@ for _rank in (1, 2, 3):
 
 @layer("Upsample", "UpsamplingNearest2d", "UpsamplingBilinear2d")
 @functional("interpolate", "upsample")
-def interpolate(call: Call, given: Given) -> Value:
+def interpolate(call: Call, given: BoundArguments) -> Value:
     tensor = given.tensor("input")
     if tensor is None or tensor.layout is None:
         return result(call, tensor, None, Op.INTERPOLATE)
@@ -228,7 +230,7 @@ def _times(length: Size, factor: Value, axis: str) -> Size:
         if length.value is not None:
             return Size.of(math.floor(length.value * factor.value))
     elif not isinstance(factor, (Unknown, Number)):
-        whole = Given({"factor": factor}).size("factor")
+        whole = BoundArguments({"factor": factor}).size("factor")
         if whole is not None:
             return length * whole
     return Size.symbol(axis)

@@ -10,7 +10,7 @@ from shapefix.library.nn.layers import functional, layer, result
 from shapefix.library.nn.linear import last_size_is
 from shapefix.library.registry import declare, method
 from shapefix.library.rejections import operand_number
-from shapefix.library.signatures import Given
+from shapefix.library.signatures import BoundArguments
 from shapefix.library.tensors import assume_rank
 from shapefix.tensors import networks
 from shapefix.tensors.layout import Layout, contiguous, permuted_dense
@@ -23,7 +23,7 @@ declare(PACKED, "builtins.tuple")
 
 
 @layer("RNN", "LSTM", "GRU")
-def recurrent(call: Call, given: Given) -> Value:
+def recurrent(call: Call, given: BoundArguments) -> Value:
     kind = _kind(call, given)
     source = given.value("input")
     both_ways, batch_first = given.flag("bidirectional"), given.flag("batch_first")
@@ -75,21 +75,21 @@ def recurrent(call: Call, given: Given) -> Value:
     return TupleValue((output, TupleValue((state, result(call, tensor, cell, op)))))
 
 
-def _states_given(given: Given, kind: str) -> list[TensorValue | None]:
+def _states_given(given: BoundArguments, kind: str) -> list[TensorValue | None]:
     """Hidden state passed to a layer, and the cell state of an LSTM; empty if unknown."""
     if not kind.startswith("LSTM"):
         return [given.tensor("hx")]
     parts = elements(given.value("hx"))
-    return [Given({"hx": part}).tensor("hx") for part in parts] if parts and len(parts) == 2 else []
+    return [BoundArguments({"hx": part}).tensor("hx") for part in parts] if parts and len(parts) == 2 else []
 
 
-def _kind(call: Call, given: Given) -> str:
+def _kind(call: Call, given: BoundArguments) -> str:
     if "proj_size" in given.values:
         return "LSTM"
     return "RNN" if "nonlinearity" in given.values else "GRU"
 
 
-def _projection(given: Given) -> Size | None:
+def _projection(given: BoundArguments) -> Size | None:
     size = given.size("proj_size") if "proj_size" in given.values else None
     return None if size is None or size.value == 0 else size
 
@@ -114,11 +114,11 @@ def _states(
 
 
 @layer("RNNCell", "GRUCell")
-def cell(call: Call, given: Given) -> Value:
+def cell(call: Call, given: BoundArguments) -> Value:
     return _stepped(call, given, "cell")
 
 
-def _stepped(call: Call, given: Given, kind: str) -> Value:
+def _stepped(call: Call, given: BoundArguments, kind: str) -> Value:
     """State after one step over (B, features), or over features without a batch."""
     tensor, hidden = given.tensor("input"), given.size("hidden_size")
     layout = None
@@ -136,12 +136,12 @@ def _stepped(call: Call, given: Given, kind: str) -> Value:
 
 
 @layer("LSTMCell")
-def lstm_cell(call: Call, given: Given) -> Value:
+def lstm_cell(call: Call, given: BoundArguments) -> Value:
     return TupleValue((_stepped(call, given, "LSTMCell"), _stepped(call, given, "LSTMCell")))
 
 
 @functional("pack_padded_sequence", namespaces=("torch.nn.utils.rnn",))
-def pack_padded_sequence(call: Call, given: Given) -> Value:
+def pack_padded_sequence(call: Call, given: BoundArguments) -> Value:
     tensor, batch_first = given.tensor("input"), given.flag("batch_first")
     fields: dict[str, object] = {}
     if (
@@ -157,12 +157,12 @@ def pack_padded_sequence(call: Call, given: Given) -> Value:
 
 
 @functional("pack_sequence", namespaces=("torch.nn.utils.rnn",))
-def pack_sequence(call: Call, given: Given) -> Value:
+def pack_sequence(call: Call, given: BoundArguments) -> Value:
     return LibraryObject(PACKED, {}, call.place)
 
 
 @functional("pad_packed_sequence", namespaces=("torch.nn.utils.rnn",))
-def pad_packed_sequence(call: Call, given: Given) -> Value:
+def pad_packed_sequence(call: Call, given: BoundArguments) -> Value:
     """Padded sequences, a transposed view with batch_first, and their lengths."""
     source, batch_first = given.value("sequence"), given.flag("batch_first")
     fields = source.fields if isinstance(source, LibraryObject) else {}

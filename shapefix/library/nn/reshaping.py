@@ -8,7 +8,7 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value, as_size
 from shapefix.library.nn.layers import functional, layer, result
 from shapefix.library.ops import views as operations
-from shapefix.library.signatures import Given
+from shapefix.library.signatures import BoundArguments
 from shapefix.tensors import concat
 from shapefix.tensors.errors import WrongRank
 from shapefix.tensors.layout import Layout, contiguous
@@ -25,7 +25,7 @@ def _same_call(call: Call, name: str, tensor: TensorValue, *arguments: Value) ->
 
 
 @layer("Flatten")
-def flatten(call: Call, given: Given) -> Value:
+def flatten(call: Call, given: BoundArguments) -> Value:
     tensor = given.tensor("input")
     if tensor is None:
         return TensorValue()
@@ -34,7 +34,7 @@ def flatten(call: Call, given: Given) -> Value:
 
 
 @layer("Unflatten")
-def unflatten(call: Call, given: Given) -> Value:
+def unflatten(call: Call, given: BoundArguments) -> Value:
     tensor = given.tensor("input")
     if tensor is None:
         return TensorValue()
@@ -46,12 +46,12 @@ def _register_paddings(rank: int) -> None:
     kinds = [f"ConstantPad{rank}d", f"ZeroPad{rank}d", f"ReflectionPad{rank}d", f"ReplicationPad{rank}d"]
 
     @layer(kinds[0], *kinds[1:])
-    def padded(call: Call, given: Given) -> Value:
+    def padded(call: Call, given: BoundArguments) -> Value:
         tensor = given.tensor("input")
         return _padded(call, tensor, given.sizes("padding", 2 * rank), circular=False)
 
     @layer(f"CircularPad{rank}d")
-    def circular(call: Call, given: Given) -> Value:
+    def circular(call: Call, given: BoundArguments) -> Value:
         tensor = given.tensor("input")
         return _padded(call, tensor, given.sizes("padding", 2 * rank), circular=True)
 
@@ -61,7 +61,7 @@ for _rank in (1, 2, 3):
 
 
 @functional("pad")
-def pad(call: Call, given: Given) -> Value:
+def pad(call: Call, given: BoundArguments) -> Value:
     tensor, mode = given.tensor("input"), given.text("mode")
     items = elements(given.value("pad"))
     widths = [size for size in map(as_size, items or ()) if size is not None]
@@ -87,7 +87,7 @@ def _is_image(tensor: TensorValue | None) -> None:
 
 @layer("PixelShuffle")
 @functional("pixel_shuffle", namespaces=("torch", "torch.nn.functional"))
-def pixel_shuffle(call: Call, given: Given) -> Value:
+def pixel_shuffle(call: Call, given: BoundArguments) -> Value:
     tensor, factor = given.tensor("input"), given.size("upscale_factor")
     layout = None
     _is_image(tensor)
@@ -101,7 +101,7 @@ def pixel_shuffle(call: Call, given: Given) -> Value:
 
 @layer("PixelUnshuffle")
 @functional("pixel_unshuffle", namespaces=("torch", "torch.nn.functional"))
-def pixel_unshuffle(call: Call, given: Given) -> Value:
+def pixel_unshuffle(call: Call, given: BoundArguments) -> Value:
     tensor, factor = given.tensor("input"), given.size("downscale_factor")
     layout = None
     _is_image(tensor)
@@ -116,7 +116,7 @@ def pixel_unshuffle(call: Call, given: Given) -> Value:
 
 @layer("ChannelShuffle")
 @functional("channel_shuffle", namespaces=("torch", "torch.nn.functional"))
-def channel_shuffle(call: Call, given: Given) -> Value:
+def channel_shuffle(call: Call, given: BoundArguments) -> Value:
     tensor = given.tensor("input")
     layout = None
     if tensor is not None and tensor.layout is not None:
@@ -126,7 +126,7 @@ def channel_shuffle(call: Call, given: Given) -> Value:
 
 @layer("Unfold")
 @functional("unfold")
-def unfold(call: Call, given: Given) -> Value:
+def unfold(call: Call, given: BoundArguments) -> Value:
     """Unfold (N, C, H, W) to (N, C * kernel, windows)."""
     tensor = given.tensor("input")
     settings = [given.sizes(name, 2) for name in ("kernel_size", "dilation", "padding", "stride")]
@@ -147,7 +147,7 @@ def unfold(call: Call, given: Given) -> Value:
 
 @layer("Fold")
 @functional("fold")
-def fold(call: Call, given: Given) -> Value:
+def fold(call: Call, given: BoundArguments) -> Value:
     """Fold (N, C * kernel, windows) to (N, C, H, W)."""
     tensor, wanted, kernel = (
         given.tensor("input"),

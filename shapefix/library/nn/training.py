@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from shapefix.domains.gradients import Gradients
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.values import FALSE, Constant, Unknown, Value
-from shapefix.library.signatures import Given
+from shapefix.library.signatures import BoundArguments
 
 TRAINED = "<trained>"
 """Field of a module for the run of the code that created it with trained parameters."""
@@ -99,7 +99,7 @@ def has_weights(name: str, fields: Mapping[str, Value]) -> bool:
     """Check whether a layer of this qualified name certainly has parameters."""
     kind = name.removeprefix("torch.nn.")
     switch = _SWITCHED.get(kind)
-    return kind in _WEIGHTED if switch is None else Given(fields).flag(switch) is True
+    return kind in _WEIGHTED if switch is None else BoundArguments(fields).flag(switch) is True
 
 
 def takes_part(call: Call, name: str, fields: Mapping[str, Value]) -> bool | None:
@@ -107,6 +107,6 @@ def takes_part(call: Call, name: str, fields: Mapping[str, Value]) -> bool | Non
     kind = name.removeprefix("torch.nn.")
     switch = _SWITCHED.get(kind)
     if switch is not None:
-        has_weights = Given(fields).flag(switch)
+        has_weights = BoundArguments(fields).flag(switch)
         return is_trained(call, fields) if has_weights else has_weights
     return is_trained(call, fields) if kind in _WEIGHTED else False

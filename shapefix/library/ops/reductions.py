@@ -9,7 +9,7 @@ from shapefix.interpreter.values import Value
 from shapefix.library.ops.broadcasts import note_whole_reduction
 from shapefix.library.ops.elementwise import result_of
 from shapefix.library.registry import operation, tensor_function
-from shapefix.library.signatures import Given, arguments_of
+from shapefix.library.signatures import BoundArguments, arguments_of
 from shapefix.library.tensors import as_result, contiguous_result, copied, dtype_of
 from shapefix.tensors import reductions
 from shapefix.tensors.layout import Layout
@@ -20,7 +20,7 @@ _TO_BOOL = frozenset({"any", "all"})
 _TO_INT = frozenset({"argmax", "argmin", "count_nonzero"})
 
 
-def _reduced(tensor: TensorValue, given: Given) -> Layout | None:
+def _reduced(tensor: TensorValue, given: BoundArguments) -> Layout | None:
     """Layout after reducing the dimensions that the call names, or all of them."""
     if given.is_none("dim"):
         return Layout((), ())
@@ -30,7 +30,7 @@ def _reduced(tensor: TensorValue, given: Given) -> Layout | None:
     return reductions.reduce(tensor.layout, dims, keepdim)
 
 
-def _keeps_dim(given: Given) -> bool | None:
+def _keeps_dim(given: BoundArguments) -> bool | None:
     """Argument keepdim, which count_nonzero lacks."""
     return given.flag("keepdim") if "keepdim" in given.values else False
 

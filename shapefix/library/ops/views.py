@@ -13,7 +13,7 @@ from shapefix.interpreter.tensor_values import TensorValue, own_row, tensor_row
 from shapefix.interpreter.values import Constant, Value, as_size, as_tensor
 from shapefix.library.ops.conversions import in_memory_format
 from shapefix.library.registry import TENSOR, operation, tensor_method
-from shapefix.library.signatures import Given, arguments_of
+from shapefix.library.signatures import BoundArguments, arguments_of
 from shapefix.library.tensors import (
     as_result,
     as_view,
@@ -292,13 +292,13 @@ def unbind(call: Call, tensor: TensorValue) -> Value:
     return TupleValue(tuple(as_view(call, tensor, row, Op.UNBIND) for _ in range(count)))
 
 
-_Read = Callable[[Given, str], Any]
-_INT: _Read = Given.number
-_INTS: _Read = Given.numbers
-_SIZE: _Read = Given.size
+_Read = Callable[[BoundArguments, str], Any]
+_INT: _Read = BoundArguments.number
+_INTS: _Read = BoundArguments.numbers
+_SIZE: _Read = BoundArguments.size
 
 
-def _layout_of(given: Given, name: str) -> Layout | None:
+def _layout_of(given: BoundArguments, name: str) -> Layout | None:
     tensor = as_tensor(given.value(name))
     return None if tensor is None else tensor.layout
 

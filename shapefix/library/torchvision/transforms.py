@@ -12,7 +12,7 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Integer, LibraryObject, Unknown, Value, as_size
 from shapefix.library.nn.module import MODULE
 from shapefix.library.registry import declare, function, method
-from shapefix.library.signatures import Given, bound
+from shapefix.library.signatures import BoundArguments, bound
 from shapefix.library.tensors import as_result, copied_or_same, dtype_of
 from shapefix.library.torchvision.images import Picture, again, image, picture_of, tensor
 from shapefix.tensors.bounds import same
@@ -22,9 +22,9 @@ from shapefix.tensors.polynomials import Size
 _NAMESPACES = ("torchvision.transforms", "torchvision.transforms.v2", "torchvision.transforms.transforms")
 _FUNCTIONS = ("torchvision.transforms.functional", "torchvision.transforms.v2.functional")
 
-Effect = Callable[[Call, Value, Given], Value]
+Effect = Callable[[Call, Value, BoundArguments], Value]
 """Result of a transform with these settings for an image."""
-Sizing = Callable[[Picture, Given], tuple[Size, Size] | None]
+Sizing = Callable[[Picture, BoundArguments], tuple[Size, Size] | None]
 """The height and width afterwards, None if they are not known."""
 
 
@@ -57,7 +57,7 @@ def _applied(effect: Effect) -> Callable[[Call], Value]:
         if len(given.positional) != 1 or given.open or not isinstance(call.receiver, LibraryObject):
             # Version 2 transforms images and boxes together.
             return Unknown()
-        return effect(call, given.positional[0], Given(call.receiver.fields))
+        return effect(call, given.positional[0], BoundArguments(call.receiver.fields))
 
     return apply
 
@@ -68,13 +68,13 @@ def _function(signature: str, effect: Effect) -> Callable[[Call], Value]:
         if not given.positional:
             return Unknown()
         rest = Arguments(given.positional[1:], given.keywords, given.open)
-        return effect(call, given.positional[0], Given(bound(signature, rest)))
+        return effect(call, given.positional[0], BoundArguments(bound(signature, rest)))
 
     return apply
 
 
 def _sized(op: Op, sizing: Sizing) -> Effect:
-    def effect(call: Call, value: Value, given: Given) -> Value:
+    def effect(call: Call, value: Value, given: BoundArguments) -> Value:
         before = picture_of(value)
         if before is None:
             return TensorValue() if isinstance(value, TensorValue) else Unknown()
@@ -85,7 +85,7 @@ def _sized(op: Op, sizing: Sizing) -> Effect:
     return effect
 
 
-def _keep(call: Call, value: Value, given: Given) -> Value:
+def _keep(call: Call, value: Value, given: BoundArguments) -> Value:
     """Keep the sizes, in new memory or not."""
     if isinstance(value, TensorValue):
         return copied_or_same(call, value, Op.IMAGE_TRANSFORM)
@@ -105,7 +105,7 @@ def _pair(value: Value) -> tuple[Size, Size] | None:
     return sizes[0], sizes[-1]
 
 
-def _resized(before: Picture, given: Given) -> tuple[Size, Size] | None:
+def _resized(before: Picture, given: BoundArguments) -> tuple[Size, Size] | None:
     wanted, most = given.value("size"), given.value("max_size")
     items = elements(wanted)
     if items is not None and len(items) == 2:
@@ -124,11 +124,11 @@ def _resized(before: Picture, given: Given) -> tuple[Size, Size] | None:
     return (edge, long) if height <= width else (long, edge)
 
 
-def _cut(before: Picture, given: Given) -> tuple[Size, Size] | None:
+def _cut(before: Picture, given: BoundArguments) -> tuple[Size, Size] | None:
     return _pair(given.value("size"))
 
 
-def _padded(before: Picture, given: Given) -> tuple[Size, Size] | None:
+def _padded(before: Picture, given: BoundArguments) -> tuple[Size, Size] | None:
     value = given.value("padding")
     items = elements(value) or ((value,) if isinstance(value, (Constant, Integer)) else ())
     sizes = [size for size in map(as_size, items) if size is not None]
@@ -139,28 +139,28 @@ def _padded(before: Picture, given: Given) -> tuple[Size, Size] | None:
     return before.height + top + bottom, before.width + left + right
 
 
-def _turned(before: Picture, given: Given) -> tuple[Size, Size] | None:
+def _turned(before: Picture, given: BoundArguments) -> tuple[Size, Size] | None:
     return (before.height, before.width) if given.flag("expand") is False else None
 
 
-def _cropped(before: Picture, given: Given) -> tuple[Size, Size] | None:
+def _cropped(before: Picture, given: BoundArguments) -> tuple[Size, Size] | None:
     height, width = given.size("height"), given.size("width")
     return None if height is None or width is None else (height, width)
 
 
-def _gray(call: Call, value: Value, given: Given) -> Value:
+def _gray(call: Call, value: Value, given: BoundArguments) -> Value:
     before, channels = picture_of(value), given.size("num_output_channels")
     return (
         Unknown() if before is None else again(call, value, before.of_channels(channels), Op.IMAGE_GRAYSCALE)
     )
 
 
-def _colored(call: Call, value: Value, given: Given) -> Value:
+def _colored(call: Call, value: Value, given: BoundArguments) -> Value:
     before = picture_of(value)
     return Unknown() if before is None else again(call, value, before.of_channels(Size.of(3)), Op.IMAGE_RGB)
 
 
-def _to_tensor(call: Call, value: Value, given: Given) -> Value:
+def _to_tensor(call: Call, value: Value, given: BoundArguments) -> Value:
     """Tensor (channels, height, width); a PIL image is scaled to floats."""
     before = picture_of(value)
     if isinstance(value, TensorValue) or before is None:
@@ -169,7 +169,7 @@ def _to_tensor(call: Call, value: Value, given: Given) -> Value:
     return tensor(call, before, Op.IMAGE_TO_TENSOR, None if before.channels is None else "float32")
 
 
-def _to_image(call: Call, value: Value, given: Given) -> Value:
+def _to_image(call: Call, value: Value, given: BoundArguments) -> Value:
     """Tensor of bytes of the same sizes."""
     before = picture_of(value)
     if isinstance(value, TensorValue):
@@ -178,12 +178,12 @@ def _to_image(call: Call, value: Value, given: Given) -> Value:
     return tensor(call, before or Picture.unknown(), Op.IMAGE_TO_TENSOR, dtype)
 
 
-def _to_pil(call: Call, value: Value, given: Given) -> Value:
+def _to_pil(call: Call, value: Value, given: BoundArguments) -> Value:
     before = picture_of(value) if isinstance(value, TensorValue) else None
     return image(call, before if before is not None and not before.before else Picture.unknown())
 
 
-def _converted(call: Call, value: Value, given: Given) -> Value:
+def _converted(call: Call, value: Value, given: BoundArguments) -> Value:
     if not isinstance(value, TensorValue):
         return value if picture_of(value) is not None else Unknown()
     made = copied_or_same(call, value, Op.TO_DTYPE)
@@ -191,17 +191,17 @@ def _converted(call: Call, value: Value, given: Given) -> Value:
     return made
 
 
-def _normalized(call: Call, value: Value, given: Given) -> Value:
+def _normalized(call: Call, value: Value, given: BoundArguments) -> Value:
     if not isinstance(value, TensorValue):
         return Unknown()
     return as_result(call, value.layout, Op.IMAGE_NORMALIZE, dtype=value.dtype, device=value.device)
 
 
-def _called(call: Call, value: Value, given: Given) -> Value:
+def _called(call: Call, value: Value, given: BoundArguments) -> Value:
     return call_value(call.ev, given.value("lambd"), Arguments([value]), call.place.node)
 
 
-def _composed(call: Call, value: Value, given: Given) -> Value:
+def _composed(call: Call, value: Value, given: BoundArguments) -> Value:
     """Apply one transform after another."""
     steps = elements(given.value("transforms"))
     if steps is None:
@@ -211,12 +211,12 @@ def _composed(call: Call, value: Value, given: Given) -> Value:
     return value
 
 
-def _sometimes(call: Call, value: Value, given: Given) -> Value:
+def _sometimes(call: Call, value: Value, given: BoundArguments) -> Value:
     either: Value = join(value, _composed(call, value, given))
     return either
 
 
-def _one_of(call: Call, value: Value, given: Given) -> Value:
+def _one_of(call: Call, value: Value, given: BoundArguments) -> Value:
     steps = elements(given.value("transforms"))
     if not steps:
         return Unknown()
@@ -225,7 +225,7 @@ def _one_of(call: Call, value: Value, given: Given) -> Value:
     return either
 
 
-def _nothing(call: Call, value: Value, given: Given) -> Value:
+def _nothing(call: Call, value: Value, given: BoundArguments) -> Value:
     return Unknown()
 
 

@@ -16,7 +16,7 @@ from shapefix.interpreter.values import Constant, Integer, LibraryObject, Refere
 from shapefix.library.data.column_tensors import count, dtype_of, in_tensor, is_scalar, python_dtype
 from shapefix.library.data.samples import known_apart, one_of
 from shapefix.library.registry import method
-from shapefix.library.signatures import Given, bound
+from shapefix.library.signatures import BoundArguments, bound
 from shapefix.library.tensors import contiguous_result
 from shapefix.library.transformers.batch_encoding import ENCODING
 from shapefix.library.transformers.pad_tokens import (
@@ -51,7 +51,7 @@ class Padding:
     _rounded: dict[Size, Size] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, given: Given) -> Padding:
+    def of(cls, given: BoundArguments) -> Padding:
         """Arguments of a call, or of a collator."""
         return cls(given.value("padding"), given.value("max_length"), given.value("pad_to_multiple_of"))
 
@@ -98,7 +98,7 @@ class Padding:
 @method(TOKENIZER, "pad")
 def pad(call: Call) -> Value:
     """Encoding of padded rows, or tensors; Unknown if the other columns do not form tensors."""
-    given = Given(bound(_PAD, call.arguments))
+    given = BoundArguments(bound(_PAD, call.arguments))
     tokenizer, asked, tensors = call.receiver, Padding.of(given), tensors_asked(given)
     if isinstance(tokenizer, LibraryObject):
         if asks_for_pad_token(tokenizer, asked.padding, asked.length):

@@ -11,7 +11,7 @@ from shapefix.domains.raggedness import PADDED_IN_MAP, Origin
 from shapefix.interpreter.containers import ListValue, RaggedDim, TupleValue
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.values import Constant, Text, Unknown, Value, is_text
-from shapefix.library.signatures import Given
+from shapefix.library.signatures import BoundArguments
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.symbols import PerItemSize
 
@@ -150,7 +150,7 @@ def _varying(name: str, axis: RaggedDim | None, place: Place, what: str) -> Size
     return Size.from_symbol(PerItemSize(name, axis, Origin(place, what), least=1))
 
 
-def fixed_length(given: Given) -> Size | None:
+def fixed_length(given: BoundArguments) -> Size | None:
     """Length of rows with `padding="max_length"`; None if longer ones may not be cut."""
     truncation = given.value("truncation")
     cuts = isinstance(truncation, Constant) and truncation.value not in (None, False, "do_not_truncate")

@@ -13,7 +13,7 @@ from shapefix.interpreter.iteration import each
 from shapefix.interpreter.tensor_values import TokenRow
 from shapefix.interpreter.values import TEXT, Constant, Integer, LibraryObject, Reference, Unknown, Value
 from shapefix.library.registry import method
-from shapefix.library.signatures import Given, bound
+from shapefix.library.signatures import BoundArguments, bound
 from shapefix.library.tensors import contiguous_result
 from shapefix.library.transformers.batch_encoding import ENCODING
 from shapefix.library.transformers.pad_tokens import asks_for_pad_token, note_padding, strategy
@@ -59,7 +59,7 @@ _SUBJECTS = ("text", "text_target", "batch_text_or_text_pairs", "conversation")
 @method(TOKENIZER, "__call__")
 def tokenize_texts(call: Call) -> Value:
     """Apply `tokenizer(texts)`: an encoding with `input_ids`; with targets it also has `labels`."""
-    given = Given(bound(_CALL, call.arguments))
+    given = BoundArguments(bound(_CALL, call.arguments))
     words = given.flag("is_split_into_words")
     mapping = call.ev.state[Batches].mapping
     # A column passed by `map` row by row is one text, or the list of its words.
@@ -79,13 +79,13 @@ def tokenize_texts(call: Call) -> Value:
 
 @method(TOKENIZER, "encode_plus")
 def encode_one(call: Call) -> Value:
-    given = Given(bound(_ENCODE_PLUS, call.arguments))
+    given = BoundArguments(bound(_ENCODE_PLUS, call.arguments))
     return _encoding(call, given, with_pairs(_one(given.value("text")), given.value("text_pair")))
 
 
 @method(TOKENIZER, "batch_encode_plus")
 def encode_several(call: Call) -> Value:
-    given = Given(bound(_BATCH_ENCODE_PLUS, call.arguments))
+    given = BoundArguments(bound(_BATCH_ENCODE_PLUS, call.arguments))
     words = given.flag("is_split_into_words")
     return _encoding(call, given, texts(given.value("batch_text_or_text_pairs"), words, several=True))
 
@@ -93,7 +93,7 @@ def encode_several(call: Call) -> Value:
 @method(TOKENIZER, "encode")
 def encode(call: Call) -> Value:
     """Encode texts to ids only."""
-    given = Given(bound(_ENCODE, call.arguments))
+    given = BoundArguments(bound(_ENCODE, call.arguments))
     text = given.value("text")
     one = _one(text) if _is_before_five(call) else texts(text, False, several=False)
     sources = with_pairs(one, given.value("text_pair"))
@@ -118,7 +118,7 @@ def _is_before_five(call: Call) -> bool:
 @method(TOKENIZER, "apply_chat_template")
 def apply_chat_template(call: Call) -> Value:
     """Text of a conversation, or its ids: of one, a list of messages, or of several."""
-    given = Given(bound(_TEMPLATE, call.arguments))
+    given = BoundArguments(bound(_TEMPLATE, call.arguments))
     conversations = _conversations(call, given.value("conversation"))
     tokenizes = given.flag("tokenize")
     if tokenizes is None or conversations.several is None:
@@ -159,7 +159,7 @@ def tokens(call: Call) -> Value:
 class _Rows:
     """Form of the ids of a call: lists, tensors, or unknown."""
 
-    def __init__(self, call: Call, given: Given, sources: TokenizedTexts, text: str = "") -> None:
+    def __init__(self, call: Call, given: BoundArguments, sources: TokenizedTexts, text: str = "") -> None:
         overflows = given.flag("return_overflowing_tokens")
         if overflows or overflows is None:
             # A long text is split into several rows.
@@ -210,7 +210,7 @@ class _Rows:
         return ListValue(None, row, self.given.count, axes)
 
 
-def _subject(given: Given) -> str:
+def _subject(given: BoundArguments) -> str:
     """Argument with the texts."""
     names = (name for name in _SUBJECTS if name in given.values and not given.is_none(name))
     return next(names, "text")
@@ -222,7 +222,7 @@ def _padding_asked(call: Call) -> str:
     return f"padding={given.value!r}" if isinstance(given, Constant) else ""
 
 
-def tensors_asked(given: Given) -> bool | None:
+def tensors_asked(given: BoundArguments) -> bool | None:
     """Check whether torch tensors are requested; None if the format may be another one."""
     value = given.value("return_tensors")
     if isinstance(value, Reference) and value.name.endswith(".TensorType.PYTORCH"):
@@ -232,7 +232,7 @@ def tensors_asked(given: Given) -> bool | None:
     return None
 
 
-def _encoding(call: Call, given: Given, sources: TokenizedTexts) -> DictValue:
+def _encoding(call: Call, given: BoundArguments, sources: TokenizedTexts) -> DictValue:
     """Encoding with all keys that are certain."""
     rows = _Rows(call, given, sources)
     fields: dict[object, Value] = {"input_ids": rows.of("id")}
@@ -277,7 +277,7 @@ def inputs_of(tokenizer: Value | None) -> list[object] | None:
     return [item.value for item in items if isinstance(item, Constant)]
 
 
-def _tell(call: Call, given: Given, rows: _Rows, result: Value) -> None:
+def _tell(call: Call, given: BoundArguments, rows: _Rows, result: Value) -> None:
     """Report the tokenization, and a missing pad token if one is needed."""
     tokenizer = call.receiver
     if not isinstance(tokenizer, LibraryObject):

@@ -30,7 +30,7 @@ from shapefix.library.data.datasets.objects import (
     rows_of,
     with_rows,
 )
-from shapefix.library.signatures import Given, bound
+from shapefix.library.signatures import BoundArguments, bound
 from shapefix.tensors.layout import contiguous
 from shapefix.tensors.polynomials import Size
 
@@ -49,12 +49,12 @@ class HandedOver:
     one_by_one: bool
 
 
-def settings(call: Call) -> Given:
+def settings(call: Call) -> BoundArguments:
     """Arguments of `map` or `filter` by name."""
-    return Given(bound(_ITERABLE if receiver(call).kind == ITERABLE else _SIGNATURE, call.arguments))
+    return BoundArguments(bound(_ITERABLE if receiver(call).kind == ITERABLE else _SIGNATURE, call.arguments))
 
 
-def hand_over(rows: DictValue, given: Given, batched: bool) -> HandedOver | None:
+def hand_over(rows: DictValue, given: BoundArguments, batched: bool) -> HandedOver | None:
     """Arguments of the function for rows of this kind; None if unknown."""
     axis, length = RaggedDim(), Size.symbol("examples")
     handed = columns(rows, length, axis) if batched else fresh_row(rows, None)
@@ -217,7 +217,7 @@ def set_transform(call: Call) -> Value:
 
 
 def _transformed(call: Call, dataset: LibraryObject) -> tuple[Format, DictValue]:
-    given = Given(bound("transform, columns=None, output_all_columns=False", call.arguments))
+    given = BoundArguments(bound("transform, columns=None, output_all_columns=False", call.arguments))
     rows = rows_of(dataset)
     if given.is_none("transform"):
         return PLAIN, rows
