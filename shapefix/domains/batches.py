@@ -13,12 +13,12 @@ from shapefix.interpreter.values import LibraryObject, Value
 from shapefix.tensors.symbols import BatchSize
 
 SHIFTED, ALIGNED = "shifted", "aligned"
-"""A label is compared with the logits of the position before it, or with those of its own."""
+"""Labels compared with the logits of the position before them, or with those of their own."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Mapped(Event):
-    """`dataset.map(function)`: what the function returned, and one sample of the new dataset."""
+    """Result of `dataset.map(function)`: the function's result, and one sample of the new dataset."""
 
     returned: Value
     sample: DictValue
@@ -26,7 +26,7 @@ class Mapped(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Stacked(Event):
-    """A tensor was made of a list of rows or tensors, by `torch.tensor`, `torch.stack`, `numpy.array`."""
+    """Creation of a tensor from a list of rows or tensors: `torch.tensor`, `torch.stack`, `numpy.array`."""
 
     function: str
     rows: Value
@@ -34,18 +34,18 @@ class Stacked(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ListGiven(Event):
-    """A layer for tensors gets a list of tensors."""
+    """Call of a layer for tensors with a list of tensors."""
 
     given: ListValue | TupleValue
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Collated(Event):
-    """A batch was created from samples; the place is the creation of the loader or the trainer.
+    """Creation of a batch from samples; the place is the creation of the loader or the trainer.
 
     consumer is its class. sample is any one of the samples. collator is the object or function that puts them
     together, None for the default of the consumer; tokenizer is the one passed to a trainer, None for none.
-    batch is the result, Unknown where a library's collator raises. loss is how a trainer's model uses it, as
+    batch is the result, Unknown if a library's collator raises. loss is how a trainer's model uses it, as
     in ModelCalled; single is True for batches of one sample.
     """
 
@@ -60,7 +60,7 @@ class Collated(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ColumnsChosen(Event):
-    """A trainer gets a dataset: the columns that it removes, and the collator of the others.
+    """Selection of a dataset's columns by a trainer: the removed ones, and the collator of the others.
 
     consumer is its class, settings are its TrainingArguments, None for none. removes is whether it removes
     the columns that forward does not name; sample is a row with all of them. collator is the object that puts
@@ -79,10 +79,10 @@ class ColumnsChosen(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class CallSignature:
-    """The signature of a forward: named parameters, those without a default, and whether it takes others.
+    """Signature of a forward: named parameters, those without a default, and whether it takes others.
 
     name is its name in the user's code, `EnhancedModel.forward`; place is its definition, None in a library.
-    raises is whether an unnamed key ends in a TypeError, None where that is not known: transformers' heads
+    raises is whether an unnamed key ends in a TypeError, None if unknown: transformers' heads
     with `**kwargs` swallow them. used are unnamed keys that have an effect; unused is whether all others have
     none.
     """
@@ -98,13 +98,13 @@ class CallSignature:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ModelCalled(Event):
-    """A model's forward was called.
+    """Call of a model's forward.
 
     keywords are all known keyword arguments, positional counts the others. unpacked are the dictionaries
     after `**`. certain are the keys that every batch has; complete is False where there may be others.
     trainer is the class whose loop calls it, empty for the user's own. undecided is whether the call is in a
     branch that may never be taken. first is the first positional argument; loss is how a language model uses
-    labels: SHIFTED, ALIGNED, or empty where that is not known.
+    labels: SHIFTED, ALIGNED, or empty if unknown.
     """
 
     model: Value
@@ -122,7 +122,7 @@ class ModelCalled(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class OpRejectedForLastBatch(Event):
-    """torch raises at this place for the last batch of a loader only, which is smaller than the others."""
+    """Rejection by torch for the last batch of a loader only, which is smaller than the others."""
 
     refused: OpRejected
     batch: BatchSize
@@ -133,13 +133,13 @@ class Batches:
     """State of batches at this moment of a run."""
 
     vary: bool = False
-    """Whether the size of a loader's batches, of which the last one is smaller, is one of the symbols."""
+    """Whether a loader's batch size, smaller for the last batch, is one of the symbols."""
     mapping: tuple[Place, bool | None] | None = None
     """The call of `Dataset.map` whose function is running, and whether the function gets lists of samples."""
 
 
 _DATASETS = frozenset({"datasets.Dataset", "datasets.IterableDataset"})
-"""Objects of which a program uses one or the other, created alike."""
+"""Interchangeable classes of datasets, created alike."""
 
 
 @join_values

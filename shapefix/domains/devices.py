@@ -1,4 +1,4 @@
-"""Devices of tensors and modules, as far as the code says."""
+"""Devices of tensors and modules, as far as the code determines them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from shapefix.interpreter.tensor_values import Device, DeviceKind, is_same_devic
 from shapefix.interpreter.values import Constant, InstanceValue, Integer, Text, Unknown, Value, as_tensor
 
 CPU = Device(DeviceKind.CPU, "cpu")
-ASKED_CPU = Device(DeviceKind.CPU, "cpu", "asked")
+ASKED_CPU = Device(DeviceKind.CPU, "cpu", "explicit")
 """The CPU, because the code says so."""
 OF_MODULE = Device(DeviceKind.SHARED, symbol=object())
 """The device of a module's parameters, and of its inputs, if nothing else is known of it."""
@@ -44,7 +44,7 @@ class DeviceValue(Value):
 
 
 class ModuleDevice(Value):
-    """The device of a module's parameters, and the entry point that it is known in; a join forgets it."""
+    """Device of a module's parameters, and its entry point of validity; a join forgets it."""
 
     __slots__ = ("device", "entry_point")
 
@@ -54,7 +54,7 @@ class ModuleDevice(Value):
 
 
 class DeviceName(Text):
-    """A str that is "cpu" or names a GPU."""
+    """Text that is "cpu" or names a GPU."""
 
     __slots__ = ("device",)
 
@@ -64,7 +64,7 @@ class DeviceName(Text):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class DeviceMismatch(OperationEvent):
-    """An operation gets tensors on two devices, or a layer gets one on another device than its weights.
+    """Operands on two devices, or an input of a layer on another device than its weights.
 
     here and there are the numbers of the operands on the CPU and elsewhere, None for the weights; cpu and
     other are the two devices. tensors are the names that certainly hold tensors at this moment, by the
@@ -79,12 +79,12 @@ class DeviceMismatch(OperationEvent):
 
 
 def chosen() -> Device:
-    """A device that the machine or a setting chooses, another one than all others."""
+    """Device chosen by the machine or a setting, different from all others."""
     return Device(DeviceKind.CHOSEN, symbol=object())
 
 
 def shared() -> Device:
-    """The device of something of which nothing is known."""
+    """Device of a value without known facts."""
     return Device(DeviceKind.SHARED, symbol=object())
 
 
@@ -96,7 +96,7 @@ _SETTINGS = frozenset(
 
 
 def named_device(name: object) -> Device | None:
-    """The device of a name or a number as torch takes them; None for any other."""
+    """Device named by a string or number, as torch reads it; None for other values."""
     if isinstance(name, int) and not isinstance(name, bool):
         return Device(DeviceKind.GPU, f"cuda:{name}")
     if not isinstance(name, str):
@@ -108,7 +108,7 @@ def named_device(name: object) -> Device | None:
 
 
 def device_of(value: Value | None) -> Device | None:
-    """The device of a value, as torch reads it; None for any device."""
+    """Device of a value, as torch reads it; None for any device."""
     if isinstance(value, Constant):
         return named_device(value.value)
     if isinstance(value, (DeviceValue, DeviceName)):
@@ -124,26 +124,26 @@ def device_of(value: Value | None) -> Device | None:
 
 
 def is_named_as_device(value: Unknown) -> bool:
-    """Whether the code calls an unknown value what people call devices."""
+    """Check for an unknown value with a usual name of a device in the code."""
     last = value.hint.rpartition(".")[2].lower()
     return any(word in last for word in _NAMES)
 
 
 def _of_name(name: str) -> Device:
-    """The device that a variable holds: a setting's is chosen, that of anything else belongs to a tensor."""
+    """Device in a variable: a setting's is chosen, that of any other variable belongs to a tensor."""
     owner, dot, _ = name.partition(".")
     return chosen() if not dot or owner in _SETTINGS else shared()
 
 
 def placed(ev: Evaluator, device: Device | None, place: Place) -> Device | None:
-    """The device of something that was made or sent there by the code at place."""
+    """Device of a value created or moved by the code at place."""
     if device is None:
         return None
     return replace(device, place=place, by_default=False)
 
 
 def by_default(ev: Evaluator, place: Place) -> Device | None:
-    """The default device for a tensor created at place; None for any device."""
+    """Default device for a tensor created at place; None for any device."""
     contexts = ev.state[Placement].contexts
     if contexts:
         return placed(ev, contexts[-1], place)
@@ -153,7 +153,7 @@ def by_default(ev: Evaluator, place: Place) -> Device | None:
 
 
 FORWARD = frozenset({"forward", "training_step", "validation_step", "test_step", "predict_step"})
-"""The methods of modules that compute on their inputs."""
+"""Methods of modules for computing on inputs."""
 
 
 def _method_of_module(ev: Evaluator) -> cst.FunctionDef | None:
@@ -166,14 +166,14 @@ def _method_of_module(ev: Evaluator) -> cst.FunctionDef | None:
 
 
 def is_forward(ev: Evaluator, function: cst.CSTNode | None, receiver: Value | None) -> bool:
-    """Whether a function is the method of a module that computes on its inputs."""
+    """Check for a method of a module that computes on its inputs."""
     return (
         isinstance(function, cst.FunctionDef) and function.name.value in FORWARD and is_module(ev, receiver)
     )
 
 
 def is_module(ev: Evaluator, value: Value | None) -> bool:
-    """Whether a value is an object of a project class that derives from torch.nn.Module."""
+    """Check for an object of a project class derived from torch.nn.Module."""
     return isinstance(value, InstanceValue) and any(
         ev.library.inherits(base, "torch.nn.Module") for base in outside_bases(value.cls)
     )
@@ -181,7 +181,7 @@ def is_module(ev: Evaluator, value: Value | None) -> bool:
 
 @join_values
 def join_names(left: Value, right: Value, depth: int = 0) -> Value | None:
-    """The join of two device names, or of two devices; None for other values."""
+    """Join two device names, or two devices; None for other values."""
     if isinstance(left, DeviceValue) and isinstance(right, DeviceValue):
         return left if is_same_device(left.device, right.device) else _either(left, right)
     sides = (left, right)
@@ -221,7 +221,7 @@ def _enter(ev: Evaluator, value: Value) -> hooks.Exit | None:
 
 @hooks.bind_entry_point
 def _place_inputs(ev: Evaluator, frame: Frame) -> None:
-    """The inputs of a module's `forward` are where its parameters are."""
+    """Put the inputs of a module's `forward` on the device of its parameters."""
     if is_forward(ev, frame.function, frame.receiver):
         for value in frame.scope.names.values():
             tensor = as_tensor(value)
@@ -231,7 +231,7 @@ def _place_inputs(ev: Evaluator, frame: Frame) -> None:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class MoveOfNonTensor(Event):
-    """`value.to(device)` of a value that is neither a tensor nor a module: a list, a number, a string."""
+    """Call of `value.to(device)` on a list, a number, a string or another value that cannot be moved."""
 
     value: Value
     key: object = field(default=None)

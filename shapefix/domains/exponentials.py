@@ -1,4 +1,4 @@
-"""Exponentials, and bounds that cut them off."""
+"""Exponentials, and bounds that clamp them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shapefix.interpreter.values import Value
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ClampedExp(Event):
-    """An exponential, which was computed at exponential, is replaced by bound where it is larger."""
+    """Clamping of an exponential, computed at the place exponential, to bound."""
 
     exponential: Place
     bound: float
@@ -19,7 +19,7 @@ class ClampedExp(Event):
 
 @dataclass(eq=False, slots=True)
 class Exponentials:
-    """The numbers of a run that are exponentials."""
+    """Numbers of a run that are exponentials."""
 
     computed_at: dict[int, tuple[Value, Place]] = field(default_factory=dict)
-    """The numbers by their ids, and where each was computed."""
+    """Numbers by their ids, each with its place of computation."""

@@ -1,4 +1,4 @@
-"""Gradients: where torch records them, and which tensors carry the graph that autograd walks back through."""
+"""Gradients: recording by torch, and tensors with an autograd graph."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Gradients:
     """State of gradients at this moment of a run."""
 
     recording: bool | None = True
-    """Whether torch records gradients, None where that is not known."""
+    """Whether torch records gradients, None if unknown."""
     frozen: bool = False
-    """Whether the code may have taken parameters out of training, unknown which."""
+    """Whether the code may have frozen parameters, unknown which."""
     leaves: dict[TensorValue, Value] = field(default_factory=dict)
-    """The tensors that `requires_grad` was set of, TRUE for leaves of the graph. Written to the journal."""
+    """Tensors with `requires_grad` set by the code, TRUE for leaves of the graph. Written to the journal."""
 
 
 @hooks.enter_context
@@ -46,7 +46,7 @@ def _enter(ev: Evaluator, value: Value) -> hooks.Exit | None:
 
 @hooks.begin_entry_point
 def _begin_entry_point(ev: Evaluator) -> hooks.Exit:
-    """The unknown caller may run the function under `no_grad`."""
+    """Assume that the unknown caller may run the function under `no_grad`."""
     state = ev.state[Gradients]
     before, state.recording = state.recording, None
 
@@ -57,7 +57,7 @@ def _begin_entry_point(ev: Evaluator) -> hooks.Exit:
 
 
 _FREEZING = ("requires_grad_", "freeze")
-"""Prefixes of methods that take parameters out of training."""
+"""Prefixes of methods that freeze parameters."""
 
 
 @hooks.read_unknown
@@ -91,12 +91,12 @@ def require_grad(ev: Evaluator, tensor: TensorValue, asked: bool | None) -> None
 
 
 def is_leaf(ev: Evaluator, tensor: TensorValue) -> bool:
-    """Whether tensor was certainly made one that gradients flow to, and no further."""
+    """Check whether tensor was certainly made a leaf: gradients flow to it, and no further."""
     return ev.state[Gradients].leaves.get(tensor) is TRUE
 
 
 def carries_graph(tensor: TensorValue, proved: Collection[int] = NONE_PROVED) -> bool | None:
-    """Whether gradients flow back through tensor, None where that is not known.
+    """Check whether gradients flow back through tensor; None if unknown.
 
     proved are the ids of tensors of which a later `backward()` proves that they do.
     """
@@ -107,7 +107,7 @@ def carries_graph(tensor: TensorValue, proved: Collection[int] = NONE_PROVED) ->
 
 
 def lineage(tensor: TensorValue) -> list[TensorValue]:
-    """The tensor, and all that it was computed from in a way that gradients flow back to."""
+    """The tensor, and all tensors that gradients flow back to from it."""
     found = [tensor]
     seen = {id(tensor)}
     for each in found:
@@ -119,7 +119,7 @@ def lineage(tensor: TensorValue) -> list[TensorValue]:
 
 
 def records_gradients(value: Value, before: bool | None) -> bool | None:
-    """Whether torch records gradients in the body of `with value:`, given whether it did before."""
+    """Check whether torch records gradients in the body of `with value:`; before is the outer state."""
     name = getattr(value, "kind", None) or getattr(value, "name", None)
     if name == ENABLE_GRAD:
         return True

@@ -17,7 +17,7 @@ from shapefix.interpreter.values import Constant, Unknown, Value
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Holder:
-    """A variable, or a key of a dictionary in it, whose value shares memory with a written one.
+    """Variable, or key of a dictionary in it, with a value that shares memory with a written one.
 
     value is the tensor, the list itself or a list with it as a row. body is the function, or the file, of the
     variable; at is the running place in it, and set_at the place where the key was set.
@@ -33,7 +33,7 @@ class Holder:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class MaskWritten(Event):
-    """-100 was written into a tensor or a list, and these hold it; the innermost function's come first."""
+    """Write of -100 into a tensor or a list, and its holders; the innermost function's come first."""
 
     written: TensorValue | ListValue
     subject: cst.CSTNode | None
@@ -82,11 +82,11 @@ def _shares(value: Value | None, written: Value) -> bool:
 
 
 MASK = -100
-"""The label that the losses of torch ignore."""
+"""Label ignored by the losses of torch."""
 
 
 def is_mask(value: Value | None) -> bool:
-    """Whether value is -100, or a list of nothing else."""
+    """Check whether value is -100, or a list of nothing else."""
     if isinstance(value, ListValue):
         items = value.items
         return all(is_mask(item) for item in items) if items else is_mask(value.element)

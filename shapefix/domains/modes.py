@@ -13,7 +13,7 @@ from shapefix.interpreter.values import InstanceValue, LibraryObject, Unknown, V
 
 @dataclass(frozen=True, eq=False, slots=True)
 class EvaluationRecorded(TrainingEvent):
-    """A loop calls a module while gradients are recorded; results are its tensors that carry a graph."""
+    """Call of a module in a loop while gradients are recorded; results are its tensors with a graph."""
 
     module: Value
     results: tuple[TensorValue, ...]
@@ -21,7 +21,7 @@ class EvaluationRecorded(TrainingEvent):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ModeSwitched(TrainingEvent):
-    """`module.train()` or `module.eval()`; training is None where the mode is not known."""
+    """Call of `module.train()` or `module.eval()`; training is None if the mode is unknown."""
 
     module: Value
     training: bool | None
@@ -29,9 +29,9 @@ class ModeSwitched(TrainingEvent):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ForwardCalled(TrainingEvent):
-    """A module is called from outside of any forward.
+    """Call of a module from outside of any forward.
 
-    training is its mode, None where that is not known; recording is whether gradients are recorded. modules
+    training is its mode, None if unknown; recording is whether gradients are recorded. modules
     are all known modules below it, itself included; mode_dependent are those in training mode that compute
     something else in evaluation, with dropout or batch statistics. result is the result of the call.
     """
@@ -49,11 +49,11 @@ class ModuleModes:
     """State of the modes of modules at this moment of a run."""
 
     switched_to: dict[Value, Value] = field(default_factory=dict)
-    """The mode of a module where the code set it: TRUE for training. Written to the journal."""
+    """Modes of modules set by the code: TRUE for training. Written to the journal."""
     set_in: dict[Value, int] = field(default_factory=dict)
-    """The entry point in which a module was created, or switched last. Written to the journal."""
+    """Entry points in which modules were created, or switched last. Written to the journal."""
     open_calls: int = 0
-    """The number of running calls of modules, one inside of the other."""
+    """Number of nested running calls of modules."""
 
 
 @hooks.escape

@@ -21,9 +21,9 @@ from shapefix.tensors.verdicts import ViewVerdict
 class InPlaceWrite(Event):
     """A write into the memory of a tensor: `x += 1`, `x[mask] = 0`, `x.add_(1)`.
 
-    layout is the tensor's at that moment, subject the expression that the code has for it. shared is the
-    first dimension along which several elements that are written to are one in memory, None where there is
-    none; refused says whether torch raises then, or lets the write be seen in all of them.
+    layout is the tensor's at that moment, subject is its expression in the code. shared is the
+    first dimension along which several written elements share one address, None if there is no
+    such dimension; refused is whether torch raises then, or the write changes all of them.
     """
 
     tensor: TensorValue
@@ -57,10 +57,10 @@ class Viewed(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Broadcast(OperationEvent):
-    """A loss compares two tensors of the same sizes but for one dimension of size 1, which only one has.
+    """Loss of two tensors of the same sizes, except for one dimension of size 1 in only one of them.
 
     Each is repeated along a dimension of the other, which is never meant for predictions and targets. longer
-    is the number of the operand with the dimension dim more.
+    is the number of the operand with the additional dimension dim.
     """
 
     longer: int
@@ -70,14 +70,14 @@ class Broadcast(OperationEvent):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ReducedToScalar(Event):
-    """The sum or the mean of all elements of a tensor that elementwise operations came before."""
+    """Sum or mean of all elements of a tensor computed by elementwise operations."""
 
     tensor: TensorValue
 
 
 @hooks.set_attribute
 def _set_data(ev: Evaluator, owner: Value, name: str, value: Value) -> None:
-    """`x.data = y`: x takes over the layout of y."""
+    """Apply `x.data = y`: x gets the layout of y."""
     if name == "data" and isinstance(owner, TensorValue):
         ev.journal.write(owner, "layout", value.layout if isinstance(value, TensorValue) else None)
         owner.clear_sizes()
@@ -85,7 +85,7 @@ def _set_data(ev: Evaluator, owner: Value, name: str, value: Value) -> None:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Discarded(Event):
-    """An expression statement with an unused result: the call, its qualified function and its receiver.
+    """Expression statement with an unused result: the call, its qualified function and its receiver.
 
     name is the variable at the start of the chain of methods, `y` of `y.permute(0, 2, 1).contiguous()`; None
     for any other start. held is the tensor in that variable, leaf is whether it was certainly made a leaf, so

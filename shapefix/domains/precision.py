@@ -1,4 +1,4 @@
-"""Precision: the default dtype, and contexts in which torch casts by itself."""
+"""Precision: the default dtype, and contexts with automatic casts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WITHOUT_CASTS = NO_GRAD | {
     "torch.set_grad_enabled",
     "tqdm.tqdm",
 }
-"""Contexts that are known to cast nothing; any other one may enter `torch.autocast`."""
+"""Contexts without casts; any other one may enter `torch.autocast`."""
 
 
 @dataclass(eq=False, slots=True)
@@ -25,9 +25,9 @@ class Precision:
     """State of dtypes at this moment of a run."""
 
     default_dtype: str | None = "float32"
-    """The dtype of floats that torch creates, None where the code changed it."""
+    """Dtype of floats created by torch, None if the code changed it."""
     casting: int = 0
-    """The number of open contexts in which torch may cast, as `torch.autocast` does."""
+    """Number of open contexts with possible casts, such as `torch.autocast`."""
 
 
 @hooks.enter_context

@@ -1,4 +1,4 @@
-"""Rows combined into one tensor: their lengths, and whether they are all the same."""
+"""Rows combined into one tensor: their lengths, and whether all are equal."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from shapefix.tensors.symbols import PerItemSize
 DEEPEST = 4
 
 PADDED_IN_MAP = "padded to the longest of a map batch"
-"""The text of an Origin for rows that have one length in each map batch, and another one in the next."""
+"""Text of an Origin for rows with one length per map batch, different between batches."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Origin:
-    """The origin of sizes that differ per row: the `source` of a PerItemSize.
+    """Origin of sizes that differ per row: the `source` of a PerItemSize.
 
     what completes "…: the rows keep their own lengths", as "tokenizer called without padding".
     """
@@ -33,20 +33,20 @@ class Origin:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Column(Place):
-    """The origin of a dataset's column, and all later changes of the dataset's columns, in order."""
+    """Origin of a dataset's column, and all later changes of the dataset's columns, in order."""
 
     steps: tuple[Place, ...] = ()
 
 
 def has_rows(data: ListValue | TupleValue) -> bool:
-    """Whether the items of a list are lists or tensors themselves."""
+    """Check whether the items of a list are lists or tensors themselves."""
     items = elements(data)
     first = items[0] if items else data.element if isinstance(data, ListValue) else None
     return isinstance(first, (ListValue, TensorValue))
 
 
 def ragged(data: Value | None, depth: int = 0) -> tuple[Size, Size] | None:
-    """Two sizes of rows, or of tensors, in a list that differ; None where all are the same, or may be.
+    """Two differing sizes of rows or tensors in a list; None if all are or may be equal.
 
     Where the rows are not known one by one, both are the size that differs from row to row.
     """
@@ -72,7 +72,7 @@ def ragged(data: Value | None, depth: int = 0) -> tuple[Size, Size] | None:
 
 
 def row_sizes(row: Value | None) -> tuple[Size, ...]:
-    """The sizes of a row that are known: the length of a list, all those of a tensor."""
+    """Known sizes of a row: the length of a list, all those of a tensor."""
     if isinstance(row, TensorValue):
         return row.layout.sizes if row.layout is not None else ()
     if isinstance(row, ListValue):
@@ -83,25 +83,25 @@ def row_sizes(row: Value | None) -> tuple[Size, ...]:
 
 
 def differs(row: Value | None) -> PerItemSize | None:
-    """A symbol that certainly makes the length of this row, or a size of this tensor, differ per sample."""
+    """Symbol that certainly makes the length of this row, or a size of this tensor, differ per sample."""
     found = (provably_ragged(size) for size in row_sizes(row))
     return next((symbol for symbol in found if symbol is not None), None)
 
 
 def may_differ(row: Value | None) -> bool:
-    """Whether the length of this row, or a size of this tensor, may differ from sample to sample."""
+    """Check whether the length of this row, or a size of this tensor, may differ from sample to sample."""
     return any(isinstance(symbol, PerItemSize) for size in row_sizes(row) for symbol in every_symbol(size))
 
 
 def origins(size: Size) -> Iterator[Origin]:
-    """The origins of the differences in a size."""
+    """Origins of the differences in a size."""
     for symbol in sorted(every_symbol(size), key=lambda symbol: symbol.serial):
         if isinstance(symbol, PerItemSize) and isinstance(symbol.source, Origin):
             yield symbol.source
 
 
 def varying(size: Size, axes: Collection[object]) -> PerItemSize | None:
-    """A symbol of size that differs along one of the axes; None where the size is the same for all items."""
+    """Symbol of size that differs along one of the axes; None if the size is the same for all items."""
     for symbol in every_symbol(size):
         if isinstance(symbol, PerItemSize) and symbol.axis in axes:
             return symbol
@@ -109,17 +109,17 @@ def varying(size: Size, axes: Collection[object]) -> PerItemSize | None:
 
 
 def over_samples(value: Value, axis: RaggedDim, since: int) -> Value:
-    """The same, where value is one sample of many: what varies along any other axis varies along this one."""
+    """The same value as one sample of many: sizes varying along any other axis vary along this one."""
     return rebound(value, axis, since, samples=True)
 
 
 def longest(size: Size, axes: Collection[RaggedDim], source: object = None) -> Size:
-    """The largest of a size over all items; where none differs it is the size itself."""
+    """Largest of a size over all items; a size that does not differ is its own maximum."""
     return _over_all(size, axes, "longest", source)
 
 
 def total(size: Size, axes: Collection[RaggedDim], source: object = None) -> Size:
-    """The sum of a size over all items, of an unknown number of them."""
+    """Sum of a size over all items, of an unknown number."""
     return _over_all(size, axes, "total", source)
 
 

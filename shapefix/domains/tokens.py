@@ -22,10 +22,10 @@ from shapefix.tensors.symbols import UNBOUNDED, ItemPosition, MaskedLabel, Speci
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Tokens:
-    """One call of a tokenizer, the source of a TokenId: the text, or texts, and the padding of the rows.
+    """Call of a tokenizer, the source of a TokenId: the text, or texts, and the padding of the rows.
 
-    padding is "longest" or "max_length" where pad ids may be in the rows, "none" where none are, None where
-    that is not known.
+    padding is "longest" or "max_length" if pad ids may be in the rows, "none" if there are no pad ids,
+    and None if unknown.
     """
 
     place: Place
@@ -35,7 +35,7 @@ class Tokens:
 
 
 def row_of(value: Value | None) -> TokenRow | None:
-    """The row that a list, or the last dimension of a tensor, holds; None where that is not known."""
+    """Row in a list, or in the last dimension of a tensor; None if unknown."""
     if isinstance(value, Unknown):
         value = value.tensor
     if isinstance(value, TensorValue):
@@ -50,7 +50,7 @@ def row_of(value: Value | None) -> TokenRow | None:
 
 
 def element_symbol(tensor: TensorValue) -> Symbol:
-    """The symbol of any one element of a tensor of whole numbers, for the list made of it."""
+    """Symbol of any one element of a tensor of integers, for the list made of it."""
     row = tensor_row(tensor)
     if row is not None and row.start == START:
         return row.symbol if row.mask is None else MaskedLabel("label", row.mask)
@@ -58,7 +58,7 @@ def element_symbol(tensor: TensorValue) -> Symbol:
 
 
 def is_same(one: TokenRow | None, other: TokenRow | None) -> bool:
-    """Whether two rows hold the same ids, one perhaps further on than the other."""
+    """Check whether two rows hold the same ids, one perhaps further on than the other."""
     if one is None or other is None:
         return False
     left, right = one.symbol, other.symbol
@@ -68,13 +68,13 @@ def is_same(one: TokenRow | None, other: TokenRow | None) -> bool:
 
 
 def tokens_of(row: TokenRow | None) -> tuple[Tokens, ...]:
-    """The tokenizer calls that the ids in a row come from; empty if other ids may be among them."""
+    """Tokenizer calls that produced the ids in a row; empty if other ids may be among them."""
     symbol = row.symbol if row is not None else None
     return () if isinstance(symbol, TokenId) and symbol.added else sources_of(row)
 
 
 def sources_of(row: TokenRow | None) -> tuple[Tokens, ...]:
-    """The same, special tokens or not."""
+    """Tokenizer calls of a row, with or without special tokens."""
     symbol = row.symbol if row is not None else None
     if not isinstance(symbol, TokenId):
         return ()
@@ -82,7 +82,7 @@ def sources_of(row: TokenRow | None) -> tuple[Tokens, ...]:
 
 
 def added_to(row: TokenRow | None, special: Symbol) -> Place | None:
-    """The place that added the id of a special token to a row; None if it was not added."""
+    """Place that added the id of a special token to a row; None if it was not added."""
     symbol = row.symbol if row is not None else None
     for one, place in symbol.added if isinstance(symbol, TokenId) else ():
         if one is special and isinstance(place, Place):
@@ -91,7 +91,7 @@ def added_to(row: TokenRow | None, special: Symbol) -> Place | None:
 
 
 def put_together(contents: Contents, place: Place, *, leading: bool = False) -> Contents:
-    """The contents of a list that was made at place: -100 and special tokens came among its ids there."""
+    """Contents of a list created at place, with the origins of -100 and special tokens among its ids."""
     element = contents.element
     symbol = element.size.only_symbol if isinstance(element, Integer) else None
     noted: Symbol
@@ -106,14 +106,14 @@ def put_together(contents: Contents, place: Place, *, leading: bool = False) -> 
 
 
 def from_the_start(index: Value) -> bool:
-    """Whether what an index reaches begins with the first item."""
+    """Check whether the items selected by an index begin with the first one."""
     first = index.start if isinstance(index, Slice) else index
     return isinstance(first, Constant) and first.value in (None, 0)
 
 
 @hooks.choose
 def masked(ev: Evaluator, node: cst.IfExp, first: Value, second: Value) -> Value | None:
-    """A label that is -100 or an id, depending on the position; None for any other conditional expression.
+    """Label that is -100 or an id, depending on the position; None for other conditional expressions.
 
     A condition on the id itself, or on an attention mask, may select the padding.
     """
@@ -128,7 +128,7 @@ def masked(ev: Evaluator, node: cst.IfExp, first: Value, second: Value) -> Value
 
 
 def _is_below(ev: Evaluator, test: cst.Comparison) -> bool | None:
-    """Whether the test holds for the positions below a bound; False for those above, None for others."""
+    """Check for a test of positions below a bound; False for those above, None for other tests."""
     if len(test.comparisons) != 1:
         return None
     target = test.comparisons[0]
@@ -146,16 +146,16 @@ def _is_below(ev: Evaluator, test: cst.Comparison) -> bool | None:
 
 
 def _plain(*sides: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
-    """The sides that may be evaluated once more."""
+    """Sides that may be evaluated once more."""
     return (side for side in sides if isinstance(side, (cst.Name, cst.Integer, cst.Attribute)))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Tokenized(Event):
-    """A tokenizer was called.
+    """Call of a tokenizer.
 
     arguments are those of the call by name, with their defaults. several is whether it gets a list of texts,
-    None where that is not known. mapped is the call of `Dataset.map` that runs the function around this call,
+    None if unknown. mapped is the call of `Dataset.map` that runs the function around this call,
     None outside of one; batched is whether that passes lists of samples. rows are the lists of ids that go
     into one tensor, None if no tensor is requested.
     """
@@ -171,7 +171,7 @@ class Tokenized(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PadTokenMissing(Event):
-    """A tokenizer without a pad token at this moment is to pad.
+    """Padding by a tokenizer that has no pad token at this moment.
 
     subject is its name in the code, asked is what needs the pad token: `padding=True`, `tokenizer.pad`, a
     collator. later is whether only the first batch raises.
@@ -185,7 +185,7 @@ class PadTokenMissing(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TokensWithoutRow(Event):
-    """A model gets ids of a tokenizer with an added token, and its embedding was never resized.
+    """Ids of a tokenizer with an added token, passed to a model with an embedding never resized.
 
     token is the first one added, at `added`; pads is whether it is the pad token, and the only one.
     """
@@ -199,14 +199,14 @@ class TokensWithoutRow(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TokensCompared(Event):
-    """A cross entropy over all targets but those that are -100, without weights."""
+    """Cross entropy over all targets other than -100, without weights."""
 
     targets: TensorValue
 
 
 @join_integers
 def _join_labels(left: Value, right: Value) -> Value | None:
-    """Any one of two ids or labels."""
+    """Join two ids or labels."""
     sizes = [size for size in (as_size(left), as_size(right)) if size is not None]
     for item, size in zip((left, right), sizes, strict=True):
         if isinstance(size.only_symbol, MaskedLabel):
@@ -217,7 +217,7 @@ def _join_labels(left: Value, right: Value) -> Value | None:
 
 
 def _join_ids(left: Value, right: Value) -> Value | None:
-    """An id that is one of two, of texts or of special tokens; None where something else is among them."""
+    """Join two ids of texts or special tokens; None if other values are among them."""
     items = [item for item in (left, right) if isinstance(item, Integer)]
     symbols = [item.size.only_symbol for item in items]
     ids = [(item, one) for item, one in zip(items, symbols, strict=True) if isinstance(one, TokenId)]

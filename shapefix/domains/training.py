@@ -1,4 +1,4 @@
-"""The order of a training loop: forward, backward, clipping, steps, and the loops around them."""
+"""Order of a training loop: forward, backward, clipping, steps, and the loops around them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from shapefix.interpreter.tensor_values import TensorValue, requires_grad
 from shapefix.interpreter.values import LibraryObject, Unknown, Value
 
 ENABLED, SCALES = "enabled", "has scaled"
-"""The fields of a GradScaler: whether it does anything at all, and whether any call of `scale` was seen."""
+"""Fields of a GradScaler: whether it is enabled, and whether any call of `scale` was seen."""
 OWNERS = "owners of the parameters"
-"""The field of an optimizer that holds the modules whose parameters it was given, None for unknown ones."""
+"""Field of an optimizer for the modules of its parameters, None for unknown ones."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Within:
-    """A loop around an event; certain is whether each pass of the loop gets there."""
+    """Loop around an event; certain is whether each pass of the loop gets there."""
 
     loop: Loop
     certain: bool
@@ -30,7 +30,7 @@ class Within:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TrainingEvent(Event):
-    """An event in the order of a training; loops are all that are open, outermost first.
+    """Event in the order of a training; loops are all open ones, outermost first.
 
     unfollowed counts the calls before it that could not be followed.
     """
@@ -43,8 +43,8 @@ class PendingGradients(Value):
     """State of the gradients since the last backward, the same on all paths to this place.
 
     place is the call of backward, reached through calls; entry_point is the number of the function without
-    known callers in which these began. scaled is the GradScaler of the loss, None for none, Unknown where it
-    is not known. The other fields are what happened since then: unscaled, zeroed, and the optimizers stepped.
+    known callers for these gradients. scaled is the GradScaler of the loss, None without one, Unknown if it
+    is not known. The other fields are later actions: unscaled, zeroed, and the optimizers stepped.
     """
 
     __slots__ = ("calls", "entry_point", "place", "scaled", "stepped", "unscaled", "zeroed")
@@ -63,7 +63,7 @@ class PendingGradients(Value):
     def after(
         self, *, unscaled: bool = False, zeroed: GradientsZeroed | None = None, stepped: Value | None = None
     ) -> PendingGradients:
-        """The same after one more thing was done."""
+        """State after one more action."""
         later = PendingGradients(self.place, self.calls, self.scaled, self.entry_point)
         later.unscaled = self.unscaled or unscaled
         later.zeroed = self.zeroed or zeroed
@@ -76,7 +76,7 @@ class TrainingOrder:
     """State of the order of training steps at this moment of a run."""
 
     pending: dict[str, Value] = field(default_factory=dict)
-    """Under the key PENDING, the gradients since the last backward. Written to the journal."""
+    """Gradients since the last backward, under the key PENDING. Written to the journal."""
 
 
 PENDING = "gradients"
@@ -84,9 +84,9 @@ PENDING = "gradients"
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Backward(TrainingEvent):
-    """`loss.backward()`; loss is None for anything but a tensor.
+    """Call of `loss.backward()`; loss is None for other values than tensors.
 
-    requires is whether the loss requires a gradient, None where that is not known; leaf is whether the loss
+    requires is whether the loss requires a gradient, None if unknown; leaf is whether the loss
     is a leaf itself, so that its gradient flows no further.
     """
 
@@ -98,7 +98,7 @@ class Backward(TrainingEvent):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class CheckpointDetached(TrainingEvent):
-    """`torch.utils.checkpoint.checkpoint` runs trained parameters, and returns no graph.
+    """Call of `torch.utils.checkpoint.checkpoint` on trained parameters, without a graph in the result.
 
     It is reentrant, and none of its tensor arguments requires a gradient.
     """
@@ -108,7 +108,7 @@ class CheckpointDetached(TrainingEvent):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LossAccumulated(TrainingEvent):
-    """A loop adds to a variable or a list: `total += loss`, `total = total + loss`, `all.append(loss)`.
+    """Accumulation of a loss in a loop: `total += loss`, `total = total + loss`, `all.append(loss)`.
 
     holder is the code of the variable, added that of the value; own counts the loops of the function around
     the statement. total is the sum, None for a list.
@@ -123,7 +123,7 @@ class LossAccumulated(TrainingEvent):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class GradientsClipped(TrainingEvent):
-    """Gradients of parameters are clipped; gradients is the state of them before."""
+    """Clipping of the gradients of parameters; gradients is the state before."""
 
     parameters: Value | None
     gradients: PendingGradients | None
@@ -131,14 +131,14 @@ class GradientsClipped(TrainingEvent):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class GradientsZeroed(TrainingEvent):
-    """`zero_grad()` of an optimizer or a module."""
+    """Call of `zero_grad()` of an optimizer or a module."""
 
     owner: Value
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class GradientsUnscaled(TrainingEvent):
-    """`scaler.unscale_(optimizer)`."""
+    """Call of `scaler.unscale_(optimizer)`."""
 
     scaler: Value
     optimizer: Value | None
@@ -146,9 +146,9 @@ class GradientsUnscaled(TrainingEvent):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class OptimizerCreated(TrainingEvent):
-    """An optimizer is made, or given more; modules are all below the owners of the parameters.
+    """Creation or extension of an optimizer; modules are all below the owners of the parameters.
 
-    given is what the code passes as parameters, None where that is not known.
+    given is what the code passes as parameters, None if unknown.
     """
 
     optimizer: LibraryObject
@@ -158,7 +158,7 @@ class OptimizerCreated(TrainingEvent):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class OptimizerStepped(TrainingEvent):
-    """`optimizer.step()`, or `scaler.step(optimizer)`; gradients is the state of them before.
+    """Call of `optimizer.step()`, or `scaler.step(optimizer)`; gradients is the state before.
 
     closure is whether the step gets a function that computes the gradients.
     """
@@ -171,21 +171,21 @@ class OptimizerStepped(TrainingEvent):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ScalerUpdated(TrainingEvent):
-    """`scaler.update()`."""
+    """Call of `scaler.update()`."""
 
     scaler: Value
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SchedulerStepped(TrainingEvent):
-    """`scheduler.step()`; optimizer is the one whose learning rate it sets."""
+    """Call of `scheduler.step()`; optimizer is the one with the scheduled learning rate."""
 
     scheduler: Value
     optimizer: Value | None
 
 
 def surroundings(ev: Evaluator) -> tuple[Within, ...]:
-    """The loops that are open in all functions being run, outermost first."""
+    """Open loops in all running functions, outermost first."""
     found: list[Within] = []
     certain = True
     for frame in reversed(ev.frames):

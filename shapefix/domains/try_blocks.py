@@ -28,7 +28,7 @@ _ALL = frozenset({"builtins.Exception", "builtins.BaseException", "builtins.Runt
 
 
 class StepKind(StrEnum):
-    """The kind of a step, in words."""
+    """Kind of a step, in words."""
 
     MODEL = "a call of the model"
     LOSS = "the loss"
@@ -40,7 +40,7 @@ class StepKind(StrEnum):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TrainStep:
-    """A step of a training or an evaluation, and the calls that led there, outermost first.
+    """Step of a training or an evaluation, and the calls leading there, outermost first.
 
     recorded is whether torch may have kept a graph of it, for the gradients.
     """
@@ -53,7 +53,7 @@ class TrainStep:
 
 @dataclass(frozen=True, slots=True)
 class EnclosingLoop:
-    """A running loop: over the batches of a loader, or over settings.
+    """Running loop: over the batches of a loader, or over settings.
 
     Settings are items that the code lists and that are not data: numbers, names, models.
     """
@@ -64,7 +64,7 @@ class EnclosingLoop:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ExceptClause:
-    """A handler, the qualified names of what it catches (None for everything), and the steps in its body."""
+    """Handler: qualified names of its exceptions (None for everything), and the steps in its body."""
 
     node: cst.ExceptHandler | cst.ExceptStarHandler
     catches: frozenset[str] | None
@@ -72,13 +72,13 @@ class ExceptClause:
 
     @property
     def catches_all(self) -> bool:
-        """Whether it catches what torch raises, whatever that is."""
+        """Check whether the handler catches every exception that torch raises."""
         return self.catches is None or not self.catches.isdisjoint(_ALL)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TryBlock(Event):
-    """A try statement with steps of a training or an evaluation in its body.
+    """`try` statement with steps of a training or an evaluation in its body.
 
     place is the statement, function the one around it, None at the top level of a file. loops are those
     around it in that function, outermost first; repeated is whether a caller of the function loops. hidden
@@ -94,7 +94,7 @@ class TryBlock(Event):
 
     @property
     def tries_settings(self) -> bool:
-        """Whether one configuration is tried after the other, and not one batch after the other."""
+        """Check whether the loop tries several configurations, not several batches."""
         if self.loops and self.loops[-1].over_batches:
             return False
         return any(act.kind is StepKind.MADE for act in self.acts) or any(
@@ -104,12 +104,12 @@ class TryBlock(Event):
 
 @dataclass(eq=False, slots=True)
 class TrainSteps:
-    """The steps of a run so far that a `try` statement may hide."""
+    """Steps of a run so far that a `try` statement may hide."""
 
     open_parts: list[list[TrainStep]] = field(default_factory=list)
     """The steps in the bodies and handlers of the open `try` statements, outermost first."""
     loader_read_at: int = -1
-    """The step of the interpreter at which batches of a loader were last requested."""
+    """Step of the interpreter at the last request of a loader's batch."""
 
 
 def note_step(ev: Evaluator, kind: StepKind, node: cst.CSTNode) -> None:
@@ -139,7 +139,7 @@ _SETTINGS = (Constant, Reference, ClassValue, FunctionValue, InstanceValue, Libr
 
 
 def _are_settings(iterable: Value) -> bool:
-    """Whether the items are stated one by one and are no data, but numbers, texts, classes or models."""
+    """Check for items stated one by one that are not data: numbers, texts, classes or models."""
     items = elements(iterable)
     if not items:
         return False
@@ -178,7 +178,7 @@ class _TryRun:
         self._handlers.append(ExceptClause(node, catches, tuple(self._parts.pop())))
 
     def end(self) -> None:
-        """Emit the event of a statement that holds steps, and count them for the statement around it, too."""
+        """Emit the event of a statement with steps, and count them for the statement around it, too."""
         ev, steps = self._ev, self._steps
         if not steps:
             return

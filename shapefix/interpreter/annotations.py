@@ -1,4 +1,4 @@
-"""Values of parameters, from their annotations."""
+"""Values of parameters, derived from their annotations."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LISTS = frozenset({"builtins.list", "typing.List", "typing.Sequence", "collecti
 
 
 def annotated_value(ev: Evaluator, annotation: cst.Annotation | None, name: str) -> Value | None:
-    """The value of a parameter called name, from its annotation; None where the annotation says nothing.
+    """Value of a parameter called name, from its annotation; None if the annotation implies nothing.
 
     An optional tensor is an Unknown that refers to the tensor.
     """
@@ -97,7 +97,7 @@ def _subscripted(ev: Evaluator, node: cst.Subscript, name: str) -> Value | None:
 
 
 def _dimensions(ev: Evaluator, text: str) -> list[Size] | None:
-    """The sizes that a jaxtyping string names; None where it leaves the rank open."""
+    """Sizes named by a jaxtyping string; None for an open rank."""
     known = ev.frame.dimensions
     sizes = []
     for word in text.split():

@@ -1,4 +1,4 @@
-"""Operators on constants and symbolic integers; what operators do to tensors is the library's to say."""
+"""Operators on constants and symbolic integers; the library handles operators on tensors."""
 
 from __future__ import annotations
 
@@ -85,27 +85,27 @@ NAMES: dict[type, str] = {
 }
 _ARITHMETIC = frozenset((*SIZES, cst.Divide, cst.Power))
 LONGEST = 10_000
-"""Constants are not folded past this: `"-" * 10**9` occurs in tests."""
+"""Maximum length of a folded constant: `"-" * 10**9` occurs in tests."""
 MOST_BITS = 64
-"""No size and no index of a tensor takes more."""
+"""Maximum number of bits of a folded int; sizes and indices of tensors need fewer."""
 HIGHEST_DEGREE = 16
 MOST_TERMS = 64
 
 
 def concerns_tensors(left: Value, right: Value) -> bool:
-    """Whether one of the operands is a tensor, so that the result is one."""
+    """Check whether an operand is a tensor, so that the result is one."""
     return _is_tensor(left) or _is_tensor(right)
 
 
 def _is_tensor(value: Value) -> bool:
     if isinstance(value, Unknown) and value.tensor is not None:
-        # What has a shape is an array, and no int.
+        # A value with a shape is an array, not an int.
         return value.tensor.certain or value.tensor.layout is not None
     return isinstance(value, TensorValue)
 
 
 def operate(ev: Evaluator, kind: type, left: Value, right: Value, node: cst.CSTNode) -> Value:
-    """left kind right, at node."""
+    """Evaluate the binary operator kind on left and right, at node."""
     left, right = resolved(ev, left), resolved(ev, right)
     if concerns_tensors(left, right):
         name = f"operator.{NAMES[kind]}"
@@ -136,7 +136,7 @@ def _is_number(value: Value) -> bool:
 
 
 def _is_one_number(template: str | bytes, given: Any) -> bool:
-    """`"layer%d" % 3`: a width in the template could make a text of any length."""
+    """Check for a lone `%d` with an int: a width in the template could give a text of any length."""
     plain = isinstance(template, str) and template.count("%") == 1 and "%d" in template
     return plain and isinstance(given, int)
 
@@ -229,7 +229,7 @@ def _like(value: Value, items: tuple[Value, ...]) -> Value:
 
 
 def negate(ev: Evaluator, kind: type, value: Value, node: cst.CSTNode) -> Value:
-    """-value, +value or ~value."""
+    """Evaluate -value, +value or ~value."""
     if concerns_tensors(value, value):
         return call_library(ev, "operator.neg", Arguments([value]), node)
     if isinstance(value, Constant):
@@ -251,7 +251,7 @@ def negate(ev: Evaluator, kind: type, value: Value, node: cst.CSTNode) -> Value:
 
 
 def compare(kind: type, left: Value, right: Value) -> bool | None:
-    """left kind right for what is not a tensor."""
+    """Evaluate the comparison kind of left and right, neither of them a tensor."""
     if kind is cst.Equal:
         return equal(left, right)
     if kind is cst.NotEqual:

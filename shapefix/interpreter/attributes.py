@@ -1,4 +1,4 @@
-"""`value.name`."""
+"""Attribute access: `value.name`."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from shapefix.interpreter.values import (
 
 TENSOR = "torch.Tensor"
 NUMBER_OR_NONE = "builtins.int"
-"""The class under which the methods of numbers and of None are looked up: those that they lack."""
+"""Class name for looking up methods that numbers and None lack."""
 MOVES = frozenset({"to", "cuda"})
-"""The methods that send a tensor to a device."""
+"""Methods for moving a tensor to a device."""
 _SAME_FOR_ARRAYS = frozenset({"shape", "ndim", "T"})
 
 
 def attribute(ev: Evaluator, owner: Value, name: str, node: cst.CSTNode) -> Value:
-    """owner.name, read at node."""
+    """Read owner.name at node."""
     owner = resolved(ev, owner)
     if isinstance(owner, TensorValue):
         return of_library(ev, TENSOR, owner, name, node) or Unknown(name)
@@ -82,13 +82,13 @@ def attribute(ev: Evaluator, owner: Value, name: str, node: cst.CSTNode) -> Valu
     if is_text(owner):
         return BoundMethod(owner, Reference(f"builtins.str.{name}"))
     if name in MOVES and isinstance(owner, (Constant, Integer, Number)):
-        # Of any other attribute the member of an enumeration may be meant.
+        # For other attributes the owner may be a member of an enumeration.
         return BoundMethod(owner, Reference(f"{NUMBER_OR_NONE}.{name}"))
     return Unknown(name)
 
 
 def of_library(ev: Evaluator, kind: str, owner: Value, name: str, node: cst.CSTNode) -> Value | None:
-    """A property or a bound method of a library class; None where the library does not know the name."""
+    """Property or bound method of a library class; None for an unknown name."""
     prop = ev.library.method(kind, f"@{name}")
     if prop is not None:
         call = Call(ev, f"{kind}.{name}", ev.place(node), Arguments(), owner)
@@ -123,7 +123,7 @@ def _of_instance(ev: Evaluator, owner: InstanceValue, name: str, node: cst.CSTNo
 
 
 def bound(ev: Evaluator, own: Value, owner: InstanceValue, node: cst.CSTNode) -> Value:
-    """The value of a class member, read through an object."""
+    """Value of a class member read through an object."""
     if isinstance(own, FunctionValue):
         match own.binding:
             case Binding.PROPERTY:

@@ -1,9 +1,9 @@
-"""The base of all values."""
+"""Base of all values."""
 
 from __future__ import annotations
 
 
 class Value:
-    """Anything that an expression can evaluate to."""
+    """Result of evaluating an expression."""
 
     __slots__ = ()

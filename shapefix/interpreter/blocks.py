@@ -17,7 +17,7 @@ from shapefix.interpreter.truth import truth
 from shapefix.interpreter.values import LibraryObject, Reference, Unknown
 
 _REFUSALS = frozenset({"builtins.RuntimeError", "builtins.ValueError", "builtins.IndexError"})
-"""The exceptions that torch raises for sizes that do not fit."""
+"""Exceptions of torch for sizes that do not fit."""
 
 
 @statement(cst.If)
@@ -36,7 +36,7 @@ def branch(ev: Evaluator, node: cst.If) -> Flow:
 
 
 def _both(ev: Evaluator, node: cst.If, orelse: cst.If | cst.Else | None) -> Flow:
-    """Run both branches, and go on with what they agree on."""
+    """Run both branches, and continue with the facts shared by both."""
     ev.journal.begin()
     first = ev.run(node.body)
     one = ev.journal.undo()
@@ -65,7 +65,7 @@ def try_(ev: Evaluator, node: cst.Try | cst.TryStar) -> Flow:
     caught = [_caught(ev, handler) for handler in tried]
     named = frozenset(name for names in caught for name in names or ())
     expected = not named.isdisjoint(_REFUSALS) and _is_one_line(node.body)
-    # What is expected is nothing to report; a handler that swallows it may be.
+    # An expected error is not reported; a handler that swallows it may be.
     reported = ev.events
     if expected:
         ev.events = []
@@ -111,7 +111,7 @@ def try_(ev: Evaluator, node: cst.Try | cst.TryStar) -> Flow:
 
 
 def _attempt(ev: Evaluator, block: cst.BaseSuite) -> tuple[Flow, list[Changes]]:
-    """Run a block; return how it ended, and the changes after each of its statements."""
+    """Run a block; return its way of ending, and the changes after each of its statements."""
     depth = ev.journal.depth - 1
     stages: list[Changes] = []
     for node in block.body:
@@ -125,7 +125,7 @@ def _attempt(ev: Evaluator, block: cst.BaseSuite) -> tuple[Flow, list[Changes]]:
 
 
 def _caught(ev: Evaluator, handler: cst.ExceptHandler | cst.ExceptStarHandler) -> frozenset[str] | None:
-    """The exceptions that a handler names, None where it catches all of them."""
+    """Exceptions named by a handler; None if it catches all of them."""
     if handler.type is None:
         return None
     given = ev.evaluate(handler.type)
@@ -133,7 +133,7 @@ def _caught(ev: Evaluator, handler: cst.ExceptHandler | cst.ExceptStarHandler) -
 
 
 def _is_one_line(block: cst.BaseSuite) -> bool:
-    """Whether the block is a single line: a `try` around one line expects that line to raise."""
+    """Check for a block of a single line: a `try` around one line expects it to raise."""
     return len(block.body) == 1 and isinstance(block.body[0], cst.SimpleStatementLine)
 
 
@@ -158,7 +158,7 @@ def with_(ev: Evaluator, node: cst.With) -> Flow:
 
 
 def _asserts_raises(item: cst.BaseExpression) -> bool:
-    """`self.assertRaises(...)`, the way that unittest expects a failure."""
+    """Check for `self.assertRaises(...)`: unittest expects a failure."""
     return (
         isinstance(item, cst.Call)
         and isinstance(item.func, cst.Attribute)
@@ -190,7 +190,7 @@ def match(ev: Evaluator, node: cst.Match) -> Flow:
 
 
 def _captures(pattern: cst.CSTNode) -> Iterator[cst.Name]:
-    """The names that a pattern binds."""
+    """Names bound by a pattern."""
     if isinstance(pattern, (cst.MatchAs, cst.MatchStar)) and pattern.name is not None:
         yield pattern.name
     elif isinstance(pattern, cst.MatchMapping) and pattern.rest is not None:

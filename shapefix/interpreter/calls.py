@@ -1,4 +1,4 @@
-"""Calls: evaluating arguments, and who answers: a project function or class, or the library."""
+"""Calls: evaluate arguments, and run a project function or class or a library handler."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from shapefix.interpreter.values import (
 
 @dataclass(eq=False, slots=True)
 class Arguments:
-    """The evaluated arguments of a call; open where `*args` or `**kwargs` may add some that are not known.
+    """Evaluated arguments of a call; open if `*args` or `**kwargs` may add unknown ones.
 
-    starred is the list of unknown length that `*args` adds, None where nothing is known of it.
+    starred is the list of unknown length that `*args` adds, None if nothing is known of it.
     """
 
     positional: list[Value] = field(default_factory=list)
@@ -43,15 +43,15 @@ class Arguments:
     open: bool = False
     starred: ListValue | None = None
     unpacked: tuple[DictValue, ...] = ()
-    """The dictionaries that `**batch` took its keywords from."""
+    """Dictionaries unpacked by `**batch` into keywords."""
 
     @property
     def everything(self) -> tuple[Value, ...]:
-        """All of them that are known."""
+        """All known arguments."""
         return (*self.positional, *self.keywords.values())
 
     def after(self, receiver: Value) -> Arguments:
-        """The same with receiver put in front."""
+        """The same arguments after a receiver in front."""
         return Arguments([receiver, *self.positional], self.keywords, self.open, self.starred, self.unpacked)
 
 
@@ -69,13 +69,13 @@ class Call:
     receiver: Value | None = None
 
     def value(self, position: int, keyword: str = "") -> Value | None:
-        """The argument at this position or of this name, None where it is not given."""
+        """Argument at this position or of this name; None if missing."""
         if 0 <= position < len(self.arguments.positional):
             return self.arguments.positional[position]
         return self.arguments.keywords.get(keyword)
 
     def constant(self, position: int, keyword: str = "", default: object = None) -> object:
-        """The argument as a plain Python value: default where it is not given, None where it is not known."""
+        """Argument as a plain Python value; default if missing, None if unknown."""
         value = self.value(position, keyword)
         if value is None:
             return None if self.arguments.open else default
@@ -90,14 +90,14 @@ after_call: Hooks[Callable[[Call, Value], None]] = Hooks()
 
 
 def evaluate_call(ev: Evaluator, node: cst.Call) -> Value:
-    """The value of a call expression."""
+    """Evaluate a call expression."""
     function = ev.evaluate(node.func)
     arguments = evaluate_arguments(ev, node)
     return call_value(ev, function, arguments, node)
 
 
 def evaluate_arguments(ev: Evaluator, node: cst.Call) -> Arguments:
-    """The arguments of a call, with what is known of `*args` and `**kwargs` unpacked."""
+    """Evaluate the arguments of a call, with known `*args` and `**kwargs` unpacked."""
     arguments = Arguments()
     for argument in node.args:
         value = ev.evaluate(argument.value)
@@ -154,7 +154,7 @@ def call_value(ev: Evaluator, function: Value, arguments: Arguments, node: cst.C
             if ev.notes_operations:
                 _note_operation(ev, name, arguments, node, function, value)
             if isinstance(node, cst.Call):
-                # What the object did in turn was called at the same place.
+                # Inner calls of the object share this place: record the outer one.
                 ev.last_call = (node, name, function)
             return value
     ev.unfollowed += _may_do_anything(ev, function, node)
@@ -163,9 +163,9 @@ def call_value(ev: Evaluator, function: Value, arguments: Arguments, node: cst.C
 
 
 def _may_do_anything(ev: Evaluator, function: Value, node: cst.CSTNode) -> bool:
-    """Whether a call that cannot be followed may change objects that the code holds.
+    """Check whether an unknown call may change objects of the code.
 
-    A call with arguments changes these only, and a method that tensors have changes nothing else either.
+    A call with arguments only changes these; a method of the same name as a tensor's changes nothing else.
     """
     if not isinstance(node, cst.Call) or (
         isinstance(function, Unknown) and function.hint.startswith("self.")
@@ -180,9 +180,9 @@ def _may_do_anything(ev: Evaluator, function: Value, node: cst.CSTNode) -> bool:
 
 
 def _decorated(ev: Evaluator, function: FunctionValue, arguments: Arguments, node: cst.CSTNode) -> Value:
-    """The result of a function that an unknown decorator may have replaced: Unknown.
+    """Call a function with an unknown decorator, which may have replaced it: the result is Unknown.
 
-    The function is followed all the same if it gets no arguments that a decorator might change.
+    The function is still followed if it gets no arguments that a decorator might change.
     """
     if not arguments.everything:
         run_function(ev, function, [], {}, arguments.open, node)
@@ -229,7 +229,7 @@ def _note_operation(
 def call_method(
     ev: Evaluator, instance: InstanceValue, name: str, arguments: Arguments, node: cst.CSTNode
 ) -> Value:
-    """Call a method of an object of a project class, be it its own or of a library base."""
+    """Call a method of an object of a project class, its own or that of a library base."""
     own = instance.fields.get(name) or member(instance.cls, name)
     if isinstance(own, FunctionValue) and own.binding is not Binding.UNKNOWN:
         return run_function(
@@ -245,7 +245,7 @@ def call_method(
 
 
 def instantiate(ev: Evaluator, cls: ClassValue, arguments: Arguments, node: cst.CSTNode) -> Value:
-    """A new object of a project class, its __init__ run."""
+    """Create an object of a project class and run its __init__."""
     if len(ev.frames) > 60:
         return Unknown()
     fields = fields_of_record(cls)

@@ -25,7 +25,7 @@ ITEMS = "[]"
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """The targets of a statement in a loop, and all names that its value depends on, conditions included.
+    """Targets of a statement in a loop, and all names used by its value, conditions included.
 
     Names are dotted: `x`, or `self.x`.
     """
@@ -35,7 +35,7 @@ class Assignment:
 
 
 class LoopCarried:
-    """The state before a loop, at all locations that its first iteration wrote to."""
+    """State before a loop, at all locations written by its first iteration."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class LoopCarried:
         }
 
     def forget(self, ev: Evaluator) -> None:
-        """Forget what depends on what the first iteration changed; to be called in the state after it."""
+        """Forget values that depend on changes of the first iteration; call in the state after it."""
         changed = {
             location
             for location, (container, key, before) in self._before.items()
@@ -95,14 +95,14 @@ class LoopCarried:
                 _forget(ev, name)
 
     def _forget_content(self, ev: Evaluator, container: Container, key: Any) -> None:
-        """Invalidate the content of a list, dictionary, object or tensor that each iteration changes."""
+        """Invalidate the content of a list, dictionary, object or tensor changed by each iteration."""
         value = content(container, key)
         if isinstance(container, TensorValue):
             ev.journal.write(container, key, None)
             if key == "layout":
                 container.clear_sizes()
         elif isinstance(value, Contents):
-            # What the iterations put there ranges over what the loop does.
+            # The items added by the iterations range over the loop's dimensions.
             element = without_length(value).element
             for axis in self._axes:
                 element = element and rebound(element, axis, self._since)
@@ -114,7 +114,7 @@ class LoopCarried:
 
 
 def _holder(ev: Evaluator, name: str) -> tuple[dict[str, Value], str] | None:
-    """The dictionary of a name, or of an attribute of a project object, and its key there."""
+    """Dictionary of a name, or of an attribute of a project object, and its key there."""
     first, _, attribute = name.partition(".")
     scope = ev.frame.scope.home(first)
     while first not in scope.names and scope.outer is not None:
@@ -138,7 +138,7 @@ def _is_changed(ev: Evaluator, name: str, changed: set[Location], containers: se
 
 
 def _facts(value: Any) -> Any:
-    """The facts of a value, in a form that can be compared."""
+    """Facts of a value in a comparable form."""
     if value is MISSING:
         return "missing"
     if isinstance(value, Constant):
@@ -154,7 +154,7 @@ def _forget(ev: Evaluator, name: str) -> None:
         return
     value = holder[0].get(holder[1])
     if isinstance(value, (ListValue, DictValue)):
-        # What is in them is joined where they are written to.
+        # Their contents are joined at the writes to them.
         return
     if value is not None:
         unknown = TensorValue(certain=value.certain) if isinstance(value, TensorValue) else Unknown(name)
@@ -166,7 +166,7 @@ _MADE = (TensorValue, InstanceValue, LibraryObject)
 
 
 def _forget_items(ev: Evaluator, name: str) -> None:
-    """Later iterations put something else into the list, or the library's container, than the first one."""
+    """Forget the items of a list or library container: later iterations store other ones."""
     holder = _holder(ev, name)
     owner = holder[0].get(holder[1]) if holder is not None else None
     lists = [owner]
@@ -196,7 +196,7 @@ def _in_block(block: cst.BaseSuite, conditions: frozenset[str]) -> Iterator[Assi
             if isinstance(statement, (cst.For, cst.With)):
                 yield Assignment(tuple(_bound(statement)), conditions | tests)
             if tests and _jumps(statement):
-                # The statements after it only run where it does not jump.
+                # The statements after it only run if it does not jump.
                 conditions |= tests
 
 
@@ -260,7 +260,7 @@ def _note(node: cst.CSTNode, reads: set[str], walruses: list[str]) -> None:
 
 
 def _tests(statement: cst.CSTNode) -> Iterator[str]:
-    """The names that decide whether, and for which items, the blocks of a compound statement run."""
+    """Names that control the blocks of a compound statement: conditions and iterables."""
     if isinstance(statement, (cst.If, cst.While)):
         yield from _reads(statement.test)
         if isinstance(statement, cst.If) and isinstance(statement.orelse, cst.If):
@@ -284,7 +284,7 @@ def _bound(statement: cst.For | cst.With) -> Iterator[str]:
 
 
 def _blocks(statement: cst.CSTNode) -> Iterator[cst.BaseSuite]:
-    """The blocks of a compound statement that run with it; those of definitions do not."""
+    """Blocks run as part of a compound statement; those of definitions are not."""
     if isinstance(statement, (cst.FunctionDef, cst.ClassDef)):
         return
     for child in children(statement):
@@ -295,7 +295,7 @@ def _blocks(statement: cst.CSTNode) -> Iterator[cst.BaseSuite]:
 
 
 def may_break(loop: cst.For | cst.While) -> bool:
-    """Whether there is a break in the body of the loop, that leaves this loop."""
+    """Check for a break in the body of the loop, leaving this loop."""
     return _breaks(loop.body)
 
 

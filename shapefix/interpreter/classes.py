@@ -1,4 +1,4 @@
-"""Project classes: their members through all their bases, and what lies outside the project."""
+"""Project classes: their members through all bases, and their bases outside the project."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import libcst as cst
 from shapefix.interpreter.values import ClassValue, Constant, InstanceValue, Reference, Unknown, Value
 
 DEEPEST = 20
-"""Classes are followed through this many bases of bases."""
+"""Maximum depth of bases that are followed."""
 
 
 def lineage(cls: ClassValue) -> Iterator[Value]:
-    """The class and its bases, nearest first; ClassValue in the project, Reference or Unknown outside.
+    """Class and its bases, nearest first; ClassValue in the project, Reference or Unknown outside.
 
     A base that several others share comes after all of them, as in Python's own order.
     """
@@ -42,7 +42,7 @@ def _is_same(one: Value, other: Value) -> bool:
 
 
 def member(cls: ClassValue, name: str, after: ClassValue | None = None) -> Value | None:
-    """The member of cls called name, its own or of a project base; after skips all bases up to it."""
+    """Member of cls called name, its own or of a project base; after skips all bases up to it."""
     skipping = after is not None
     for base in lineage(cls):
         if skipping:
@@ -54,17 +54,17 @@ def member(cls: ClassValue, name: str, after: ClassValue | None = None) -> Value
 
 
 def outside_bases(cls: ClassValue) -> list[str]:
-    """The qualified names of the bases that lie outside the project."""
+    """Qualified names of the bases outside the project."""
     return [base.name for base in lineage(cls) if isinstance(base, Reference)]
 
 
 def is_closed(cls: ClassValue) -> bool:
-    """Whether every base is known, so that a name that is not found is not there."""
+    """Check whether every base is known, so that a name not found is missing."""
     return all(isinstance(base, (ClassValue, Reference)) for base in lineage(cls))
 
 
 def assigned_late(cls: ClassValue) -> frozenset[str]:
-    """The attributes of self that a method other than __init__ assigns, in the class or its project bases."""
+    """Attributes of self assigned outside of __init__, in the class or its project bases."""
     names: set[str] = set()
     for base in lineage(cls):
         if isinstance(base, ClassValue):
@@ -85,7 +85,7 @@ def _assigned_in_methods(node: cst.ClassDef) -> frozenset[str]:
 
 
 def _assigned(block: cst.BaseSuite, this: str) -> Iterator[str]:
-    """The attributes of `this` that the statements of a block assign, those of inner blocks included."""
+    """Attributes of `this` assigned by the statements of a block and of its inner blocks."""
     for statement in block.body:
         if type(statement) is cst.SimpleStatementLine:
             for small in statement.body:
@@ -129,7 +129,7 @@ def _attributes(target: cst.CSTNode, this: str) -> Iterator[str]:
 
 
 def loosen(instance: InstanceValue) -> None:
-    """Forget what any method might have changed by the time that another one runs, flags above all.
+    """Forget attributes that any method may have changed before another one runs, flags above all.
 
     The instance must not have been used yet: nothing of this is written to the journal.
     """

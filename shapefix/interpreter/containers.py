@@ -1,4 +1,4 @@
-"""Tuples, lists and dictionaries: what is in them, and what the items of a list range over."""
+"""Tuples, lists and dictionaries: their contents, and the dimensions of list items."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class TupleValue(Value):
-    """A tuple of known length; names where it is a named tuple or a model's output."""
+    """Tuple of known length; names is set for a named tuple or a model's output."""
 
     __slots__ = ("items", "names")
 
@@ -24,7 +24,7 @@ class TupleValue(Value):
 
 
 class RaggedDim:
-    """The dimension along which the items of a list differ: samples of a batch, rows of a tokenizer's call.
+    """Dimension of the differing items of a list: samples of a batch, rows of a tokenizer's call.
 
     A size that differs per item is a `PerItemSize` of this dimension. totals and longest are the sums and
     maxima of such sizes over all items, so that the same size gives the same sum.
@@ -41,9 +41,9 @@ NO_AXES: frozenset[RaggedDim] = frozenset()
 
 
 class Contents:
-    """The contents of a list: its items, or one element for all items that are not known one by one.
+    """Contents of a list: its items, or one element for all items if they are not known one by one.
 
-    length is the number of items, None where it is not known; axes are the dimensions that the items range
+    length is the number of items, None if unknown; axes are the dimensions that the items range
     over.
     """
 
@@ -81,7 +81,7 @@ class ListValue(Value):
 
     @classmethod
     def of(cls, contents: Contents) -> Self:
-        """A new list of these contents."""
+        """Create a list of these contents."""
         return cls(contents.items, contents.element, contents.length, contents.axes)
 
     @property
@@ -99,7 +99,7 @@ class ListValue(Value):
 
     @property
     def length(self) -> Size | None:
-        """The number of items, None where it is not known."""
+        """Number of items; None if unknown."""
         return self.contents.length
 
     @property
@@ -108,7 +108,7 @@ class ListValue(Value):
 
 
 class TextTuple(ListValue):
-    """The texts of samples that are tuples or lists, which come out as a tuple of unknown length."""
+    """Texts of samples that are tuples or lists; collation returns a tuple of unknown length."""
 
     __slots__ = ()
 
@@ -138,7 +138,7 @@ class DictValue(Value):
         self.written: dict[Any, Place] = dict(written or {})
 
     def read(self, key: object) -> Value:
-        """The value of a key."""
+        """Value of a key."""
         found = self.fields.get(key)
         if found is None:
             found = self.absent(key) if self.absent is not None and not self.closed else Unknown()
@@ -146,7 +146,7 @@ class DictValue(Value):
 
 
 def elements(value: Value | None) -> tuple[Value, ...] | None:
-    """The items of a tuple or list of known length."""
+    """Items of a tuple or list of known length."""
     if isinstance(value, (TupleValue, ListValue)):
         return value.items
     return None
@@ -162,7 +162,7 @@ class Shape(Value):
 
 
 class Sizes(TupleValue):
-    """`x.shape` of a tensor whose rank is known."""
+    """`x.shape` of a tensor of known rank."""
 
     __slots__ = ("tensor",)
 

@@ -1,4 +1,4 @@
-"""Dictionaries: their keys, a loop over them, and dictionaries made of others."""
+"""Dictionaries: their keys, loops over them, and dictionaries made of others."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from shapefix.interpreter.values import Unknown, Value
 
 
 class Entries(ListValue):
-    """The keys, values or items of a dictionary, in order; known are those that are certainly there.
+    """Keys, values or items of a dictionary, in order; known are the certain ones.
 
-    It has items only where these are all of them.
+    It has items only if all of them are known.
     """
 
     __slots__ = ("known", "owner")
@@ -24,19 +24,19 @@ class Entries(ListValue):
 
 
 def certain_keys(ev: Evaluator, owner: DictValue) -> list[Any]:
-    """The keys that a dictionary has on every path."""
+    """Keys that a dictionary has on every path."""
     return [key for key in owner.fields if not ev.journal.is_maybe_unbound(owner.fields, key)]
 
 
 def is_complete(ev: Evaluator, owner: DictValue) -> bool:
-    """Whether the keys that are known are all there, and are all."""
+    """Check whether the known keys certainly exist, and are all."""
     return owner.closed and len(certain_keys(ev, owner)) == len(owner.fields)
 
 
 def update(ev: Evaluator, result: DictValue, added: Value) -> None:
-    """Put what is in another dictionary into a new one, as `{**added}` does."""
+    """Copy the entries of another dictionary into a new one, as `{**added}` does."""
     if not isinstance(added, DictValue) or not is_complete(ev, added):
-        # What may be there besides the known keys may replace what an earlier entry says.
+        # Unknown keys may replace earlier entries.
         result.fields.update({key: Unknown() for key in result.fields})
         result.closed = False
     if isinstance(added, DictValue):
@@ -45,7 +45,7 @@ def update(ev: Evaluator, result: DictValue, added: Value) -> None:
 
 
 def merged(ev: Evaluator, left: DictValue, right: Value) -> DictValue:
-    """`left | right`."""
+    """Evaluate `left | right`."""
     result = DictValue({}, kind=left.kind, absent=left.absent)
     update(ev, result, left)
     update(ev, result, right)

@@ -1,4 +1,4 @@
-"""The evaluator: walks a tree, keeps the state of the run, and calls the handlers of nodes."""
+"""Evaluator: walks a tree, keeps the state of the run, and calls the handlers of nodes."""
 
 from __future__ import annotations
 
@@ -23,66 +23,66 @@ if TYPE_CHECKING:
 
 
 Handler = Callable[[Any], Value]
-"""A library function: takes a `calls.Call` and returns the result."""
+"""Library function: takes a `calls.Call` and returns the result."""
 
 
 class Library(Protocol):
-    """The questions of the interpreter about code outside of the project."""
+    """Facts about code outside of the project, as the interpreter needs them."""
 
     def function(self, name: str) -> Handler | None:
-        """The handler of a function or class of this qualified name."""
+        """Handler of a function or class of this qualified name."""
 
     def method(self, kind: str, name: str) -> Handler | None:
-        """The handler of a method or a property (`@shape`) of a class, bases included."""
+        """Handler of a method or a property (`@shape`) of a class, bases included."""
 
     def is_class(self, name: str) -> bool:
-        """Whether this qualified name is known to be a class."""
+        """Check whether this qualified name is known to be a class."""
 
     def inherits(self, kind: str, base: str) -> bool:
-        """Whether the class is base or derives from it."""
+        """Check whether the class is base or derives from it."""
 
     def only_of_tensors(self, method: str) -> bool:
-        """Whether nothing but a tensor is known to have a method of this name."""
+        """Check whether only tensors are known to have a method of this name."""
 
     def mostly_of_tensors(self, method: str) -> bool:
-        """Whether an unknown value with a method of this name is best taken for a tensor."""
+        """Check whether an unknown value with a method of this name is probably a tensor."""
 
     def annotated(self, name: str) -> Value | None:
-        """The value of a parameter annotated with this qualified name."""
+        """Value of a parameter annotated with this qualified name."""
 
     def is_transparent(self, decorator: str) -> bool:
-        """Whether a function decorated with this still takes and returns the same."""
+        """Check whether a decorator keeps the parameters and the result of the function."""
 
     def suppresses(self, value: Value) -> bool:
-        """Whether `with value:` swallows exceptions of its body, as `contextlib.suppress` does."""
+        """Check whether `with value:` suppresses exceptions of its body, as `contextlib.suppress` does."""
 
 
 class Files(Protocol):
-    """The project's other files."""
+    """Other files of the project."""
 
     def locate(self, importing: Module, module: str, level: int) -> str | None:
-        """The path of the module, or package, that an import statement names; None outside the project."""
+        """Path of the module or package named by an import statement; None outside the project."""
 
     def module(self, path: str) -> Module | None:
-        """The parsed file; None where it cannot be parsed, or too much has been read already."""
+        """Parsed file; None if it cannot be parsed, or too much has been read already."""
 
     def allow(self, size: int) -> None:
-        """Read files of at most so many bytes in all from here on."""
+        """Limit the total size of files read from now on, in bytes."""
 
 
 class Flow(Enum):
-    """How a block ended."""
+    """End of a block."""
 
     FALLS_THROUGH = auto()
     LEAVES = auto()
-    """By return or raise, or by a break or continue that its loop knows of."""
+    """By return or raise, or by a break or continue known to its loop."""
 
 
 @dataclass(eq=False, slots=True)
 class Loop:
-    """A loop being run: the journal's depth at its start, and the state at each break and continue.
+    """Running loop: the journal's depth at its start, and the state at each break and continue.
 
-    iterable is what a `for` loop goes through; its expression was evaluated after the step header. tests and
+    iterable is the iterable of a `for` loop; its expression was evaluated after the step header. tests and
     exits count the open conditions and the returns of its function at its start; unfollowed counts the calls
     that could not be followed, before its start and up to its end.
     """
@@ -97,12 +97,12 @@ class Loop:
     breaks: list[Changes] = field(default_factory=list)
     continues: list[Changes] = field(default_factory=list)
     state: DomainState = field(default_factory=DomainState)
-    """State of this loop that domains attach, by its type."""
+    """State attached to this loop by domains, by its type."""
 
 
 @dataclass(eq=False, slots=True)
 class Frame:
-    """A function, class body or module being run."""
+    """Running function, class body or module."""
 
     module: Module
     scope: Scope
@@ -117,15 +117,15 @@ class Frame:
     loops: list[Loop] = field(default_factory=list)
     generator: bool = False
     function: cst.CSTNode | None = None
-    """The function that is run, None for a class body or a module."""
+    """Function being run, None for a class body or a module."""
     tests: list[cst.CSTNode] = field(default_factory=list)
-    """The conditions of the open branches that may or may not be taken."""
+    """Unknown conditions of the open branches."""
     dimensions: dict[str, Size] = field(default_factory=dict)
-    """Symbols that the annotations of this function name: `Float[Tensor, "B T"]`."""
+    """Symbols named by the annotations of this function: `Float[Tensor, "B T"]`."""
 
     @property
     def undecided(self) -> bool:
-        """Whether the running statement is in a branch of the function that may not be taken."""
+        """Check whether the running statement is in a conditional branch of the function."""
         return bool(self.tests)
 
 
@@ -138,7 +138,7 @@ STATEMENTS: dict[type, Callable[..., Flow]] = {}
 
 
 def expression(*kinds: type) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
-    """Register what evaluating nodes of these types does."""
+    """Register the handler that evaluates nodes of these types."""
 
     def register(function: Callable[..., Value]) -> Callable[..., Value]:
         for kind in kinds:
@@ -149,7 +149,7 @@ def expression(*kinds: type) -> Callable[[Callable[..., Value]], Callable[..., V
 
 
 def statement(*kinds: type) -> Callable[[Callable[..., Flow]], Callable[..., Flow]]:
-    """Register what executing nodes of these types does."""
+    """Register the handler that executes nodes of these types."""
 
     def register(function: Callable[..., Flow]) -> Callable[..., Flow]:
         for kind in kinds:
@@ -160,7 +160,7 @@ def statement(*kinds: type) -> Callable[[Callable[..., Flow]], Callable[..., Flo
 
 
 class Evaluator:
-    """The state of one run over one file: scopes, journal, call stack, events, and the work still allowed."""
+    """State of one run over one file: scopes, journal, call stack, events, and the remaining work."""
 
     def __init__(
         self,
@@ -173,9 +173,9 @@ class Evaluator:
         self.library = library
         self.files = files
         self.versions = versions or {}
-        """The versions of libraries, by name, where they are known: `{"transformers": "4.57"}`."""
+        """Known versions of libraries by name: `{"transformers": "4.57"}`."""
         self.listening = listening
-        """The types of events that rules check; the frequent ones are only emitted where they are listed."""
+        """Types of events that rules check; frequent ones are only emitted if listed here."""
         self.notes_operations = OperationCalled in listening
         self.journal = Journal()
         self.events: list[Event] = []
@@ -184,36 +184,36 @@ class Evaluator:
         self.running: list[cst.CSTNode] = []
         """The functions being run, innermost last: recursion is not followed."""
         self.state = DomainState()
-        """State of this run that domains attach, by its type."""
+        """State attached to this run by domains, by its type."""
         self.visited: set[int] = set()
-        """The ids of all function nodes that have been run."""
+        """Ids of all function nodes run so far."""
         self.module_scopes: dict[str, Scope] = {}
         self.resolving: set[tuple[str, str]] = set()
         """The imports being looked up: files may import each other in a circle."""
         self.steps = 0
         self.allowance = allowance
-        """Steps after which calls are no longer followed."""
+        """Number of steps before calls are no longer followed."""
         self.bounded = 0
-        """The number of calls that were not followed because a bound was hit."""
+        """Number of calls not followed because of a limit."""
         self.unfollowed = 0
-        """The number of calls so far that may have changed any object that other code holds."""
+        """Number of calls so far with possible changes to any object of other code."""
         self.silenced = 0
         self.type_checked: dict[int, Value] = {}
-        """Values tested by `isinstance`-like checks that could not be decided, by id."""
+        """Values tested by undecided `isinstance`-like checks, by id."""
         self.caught: list[frozenset[str]] = []
-        """The exceptions that the handlers of the open try statements name, outermost first."""
+        """Exceptions named by the handlers of the open try statements, outermost first."""
         self.entry_point = 0
         """The number of the running function without known callers, from 1; 0 for the script itself."""
         self.entry_points = 0
-        """The number of functions without known callers that have been run so far."""
+        """Number of functions without known callers run so far."""
         self.replaced: set[str] = set()
-        """Qualified names of library functions and classes that the code put something of its own for."""
+        """Qualified names of library functions and classes replaced by the code."""
         self.cycles: list[dict[Any, Any]] = []
-        """The contents of what refers to itself: classes, objects, scopes that functions close over."""
+        """Contents of values that refer to themselves: classes, objects, scopes of closures."""
         self.last_call: tuple[cst.Call, str, Value] | None = None
-        """The last library function that was called: its node, qualified name and receiver."""
+        """Last call of a library function: its node, qualified name and receiver."""
         self.symbol_names: dict[Symbol, Size] = {}
-        """The names that the user's code gives to sizes of library results."""
+        """Names given by the user's code to sizes of library results."""
 
     @property
     def frame(self) -> Frame:
@@ -221,17 +221,17 @@ class Evaluator:
 
     @property
     def function(self) -> cst.CSTNode | None:
-        """The function being run, None at the top level of a file."""
+        """Running function; None at the top level of a file."""
         return self.running[-1] if self.running else None
 
     def place(self, node: cst.CSTNode) -> Place:
         return Place(self.frames[-1].module, node)
 
     def may_not_reach(self, made_in: object) -> bool:
-        """Whether a value created in a function reached this place through a branch that may not be taken.
+        """Check whether a value reached this place through a branch of a function that may not be taken.
 
-        Conditions in the functions that the value was passed to may exclude it. A value that was created
-        elsewhere, and returned, is in doubt if the running function, or its caller, is in such a branch.
+        Conditions in the functions that got the value may exclude it. A value that was created
+        elsewhere, and returned, counts if the running function, or its caller, is in such a branch.
         """
         for handed_on, frame in enumerate(reversed(self.frames)):
             if frame.function is made_in:
@@ -258,7 +258,7 @@ class Evaluator:
         self.type_checked[id(value)] = value
 
     def expects(self, exception: str) -> bool:
-        """Whether a handler of an open try statement names this built-in exception."""
+        """Check whether a handler of an open try statement names this built-in exception."""
         return any(f"builtins.{exception}" in names for names in self.caught)
 
     def emit(self, event: Event) -> None:
@@ -266,13 +266,13 @@ class Evaluator:
             self.events.append(event)
 
     def evaluate(self, node: cst.BaseExpression) -> Value:
-        """The value of an expression; Unknown where it cannot be known."""
+        """Value of an expression; Unknown if it cannot be known."""
         self.steps += 1
         handler = EXPRESSIONS.get(type(node))
         return handler(self, node) if handler is not None else Unknown()
 
     def execute(self, node: cst.CSTNode) -> Flow:
-        """Run one statement, and return how it ended."""
+        """Run one statement, and return its way of ending."""
         self.steps += 1
         handler = STATEMENTS.get(type(node))
         return handler(self, node) if handler is not None else Flow.FALLS_THROUGH
@@ -289,7 +289,7 @@ class Evaluator:
         return Flow.FALLS_THROUGH
 
     def close(self) -> None:
-        """Release everything, so that memory is free at once, without the garbage collector."""
+        """Release all values, so that memory is free at once, without the garbage collector."""
         self.events.clear()
         self.type_checked.clear()
         self.state.clear()
@@ -301,7 +301,7 @@ class Evaluator:
 
     @contextmanager
     def outside_branches(self) -> Iterator[None]:
-        """Write past all open branches: what is loaded on demand stays loaded when a branch is undone."""
+        """Write past all open branches: values loaded on demand stay loaded when a branch is undone."""
         journal, self.journal = self.journal, Journal(self.journal.maybe_unbound)
         try:
             yield

@@ -1,4 +1,4 @@
-"""Events of a run: the checks turn them into diagnostics."""
+"""Events of a run, turned into diagnostics by the checks."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from shapefix.tensors.layout import Layout
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Event:
-    """Something that happened at a place, reached through these calls, outermost first.
+    """Event at a place, reached through these calls, outermost first.
 
-    What is known of a tensor may change later on, and is forgotten when a branch is undone: an event keeps
-    the layout that it is about.
+    Facts of a tensor may change later, and are forgotten when a branch is undone: an event keeps
+    the layout of its moment.
     """
 
     place: Place
@@ -28,7 +28,7 @@ class Event:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Revealed(Event):
-    """`reveal(x)`: the user wants to see the facts of a value."""
+    """`reveal(x)`: a request for the facts of a value."""
 
     value: Value
 
@@ -58,7 +58,7 @@ class AttributeSet(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Operand:
-    """A tensor that an operation gets: the name of its parameter, and its layout at that moment."""
+    """Tensor operand: the name of its parameter, and its layout at that moment."""
 
     name: str
     tensor: TensorValue
@@ -67,11 +67,11 @@ class Operand:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class OperationEvent(Event):
-    """An event of one operation on tensors.
+    """Event of one operation on tensors.
 
     function is the qualified name of the operation, or of the layer's class; layer is the called object, None
     for a function. given are the names of its parameters, in order. within is the running function; undecided
-    says whether the operands reached this place through a branch that may never be taken.
+    is whether the operands reached this place through a branch that may never be taken.
     """
 
     function: str
@@ -84,9 +84,9 @@ class OperationEvent(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class OpRejected(OperationEvent):
-    """torch raises here: the sizes of the operands do not fit, whichever values their symbols have.
+    """Rejection by torch: the operands' sizes do not fit for any values of their symbols.
 
-    settings are the arguments by name, where the operation has a signature; error is the reason.
+    settings are the arguments by name if the operation has a signature; error is the reason.
     """
 
     settings: Mapping[str, Value]
@@ -95,7 +95,7 @@ class OpRejected(OperationEvent):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class OperationCalled(Event):
-    """A function, method or layer of a library was called.
+    """Call of a function, method or layer of a library.
 
     function is its qualified name; receiver is the object of a method, or the layer. Emitted only to a run
     with a listener: see `Evaluator.listening`.

@@ -109,7 +109,7 @@ def sequence(ev: Evaluator, node: cst.Tuple | cst.List | cst.Set) -> Value:
     items: list[Value] | None = []
     element: Value | None = None
     for entry in node.elements:
-        # A table of imported classes is no reason to read their files.
+        # A table of imported classes does not require reading their files.
         value = peek(ev, entry.value)
         if isinstance(entry, cst.StarredElement):
             inner = elements(resolved(ev, value))
@@ -334,7 +334,7 @@ def dict_comprehension(ev: Evaluator, node: cst.DictComp) -> Value:
 
 
 def _comprehend(ev: Evaluator, loop: cst.CompFor, produce: Callable[[bool], None], over: list[Value]) -> bool:
-    """Run produce for the items of the loop; False where their number or choice is not known.
+    """Run produce for the items of the loop; return False if their number or choice is unknown.
 
     The argument of produce is True for an item that is there on every path. The iterables are put into over,
     outermost first.
@@ -376,7 +376,7 @@ def _run_comprehension(
 
 
 def _unknown_conditions(ev: Evaluator, loop: cst.CompFor) -> list[cst.CSTNode] | None:
-    """The conditions that may or may not hold; None where one certainly does not."""
+    """Conditions that may or may not hold; None if one certainly does not."""
     unknown: list[cst.CSTNode] = []
     for condition in loop.ifs:
         known = truth(ev.evaluate(condition.test))

@@ -1,4 +1,4 @@
-"""Running a project function: binding parameters, following the body, collecting what it returns."""
+"""Runs of project functions: binding parameters, following the body, collecting results."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from shapefix.interpreter.values import (
 )
 
 DEEPEST = 12
-"""Calls inside calls are followed this far."""
+"""Maximum depth of followed calls."""
 _WITH_METHODS = (InstanceValue, LibraryObject, BoundMethod, FunctionValue)
-"""Values whose methods unknown code can call."""
+"""Values with methods that unknown code can call."""
 
 
 def run_function(
@@ -99,12 +99,12 @@ def _exits(found: Iterable[hooks.Exit | None]) -> list[hooks.Exit]:
 
 
 def enter(ev: Evaluator, context: Value) -> list[hooks.Exit]:
-    """Enter a context, of a `with` statement or of a decorator; returns what to call at its end."""
+    """Enter a context of a `with` statement or of a decorator; return the function to call at its end."""
     return _exits(hook(ev, context) for hook in hooks.enter_context)
 
 
 def run_body(ev: Evaluator, function: FunctionValue, frame: Frame) -> Value:
-    """Run a function whose frame has been entered and whose parameters have been bound."""
+    """Run a function with its frame entered and its parameters bound."""
     first = id(function.node) not in ev.visited
     ev.visited.add(id(function.node))
     if isinstance(function.node, cst.Lambda):
@@ -124,8 +124,8 @@ def run_body(ev: Evaluator, function: FunctionValue, frame: Frame) -> Value:
         ev.journal.undo()
         ev.journal.apply(frame.exits)
     if first:
-        # Inner functions are mostly passed to other code: map, Trainer, a hook. What they close
-        # over is only there now.
+        # Inner functions are mostly passed to other code: map, Trainer, a hook. Their closures
+        # only exist now.
         for inner in list(frame.scope.names.values()):
             if isinstance(inner, FunctionValue) and inner.closure is frame.scope:
                 if id(inner.node) not in ev.visited and inner.node not in ev.running:
@@ -157,7 +157,7 @@ def bind_parameters(
     keywords: dict[str, Value],
     open_arguments: bool,
 ) -> None:
-    """Bind arguments to parameters in the current frame; what is not given gets its default."""
+    """Bind arguments to parameters in the current frame; missing ones get their defaults."""
     params = function.node.params
     # No other code sees the new scope yet: there is nothing to undo.
     names = ev.frame.scope.names
@@ -199,7 +199,7 @@ def _missing(ev: Evaluator, function: FunctionValue, param: cst.Param, open_argu
 
 
 def default_values(ev: Evaluator, params: cst.Parameters) -> dict[str, Value]:
-    """The defaults of a function that is being defined; literals may as well be evaluated at the call."""
+    """Defaults of a function definition; literals may as well be evaluated at the call."""
     return {
         param.name.value: peek(ev, param.default)
         for param in (*params.posonly_params, *params.params, *params.kwonly_params)
@@ -214,7 +214,7 @@ def _is_literal(node: cst.BaseExpression) -> bool:
 
 
 def invalidate(ev: Evaluator, arguments: Iterable[Value]) -> None:
-    """Invalidate arguments of unknown code: it may change the length of lists, and fields of objects."""
+    """Invalidate arguments of unknown code: lengths of lists, and fields of objects, may change."""
     for value in arguments:
         if isinstance(value, _WITH_METHODS):
             ev.unfollowed += 1
@@ -238,7 +238,7 @@ def _unsigned(node: cst.CSTNode | None) -> cst.CSTNode | None:
 
 
 def bind_unknown(ev: Evaluator, params: cst.Parameters, receiver: Value | None) -> None:
-    """Bind every parameter to what its annotation says, or to an Unknown of its own name."""
+    """Bind every parameter to a value from its annotation, or to an Unknown of its own name."""
     names = ev.frame.scope.names
     ordered = [*params.posonly_params, *params.params]
     if receiver is not None and ordered:
@@ -247,7 +247,7 @@ def bind_unknown(ev: Evaluator, params: cst.Parameters, receiver: Value | None) 
         name = param.name.value
         value = annotated_value(ev, param.annotation, name)
         if value is None or (isinstance(param.default, cst.Name) and param.default.value == "None"):
-            # What is 0.5 by default is hardly ever a number of elements.
+            # A parameter with a float default, such as 0.5, is rarely a number of elements.
             is_float = isinstance(_unsigned(param.default), cst.Float)
             value = NUMBER if is_float else Unknown(name, tensor=getattr(value, "tensor", None))
         names[name] = value

@@ -1,4 +1,4 @@
-"""The moments of a run at which other packages add what they know: lists of functions, filled on import.
+"""Moments of a run with hooks for other packages: lists of functions, filled on import.
 
 A hook is registered as a decorator, `@hooks.escape`, and called in the order of registration. The interpreter
 calls hooks and knows nothing about the functions registered there. Hooks of library calls are in `calls`
@@ -21,25 +21,25 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value
 
 Exit = Callable[[], None]
-"""Called when the block that a hook was called for ends."""
+"""Function to call at the end of the hook's block."""
 
 
 class TryListener(Protocol):
     """Notes of one `try` statement while it runs: its body, then each handler."""
 
     def end_body(self, hidden: tuple[Event, ...]) -> None:
-        """The body has run; hidden are the events of the body and of what it called."""
+        """End the body; hidden are the events of the body and of its calls."""
 
     def begin_handler(self) -> None:
-        """The body of a handler begins."""
+        """Begin the body of a handler."""
 
     def end_handler(
         self, node: cst.ExceptHandler | cst.ExceptStarHandler, catches: frozenset[str] | None
     ) -> None:
-        """The body of a handler has run; catches are the qualified names of what it catches, None for all."""
+        """End the body of a handler; catches are the qualified names of its exceptions, None for all."""
 
     def end(self) -> None:
-        """The body and all handlers have run, but not the `finally` block."""
+        """End the statement: the body and all handlers have run, but not the `finally` block."""
 
 
 enter_context: Hooks[Callable[[Evaluator, Value], Exit | None]] = Hooks()
@@ -74,7 +74,7 @@ add_up: Hooks[
 ] = Hooks()
 """The statement at a node adds to a variable: node, variable, added code, added value, sum.
 
-The sum is None where a value is appended to a list.
+The sum is None if a value is appended to a list.
 """
 
 discard: Hooks[

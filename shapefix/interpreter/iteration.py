@@ -1,4 +1,4 @@
-"""The items of a loop over a value."""
+"""Items of a loop over a value."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import TEXT, Constant, InstanceValue, LibraryObject, Text, Unknown, Value
 
 UNROLLED = 8
-"""Loops over at most this many known items run item by item."""
+"""Maximum number of known items for a loop to run item by item."""
 UNROLLED_ENTRIES = 32
 """The same for loops over a dictionary: what they do to a key matters, and no two keys mean the same."""
 
 
 def unrolled(ev: Evaluator, iterable: Value) -> tuple[Value, ...] | None:
-    """The items that a loop runs over one by one; None where it is run once for all of them.
+    """Items of a loop that runs item by item; None if it runs once for all of them.
 
-    Loops in loops in loops must end, too.
+    The allowance of the run bounds nested loops.
     """
     items = elements(iterable)
     most = UNROLLED_ENTRIES if isinstance(iterable, Entries) else UNROLLED
@@ -36,13 +36,13 @@ def unrolled(ev: Evaluator, iterable: Value) -> tuple[Value, ...] | None:
 
 
 def some(ev: Evaluator, iterable: Value) -> tuple[Value, ...]:
-    """The entries of a dictionary that are certainly there, where a comprehension also sees others."""
+    """Certain entries of a dictionary; a comprehension also runs over the others."""
     known = iterable.known if isinstance(iterable, Entries) else ()
     return known if len(known) <= UNROLLED_ENTRIES and ev.steps <= ev.allowance else ()
 
 
 def iterate(ev: Evaluator, iterable: Value, node: cst.CSTNode) -> Value:
-    """iterable as a tuple or list, its number of items unknown where it is."""
+    """Convert iterable to a tuple or list, perhaps of an unknown number of items."""
     if isinstance(iterable, (TupleValue, ListValue)):
         return iterable
     if isinstance(iterable, DictValue):

@@ -1,4 +1,4 @@
-"""The join of two values where two paths end: only the facts that both agree on."""
+"""Join of two values at the end of two paths: only the facts that hold on both."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from shapefix.tensors.polynomials import Size
 from shapefix.tensors.symbols import UNBOUNDED, PerItemSize
 
 join_values: Hooks[Callable[[Value, Value, int], Value | None]] = Hooks()
-"""The join of two values that are neither the same nor containers nor tensors; None where it is not known.
+"""Join of two different values other than containers and tensors; None if unknown.
 
 The number is the depth in containers, to be passed on.
 """
 join_integers: Hooks[Callable[[Value, Value], Value | None]] = Hooks()
-"""The join of two whole numbers that are items of a list; None where it is not known."""
+"""Join of two integers in a list; None if unknown."""
 DEEPEST = 8
-"""Containers inside containers are joined this far; a list may hold itself."""
+"""Maximum depth of joined containers; a list may contain itself."""
 
 
 def join(left: Any, right: Any) -> Any:
-    """The join of two values, or of two contents of a container (layouts, tuples of items)."""
+    """Join two values, or two contents of a container (layouts, tuples of items)."""
     if left is right:
         return left
     if isinstance(left, Value) and isinstance(right, Value):
@@ -57,7 +57,7 @@ def join(left: Any, right: Any) -> Any:
 
 
 def join_contents(left: Contents, right: Contents, depth: int = 0) -> Contents:
-    """The contents of a list that is one of two: item by item where both have as many."""
+    """Join the contents of two lists: item by item if both have as many."""
     items, others = left.items, right.items
     axes = left.axes | right.axes
     if items is not None and others is not None and len(items) == len(others):
@@ -73,7 +73,7 @@ def join_contents(left: Contents, right: Contents, depth: int = 0) -> Contents:
 
 
 def join_lengths(left: Size | None, right: Size | None) -> Size | None:
-    """The length of a list that has one of two lengths; what varies either way varies."""
+    """Join the lengths of two lists; a length that varies in both remains varying."""
     if left is None or right is None or left == right:
         return left if left == right else None
     one, other = provably_ragged(left), provably_ragged(right)
@@ -83,7 +83,7 @@ def join_lengths(left: Size | None, right: Size | None) -> Size | None:
 
 
 def _join_items(left: Value, right: Value, depth: int) -> Value:
-    """Any one of two items; a whole number remains one."""
+    """Join two items; an integer remains one."""
     if left is not right and _is_whole(left) and _is_whole(right):
         sizes = [size for size in (as_size(left), as_size(right)) if size is not None]
         if sizes[0] == sizes[1]:
@@ -102,7 +102,7 @@ def _is_whole(value: Value) -> bool:
 
 
 def without_length(contents: Contents) -> Contents:
-    """The same contents, of as many items as there may be."""
+    """The same contents with an unknown number of items."""
     if contents.items is None:
         return Contents(None, contents.element, None, contents.axes)
     element: Value | None = None
@@ -162,7 +162,7 @@ def _join_by_hooks(left: Value, right: Value, depth: int) -> Value | None:
 
 
 def _join_dictionaries(left: DictValue, right: DictValue, depth: int) -> Value:
-    """A dictionary that is one of two with the same keys; Unknown for different keys."""
+    """Join two dictionaries with the same keys; Unknown for different keys."""
     if left.fields.keys() != right.fields.keys() or left.kind != right.kind:
         return Unknown()
     fields = {key: _join_values(value, right.fields[key], depth) for key, value in left.fields.items()}
@@ -171,7 +171,7 @@ def _join_dictionaries(left: DictValue, right: DictValue, depth: int) -> Value:
 
 
 def join_objects(left: LibraryObject, right: LibraryObject, depth: int) -> Value:
-    """An object that is one of two of a class: of its fields those that are alike."""
+    """Join two objects of one class: keep the fields that are alike."""
     if depth > DEEPEST:
         return Unknown()
     fields: dict[Any, Any] = {}
@@ -207,7 +207,7 @@ def _join_tensors(left: TensorValue, right: TensorValue) -> TensorValue:
 
 
 def join_layouts(left: Layout | None, right: Layout | None) -> Layout | None:
-    """The layout of a tensor that has one of two layouts: the sizes where they agree, strides unknown."""
+    """Join two layouts of a tensor: keep the sizes that agree; strides are unknown."""
     if left is None or right is None:
         return None
     if left == right:

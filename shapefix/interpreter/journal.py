@@ -1,4 +1,4 @@
-"""The journal of all writes to variables, containers and objects, for branches to be undone and joined."""
+"""Journal of all writes to variables, containers and objects, to undo and join branches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MISSING: Any = object()
 
 
 class Changes:
-    """The writes of one path through the code: for each location its container, key, and last value."""
+    """Writes of one path through the code: for each location its container, key, and last value."""
 
     __slots__ = ("written",)
 
@@ -24,7 +24,7 @@ class Changes:
 
 
 def content(container: Container, key: Any) -> Any:
-    """The content of container[key], MISSING for none."""
+    """Content of container[key]; MISSING without one."""
     if isinstance(container, dict):
         return container.get(key, MISSING)
     return getattr(container, key)
@@ -40,16 +40,16 @@ def _put(container: Container, key: Any, value: Any) -> None:
 
 
 UNCHANGED = Changes()
-"""The path that writes nothing."""
+"""Path without writes."""
 
 
 class Journal:
-    """Remembers what was written since each open branch began, so that it can be undone and joined."""
+    """Record of writes since each open branch began, to undo and join them."""
 
     def __init__(self, maybe_unbound: dict[int, tuple[Container, set[Any]]] | None = None) -> None:
         self._logs: list[dict[Location, tuple[Container, Any, Any]]] = []
         self.maybe_unbound = {} if maybe_unbound is None else maybe_unbound
-        """Containers, by their ids, with the keys that only some path has put there."""
+        """Containers by their ids, with the keys set on only some paths."""
 
     @property
     def depth(self) -> int:
@@ -68,7 +68,7 @@ class Journal:
         self.write(container, key, MISSING)
 
     def is_maybe_unbound(self, container: Container, key: Any) -> bool:
-        """Whether key of container may be missing on some path."""
+        """Check whether key of container may be missing on some path."""
         return id(container) in self.maybe_unbound and key in self.maybe_unbound[id(container)][1]
 
     def doubt(self, container: Container, key: Any) -> None:
@@ -100,7 +100,7 @@ class Journal:
                     outer.setdefault(location, entry)
 
     def since(self, depth: int) -> Changes:
-        """The writes since the branch that was opened at depth; nothing is undone."""
+        """Writes since the branch opened at depth; nothing is undone."""
         changes = Changes()
         for log in self._logs[depth:]:
             for location, (container, key, _) in log.items():
@@ -108,7 +108,7 @@ class Journal:
         return changes
 
     def apply(self, paths: Sequence[Changes]) -> None:
-        """Join the states after several paths, of which any one may be taken."""
+        """Join the states after several alternative paths."""
         if len(paths) == 1:
             for container, key, value in paths[0].written.values():
                 self.write(container, key, value)
@@ -123,7 +123,7 @@ class Journal:
     def _meet(
         self, paths: Sequence[Changes], location: Location, container: Container, key: Any, first: Any
     ) -> Any:
-        """The content of a location after any one of the paths."""
+        """Join of the content of a location over all paths."""
         before = MISSING
         after = first
         missing = False
@@ -133,7 +133,7 @@ class Journal:
                 value = entry[2]
             else:
                 value = before = content(container, key) if before is MISSING else before
-            # What one path does not put there can only be read after another one.
+            # A value missing on one path can only be read after another one.
             missing = missing or value is MISSING
             if value is not MISSING and value is not after:
                 after = value if after is MISSING else join(after, value)

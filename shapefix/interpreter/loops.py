@@ -77,7 +77,7 @@ def _unrolled(ev: Evaluator, node: cst.For, items: tuple[Value, ...], iterable: 
 
 
 def _rewind(ev: Evaluator, paths: list[Changes]) -> None:
-    """Restart the loop's branch from the join of the states in which an iteration ended."""
+    """Restart the loop's branch from the join of the states at the ends of an iteration."""
     ev.journal.undo()
     ev.journal.begin()
     ev.journal.apply(paths)
@@ -110,10 +110,10 @@ def _repeat(
     at_least_once: bool = False,
     endless: bool = False,
 ) -> Flow:
-    """Run a loop's body once, in the state of its first iteration; what it changes is then only half known.
+    """Run a loop's body once, in the state of its first iteration; its changes are only partly known.
 
-    What the first iteration does does happen, so what is found in it holds. Later iterations start from what
-    earlier ones changed: everything that depends on that is forgotten when the loop is over.
+    The first iteration does happen, so findings in it hold. Later iterations start from the state that
+    earlier ones changed: every value that depends on it is forgotten after the loop.
     """
     depth = ev.journal.depth
     since = now()
@@ -134,7 +134,7 @@ def _repeat(
             left.append(ev.journal.since(depth))
         ev.journal.undo()
     if loop.breaks or ((endless or node.orelse is not None) and ev.frame.module.once(node, may_break)):
-        # A later iteration may break, with what the earlier ones have done.
+        # A later iteration may break, after the changes of earlier ones.
         left += [*loop.breaks, *iterated]
     if not left:
         return Flow.LEAVES

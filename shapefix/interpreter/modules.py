@@ -1,4 +1,4 @@
-"""A parsed file, the places in it, and the names that its top level binds."""
+"""Parsed files, places in them, and the names bound at their top level."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _GLOBAL = re.compile(r"\bglobal\s+(\w+(?:\s*,\s*\w+)*)")
 
 
 class Module:
-    """One source file: its tree, and facts of the tree that are computed on demand."""
+    """One source file: its tree, and facts of the tree computed on demand."""
 
     def __init__(self, path: str, name: str, text: str, tree: cst.Module) -> None:
         self.path = path
@@ -34,14 +34,14 @@ class Module:
 
     @property
     def package(self) -> str:
-        """The package that relative imports in this file start from."""
+        """Package that relative imports in this file start from."""
         if self.path.endswith("__init__.py"):
             return self.name
         return self.name.rpartition(".")[0]
 
     @property
     def bindings(self) -> dict[str, list[Statement]]:
-        """The top-level statements that bind each name or change its value, in their order.
+        """Top-level statements that bind each name or change its value, in order.
 
         Star imports are under `*`.
         """
@@ -58,14 +58,14 @@ class Module:
 
     @property
     def rebound(self) -> frozenset[str]:
-        """The top-level names that a function may bind to something else; text in a string counts as well."""
+        """Top-level names that a function may rebind; names in strings count as well."""
         if self._rebound is None:
             lists = _GLOBAL.findall(self.text)
             self._rebound = frozenset(name.strip() for names in lists for name in names.split(","))
         return self._rebound
 
     def span(self, node: cst.CSTNode) -> Span:
-        """The span of node. The first call computes all positions of the file."""
+        """Span of node; the first call computes all positions of the file."""
         if self._positions is None:
             wrapper = MetadataWrapper(self.tree, unsafe_skip_copy=True)
             self._positions = wrapper.resolve(PositionProvider)
@@ -74,7 +74,7 @@ class Module:
         return Span(self.path, start.line, start.column + 1, end.line, end.column + 1)
 
     def once(self, node: Node, compute: Callable[[Node], Result]) -> Result:
-        """The result of compute for a node of this tree, computed at the first call."""
+        """Result of compute for a node of this tree, computed at the first call."""
         key = (node, compute)
         if key not in self._computed:
             self._computed[key] = compute(node)
@@ -85,7 +85,7 @@ class Module:
         self._positions = None
 
     def code(self, node: cst.CSTNode) -> str:
-        """The source text of node, on one line."""
+        """Source text of node, on one line."""
         return " ".join(self.tree.code_for_node(node).split())
 
 
@@ -106,7 +106,7 @@ class Place:
 
 
 class ModuleCache:
-    """The most recently used parsed files, bounded by their number of lines so that memory stays flat.
+    """Most recently used parsed files, bounded by their number of lines to limit memory.
 
     load parses a path, and raises what parsing raises.
     """
@@ -118,14 +118,14 @@ class ModuleCache:
         self._held = 0
 
     def get(self, path: str) -> Module:
-        """The file at path, parsed."""
+        """Parsed file at path."""
         if path not in self._modules:
             return self.add(self._load(path))
         self._modules.move_to_end(path)
         return self._modules[path][0]
 
     def kept(self, path: str, text: str) -> Module | None:
-        """The file at path if it is here, and was parsed from this text."""
+        """File at path if it is cached, and was parsed from this text."""
         module, _ = self._modules.get(path, (None, 0))
         return module if module is not None and module.text == text else None
 
@@ -142,7 +142,7 @@ class ModuleCache:
 
 
 def _small_statements(body: object) -> Iterator[Statement]:
-    """The statements of a block, those that share a line one by one."""
+    """Statements of a block, including those on a shared line, one by one."""
     for statement in body:  # type: ignore[attr-defined]
         if isinstance(statement, cst.SimpleStatementLine):
             yield from statement.body
@@ -151,7 +151,7 @@ def _small_statements(body: object) -> Iterator[Statement]:
 
 
 def _bound_names(statement: Statement) -> Iterator[tuple[str, Statement]]:
-    """The names that a statement or one in its blocks binds or whose contents it changes, and that one."""
+    """Names bound or changed by a statement and its blocks, each with that statement."""
     for name in _own_names(statement):
         yield name, statement
     if not isinstance(statement, cst.If) or not _is_for_scripts(statement.test):
@@ -190,7 +190,7 @@ def _own_names(statement: Statement) -> Iterator[str]:
 
 
 def _is_for_scripts(test: cst.BaseExpression) -> bool:
-    """Whether this only holds for a file that is run as a script, not for one that is imported."""
+    """Check for a condition that only holds for a file run as a script, not for an imported one."""
     return isinstance(test, cst.Comparison) and dotted_name(test.left) == "__name__"
 
 
@@ -210,7 +210,7 @@ def _blocks(statement: Statement) -> Iterator[cst.BaseSuite]:
 
 
 def _changed_names(target: cst.CSTNode) -> Iterator[str]:
-    """The plain names that an assignment to target binds, or whose contents it changes."""
+    """Plain names bound or changed by an assignment to target."""
     if isinstance(target, (cst.Attribute, cst.Subscript)):
         while isinstance(target, (cst.Attribute, cst.Subscript)):
             target = target.value
@@ -224,7 +224,7 @@ def _changed_names(target: cst.CSTNode) -> Iterator[str]:
 
 
 def target_names(target: cst.CSTNode) -> Iterator[str]:
-    """The plain names that an assignment to target binds."""
+    """Plain names bound by an assignment to target."""
     if isinstance(target, cst.Name):
         yield target.value
     elif isinstance(target, (cst.Tuple, cst.List)):
@@ -267,7 +267,7 @@ _parts: dict[type, tuple[str, ...]] = {}
 
 
 def children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """The nodes right below node that carry meaning: no whitespace, no punctuation."""
+    """Child nodes with meaning: no whitespace, no punctuation."""
     kind = type(node)
     names = _parts.get(kind)
     if names is None:

@@ -1,4 +1,4 @@
-"""From a name to what it is bound to: local, enclosing, module, another file of the project, built in."""
+"""Name lookup: local, enclosing, module, other files of the project, built-ins."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BUILTINS = frozenset(dir(builtins))
 
 
 def look_up(ev: Evaluator, name: str) -> Value:
-    """The value of name in the current frame."""
+    """Value of name in the current frame."""
     scope: Scope | None = ev.frame.scope
     while scope is not None:
         value = scope.names.get(name)
@@ -35,7 +35,7 @@ def look_up(ev: Evaluator, name: str) -> Value:
 
 
 def peek(ev: Evaluator, node: cst.BaseExpression) -> Value:
-    """The value of an expression, without reading another file for it."""
+    """Value of an expression, without reading another file for it."""
     if isinstance(node, cst.Name):
         scope: Scope | None = ev.frame.scope
         while scope is not None:
@@ -51,7 +51,7 @@ def peek(ev: Evaluator, node: cst.BaseExpression) -> Value:
 
 
 def scope_of(ev: Evaluator, module: Module) -> Scope:
-    """The top-level scope of a module, filled on demand."""
+    """Top-level scope of a module, filled on demand."""
     scope = ev.module_scopes.get(module.path)
     if scope is None:
         scope = ev.module_scopes[module.path] = Scope()
@@ -59,7 +59,7 @@ def scope_of(ev: Evaluator, module: Module) -> Scope:
 
 
 def module_name(ev: Evaluator, module: Module, name: str) -> Value | None:
-    """The top-level value of name in a module, running only the statements that bind it; None if unbound."""
+    """Top-level value of name in a module, running only the statements that bind it; None if unbound."""
     scope = scope_of(ev, module)
     found = scope.names.get(name)
     if found is None and name not in scope.names:
@@ -95,7 +95,7 @@ def _execute_for(ev: Evaluator, module: Module, name: str, statement: Statement)
     top = scope_of(ev, module)
     scope = top
     if not isinstance(statement, (cst.FunctionDef, cst.ClassDef, cst.Import, cst.ImportFrom)):
-        # The other names that it binds keep what they hold: their turn is another time.
+        # The other names that it binds keep their values: they are evaluated when needed.
         scope = Scope()
         if name in top.names:
             scope.names[name] = top.names[name]
@@ -128,26 +128,26 @@ def _through_star_imports(ev: Evaluator, module: Module, name: str) -> Value | N
 
 
 def resolved(ev: Evaluator, value: Value) -> Value:
-    """The value itself, or what an import that was only glanced at brings."""
+    """Value with an unread import resolved."""
     return resolve(ev, value) if isinstance(value, Imported) else value
 
 
 def resolved_deep(ev: Evaluator, value: Value) -> Value:
-    """The value as a library function needs it: what other files define is looked up, in a tuple as well."""
+    """Value for a library function: unread imports in it are resolved, also in a tuple."""
     if isinstance(value, TupleValue) and any(isinstance(item, Imported) for item in value.items):
         return TupleValue(tuple(resolved(ev, item) for item in value.items), value.names)
     return resolved(ev, value)
 
 
 def resolve(ev: Evaluator, imported: Imported) -> Value:
-    """The value of an import of a project file; Unknown if the file or the name is missing."""
+    """Value of an import of a project file; Unknown if the file or the name is missing."""
     module = ev.files.module(imported.path)
     if module is None:
         return Unknown(imported.name or "")
     if imported.name is None:
         return ModuleValue(module)
     if imported.name in module.rebound:
-        # The import brought the value of that moment, which is not kept.
+        # The import bound the value of that moment, which is not recorded.
         return Unknown(imported.name)
     asked = (imported.path, imported.name)
     if asked in ev.resolving:

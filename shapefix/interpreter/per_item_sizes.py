@@ -1,4 +1,4 @@
-"""Ragged sizes: symbols whose value differs per item of a list or per pass of a loop."""
+"""Ragged sizes: symbols with a different value per item of a list or per pass of a loop."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from shapefix.tensors.quotients import substitute
 from shapefix.tensors.symbols import Atom, PerItemSize, RangeItem, Symbol
 
 DEEPEST = 8
-"""Containers inside containers are looked into this far."""
+"""Maximum depth of nested containers that are searched."""
 
 
 def now() -> int:
-    """A moment in the order in which symbols are made."""
+    """Moment in the order of creation of symbols."""
     return Symbol("now").serial
 
 
 def axes_of(iterable: Value) -> frozenset[RaggedDim]:
-    """The dimensions that a loop over iterable ranges over: a new one for an unknown iterable."""
+    """Dimensions of a loop over iterable: a new one for an unknown iterable."""
     known = iterable.axes if isinstance(iterable, ListValue) else NO_AXES
     return known or frozenset({RaggedDim()})
 
 
 def provably_ragged(size: Size, axes: Collection[object] | None = None) -> PerItemSize | None:
-    """A symbol that makes size differ per item for any values of the other symbols.
+    """Symbol that makes size differ per item for any values of the other symbols.
 
     axes are the dimensions of the items, None for any. `ids + [pad] * n` of an unknown n may have one length
     after all, as may a size that ragged lengths are subtracted from; `ids[:n]` does not.
@@ -66,7 +66,7 @@ class Rebinding:
     samples: bool
 
     def other(self, symbol: PerItemSize) -> Size | None:
-        """The replacement of a symbol, None where it stays."""
+        """Replacement of a symbol; None if it stays."""
         if symbol.axis is None:
             if symbol.serial > self.since:
                 return along(symbol, self.axis)
@@ -76,7 +76,7 @@ class Rebinding:
 
 
 def rebound(value: Value, axis: RaggedDim, since: int, *, samples: bool = False) -> Value:
-    """The value with all sizes created after a moment varying along axis; equal sizes remain equal.
+    """Value with all sizes created after a moment varying along axis; equal sizes remain equal.
 
     With samples, sizes of another axis vary along axis, too, and those that were there before are fixed.
     """
@@ -124,7 +124,7 @@ def _renewed_size(size: Size, renewal: Rebinding, known: dict[Symbol, int | Size
 def with_others(
     size: Size, other: Callable[[PerItemSize], Size | None], known: dict[Symbol, int | Size]
 ) -> Size:
-    """The size with other sizes in the place of its varying symbols, None leaving one as it is.
+    """Size with its varying symbols replaced; None leaves one unchanged.
 
     known remembers them, so that equal sizes remain equal.
     """
@@ -139,7 +139,7 @@ def with_others(
 
 
 def along(symbol: PerItemSize, axis: RaggedDim | None) -> Size:
-    """A size like that of symbol, which varies along axis."""
+    """Size like that of symbol, varying along axis."""
     return Size.from_symbol(PerItemSize(symbol.name, axis, symbol.source, symbol.least))
 
 
@@ -166,7 +166,7 @@ def _renewed_tensor(tensor: TensorValue, renewal: Rebinding, known: dict[Symbol,
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Cut:
-    """The place where a list is cut into chunks, the last one perhaps shorter: the `source` of a PerItemSize.
+    """Place of cutting a list into chunks, the last one perhaps shorter: `source` of a PerItemSize.
 
     chunk is the loop's counter: any one number of `range(start, stop, step)`.
     """

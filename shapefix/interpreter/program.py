@@ -1,4 +1,4 @@
-"""Running a file: its top level as a script, then every function without known callers."""
+"""Run of a file: its top level as a script, then every function without known callers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from shapefix.interpreter.values import Binding, ClassValue, Constant, FunctionV
 UNCALLED_READING = 20_000
 """Bytes of other files to read for functions without known callers, besides half of the file's own."""
 TABLES = (blocks, expressions, loops, statements)
-"""The modules that register what each kind of node does."""
+"""Modules that register the handlers of nodes."""
 
 
 def run_program(ev: Evaluator, module: Module, uncalled_allowance: int) -> None:
@@ -37,7 +37,7 @@ def run_program(ev: Evaluator, module: Module, uncalled_allowance: int) -> None:
         budget = ev.steps + uncalled_allowance
         ev.files.allow(UNCALLED_READING + len(module.text) // 2)
         for function, receiver in _uncalled(ev, module, frame):
-            # What is left is shared out, so that the last function is not worse off than the first by much.
+            # The remaining steps are shared, so that the last function gets nearly as many as the first.
             ev.allowance = min(budget, ev.steps + max(500, (budget - ev.steps) // 8))
             ev.journal.begin()
             run_uncalled(ev, function, receiver)
@@ -80,5 +80,5 @@ def _uncalled_methods(ev: Evaluator, cls: ClassValue) -> Iterator[tuple[Function
 
 
 def parsed(path: str, name: str, text: str) -> Module:
-    """A module from its text. Raises libcst.ParserSyntaxError, and RecursionError for what nests too deep."""
+    """Parse a module. Raises libcst.ParserSyntaxError, and RecursionError for deep nesting."""
     return Module(path, name, text, tree_of(text))

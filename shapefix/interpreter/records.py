@@ -1,4 +1,4 @@
-"""Classes whose `__init__` follows from the fields that their bodies state: dataclasses and named tuples."""
+"""Classes with a generated `__init__`: dataclasses and named tuples."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shapefix.interpreter.names import peek
 from shapefix.interpreter.values import ClassValue, Constant, FunctionValue, LibraryObject, Reference, Value
 
 FIELDS = "@fields"
-"""Under this name a class keeps its own Fields, among the names of its body."""
+"""Name in a class body for its own Fields."""
 FIELD = "dataclasses.Field"
 """The object created by `field(default=…)`; its arguments are its fields."""
 NAMED_TUPLE = "typing.NamedTuple"
@@ -51,7 +51,7 @@ class Field:
 
 
 class Fields(Value):
-    """The fields that one class states itself; own is False where it writes its own `__init__`."""
+    """Fields stated by one class itself; own is False if it writes its own `__init__`."""
 
     __slots__ = ("fields", "own")
 
@@ -63,7 +63,7 @@ class Fields(Value):
 def stated_fields(
     ev: Evaluator, node: cst.ClassDef, bases: Iterable[Value], names: dict[str, Value]
 ) -> Fields | None:
-    """The fields of a class whose body has bound names; None for an ordinary class.
+    """Fields of a class with the bound names of its body; None for an ordinary class.
 
     The names of fields without a default are taken out of names, as dataclasses do.
     """
@@ -88,7 +88,7 @@ def stated_fields(
 
 
 def _settings(ev: Evaluator, node: cst.ClassDef) -> Mapping[str, str] | None:
-    """The arguments of the decorator that makes it a dataclass; None where there is no such decorator."""
+    """Arguments of the dataclass decorator; None without one."""
     for decorator in node.decorators:
         target = decorator.decorator
         value = peek(ev, target.func if isinstance(target, cst.Call) else target)
@@ -115,7 +115,7 @@ def _annotated(node: cst.ClassDef) -> Iterable[cst.AnnAssign]:
 
 
 def _kind(ev: Evaluator, annotation: cst.BaseExpression) -> str:
-    """The qualified name of the annotation, without brackets."""
+    """Qualified name of the annotation, without brackets."""
     node = annotation.value if isinstance(annotation, cst.Subscript) else annotation
     meaning = peek(ev, node) if isinstance(node, (cst.Name, cst.Attribute)) else None
     return meaning.name if isinstance(meaning, Reference) else ""
@@ -150,7 +150,7 @@ def _is_true(value: object) -> bool:
 def fields_of_record(cls: ClassValue) -> tuple[Field, ...] | None:
     """All fields, those of the bases first, in the order of the parameters of `__init__`.
 
-    None where the class writes its own `__init__`, or is no dataclass.
+    None if the class writes its own `__init__` or is not a dataclass.
     """
     found: dict[str, Field] = {}
     nearest = True
@@ -174,7 +174,7 @@ def fields_of_record(cls: ClassValue) -> tuple[Field, ...] | None:
 
 
 def is_named_tuple(cls: ClassValue) -> bool:
-    """Whether objects of the class are tuples that have names and nothing else of their own."""
+    """Check for a class of tuples with names and nothing else of their own."""
     bases = [base.name for base in lineage(cls) if isinstance(base, Reference)]
     return NAMED_TUPLE in bases and not any(isinstance(value, FunctionValue) for value in cls.fields.values())
 
@@ -182,7 +182,7 @@ def is_named_tuple(cls: ClassValue) -> bool:
 def bound_fields(
     fields: Iterable[Field], positional: list[Value], keywords: Mapping[str, Value]
 ) -> dict[str, Value]:
-    """The arguments of `__init__` by the names of their fields; what is not given is missing."""
+    """Arguments of `__init__` by the names of their fields; missing ones are left out."""
     ordered = [field.name for field in fields if field.given and not field.keyword]
     named = {field.name for field in fields if field.given}
     return {

@@ -1,4 +1,4 @@
-"""Facts that code states about a tensor by the way it uses it."""
+"""Facts of a tensor implied by its use in the code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shapefix.tensors.polynomials import Size
 
 
 def refine_rank(ev: Evaluator, tensor: TensorValue, names: list[str]) -> tuple[Size, ...]:
-    """Take it that tensor has as many dimensions as there are names; its sizes, the new ones named so."""
+    """Assume that tensor has as many dimensions as there are names; its new sizes get these names."""
     if tensor.layout is None:
         rank = len(names)
         sizes = []
@@ -28,7 +28,7 @@ def refine_rank(ev: Evaluator, tensor: TensorValue, names: list[str]) -> tuple[S
 
 
 def name_size(ev: Evaluator, value: Value, name: str) -> None:
-    """Let messages call a size what the user's code calls it, unless it has a name of the user's already.
+    """Use the user's name of a size in messages, unless it has one already.
 
     `slen` for (T - 8) // 8 + 1 names the quotient slen - 1, so that it is found again in other sizes.
     """
@@ -40,7 +40,7 @@ def name_size(ev: Evaluator, value: Value, name: str) -> None:
 
 
 def target_name(node: cst.CSTNode) -> str:
-    """The name of an assignment target: `B`, or `b` of `self.b`; empty for `_`."""
+    """Name of an assignment target: `B`, or `b` of `self.b`; empty for `_`."""
     if isinstance(node, cst.Name):
         return "" if set(node.value) == {"_"} else node.value
     if isinstance(node, cst.Attribute):

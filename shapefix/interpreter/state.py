@@ -26,7 +26,7 @@ class DomainState(dict[type[Any], Any]):
 
 
 class Hooks(list[Function]):
-    """The functions registered for one moment of a run, in the order of registration."""
+    """Functions registered for one moment of a run, in the order of registration."""
 
     def __call__(self, function: Function) -> Function:
         """Register a function, as a decorator."""

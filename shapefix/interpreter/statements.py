@@ -47,7 +47,7 @@ def expression_statement(ev: Evaluator, node: cst.Expr) -> Flow:
 
 
 def _variable(ev: Evaluator, call: cst.Call) -> tuple[str | None, TensorValue | None]:
-    """The variable at the start of a chain of methods, `self.x` of `self.x.view(-1)`, and what it holds."""
+    """Variable at the start of a chain of methods, `self.x` of `self.x.view(-1)`, and its value."""
     node: cst.BaseExpression = call
     if dotted_name(call.func) and isinstance(peek(ev, call.func), Reference) and call.args:
         # `torch.reshape(x, …)`
@@ -73,7 +73,7 @@ def assign(ev: Evaluator, node: cst.Assign) -> Flow:
 
 
 def _scaled(ev: Evaluator, node: cst.BaseExpression, value: Value) -> Value:
-    """The unknown value that node multiplies or divides: `loss` of `loss * n`."""
+    """Unknown value multiplied or divided by node: `loss` of `loss * n`."""
     while isinstance(value, Unknown) and value.tensor is None and type(node) is cst.BinaryOperation:
         if type(node.operator) not in (cst.Multiply, cst.Divide):
             break
@@ -205,7 +205,7 @@ def continue_(ev: Evaluator, node: cst.Continue) -> Flow:
 
 @statement(cst.Assert)
 def assert_(ev: Evaluator, node: cst.Assert) -> Flow:
-    # A condition that is known not to hold ends the function: the next statement is never reached.
+    # An assertion known to fail ends the function: the next statement is never reached.
     return Flow.LEAVES if truth(ev.evaluate(node.test)) is False else Flow.FALLS_THROUGH
 
 
@@ -292,7 +292,7 @@ def define_function(ev: Evaluator, node: cst.FunctionDef) -> Flow:
 
 
 def _getter(ev: Evaluator, node: cst.FunctionDef) -> FunctionValue | None:
-    """The property that `@name.setter` in front of a function named the same belongs to."""
+    """Property extended by `@name.setter` in front of a function of the same name."""
     found = ev.frame.scope.names.get(node.name.value)
     decorators = [dotted_name(decorator.decorator) for decorator in node.decorators]
     is_setter = decorators == [f"{node.name.value}.setter"]

@@ -1,4 +1,4 @@
-"""`value[index]`."""
+"""Subscripts: `value[index]`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from shapefix.tensors.symbols import PerItemSize, RangeItem
 
 
 def evaluate_subscript(ev: Evaluator, node: cst.Subscript) -> Value:
-    """The value of a subscript that is read."""
+    """Value of a subscript that is read."""
     owner = ev.evaluate(node.value)
     index = evaluate_index(ev, node)
     _note_integers(ev, owner, index, node)
@@ -48,7 +48,7 @@ def _note_integers(ev: Evaluator, owner: Value, index: Value, node: cst.Subscrip
     """Report tensors used as the index of a list, or the bound of a slice."""
     is_list = isinstance(owner, TupleValue)
     if isinstance(owner, ListValue):
-        # Of other iterables hardly anything is known.
+        # Little is known of other iterables.
         is_list = bool(owner.items) or not isinstance(owner.element or Unknown(), Unknown)
     is_text = isinstance(owner, Text) or (isinstance(owner, Constant) and isinstance(owner.value, str))
     if not (is_list or is_text or isinstance(owner, TensorValue)):
@@ -66,13 +66,13 @@ def _note_integers(ev: Evaluator, owner: Value, index: Value, node: cst.Subscrip
 def note_integer(
     ev: Evaluator, value: Value, subject: cst.CSTNode | None, node: cst.CSTNode, role: str
 ) -> None:
-    """Report a tensor of known sizes that is used where an int is needed."""
+    """Report a tensor of known sizes in the place of an int."""
     if isinstance(value, TensorValue) and value.certain and value.layout is not None and subject is not None:
         ev.emit(TensorUsedAsIndex(ev.place(node), ev.calls, value, value.layout, subject, role))
 
 
 def evaluate_index(ev: Evaluator, node: cst.Subscript) -> Value:
-    """The index between the brackets: a tuple for several entries, a Slice for `a:b`."""
+    """Index between the brackets: a tuple for several entries, a Slice for `a:b`."""
     entries = [_entry(ev, element.slice) for element in node.slice]
     last = node.slice[-1] if node.slice else None
     if len(entries) == 1 and last is not None and not isinstance(last.comma, cst.Comma):
@@ -92,7 +92,7 @@ def _entry(ev: Evaluator, entry: cst.BaseSlice) -> Value:
 
 
 def item(ev: Evaluator, owner: Value, index: Value, node: cst.CSTNode) -> Value:
-    """owner[index], read at node."""
+    """Read owner[index] at node."""
     if isinstance(owner, TensorValue):
         return call_library(ev, "operator.getitem", Arguments([owner, index]), node)
     if isinstance(owner, (TupleValue, ListValue)):
@@ -100,7 +100,7 @@ def item(ev: Evaluator, owner: Value, index: Value, node: cst.CSTNode) -> Value:
     if isinstance(owner, DictValue):
         if isinstance(index, Constant):
             return owner.read(index.value)
-        # Of a key that is not known: a column of texts is a list all the same.
+        # For an unknown key: even a column of texts is a list.
         return owner.absent(index) if owner.absent is not None else Unknown()
     if isinstance(owner, Shape):
         if isinstance(index, Constant) and isinstance(index.value, int):
@@ -148,7 +148,7 @@ def _of_sequence(ev: Evaluator, owner: TupleValue | ListValue, index: Value, nod
 
 
 def _refuse_size(ev: Evaluator, sizes: Sizes, dim: int, node: cst.CSTNode) -> None:
-    """`x.shape[3]` of a tensor of three dimensions."""
+    """Report `x.shape[3]` of a tensor of three dimensions."""
     tensor, rank = sizes.tensor, len(sizes.items)
     error = NoSuchDimension(f"dimension {dim} of a tensor that has {rank}", dim, rank)
     reject_sizes(ev, node, "torch.Tensor.size", "self", tensor, error)
@@ -170,13 +170,13 @@ def _certain_one(owner: TupleValue | ListValue, index: int) -> Value:
 
 
 def _is_ragged(element: TensorValue) -> bool:
-    """Whether it is known of its sizes that they differ from item to item."""
+    """Check whether sizes are known to differ from item to item."""
     sizes = element.layout.sizes if element.layout is not None else ()
     return any(isinstance(symbol, PerItemSize) for size in sizes for symbol in size.symbols)
 
 
 def _another(element: TensorValue) -> TensorValue:
-    """A tensor that is made as this one is, of other sizes where they are not known."""
+    """Tensor of the same kind with new symbols for unknown sizes."""
     layout = element.layout
     if layout is not None:
         sizes = [size if size.value is not None else Size.symbol(str(size)) for size in layout.sizes]
@@ -204,7 +204,7 @@ def _contents(owner: TupleValue | ListValue) -> Contents:
 
 
 def _part_length(length: Size, part: Slice, place: Place) -> Size | None:
-    """The length of `[start:stop:step]` of length items; None where it is not known."""
+    """Length of `[start:stop:step]` of length items; None if unknown."""
     stop, step = part.stop, part.step
     first, last = _bound(part.start, 0), _bound(stop, None)
     if not (isinstance(step, Constant) and step.value in (None, 1)) or first is None:
@@ -229,7 +229,7 @@ def _part_length(length: Size, part: Slice, place: Place) -> Size | None:
 
 
 def _fills_up(rest: Size) -> bool:
-    """Whether a row was filled up before it is cut: `([pad] * (n - len(x)) + y)[:n]` may have n items."""
+    """Check for a row filled up before it is cut: `([pad] * (n - len(x)) + y)[:n]` may have n items."""
     return any(
         count < 0 and any(isinstance(symbol, PerItemSize) for symbol in monomial)
         for monomial, count in rest.terms.items()
@@ -237,7 +237,7 @@ def _fills_up(rest: Size) -> bool:
 
 
 def _chunk_length(length: Size, chunk: RangeItem, place: Place) -> Size | None:
-    """The length of `x[i:i + step]` for i in range(start, stop, step), None where it is not known."""
+    """Length of `x[i:i + step]` for i in range(start, stop, step); None if unknown."""
     if divide(chunk.stop - chunk.start, chunk.step) is not None:
         return chunk.step if at_least(length, chunk.stop) or length == chunk.stop else None
     if length != chunk.stop:
@@ -273,7 +273,7 @@ def _of_unknown(ev: Evaluator, owner: Unknown, index: Value, node: cst.CSTNode) 
         for entry in entries
     )
     # Only arrays take several slices at once, and an array that is used in this file is a tensor until
-    # something says otherwise.
+    # other code rules that out.
     if by_dimension or (
         owner.tensor is not None and (owner.tensor.certain or owner.tensor.layout is not None)
     ):

@@ -1,4 +1,4 @@
-"""Binding values to assignment targets."""
+"""Assignments: binding values to targets."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from shapefix.tensors.errors import WrongRank
 from shapefix.tensors.ops import Op
 
 PARTS = "parts"
-"""The operand name of an unpacking of the tensors that another one was cut into."""
+"""Operand name of an unpacking of the parts of a tensor."""
 _CUT = frozenset({Op.SPLIT, Op.UNBIND})
 
 
@@ -96,7 +96,7 @@ def _unpack(ev: Evaluator, target: cst.Tuple | cst.List, value: Value) -> None:
 
 
 def _part(items: tuple[Value, ...]) -> TensorValue | None:
-    """The first of several tensors that one call cut out of one; None where they are something else."""
+    """First of several tensors cut out of one by a call; None for other values."""
     tensors = [item for item in items if isinstance(item, TensorValue) and item.origin is not None]
     nodes = {tensor.origin.place.node for tensor in tensors if tensor.origin is not None}
     if len(tensors) < len(items) or len(nodes) != 1 or not isinstance(nodes.pop(), cst.Call):
@@ -109,7 +109,7 @@ def _part(items: tuple[Value, ...]) -> TensorValue | None:
 def _refuse_unpacking(
     ev: Evaluator, target: cst.Tuple | cst.List, name: str, tensor: TensorValue, count: int
 ) -> None:
-    """`B, T = x.shape` of a tensor of three dimensions, `q, k, v = x.chunk(2)`."""
+    """Report `B, T = x.shape` of a tensor of three dimensions, or `q, k, v = x.chunk(2)`."""
     error = WrongRank(f"{count} into {len(target.elements)} names", count, (len(target.elements),))
     reject_sizes(ev, target, "unpacking", name, tensor, error)
 
@@ -131,7 +131,7 @@ def _set_attribute(ev: Evaluator, owner: Value, name: str, value: Value, node: c
         ev.journal.write(owner.fields, name, value)
         ev.emit(AttributeSet(ev.place(node), ev.calls, owner, name, value))
     elif isinstance(owner, ModuleValue):
-        # `from module import name` may have brought what was there before, or may bring this.
+        # `from module import name` may have imported the previous value, or may import this one.
         ev.journal.write(scope_of(ev, owner.module).names, name, Unknown(name))
     elif isinstance(owner, Reference):
         ev.replaced.add(f"{owner.name}.{name}")
@@ -172,7 +172,7 @@ def _set_item(ev: Evaluator, target: cst.Subscript, value: Value) -> None:
 
 
 def _with_item(before: Contents, index: Value, value: Value) -> Contents:
-    """The contents of a list after `x[index] = value`."""
+    """Contents of a list after `x[index] = value`."""
     items = before.items
     at = index.value if isinstance(index, Constant) and isinstance(index.value, int) else None
     if isinstance(index, Slice):

@@ -1,4 +1,4 @@
-"""Tensors as values: their layout, how they came by it, and the memory that they share."""
+"""Tensors as values: their layout and its trace, and the memory that they share."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ START = Size.of(0)
 
 
 class DeviceKind(Enum):
-    """CHOSEN is the CPU or a GPU, as the machine or a setting has it; SHARED is that of some tensor or module
-    of which nothing else is known.
+    """Kind of a device: CHOSEN by the machine or a setting (CPU or GPU), SHARED with a tensor or module
+    without further known facts.
     """
 
     CPU = "cpu"
@@ -48,12 +48,12 @@ class Device:
 
     @property
     def may_be_gpu(self) -> bool:
-        """Whether the code itself sent something here that may be, or is, a GPU."""
+        """Check whether the code itself sent the value to a device that may be, or is, a GPU."""
         return self.kind in (DeviceKind.GPU, DeviceKind.CHOSEN)
 
 
 def is_same_device(one: Device | None, two: Device | None) -> bool:
-    """Whether two devices are certainly one."""
+    """Check whether two devices are certainly the same."""
     if one is None or two is None or one.kind is not two.kind:
         return False
     if one.kind in (DeviceKind.CPU, DeviceKind.GPU):
@@ -62,7 +62,7 @@ def is_same_device(one: Device | None, two: Device | None) -> bool:
 
 
 def join_devices(one: Device | None, two: Device | None) -> Device | None:
-    """The device of a tensor that is one of two."""
+    """Join the devices of two tensors."""
     return one if is_same_device(one, two) else None
 
 
@@ -95,13 +95,13 @@ class LayoutStep:
 
     @property
     def text(self) -> str:
-        """The operation as evidence shows it: "transposed", "converted to float32"."""
+        """Operation as shown in evidence: "transposed", "converted to float32"."""
         return self.op.text + self.detail
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LabelMask:
-    """The place where the code wrote -100 among ids; leading is True for the beginning of a row."""
+    """Place of a write of -100 among ids; leading is True for the beginning of a row."""
 
     place: Place
     leading: bool
@@ -109,10 +109,10 @@ class LabelMask:
 
 @dataclass(frozen=True, slots=True)
 class TokenRow:
-    """The row in the last dimension of a tensor or list: any one element, and the start within its row.
+    """Row in the last dimension of a tensor or list: any one element, and the start within its row.
 
     Two values of the same symbol hold the same row, perhaps with another start. cut is the place that moved
-    the start; short is the number of elements missing at the end, None where it is not known.
+    the start; short is the number of elements missing at the end, None if unknown.
     """
 
     symbol: Symbol
@@ -124,7 +124,7 @@ class TokenRow:
 
 @dataclass(frozen=True, slots=True)
 class ValueRange:
-    """The smallest and the largest element of a tensor of whole numbers.
+    """The smallest and the largest element of a tensor of integers.
 
     drawn is True for random numbers: these are the bounds, which any of them may reach.
     """
@@ -135,7 +135,7 @@ class ValueRange:
 
 
 class Storage:
-    """The memory that a tensor shares with all its views, and the writes to it.
+    """Memory shared by a tensor with all its views, and the writes to it.
 
     mask is the place of -100, overwritten is True for any other write, on some path. grafted is True if a
     value was written that may carry a graph.
@@ -150,13 +150,13 @@ class Storage:
 
 
 class TensorValue(Value):
-    """A tensor: sizes and strides where the rank is known, dtype and device where they are.
+    """Tensor: sizes and strides if the rank is known, dtype and device if known.
 
     certain is False for a value that may be another array, since numpy has slices, too. contiguous is True
     for a contiguous tensor of unknown rank. views are the calls of `.view` and `.reshape` since its storage
     was created. row is the row in its last dimension, before writes to the storage; extremes are its smallest
-    and largest element, likewise, None where they are not known. graph is whether it requires a gradient,
-    None where that is not known; sources are the tensors that gradients flow back to. own is True for a
+    and largest element, likewise, None if they are not known. graph is whether it requires a gradient,
+    None if unknown; sources are the tensors that gradients flow back to. own is True for a
     parameter or a buffer of a module, which converts it together with itself.
     """
 
@@ -206,9 +206,9 @@ class TensorValue(Value):
         self._sizes: dict[int, Size] | None = None
 
     def size(self, dim: int, name: str = "") -> Size:
-        """The size of dimension dim, the same symbol each time where it is not known.
+        """Size of dimension dim; an unknown one is the same symbol each time.
 
-        name is what the symbol is called. Raises IndexError where the tensor has no such dimension.
+        name is the name of a new symbol. Raises IndexError if the tensor has no such dimension.
         """
         if self.layout is not None:
             return self.layout.sizes[dim]
@@ -225,32 +225,32 @@ class TensorValue(Value):
         self._sizes.setdefault(dim, size)
 
     def copy_sizes(self, other: TensorValue) -> None:
-        """Take over what is known of the sizes of another tensor, whose rank is unknown too."""
+        """Copy the known sizes of another tensor of unknown rank."""
         if other._sizes is not None:
             self._sizes = dict(other._sizes)
 
     def clear_sizes(self) -> None:
-        """Forget all that is known of the sizes, besides the layout: from here on they are others."""
+        """Forget all known sizes, besides the layout: from now on they are others."""
         self._sizes = None
         self.contiguous = False
 
     def known_size(self, dim: int) -> Size | None:
-        """The size of dimension dim, None where it is neither known nor has a symbol."""
+        """Size of dimension dim; None if it is neither known nor has a symbol."""
         if self.layout is not None:
             return self.layout.sizes[dim] if -len(self.layout.sizes) <= dim < len(self.layout.sizes) else None
         return self._sizes.get(dim) if self._sizes is not None else None
 
 
 def requires_grad(tensor: TensorValue) -> bool | None:
-    """`tensor.requires_grad` at this moment, None where it is not known."""
+    """`tensor.requires_grad` at this moment, None if unknown."""
     if tensor.dtype is not None and not (is_floating(tensor.dtype) or is_complex(tensor.dtype)):
         return False
-    # A view of something that a graph was written into has one, too.
+    # A view of storage with a graph written into it has one, too.
     return None if tensor.graph is False and tensor.storage.grafted else tensor.graph
 
 
 def tensor_row(tensor: TensorValue) -> TokenRow | None:
-    """The row in a tensor as it is now: nothing is known of it once something else was written there."""
+    """Current row in a tensor: unknown after a write of other values."""
     row, storage = tensor.row, tensor.storage
     if row is None or storage.overwritten:
         return None
@@ -258,14 +258,14 @@ def tensor_row(tensor: TensorValue) -> TokenRow | None:
 
 
 def own_row(tensor: TensorValue) -> TokenRow | None:
-    """The row in a tensor, be it one of which nothing else is known; the same each time."""
+    """Row in a tensor, even without known facts; the same each time."""
     if tensor.row is None:
         tensor.row = TokenRow(Symbol("element"))
     return tensor_row(tensor)
 
 
 def join_rows(left: TokenRow | None, right: TokenRow | None) -> TokenRow | None:
-    """The row of a tensor that is one of two."""
+    """Join the rows of two tensors."""
     if (
         left is None
         or right is None

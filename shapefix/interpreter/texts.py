@@ -1,4 +1,4 @@
-"""Texts built from parts: the values of the code that they contain."""
+"""Texts built from parts: the values of the code in them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LARGEST_NUMBER = 10**18
 
 
 class JoinedText(Text):
-    """A str made of others, in an order that is not kept; parts are those that are known apart."""
+    """Text made of others, in an order that is not kept; parts are the known ones."""
 
     __slots__ = ("parts",)
 
@@ -21,7 +21,7 @@ class JoinedText(Text):
 
 
 def joined(pieces: Iterable[Value]) -> Text:
-    """The text that these pieces make."""
+    """Join pieces to a text."""
     parts: dict[int, Value] = {}
     for piece in pieces:
         for part in piece.parts if isinstance(piece, JoinedText) else (piece,):
@@ -31,7 +31,7 @@ def joined(pieces: Iterable[Value]) -> Text:
 
 
 def spelled_out(pieces: Iterable[Value]) -> Constant | None:
-    """The text that pieces make where all of them are known and it is short, as names are: `f"layer{i}"`."""
+    """Join pieces to a constant if all of them are known and short, as names are: `f"layer{i}"`."""
     known: list[str] = []
     for piece in pieces:
         if not isinstance(piece, Constant) or not isinstance(piece.value, (str, int)):
@@ -44,7 +44,7 @@ def spelled_out(pieces: Iterable[Value]) -> Constant | None:
 
 
 def contains(text: Value, part: Value) -> bool:
-    """Whether the text certainly contains part."""
+    """Check whether the text certainly contains part."""
     if isinstance(part, Constant):
         pieces = text.parts if isinstance(text, JoinedText) else (text,)
         known = [piece.value for piece in pieces if isinstance(piece, Constant)]

@@ -1,4 +1,4 @@
-"""Text into a tree that is only read: what libcst does for those who change trees is left out."""
+"""Parser for read-only trees, without the validation and copies that libcst makes for edits."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _LONGEST = 8
 
 
 def tree_of(text: str) -> cst.Module:
-    """The tree that libcst.parse_module makes of a text, in three quarters of the time and half the memory.
+    """Parse a text as libcst.parse_module does, in three quarters of the time and half the memory.
 
-    Equal whitespace is one and the same node in it, so that only other nodes have a position of their own.
+    Equal whitespace is a single shared node, so only other nodes have a position of their own.
     Raises what libcst.parse_module raises: ParserSyntaxError, RecursionError.
     """
     with _LOCK, _for_reading():

@@ -1,4 +1,4 @@
-"""Whether a condition is known to hold."""
+"""Truth values of conditions: true, false or unknown."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from shapefix.tensors.bounds import same
 
 
 def truth(value: Value) -> bool | None:
-    """The result of `bool(value)`, None where it is not known."""
+    """Result of `bool(value)`; None if unknown."""
     if isinstance(value, Constant):
         return bool(value.value)
     if isinstance(value, TupleValue):
@@ -37,7 +37,7 @@ def truth(value: Value) -> bool | None:
 
 
 def is_none(value: Value) -> bool | None:
-    """Whether value is None, None where it is not known."""
+    """Check whether value is None; None if unknown."""
     if isinstance(value, Constant):
         return value.value is None
     if isinstance(
@@ -59,12 +59,12 @@ def is_none(value: Value) -> bool | None:
         ),
     ):
         return False
-    # An attribute of a library may be None where an optional package is missing.
+    # An attribute of a library may be None if an optional package is missing.
     return None
 
 
 def equal(left: Value, right: Value) -> bool | None:
-    """Whether left == right, None where it is not known."""
+    """Check whether left == right; None if unknown."""
     if isinstance(left, Constant) and isinstance(right, Constant):
         return bool(left.value == right.value)
     if isinstance(left, Integer) and isinstance(right, (Integer, Constant)):

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class Unknown(Value):
-    """A value about which nothing is known but, perhaps, its name; its attributes and its size stay the same.
+    """Unknown value, perhaps with a name; its attributes and its size stay the same.
 
-    tensor is what it would be if it is a tensor at all: reading `.shape` twice must give the same symbols.
-    size is what it would be if it is an int: `n + 1` of an unknown n may be either.
+    tensor is its value if it is a tensor: reading `.shape` twice must give the same symbols.
+    size is its value if it is an int: `n + 1` of an unknown n may be either.
     """
 
     __slots__ = ("_attributes", "_size", "hint", "tensor")
@@ -49,7 +49,7 @@ class Unknown(Value):
         return found
 
     def item(self, key: object) -> Value:
-        """The value of `value[key]`: the same each time."""
+        """Value of `value[key]`: the same each time."""
         subscript = f"[{key!r}]"
         found = self.attributes.get(subscript)
         if found is None:
@@ -57,7 +57,7 @@ class Unknown(Value):
         return found
 
     def size(self) -> Size:
-        """The symbol of this value, used as a number of elements (at least 1)."""
+        """Symbol of this value, used as a number of elements (at least 1)."""
         if self._size is None:
             self._size = Size.symbol(self.hint or "n")
         return self._size
@@ -74,7 +74,7 @@ class Parameter(Unknown):
 
 
 class Constant(Value):
-    """A str, bytes, bool, int, float, complex, None or Ellipsis that the code states."""
+    """Stated str, bytes, bool, int, float, complex, None or Ellipsis."""
 
     __slots__ = ("value",)
 
@@ -93,7 +93,7 @@ class IntegerLiteral(Constant):
 
 
 class Integer(Value):
-    """An int that is only known as a polynomial over sizes."""
+    """Int known only as a polynomial over sizes."""
 
     __slots__ = ("size",)
 
@@ -102,7 +102,7 @@ class Integer(Value):
 
 
 class Number(Value):
-    """An int or a float of unknown value, that is not used as a size: `head_dim ** -0.5`."""
+    """Int or float of unknown value, not used as a size: `head_dim ** -0.5`."""
 
     __slots__ = ()
 
@@ -126,7 +126,7 @@ class Slice(Value):
 
 
 class Text(Value):
-    """A str of which nothing else is known."""
+    """Text without known contents."""
 
     __slots__ = ()
 
@@ -135,7 +135,7 @@ TEXT = Text()
 
 
 def is_text(value: Value | None) -> bool:
-    """Whether the value is a str, known or not."""
+    """Check whether the value is a str, known or not."""
     return isinstance(value, Text) or (isinstance(value, Constant) and isinstance(value.value, str))
 
 
@@ -149,7 +149,7 @@ class Reference(Value):
 
 
 class Imported(Value):
-    """A name of another file of the project, or that file itself (name None), not looked at yet."""
+    """Name of another file of the project, or that file itself (name None), not read yet."""
 
     __slots__ = ("name", "path")
 
@@ -168,13 +168,13 @@ class ModuleValue(Value):
 
 
 class Names(dict[str, Value]):
-    """The names of a scope: reading an unbound name raises, so membership is never tested."""
+    """Names of a scope: reading an unbound name raises, so membership is never tested."""
 
     __slots__ = ()
 
 
 class Scope:
-    """The names of a function, a module or a comprehension, and the scope around it."""
+    """Names of a function, a module or a comprehension, and the scope around it."""
 
     __slots__ = ("comprehension", "elsewhere", "names", "outer")
 
@@ -183,28 +183,28 @@ class Scope:
         self.comprehension = comprehension
         self.names: dict[str, Value] = Names()
         self.elsewhere: dict[str, Scope] | None = None
-        """Names that a `global` or `nonlocal` statement sends to another scope."""
+        """Names bound in another scope by a `global` or `nonlocal` statement."""
 
     def home(self, name: str) -> Scope:
-        """The scope that an assignment to name writes to."""
+        """Scope that an assignment to name writes to."""
         if self.elsewhere is not None:
             return self.elsewhere.get(name, self)
         return self
 
 
 class Binding(Enum):
-    """The binding of a function of a class, from its decorators."""
+    """Binding of a function of a class, from its decorators."""
 
     PLAIN = auto()
     PROPERTY = auto()
     STATIC_METHOD = auto()
     CLASS_METHOD = auto()
     UNKNOWN = auto()
-    """A decorator may replace it by something else."""
+    """A decorator may replace the function."""
 
 
 class FunctionValue(Value):
-    """A function, lambda or method of the project, with the scope that it closes over.
+    """Function, lambda or method of the project, with its closure scope.
 
     defaults are those that had to be evaluated at the definition; setter is what a property is assigned
     through. contexts are the decorators that enter a context around each call as `with` does, the outermost
@@ -245,7 +245,7 @@ class FunctionValue(Value):
 
 
 class ClassValue(Value):
-    """A class of the project: its bases (references where they lie outside) and the names of its body."""
+    """Class of the project: its bases (references outside the project) and the names of its body."""
 
     __slots__ = ("_bases", "_resolve", "ancestors", "fields", "module", "name", "node")
 
@@ -269,7 +269,7 @@ class ClassValue(Value):
 
     @property
     def bases(self) -> tuple[Value, ...]:
-        """The bases; those of other files are looked up on first use."""
+        """Bases; those of other files are looked up on first use."""
         if any(isinstance(base, Imported) for base in self._bases):
             self._bases = tuple(
                 self._resolve(base) if isinstance(base, Imported) else base for base in self._bases
@@ -278,7 +278,7 @@ class ClassValue(Value):
 
 
 class InstanceValue(Value):
-    """An object of a project class; fields holds its attributes, open where others may have been set."""
+    """Object of a project class; fields holds its attributes, open if others may have been set."""
 
     __slots__ = ("cls", "fields", "open")
 
@@ -289,7 +289,7 @@ class InstanceValue(Value):
 
 
 class LibraryObject(Value):
-    """An object of a library class, made with these arguments: `nn.Linear(271, 256)`."""
+    """Object of a library class, created with these arguments: `nn.Linear(271, 256)`."""
 
     __slots__ = ("arguments", "fields", "kind", "place")
 
@@ -307,7 +307,7 @@ class LibraryObject(Value):
 
 
 class BoundMethod(Value):
-    """A function with its first argument already given."""
+    """Function with its first argument already bound."""
 
     __slots__ = ("function", "receiver")
 
@@ -317,13 +317,13 @@ class BoundMethod(Value):
 
 
 def integer(size: Size) -> Value:
-    """The value of a size: a plain constant where it is one."""
+    """Value of a size: a plain constant if it is one."""
     number = size.value
     return Constant(number) if number is not None else Integer(size)
 
 
 def as_size(value: Value | None) -> Size | None:
-    """The value as a number of elements; None if it is not an int."""
+    """Value as a number of elements; None if it is not an int."""
     if isinstance(value, Integer):
         return value.size
     if isinstance(value, Constant):
@@ -335,7 +335,7 @@ def as_size(value: Value | None) -> Size | None:
 
 
 def as_tensor(value: Value | None) -> TensorValue | None:
-    """The tensor that a value is, or would be if it is one at all; None for what cannot be a tensor."""
+    """Tensor of a value, certain or possible; None for values that cannot be tensors."""
     if isinstance(value, TensorValue):
         return value
     if isinstance(value, Unknown):

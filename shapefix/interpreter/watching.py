@@ -1,4 +1,4 @@
-"""Watching functions run: what each of their statements leaves in the names that it assigns."""
+"""Watched runs of functions: the values of assigned names after each statement."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import InstanceValue, Unknown, Value
 
 Named = tuple[tuple[str, Value], ...]
-"""Names, and what they held at one moment."""
+"""Names and their values at one moment."""
 RETURNED = "return"
 """The name of the result of a function."""
 _DEEPEST = 4
@@ -23,7 +23,7 @@ _BLOCKS = (cst.If, cst.For, cst.While, cst.With, cst.Try, cst.TryStar, cst.Match
 
 
 def known_now(value: Value, depth: int = 0) -> Value:
-    """The value with the layouts of this moment, which may change or be forgotten later."""
+    """Value with the layouts of this moment, which may change or be forgotten later."""
     if isinstance(value, Unknown):
         if value.tensor is not None and value.tensor.layout is not None:
             return known_now(value.tensor)
@@ -47,17 +47,17 @@ def known_now(value: Value, depth: int = 0) -> Value:
 class WatchedRun:
     """One run of a watched function: the calls that led to it, outermost first, and the values of its names.
 
-    asked is False for the program's own call; root is the function without known callers in which a chain of
+    requested is False for the program's own call; root is the function without known callers where a chain of
     calls began; known is True if an argument is a tensor of known sizes. parameters are the arguments, or
-    what the body shows of them. held has an entry for each run of a statement; events are those of a
+    the facts that the body reveals. held has an entry for each run of a statement; events are those of a
     statement and of its calls. carried are the loops of which only the first pass was run, and that change
-    the values that it started from.
+    the initial values of that pass.
     """
 
     function: cst.FunctionDef
     frame: Frame
     calls: tuple[Place, ...]
-    asked: bool
+    requested: bool
     root: Frame | None
     known: bool
     parameters: dict[str, Value]
@@ -67,12 +67,12 @@ class WatchedRun:
 
     @property
     def receiver(self) -> Value | None:
-        """The object whose method was run."""
+        """Object whose method was run."""
         return self.frame.receiver
 
 
 class Watcher(Evaluator):
-    """An evaluator that records every run of some functions.
+    """Evaluator with a record of every run of some functions.
 
     inputs create the values of a function's parameters, which replace the arguments of a call.
     """
@@ -89,7 +89,7 @@ class Watcher(Evaluator):
         super().__init__(library, files, allowance, versions)
         self.passes: list[WatchedRun] = []
         self.asking = False
-        """Whether the current code is run for the listing, and not by the program itself."""
+        """Whether the listing runs the current code, not the program itself."""
         self._inputs = inputs
         self._owners: dict[cst.CSTNode, cst.FunctionDef] = {}
         self._headed: dict[cst.CSTNode, cst.For | cst.With] = {}
@@ -102,7 +102,7 @@ class Watcher(Evaluator):
                     self._headed[first_of(statement.body)] = statement
 
     def execute(self, node: cst.CSTNode) -> Flow:
-        """Run one statement; one of a watched function leaves what it did in the function's Pass."""
+        """Run one statement; record its effects if it belongs to a watched function."""
         function = self._owners.get(node)
         if function is None:
             return super().execute(node)
@@ -136,7 +136,7 @@ class Watcher(Evaluator):
             names[name] = make()
         given = {name: names[name] for name in parameter_names(function) if name in names}
         known = any(_is_known(value) for value in given.values())
-        # What runs without having been called has no place among the calls.
+        # A run without a call has no place among the calls.
         root = self.frames[1] if len(self.running) > len(self.calls) else None
         seen = WatchedRun(function, frame, self.calls, self.asking, root, known, given)
         _learn(seen)
@@ -154,7 +154,7 @@ class Watcher(Evaluator):
         seen.held.setdefault(node, []).append(tuple(dict(found).items()))
 
     def _held_by(self, target: cst.BaseExpression) -> Value | None:
-        """The value of a name, or of an attribute of a project object; nothing is run for it."""
+        """Value of a name, or of an attribute of a project object; no code is run for it."""
         if isinstance(target, cst.Name):
             return self.frame.scope.home(target.value).names.get(target.value)
         if isinstance(target, cst.Attribute):
@@ -164,7 +164,7 @@ class Watcher(Evaluator):
         return None
 
     def _note_events(self, seen: WatchedRun, node: cst.CSTNode, start: int) -> None:
-        """The events since start belong to the innermost statement that they happened in."""
+        """Assign the events since start to the innermost statement around them."""
         noted = self._noted[id(seen.frame)]
         new = [event for event in self.events[start:] if id(event) not in noted]
         if new:
@@ -172,7 +172,7 @@ class Watcher(Evaluator):
             seen.events.setdefault(node, []).extend(new)
 
     def _has_moved_on(self, seen: WatchedRun, loop: cst.For | cst.While) -> bool:
-        """Whether a name has another value after a loop than after the last statement in it."""
+        """Check whether a name has another value after a loop than after the last statement in it."""
         last: dict[str, Value] = {}
         for statement in statements_of(loop):
             for names in seen.held.get(statement, ())[-1:]:
@@ -184,7 +184,7 @@ class Watcher(Evaluator):
 
 
 def _learn(seen: WatchedRun) -> None:
-    """Update unknown parameters with the facts that the body has shown so far."""
+    """Update unknown parameters with the facts learned from the body so far."""
     for name, value in seen.parameters.items():
         if isinstance(value, Unknown):
             known = known_now(value)
@@ -195,7 +195,7 @@ def _learn(seen: WatchedRun) -> None:
 
 
 def _is_known(value: Value, depth: int = 0) -> bool:
-    """Whether a value is, or holds, a tensor of known sizes."""
+    """Check whether a value is, or holds, a tensor of known sizes."""
     if isinstance(value, Unknown) and value.tensor is not None:
         value = value.tensor
     if isinstance(value, TensorValue):
@@ -213,7 +213,7 @@ def _is_same(one: TensorValue, other: Value | None) -> bool:
 
 
 def statements_of(root: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """The statements below root in their order, small ones and those with a body, without inner functions."""
+    """Statements below root in order, small ones and those with a body, without inner functions."""
     for child in children(root):
         if isinstance(child, (cst.FunctionDef, cst.ClassDef)):
             yield child
@@ -226,18 +226,18 @@ def statements_of(root: cst.CSTNode) -> Iterator[cst.CSTNode]:
 
 
 def first_of(block: cst.BaseSuite) -> cst.CSTNode:
-    """The statement of a block that is run first."""
+    """First statement run in a block."""
     first = block.body[0]
     return first.body[0] if isinstance(first, cst.SimpleStatementLine) else first
 
 
 def parameter_names(function: cst.FunctionDef) -> list[str]:
-    """The names of all parameters, in their order."""
+    """Names of all parameters, in order."""
     return [param.name.value for param in parameters_of(function)]
 
 
 def parameters_of(function: cst.FunctionDef) -> list[cst.Param]:
-    """All parameters in their order, `*args` and `**kwargs` among them."""
+    """All parameters in order, `*args` and `**kwargs` among them."""
     params = function.params
     star = [params.star_arg] if isinstance(params.star_arg, cst.Param) else []
     last = [params.star_kwarg] if params.star_kwarg is not None else []
@@ -245,7 +245,7 @@ def parameters_of(function: cst.FunctionDef) -> list[cst.Param]:
 
 
 def targets_of(node: cst.CSTNode) -> Iterator[cst.BaseExpression]:
-    """The names and attributes that a statement assigns, or changes in place."""
+    """Names and attributes that a statement assigns, or changes in place."""
     if isinstance(node, cst.Assign):
         for target in node.targets:
             yield from _parts(target.target)

@@ -1,1 +1,1 @@
-"""What torch, transformers and Python itself do to values: small functions, looked up by qualified name."""
+"""Models of torch, transformers and Python functions, looked up by qualified name."""

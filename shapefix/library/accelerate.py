@@ -1,4 +1,4 @@
-"""accelerate: what is prepared still takes and returns the same."""
+"""accelerate: `prepare()` and its effects on models, loaders and optimizers."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def accelerator(call: Call) -> Value:
 
 @method(ACCELERATOR, "@device")
 def device(call: Call) -> Value:
-    """The same for all that it prepares."""
+    """Device shared by all prepared objects."""
     fields = getattr(call.receiver, "fields", {})
     return cast("Value", fields.setdefault("<chosen>", DeviceValue(chosen())))
 
 
 def _prepared(value: Value) -> Value:
-    """A loader whose batches go to a device of its own choice; anything else as it is."""
+    """Let batches of a loader go to a device of its own choice; return other values unchanged."""
     if isinstance(value, LibraryObject) and derives(value.kind, LOADER):
         return LibraryObject(value.kind, value.arguments, value.place, {**value.fields, SENT: TRUE})
     return value
@@ -37,7 +37,7 @@ def _prepared(value: Value) -> Value:
 
 @method(ACCELERATOR, "prepare")
 def prepare(call: Call) -> Value:
-    """One object, or a tuple of as many as were handed over."""
+    """Return one object, or a tuple of as many as were passed."""
     given = [_prepared(value) for value in call.arguments.positional]
     if call.arguments.open:
         return ListValue(None)
@@ -55,7 +55,7 @@ def prepare_one(call: Call) -> Value:
 
 @method(ACCELERATOR, "gather", "gather_for_metrics", "pad_across_processes", "reduce")
 def gathered(call: Call) -> Value:
-    """On one process the tensor itself, on several the batches of all."""
+    """Return the tensor itself on one process, the batches of all processes on several."""
     given = call.value(0)
     return TensorValue(dtype=given.dtype) if isinstance(given, TensorValue) else Unknown()
 

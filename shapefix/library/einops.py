@@ -1,6 +1,6 @@
-"""einops: a pattern is a reshape that splits, a permute, for new axes an expand, and a reshape that merges.
+"""einops: a pattern is a reshape (split), a permute, an expand for new axes, and a reshape (merge).
 
-So a pure permutation is a view, and what merges after it is a copy where a view would be refused.
+A pure permutation is a view; a merge after it is a copy if a view would be rejected.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from shapefix.tensors.quotients import quotient
 from shapefix.tensors.verdicts import Legal
 
 Group = tuple[str, ...]
-"""The axes that one dimension is made of; none for a dimension of size 1."""
+"""The axes of one dimension; none for a dimension of size 1."""
 
 _DOTS: Group = ("... outside of parentheses",)
 _LAYERS = {"Rearrange": "rearrange", "Reduce": "reduce"}
@@ -42,7 +42,7 @@ class EinopsPattern:
 
 
 def parse(text: str) -> EinopsPattern | None:
-    """The pattern that text writes down; None where it is none."""
+    """Parse a pattern; None if the text is not a valid one."""
     left, arrow, right = text.partition("->")
     sides = _groups(left), _groups(right)
     if not arrow or sides[0] is None or sides[1] is None:
@@ -72,7 +72,7 @@ def _groups(side: str) -> tuple[Group, ...] | None:
 
 
 def _spread(groups: tuple[Group, ...], dots: Group) -> tuple[Group, ...]:
-    """The groups with the axes that `...` stands for: a dimension each outside of parentheses."""
+    """Replace `...` in groups by its axes: one dimension each outside of parentheses."""
     spread: list[Group] = []
     for group in groups:
         if group == _DOTS:
@@ -83,7 +83,7 @@ def _spread(groups: tuple[Group, ...], dots: Group) -> tuple[Group, ...]:
 
 
 def _lengths(left: Sequence[Group], layout: Layout, named: dict[str, Size]) -> dict[str, Size] | None:
-    """The length of every axis on the left; None where a dimension has two axes of unknown length."""
+    """Lengths of the axes on the left; None if a dimension has two axes of unknown length."""
     lengths = dict(named)
     for group, size in zip(left, layout.sizes, strict=True):
         missing = [axis for axis in group if axis not in lengths]
@@ -97,7 +97,7 @@ def _lengths(left: Sequence[Group], layout: Layout, named: dict[str, Size]) -> d
 
 @dataclass(frozen=True)
 class _Shaped:
-    """A layout, and whether it is still of the memory that the tensor had."""
+    """Layout, and whether it still uses the tensor's memory."""
 
     layout: Layout
     is_view: bool = True

@@ -1,4 +1,4 @@
-"""The library as the interpreter uses it: every module of the package, with its handlers registered."""
+"""Library for the interpreter: imports every module of the package, which registers handlers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from shapefix.library.transformers.tokenizers import TOKENIZER, unknown_tokenize
 ON_DEMAND = frozenset(
     f"shapefix.library.torchvision.{name}" for name in ("architectures", "classifiers", "parts")
 )
-"""Modules that are imported when a script makes one of torchvision's models."""
+"""Modules imported once a script creates one of torchvision's models."""
 
 for _module in pkgutil.walk_packages(shapefix.library.__path__, f"{shapefix.library.__name__}."):
     # Importing a module registers its handlers.
@@ -116,7 +116,7 @@ _CONTEXTS = _FAILURES | NO_GRAD
 
 
 def kind_of(name: str) -> str | None:
-    """The class of the tables that stands for a class of transformers, None for any other."""
+    """Class of the tables for a class of transformers; None for any other."""
     if not name.startswith("transformers."):
         return None
     return models.kind_of(name) or tokenizers.kind_of(name)

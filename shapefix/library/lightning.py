@@ -1,4 +1,4 @@
-"""Lightning: what a Trainer's loaders yield is what the steps of the project's LightningModule are handed."""
+"""Lightning: a Trainer passes the batches of its loaders to the steps of the LightningModule."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ for _kind, _modules in (
 
 @dataclass(frozen=True, slots=True)
 class LightningStep:
-    """One of the loops of a trainer: the method that it runs on each batch, and where the batches come from.
+    """One loop of a trainer: the method run on each batch, and the source of the batches.
 
-    begins are the hooks of the model that run before the first batch, before_batch the one that is handed
-    each batch first; off are the trainer's settings that leave the loop out where they are 0.
+    begins are the hooks of the model that run before the first batch, before_batch the one that gets
+    each batch first; off are the trainer's settings that disable the loop if they are 0.
     """
 
     name: str
@@ -87,9 +87,9 @@ TESTING = _evaluation("test_step", "test", "test_dataloader", "limit_test_batche
 PREDICTION = _evaluation("predict_step", "predict", "predict_dataloader", "limit_predict_batches")
 
 _TRANSFERS = ("on_before_batch_transfer", "transfer_batch_to_device", "on_after_batch_transfer")
-"""The hooks through which a batch goes on its way from the loader to the step, in this order."""
+"""Hooks that transfer a batch from the loader to the step, in this order."""
 _FITTED = "lightning_module"
-"""The trainer's attribute under which it remembers the model."""
+"""Attribute of a trainer for its model."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -101,7 +101,7 @@ class _Run:
     datamodule: InstanceValue | None
 
     def hook(self, owner: InstanceValue | None, name: str, *arguments: Value) -> Value | None:
-        """What the project's own method of this name returns; None where the project has none."""
+        """Result of the project's own method of this name; None if the project has none."""
         if owner is None or not isinstance(member(owner.cls, name), FunctionValue):
             return None
         return call_method(self.call.ev, owner, name, Arguments(list(arguments)), self.call.place.node)
@@ -109,7 +109,7 @@ class _Run:
 
 @method(TRAINER, "fit")
 def fit(call: Call) -> Value:
-    """Validates, as Lightning does before it trains, and trains."""
+    """Validate, as Lightning does before training, and train."""
     given = bound(
         "model, train_dataloaders=None, val_dataloaders=None, datamodule=None, ckpt_path=None", call.arguments
     )
@@ -119,7 +119,7 @@ def fit(call: Call) -> Value:
 
 @method(TRAINER, "validate", "test", "predict")
 def evaluate(call: Call) -> Value:
-    """One round over the batches of one loader; without a model, that of the last fit."""
+    """Run one round over the batches of one loader; without a model, that of the last fit."""
     stage = call.name.rpartition(".")[2]
     step = {"validate": VALIDATION, "test": TESTING, "predict": PREDICTION}[stage]
     others = "datamodule=None" if stage == "predict" else "ckpt_path=None, verbose=True, datamodule=None"
@@ -164,14 +164,14 @@ def _run(call: Call, stage: str, given: dict[str, Value], loaders: dict[Lightnin
 
 
 def _forget_changes(call: Call, owner: InstanceValue) -> None:
-    """Attributes that methods assign may have been assigned again by the time that another one runs."""
+    """Forget attributes that methods assign: another method may have assigned them again."""
     for name in assigned_late(owner.cls):
         if name in owner.fields:
             call.ev.journal.write(owner.fields, name, Unknown(f"self.{name}"))
 
 
 def _repeat(run: _Run, step: LightningStep, loaders: Value) -> None:
-    """The first batch of the loop, or of each of its loaders; how many come after it is not known."""
+    """Run the first batch of the loop, or of each of its loaders; the number of others is unknown."""
     several = _are_loaders(elements(loaders))
     each_alone = step is not TRAINING and several is not None and len(several) > 1
     for position, loader in enumerate(several if each_alone and several is not None else (loaders,)):
@@ -190,7 +190,7 @@ def _repeat(run: _Run, step: LightningStep, loaders: Value) -> None:
 
 
 def _accepted(model: InstanceValue, name: str) -> int | None:
-    """How many arguments a step takes, None for any number: without a place for it, batch_idx is left out."""
+    """Number of arguments of a step, None for any number; batch_idx is dropped for lack of room."""
     function = member(model.cls, name)
     params = function.node.params if isinstance(function, FunctionValue) else None
     if params is None or params.star_arg:
@@ -199,7 +199,7 @@ def _accepted(model: InstanceValue, name: str) -> int | None:
 
 
 def _batch(run: _Run, loader: Value) -> Value:
-    """What one batch of a loader is like, or of several at once; Unknown where hooks may not be known."""
+    """One batch of a loader, or of several at once; Unknown with hooks that may be unknown."""
     ev = run.call.ev
     owners = [owner for owner in (run.model, run.datamodule) if owner is not None]
     if not all(_is_known(run.call, owner) for owner in owners):
@@ -215,18 +215,18 @@ def _batch(run: _Run, loader: Value) -> Value:
 
 
 def _only(loaders: Value) -> Value:
-    """The loader in a list of one."""
+    """Loader in a list of one."""
     several = _are_loaders(elements(loaders))
     return several[0] if several is not None and len(several) == 1 else loaders
 
 
 def _are_loaders(values: tuple[Value, ...] | None) -> tuple[Value, ...] | None:
-    """The values where all of them are loaders, None otherwise."""
+    """Return the values if all of them are loaders, else None."""
     return values if values and all(_derives(value, LOADER) for value in values) else None
 
 
 def _transferred(run: _Run, batch: Value) -> Value:
-    """The batch after the hooks that the project has for its way to the device."""
+    """Batch after the project's hooks for the transfer to the device."""
     for name in _TRANSFERS:
         others = (Unknown("device"), Constant(0)) if name == "transfer_batch_to_device" else (Constant(0),)
         for owner in (run.datamodule, run.model):
@@ -238,7 +238,7 @@ def _transferred(run: _Run, batch: Value) -> Value:
 
 
 def _is_known(call: Call, owner: InstanceValue) -> bool:
-    """Whether all classes that an object derives from are known, so that none overrides a hook unseen."""
+    """Check that all base classes of an object are known, so that none hides an overridden hook."""
     others = [base for base in outside_bases(owner.cls) if base not in HARMLESS]
     return is_closed(owner.cls) and all(call.ev.library.is_class(base) for base in others)
 
@@ -256,7 +256,7 @@ def _is_none(value: Value) -> bool:
 
 
 def _is_left_out(trainer: Value | None, step: LightningStep) -> bool:
-    """Whether the trainer's settings say that the loop has no batches."""
+    """Check whether the trainer's settings leave the loop without batches."""
     settings = trainer.arguments if isinstance(trainer, LibraryObject) else {}
     stated = [settings[name] for name in step.off if name in settings]
     return any(isinstance(value, Constant) and value.value == 0 for value in stated)
@@ -268,7 +268,7 @@ method(LIGHTNING_MODULE, "@device")(device_of_model)
 @method(LIGHTNING_MODULE, *_TRANSFERS)
 @method(DATA_MODULE, *_TRANSFERS)
 def same_batch(call: Call) -> Value:
-    """What a project's hook finds above it: the batch as it is, on whatever device."""
+    """Return the batch unchanged, on any device, as the base class's hook does."""
     return call.value(0, "batch") or Unknown()
 
 

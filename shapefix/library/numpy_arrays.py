@@ -1,6 +1,6 @@
-"""Arrays of numpy, as far as they become tensors: their sizes, and their dtype, which is float64 for floats.
+"""Arrays of numpy, as far as they become tensors: their sizes and dtype (float64 for floats).
 
-Arrays are no tensors here: their methods share names with those of tensors, and do other things.
+Arrays are not tensors: methods of the same name behave differently.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from shapefix.tensors.polynomials import Size
 
 ARRAY = "numpy.ndarray"
 _TENSOR = "<tensor>"
-"""The field that holds what the array would be as a tensor."""
+"""Field of an array for its equivalent tensor."""
 _NAMES = {
     "builtins.float": "float64",
     "builtins.int": "int64",
@@ -51,7 +51,7 @@ declare(ARRAY, "builtins.object")
 
 
 def as_array(value: Value | None) -> TensorValue | None:
-    """What an array of numpy is as a tensor; None for what is none."""
+    """View of a numpy array as a tensor; None for other values."""
     if not isinstance(value, LibraryObject) or value.kind != ARRAY:
         return None
     tensor = value.fields.get(_TENSOR)
@@ -59,7 +59,7 @@ def as_array(value: Value | None) -> TensorValue | None:
 
 
 def numpy_dtype(value: Value | None) -> str | None:
-    """The dtype that `np.float32`, `float` or "float32" names to numpy."""
+    """Dtype named to numpy by `np.float32`, `float` or "float32"."""
     if isinstance(value, Reference):
         module, _, last = value.name.rpartition(".")
         return _NAMES.get(value.name) or (last if module == "numpy" and last in _SAME else None)
@@ -76,7 +76,7 @@ def _array(call: Call, sizes: list[Size] | None, dtype: str | None) -> Value:
 def _of_layout(
     call: Call, layout: Layout | None, dtype: str | None, before: TensorValue | None = None
 ) -> Value:
-    """An array of this layout; before is the one that it was made from."""
+    """Create an array of this layout; before is the source array."""
     if dtype is None and layout is None:
         return Unknown()
     op = Op.NUMPY_CREATION if before is None else Op.NUMPY_CONVERSION
@@ -87,7 +87,7 @@ def _of_layout(
 
 
 def _copied(layout: Layout | None) -> Layout | None:
-    """The layout of a copy in numpy's order K: some dense one."""
+    """Layout of a copy in numpy's order K: some dense one."""
     return None if layout is None else layout if is_contiguous(layout) else unknown_strides(layout.sizes)
 
 
@@ -99,9 +99,9 @@ def _with_dtype(call: Call, default: str | None, position: int) -> str | None:
 
 
 def _sizes(value: Value | None) -> list[Size] | None:
-    """The sizes that an int or a tuple names."""
+    """Sizes given as an int or a tuple."""
     if isinstance(value, (Integer, Unknown)) or (isinstance(value, Constant) and type(value.value) is int):
-        # An unknown one may as well be a whole shape.
+        # An unknown value may be a whole shape.
         return None if isinstance(value, Unknown) else size_list(TupleValue((value,)))
     return size_list(value)
 
@@ -124,7 +124,7 @@ _SIZE_AT = {
 
 @function(*(f"numpy.random.{name}" for name in _SIZE_AT))
 def distributed(call: Call) -> Value:
-    """Numbers of a distribution; without a size it is a single one."""
+    """Random numbers of a distribution; a single one without a size."""
     name = call.name.rpartition(".")[2]
     size = call.value(_SIZE_AT[name], "size")
     if size is None or (isinstance(size, Constant) and size.value is None):
@@ -146,7 +146,7 @@ def full(call: Call) -> Value:
 
 
 def _scalar(value: Value | None) -> str | None:
-    """What numpy makes of a Python number."""
+    """Scalar that numpy makes of a Python number."""
     kinds = {bool: "bool", int: "int64", float: "float64"}
     return kinds.get(type(value.value)) if isinstance(value, Constant) else None
 
@@ -172,7 +172,7 @@ def linspace(call: Call) -> Value:
 
 @function("numpy.array", "numpy.asarray", "numpy.stack", "numpy.vstack")
 def array(call: Call) -> Value:
-    """An array made of rows, or a list of arrays put together."""
+    """Create an array from rows, or combine a list of arrays."""
     data = call.value(0, "object")
     is_joined = call.name.endswith("stack")
     if "dtype" not in call.arguments.keywords or is_joined:
@@ -232,7 +232,7 @@ def length(call: Call) -> Value:
 
 @method(ARRAY, "__getitem__")
 def part(call: Call) -> Value:
-    """A part of an array by ints and slices; other indices are numpy's own."""
+    """Part of an array by ints and slices; other indices follow numpy's own rules."""
     held, index = as_array(call.receiver), call.arguments.positional[0]
     if held is None:
         return Unknown()
@@ -250,7 +250,7 @@ def part(call: Call) -> Value:
 def as_tensor_of(
     call: Call, array: TensorValue, dtype: str | None = None, *, copies: bool = True
 ) -> TensorValue:
-    """The tensor that an array becomes; dtype where it is converted on the way."""
+    """Convert an array to a tensor; dtype is the target of a conversion on the way."""
     layout = array.layout
     if layout is not None and (copies or (dtype is not None and dtype != array.dtype)):
         layout = contiguous(layout.sizes)

@@ -26,7 +26,7 @@ TensorHandler = Callable[[Call, TensorValue], Value]
 TENSOR = "torch.Tensor"
 
 Wrapper = Callable[[Call, Handler], Value]
-"""Takes a call and the method that it wraps."""
+"""Handler of a call that also gets the wrapped method."""
 
 FUNCTIONS: dict[str, Handler] = {}
 METHODS: dict[str, dict[str, Handler]] = {TENSOR: {}}
@@ -35,7 +35,7 @@ _declared = {TENSOR}
 
 
 class RegisteredTwiceError(Exception):
-    """A second handler for one name, which would leave the first one dead."""
+    """Second handler for one name, which would disable the first one."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"{name} is registered twice; wrap_method() adds to a method that is registered")
@@ -49,7 +49,7 @@ def add(handlers: dict[str, T], name: str, handler: T, kind: str = "") -> None:
 
 
 def function(*names: str) -> Callable[[Handler], Handler]:
-    """Register what calling these functions, or making these classes, does."""
+    """Register a handler for calls of these functions or constructors."""
 
     def register(handler: Handler) -> Handler:
         for name in names:
@@ -95,7 +95,7 @@ def wrap_method(kind: str, name: str) -> Callable[[Wrapper], Wrapper]:
 
 
 def tensor_method(*names: str) -> Callable[[TensorHandler], TensorHandler]:
-    """Register methods (or @properties) of tensors, which are handed the tensor as well."""
+    """Register methods (or @properties) of tensors; the handler also gets the tensor."""
 
     def register(handler: TensorHandler) -> TensorHandler:
         for name in names:
@@ -108,7 +108,7 @@ def tensor_method(*names: str) -> Callable[[TensorHandler], TensorHandler]:
 def operation(
     *names: str, namespaces: tuple[str, ...] = ("torch",)
 ) -> Callable[[TensorHandler], TensorHandler]:
-    """Register an operation that is a tensor's method and a function of the tensor alike.
+    """Register an operation available as a method and as a function of the tensor.
 
     `torch.transpose(x, 1, 2)` and `x.transpose(1, 2)` reach the handler as the same call: positions count
     without the tensor.
@@ -171,7 +171,7 @@ def _free(handler: TensorHandler) -> Handler:
 
 
 def _applied(handler: TensorHandler, call: Call, tensor: TensorValue, written: Call) -> Value:
-    """What an operation makes of a tensor; written is the call as the code has it, for what is refused."""
+    """Apply an operation to a tensor; written is the call as the code has it, for rejections."""
     try:
         made = trace(call, handler(call, tensor), tensor)
         _try_last_batch(call, handler)
@@ -202,7 +202,7 @@ def _try_last_batch(call: Call, handler: TensorHandler) -> None:
 
 
 def _with_dim(given: Arguments) -> Arguments:
-    """The arguments with numpy's names for dimensions replaced by torch's, which knows both."""
+    """Arguments with numpy's names for dimensions replaced by torch's, which knows both."""
     if "axis" not in given.keywords and "axes" not in given.keywords and "keepdims" not in given.keywords:
         return given
     names = {"axis": "dim", "axes": "dims", "keepdims": "keepdim"}
@@ -211,7 +211,7 @@ def _with_dim(given: Arguments) -> Arguments:
 
 
 def _written_out(call: Call, out: TensorValue) -> Value:
-    """`torch.add(a, b, out=x)` is a copy into x."""
+    """Copy the result into out, as `torch.add(a, b, out=x)` does."""
     node = call.place.node
     arguments = node.args if isinstance(node, cst.Call) else ()
     named = [argument.value for argument in arguments if argument.keyword and argument.keyword.value == "out"]
@@ -225,7 +225,7 @@ def _written_out(call: Call, out: TensorValue) -> Value:
 
 
 def expanded_dim(layout: Layout | None) -> int | None:
-    """The first dimension along which several elements are one in memory; None where that is not provable."""
+    """First dimension with several elements at one address; None if not provable."""
     if layout is None:
         return None
     for dim, (size, stride) in enumerate(zip(layout.sizes, layout.strides, strict=True)):
@@ -235,7 +235,7 @@ def expanded_dim(layout: Layout | None) -> int | None:
 
 
 def lookup_method(kind: str, name: str) -> Handler | None:
-    """A method of a class or of the nearest of its bases that has it."""
+    """Find a method of a class or of its nearest base with one."""
     found = METHODS.get(kind, {}).get(name)
     if found is not None:
         return found
@@ -247,5 +247,5 @@ def lookup_method(kind: str, name: str) -> Handler | None:
 
 
 def derives(kind: str, base: str) -> bool:
-    """Whether class kind is base or derives from it."""
+    """Check whether class kind is base or derives from it."""
     return kind == base or any(derives(parent, base) for parent in BASES.get(kind, ()))

@@ -31,9 +31,9 @@ def reject(
     layer: Value | None = None,
     settings: Mapping[str, Value] | None = None,
 ) -> None:
-    """Tell the checks that torch raises here, for these values by the names of their parameters.
+    """Report that torch raises here, for these values by the names of their parameters.
 
-    function is what raises, where that is not the call itself; layer and settings are as in Refused.
+    function is the one that raises, if it is not the call itself; layer and settings are as in OpRejected.
     """
     event = refusal(call, error, operands, function=function, layer=layer, settings=settings)
     if event is not None:
@@ -41,7 +41,7 @@ def reject(
 
 
 def refuse_beyond_one(call: Call, operands: Mapping[str, Value], layouts: Sequence[Layout]) -> None:
-    """Tell the checks where torch raises unless a size is 1, which would be stretched; operands as in refuse.
+    """Report that torch raises unless a size is 1, which would be expanded; operands as in reject.
 
     layouts are those of the operands, in their order.
     """
@@ -61,13 +61,13 @@ def refusal(
     layer: Value | None = None,
     settings: Mapping[str, Value] | None = None,
 ) -> OpRejected | None:
-    """The event of torch raising here; None where an operand may be an array of numpy."""
+    """Event of torch raising here; None if an operand may be an array of numpy."""
     found = operands_in(operands)
     if not all(operand.tensor.certain for operand in found):
         # Arrays of numpy follow other rules.
         return None
     if _needs_defaults(error) and any(frame.undecided for frame in call.ev.frames):
-        # Who chooses another branch may choose another number, too.
+        # Runs that take another branch may also pass another number.
         return None
     return OpRejected(
         call.place,
@@ -84,12 +84,12 @@ def refusal(
 
 
 def may_not_reach(ev: Evaluator, tensor: TensorValue) -> bool:
-    """Whether branches of which nobody knows whether they are taken may keep a tensor from this place."""
+    """Check whether branches with unknown conditions may keep a tensor from this place."""
     return ev.may_not_reach(object() if tensor.origin is None else tensor.origin.function)
 
 
 def _asks_for_layer(call: Call) -> bool:
-    """Whether a branch that is open asks what the layer is that is called: `isinstance(self.loss, …)`."""
+    """Check for an open branch with a test of the called layer: `isinstance(self.loss, …)`."""
     node = call.place.node
     if not call.ev.frame.tests or not isinstance(node, cst.Call):
         return False
@@ -98,12 +98,12 @@ def _asks_for_layer(call: Call) -> bool:
 
 
 def _needs_defaults(error: ShapeError) -> bool:
-    """Whether torch raises only where options of the command line have their defaults."""
+    """Check whether torch raises only for the defaults of command-line options."""
     return isinstance(error, SizeMismatch) and bool(needed_defaults(error.have, error.want))
 
 
 def operands_in(values: Mapping[str, Value]) -> list[Operand]:
-    """The tensors among values, those in lists and tuples too, in their order."""
+    """Tensors among values, including those in lists and tuples, in order."""
     found: list[Operand] = []
     for name, value in values.items():
         for part in elements(value) or (value,):
@@ -114,21 +114,21 @@ def operands_in(values: Mapping[str, Value]) -> list[Operand]:
 
 
 def operand_number(values: Mapping[str, Value], first: str, name: str) -> int:
-    """Which of the operands in values is the one of this name, those from `first` on counted."""
+    """Number of the operand of this name in values, those from `first` on counted."""
     names = list(values)
     before = {key: values[key] for key in names[names.index(first) : names.index(name)]}
     return len(operands_in(before))
 
 
 def by_position(call: Call) -> dict[str, Value]:
-    """The arguments of a call by position or by name; the receiver, if there is one, first."""
+    """Arguments of a call by position or by name; the receiver, if there is one, first."""
     given: dict[str, Value] = {} if call.receiver is None else {"self": call.receiver}
     given |= {str(position): value for position, value in enumerate(call.arguments.positional)}
     return given | call.arguments.keywords
 
 
 def trace(call: Call, made: Made, source: Value | None, producer: Value | None = None) -> Made:
-    """Note in a result which tensor, and which layer, it comes from; gives the result back."""
+    """Record the tensor and layer of origin in a result, and return it."""
     if isinstance(made, TensorValue) and isinstance(source, TensorValue) and made is not source:
         kept(call.name.rpartition(".")[2], source, made)
     for part in elements(made) or (made,):

@@ -17,7 +17,7 @@ from shapefix.tensors.polynomials import Size
 
 @cache
 def parameters(signature: str) -> tuple[tuple[str, Value | None], ...]:
-    """The parameters of a signature such as `kernel_size, stride=None`; None for one without a default."""
+    """Parameters of a signature such as `kernel_size, stride=None`; None for one without a default."""
     node = ast.parse(f"lambda {signature}: 0", mode="eval").body
     assert isinstance(node, ast.Lambda)
     positional = [parameter.arg for parameter in node.args.args]
@@ -31,13 +31,13 @@ def parameters(signature: str) -> tuple[tuple[str, Value | None], ...]:
 
 @cache
 def _positional(signature: str) -> int:
-    """How many parameters come before the `*` of a signature."""
+    """Number of parameters before the `*` of a signature."""
     before, star, _ = signature.partition("*")
     return len(parameters(before.rstrip(", ") if star else signature))
 
 
 def numbers(value: Value | None) -> list[int] | None:
-    """The ints of an int, a tuple or a list; None where one of them is not known."""
+    """Ints of an int, a tuple or a list; None if one of them is unknown."""
     if isinstance(value, Constant):
         return [value.value] if isinstance(value.value, int) else None
     items = elements(value)
@@ -52,7 +52,7 @@ def _constant(value: Any) -> Value:
 
 
 def bound(signature: str, arguments: Arguments) -> dict[str, Value]:
-    """Each parameter of signature with its argument or its default; Unknown where neither is known."""
+    """Bind each parameter of signature to its argument or its default; Unknown if neither is known."""
     values: dict[str, Value] = {}
     positional = arguments.positional[: _positional(signature)]
     for position, (name, default) in enumerate(parameters(signature)):
@@ -66,7 +66,7 @@ def bound(signature: str, arguments: Arguments) -> dict[str, Value]:
 
 
 def arguments_of(call: Call) -> BoundArguments:
-    """The arguments of a tensor method, or of a function after its tensor, by parameter name."""
+    """Arguments of a tensor method, or of a function after its tensor, by parameter name."""
     positions = bound_names(call.name, call.receiver is not None)
     given = call.arguments
     if not given.keywords.keys().isdisjoint(_NUMPY_NAMES):
@@ -76,12 +76,12 @@ def arguments_of(call: Call) -> BoundArguments:
 
 
 _NUMPY_NAMES = {"axis": "dim", "axes": "dims", "keepdims": "keepdim"}
-"""numpy's names of parameters, which torch accepts as well."""
+"""numpy's names of parameters, also accepted by torch."""
 
 
 @cache
 def bound_names(name: str, has_receiver: bool) -> str:
-    """The signature of a function or tensor method without its tensor."""
+    """Signature of a function or tensor method without its tensor."""
     text = signature(name)
     is_function = not name.startswith("torch.Tensor.")
     return text.partition(", ")[2] if has_receiver and is_function else text
@@ -101,27 +101,27 @@ class BoundArguments:
         return value if isinstance(value, Value) else Unknown(name)
 
     def tensor(self, name: str) -> TensorValue | None:
-        """A tensor, by now for certain; None where the argument is none."""
+        """Argument as a tensor, from now on certainly one; None for the argument None."""
         tensor = as_tensor(self.value(name))
         if tensor is not None:
             tensor.certain = True
         return tensor
 
     def size(self, name: str) -> Size | None:
-        """A number of elements; None for what is no int."""
+        """Number of elements; None for other values than ints."""
         return as_size(self.value(name))
 
     def number(self, name: str) -> int | None:
-        """An int that is known."""
+        """Known int."""
         value = self.value(name)
         return int(value.value) if isinstance(value, Constant) and isinstance(value.value, int) else None
 
     def numbers(self, name: str) -> list[int] | None:
-        """The ints of an int, a tuple or a list; None where one of them is not known."""
+        """Ints of an int, a tuple or a list; None if one of them is unknown."""
         return numbers(self.value(name))
 
     def sizes(self, name: str, rank: int) -> list[Size] | None:
-        """A number for each of rank dimensions, given one by one or once for all; None where not known."""
+        """One number for each of rank dimensions, given one by one or once for all; None if unknown."""
         value = self.value(name)
         if isinstance(value, Integer) or (isinstance(value, Constant) and type(value.value) is int):
             size = as_size(value)
@@ -133,17 +133,17 @@ class BoundArguments:
         return found * (rank if len(items) == 1 else 1) if len(found) == len(items) else None
 
     def flag(self, name: str) -> bool | None:
-        """Whether an argument is true, None where it is not known."""
+        """Truth of an argument; None if unknown."""
         value = self.value(name)
         return bool(value.value) if isinstance(value, Constant) else None
 
     def text(self, name: str) -> str | None:
-        """A string that is known."""
+        """Known string."""
         value = self.value(name)
         return value.value if isinstance(value, Constant) and isinstance(value.value, str) else None
 
     def is_none(self, name: str) -> bool | None:
-        """Whether an argument is None; None where that is not known."""
+        """Check whether an argument is None; None if unknown."""
         value = self.value(name)
         if isinstance(value, Unknown):
             return None

@@ -1,4 +1,4 @@
-"""How library functions read their arguments and make tensors."""
+"""Helpers of library functions for reading arguments and creating tensors."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ NAMES_OF_DTYPES = frozenset(
 
 
 def as_view(call: Call, tensor: TensorValue, layout: Layout | None, op: Op) -> TensorValue:
-    """A tensor that shares the storage of another, seen through another layout."""
+    """Tensor that shares the storage of another, seen through another layout."""
     return TensorValue(
         layout,
         dtype=tensor.dtype,
@@ -75,7 +75,7 @@ def as_view(call: Call, tensor: TensorValue, layout: Layout | None, op: Op) -> T
 
 
 def alias_of(tensor: TensorValue) -> TensorValue:
-    """The same memory in the same layout, as another tensor."""
+    """Another tensor with the same memory and layout."""
     again = TensorValue(
         tensor.layout,
         contiguous=tensor.contiguous,
@@ -102,7 +102,7 @@ def as_result(
     before: LayoutStep | None = None,
     is_contiguous: bool = False,
 ) -> TensorValue:
-    """A new tensor; before is the history of the operand whose layout it took over."""
+    """New tensor; before is the layout history of the operand with the same layout."""
     return TensorValue(
         layout,
         dtype=dtype,
@@ -120,13 +120,13 @@ def contiguous_result(
     dtype: str | None = None,
     device: Device | None = None,
 ) -> TensorValue:
-    """A new contiguous tensor of these sizes, or of unknown rank."""
+    """New contiguous tensor of these sizes, or of unknown rank."""
     layout = None if sizes is None else contiguous(sizes)
     return as_result(call, layout, op, dtype=dtype, device=device, is_contiguous=True)
 
 
 def copied(call: Call, tensor: TensorValue, op: Op, dtype: str | None = None) -> TensorValue:
-    """A copy in the memory format that torch calls preserve_format."""
+    """Copy in the memory format that torch calls preserve_format."""
     layout = None if tensor.layout is None else preserve_format(tensor.layout)
     result = as_result(
         call,
@@ -142,7 +142,7 @@ def copied(call: Call, tensor: TensorValue, op: Op, dtype: str | None = None) ->
 
 
 def copied_or_same(call: Call, tensor: TensorValue, op: Op, dtype: str | None = None) -> TensorValue:
-    """What is a copy or the tensor itself, depending on facts that are not known."""
+    """Copy or the tensor itself, depending on unknown facts."""
     layout = tensor.layout
     if layout is not None and preserve_format(layout) != layout:
         layout = unknown_strides(layout.sizes)
@@ -158,7 +158,7 @@ def copied_or_same(call: Call, tensor: TensorValue, op: Op, dtype: str | None = 
 
 
 def size_list(value: Value | None) -> list[Size] | None:
-    """The sizes in a tuple, list or torch.Size; None where their number is not known."""
+    """Sizes in a tuple, list or torch.Size; None if their number is unknown."""
     if isinstance(value, Shape):
         return None if value.tensor.layout is None else list(value.tensor.layout.sizes)
     items = elements(value)
@@ -174,7 +174,7 @@ def size_list(value: Value | None) -> list[Size] | None:
 
 
 def sizes_from(call: Call, position: int = 0, keyword: str = "size") -> list[Size] | None:
-    """Sizes given one by one or as a tuple: `x.view(B, -1)` or `x.view((B, -1))`. None where not known."""
+    """Sizes given one by one or as a tuple: `x.view(B, -1)` or `x.view((B, -1))`. None if unknown."""
     if call.arguments.open:
         return None
     given = call.arguments.positional[position:]
@@ -183,7 +183,7 @@ def sizes_from(call: Call, position: int = 0, keyword: str = "size") -> list[Siz
     first = given[0]
     if isinstance(first, (TupleValue, ListValue, Shape)):
         return size_list(first)
-    # One single unknown may as well be a whole shape.
+    # A single unknown argument may be a whole shape.
     if len(given) == 1 and isinstance(first, Unknown):
         return None
     sizes = []
@@ -196,7 +196,7 @@ def sizes_from(call: Call, position: int = 0, keyword: str = "size") -> list[Siz
 
 
 def int_arguments(call: Call, position: int, keyword: str) -> list[int] | None:
-    """Ints given one by one or as a tuple: `x.permute(0, 2, 1)`. None where one of them is not known."""
+    """Ints given one by one or as a tuple: `x.permute(0, 2, 1)`. None if one of them is unknown."""
     given = call.arguments.positional[position:]
     if call.arguments.open:
         return None
@@ -208,7 +208,7 @@ def int_arguments(call: Call, position: int, keyword: str) -> list[int] | None:
 
 
 def dtype_of(value: Value | None) -> str | None:
-    """The dtype that `torch.float16` (or `float`) names."""
+    """Dtype named by `torch.float16` (or `float`)."""
     if isinstance(value, Reference):
         name = value.name.rpartition(".")[2]
         if value.name.startswith("torch."):
@@ -222,14 +222,14 @@ def dtype_of(value: Value | None) -> str | None:
 
 
 def is_no_dtype(value: Value) -> bool:
-    """Whether an argument of `.to` certainly names no dtype; a device is known by what the code calls it."""
+    """Check that an argument of `.to` certainly names no dtype; device names count."""
     if isinstance(value, Unknown):
         return is_named_as_device(value)
     return isinstance(value, (Constant, DeviceName, DeviceValue, Integer, LibraryObject))
 
 
 def default_dtype(call: Call) -> str | None:
-    """What torch makes floats of; None where a file that takes part in this may have changed it."""
+    """Default dtype of floats; None if a file in the program may have changed it."""
     ev = call.ev
     if any("set_default_" in frame.module.text for frame in ev.frames):
         return None
@@ -237,9 +237,9 @@ def default_dtype(call: Call) -> str | None:
 
 
 def device_asked(call: Call) -> Device | None:
-    """Where a new tensor or module goes that the code makes here: on the CPU, unless it says otherwise.
+    """Device of a new tensor or module created here: the CPU, unless the code names another one.
 
-    None where what it says may be any device.
+    None if it may be any device.
     """
     if call.arguments.open or "out" in call.arguments.keywords:
         return None
@@ -250,7 +250,7 @@ def device_asked(call: Call) -> Device | None:
 
 
 def is_number(value: Value | None) -> bool:
-    """Whether the value is a Python number."""
+    """Check for a Python number."""
     return isinstance(value, (Integer, Number)) or (
         isinstance(value, Constant) and isinstance(value.value, (int, float, complex))
     )
@@ -261,7 +261,7 @@ def _receiver(call: cst.Call) -> cst.BaseExpression | None:
 
 
 def size_name(call: Call, dim: int) -> str:
-    """What to call the size of a dimension of the tensor that a call is about: `labels.size(1)`."""
+    """Name for the size of a dimension of the called tensor: `labels.size(1)`."""
     node = call.place.node
     subject: cst.CSTNode | None = None
     if isinstance(node, cst.Subscript):
@@ -274,7 +274,7 @@ def size_name(call: Call, dim: int) -> str:
 
 
 def assume_rank(call: Call, tensor: TensorValue, rank: int) -> Layout:
-    """The layout of a tensor used as one of this rank; where the rank was unknown, it is known from here."""
+    """Layout of a tensor used as one of this rank; an unknown rank is known from now on."""
     if tensor.layout is not None:
         return tensor.layout
     sizes = [

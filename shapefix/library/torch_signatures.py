@@ -1,4 +1,4 @@
-"""The signatures of torch's functions, layers and tensor methods, generated from torch itself.
+"""Signatures of torch's functions, layers and tensor methods, generated from torch itself.
 
 `torch_signatures.json` is written by `tests/library/generate_torch_signatures.py`.
 """
@@ -26,12 +26,12 @@ WRITTEN: Final = {
 
 @cache
 def generated() -> Mapping[str, str]:
-    """The parameters of each name as torch has them: `input, p=0.5, *, dtype=None`."""
+    """Parameters of each name as in torch: `input, p=0.5, *, dtype=None`."""
     text = (files("shapefix.library") / "torch_signatures.json").read_text(encoding="utf-8")
     by_signature: dict[str, str] = json.loads(text)["signatures"]
     return {name: found for found, names in by_signature.items() for name in names.split()}
 
 
 def signature(name: str) -> str:
-    """The parameters of a function, a constructor, a forward method or a tensor method, without self."""
+    """Parameters of a function, a constructor, a forward method or a tensor method, without self."""
     return WRITTEN.get(name) or generated()[name]

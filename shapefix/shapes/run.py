@@ -194,7 +194,7 @@ class _ListingBuilder:
         """Return the most informative listing: that of the first call with known sizes, if any."""
         passes = [each for each in _passes_of(ev, target) if each.calls]
         real_ones = [] if only_asked else [seen for seen in passes if _is_real_call(seen)]
-        passes = [seen for seen in passes if seen.asked] or passes
+        passes = [seen for seen in passes if seen.requested] or passes
         listings = [
             listing(
                 target.name,
@@ -236,7 +236,7 @@ def _is_real_call(seen: WatchedRun) -> bool:
 
     Calls inside of a module that the program never constructs do not count.
     """
-    if seen.asked or not seen.known or not seen.calls:
+    if seen.requested or not seen.known or not seen.calls:
         return False
     made_up = seen.root.receiver if seen.root is not None else None
     return not isinstance(made_up, InstanceValue) or member(made_up.cls, "forward") is None
@@ -276,7 +276,7 @@ def _letter(dim: int, rank: int) -> str:
 
 def _basis(seen: WatchedRun, target: Target, calls: Sequence[WatchedRun], has_inputs: bool) -> str:
     """Describe the origin of the sizes of a listing."""
-    if seen.asked and len(seen.calls) == 1:
+    if seen.requested and len(seen.calls) == 1:
         return "with the given input" if has_inputs else f"not called with known sizes; {_input_option(seen)}"
     span = seen.calls[-1].span
     where = f"called at {os.path.basename(span.path)}:{span.row}"

@@ -36,7 +36,7 @@ def check_attention(
 
     query is (L, B, E), key (S, B, K) and value (S, B, V); with batch_first the batch comes first, and
     unbatched inputs have no B. widths are E, K and V. mask is (L, S) or (B * heads, L, S), padding_mask is
-    (B, S). Raises ShapeError where two operands provably do not fit.
+    (B, S). Raises ShapeError if two operands provably do not fit.
     """
     parts = (query, key, value)
     ranks = _ranks(parts)

@@ -93,7 +93,7 @@ def _reordered(layout: Layout, order: Sequence[int]) -> Layout:
 
 
 def squeeze(layout: Layout, dim: int | Sequence[int] | None = None) -> Layout | None:
-    """Layout of `.squeeze(dim)`, or of `.squeeze()`; None if it is unknown whether a size is 1.
+    """Layout of `.squeeze(dim)`, or of `.squeeze()`; None if a size may or may not be 1.
 
     Raises ShapeError if a dimension is out of range.
     """

@@ -1,4 +1,4 @@
-"""Errors of the algebra: reasons for which torch provably raises."""
+"""Errors of the algebra: reasons for certain rejections by torch."""
 
 from __future__ import annotations
 

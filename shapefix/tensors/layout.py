@@ -30,7 +30,7 @@ class Layout:
 
     @property
     def is_constant(self) -> bool:
-        """Whether all sizes and strides are constants."""
+        """Check whether all sizes and strides are constants."""
         return all(s.value is not None for s in self.sizes) and all(s.value is not None for s in self.strides)
 
     def __str__(self) -> str:

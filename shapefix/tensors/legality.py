@@ -86,7 +86,7 @@ def _exact(layout: Layout, sizes: tuple[Size, ...]) -> ViewVerdict:
 def _exactly_illegal(
     have: list[int], strides: list[int], want: list[int], sizes: tuple[Size, ...]
 ) -> Illegal:
-    """Outermost merge across a gap: a stride gap between two dimensions that the target does not separate."""
+    """Outermost merge across a gap: a stride gap between two dimensions not separated by the target."""
     lefts = {1}
     left = 1
     for size in want:
@@ -158,7 +158,7 @@ class _Splits:
         self.target_rights = suffix_products(want)
 
     def place(self, at: int, bounds: Bounds) -> int | None:
-        """Outermost target position that provably splits after dimension `at`; None if there is none."""
+        """Outermost target position that provably splits after dimension `at`; None without one."""
         left, right = self.lefts[at + 1], self.rights[at + 1]
         for place, (one, two) in enumerate(zip(self.target_lefts, self.target_rights, strict=True)):
             if same(left, one, bounds) is True or same(right, two, bounds) is True:

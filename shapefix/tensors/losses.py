@@ -86,9 +86,9 @@ def broadcast_into(prediction: Sizes, target: Sizes) -> None:
 
 
 def extra_dimension(longer: Sizes, shorter: Sizes) -> int | None:
-    """Extra dimension of size 1 in longer that makes two otherwise equal shapes broadcast.
+    """Extra dimension of size 1 in longer, its only difference from shorter.
 
-    Without it longer has the sizes of shorter. None if there is none, or if all dimensions before it have
+    Both then broadcast. None without one, or if all dimensions before it have
     size 1, as in (1, N) and (N,): then broadcasting only adds leading dimensions to shorter.
     """
     if len(longer) != len(shorter) + 1:

@@ -1,4 +1,4 @@
-"""The operations that make tensors, in torch's terms."""
+"""Operations that create tensors, in torch's terms."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 
 class Op(Enum):
-    """An operation of torch, numpy or a model; `text` is the participle that evidence shows for it.
+    """Operation of torch, numpy or a model; `text` is its participle in evidence.
 
     Elementwise operations have torch's name as their value and are found by it, see `named`. The others are
     families of torch's documentation (creation, reduction, pooling) unless a rule needs to distinguish them.
@@ -16,7 +16,7 @@ class Op(Enum):
     text: str
 
     def __new__(cls, name: str, text: str = "") -> Op:
-        """Make a member whose value is the name; without a text, the name is shown."""
+        """Create a member with the name as its value; without a text, the name is shown."""
         op = object.__new__(cls)
         op._value_ = name
         op.text = text or name
@@ -237,7 +237,7 @@ class Op(Enum):
 
     @staticmethod
     def named(name: str) -> Op:
-        """The operation that torch, or Python's module operator, knows by this name. Raises ValueError."""
+        """Operation named by torch or by Python's module operator. Raises ValueError for other names."""
         return Op(ALIASES.get(name, name))
 
 

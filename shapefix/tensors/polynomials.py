@@ -90,7 +90,7 @@ class Size:
 
     @property
     def only_symbol(self) -> Symbol | None:
-        """The symbol of a size that is a single symbol, else None."""
+        """Only symbol of a size with a single symbol, else None."""
         if len(self.terms) == 1:
             ((monomial, coefficient),) = self.terms.items()
             if coefficient == 1 and len(monomial) == 1:
@@ -252,7 +252,7 @@ def content(size: Size) -> int:
 
 
 def divide(dividend: int | Size, divisor: int | Size) -> Size | None:
-    """Exact quotient of two sizes as a polynomial; None if there is none or the divisor is 0."""
+    """Exact quotient of two sizes as a polynomial; None for a remainder or the divisor 0."""
     dividend, divisor = Size.of(dividend), Size.of(divisor)
     if divisor.value is not None:
         number = divisor.value

@@ -14,7 +14,7 @@ from shapefix.tensors.tensor_iterator import broadcast_sizes, check_expands_to
 
 
 def matmul(left: Layout, right: Layout, first: int = 0) -> Layout:
-    """Layout of `left @ right` for vectors, matrices and batches of matrices, which broadcast.
+    """Layout of `left @ right` for vectors, matrices and batches of matrices, with broadcasting.
 
     first is the operand number of left. Raises ShapeError for rank 0, or if the inner sizes provably differ
     or the batches provably do not broadcast.

@@ -17,7 +17,7 @@ from shapefix.tensors.polynomials import ONE, ZERO, Size
 from shapefix.tensors.quotients import maximum
 
 Strides = Sequence[Size | None]
-"""Strides over the dimensions of a result: 0 where an operand is broadcast, None where unknown."""
+"""Strides over the dimensions of a result: 0 for a broadcast operand, None if unknown."""
 
 
 def broadcast_sizes(*shapes: tuple[Size, ...]) -> tuple[Size, ...]:
@@ -134,7 +134,7 @@ def aligned(layout: Layout, sizes: tuple[Size, ...]) -> Strides:
 
 
 def elementwise(*operands: Layout) -> Layout:
-    """Layout of an elementwise operation on the operands, which broadcast.
+    """Layout of an elementwise operation on the operands, with broadcasting.
 
     Strides are unknown if the order of the dimensions cannot be proved. Raises ShapeError if the sizes
     provably do not broadcast.

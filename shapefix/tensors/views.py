@@ -14,7 +14,7 @@ from shapefix.tensors.verdicts import Illegal, Legal, Undecided, ViewVerdict, Wr
 
 
 def target_of(arguments: Sequence[int | Size]) -> tuple[tuple[Size, ...], int | None]:
-    """Convert the arguments of a view to sizes and the position of -1, None if there is none.
+    """Convert the arguments of a view to sizes and the position of -1, None without a -1.
 
     Raises ShapeError for more than one -1 and for other negative numbers.
     """

@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-SKIPPED_PACKAGES = ("checks", "library", "interpreter", "domains", "runtime", "tensors", "rulebook")
+SKIPPED_PACKAGES = ("checks", "runtime", "rulebook")
 """Packages of shapefix that do not follow the list yet; remove each as it does."""
 
 SKIPPED_FILES = ("shapefix/cli/probe", "shapefix/diagnostics.py")
@@ -61,6 +61,9 @@ class Allowed:
 
 ALLOWED: tuple[Allowed, ...] = (
     Allowed("shapefix/cli/main.py", "colour", "the British spelling of --color is accepted"),
+    Allowed("shapefix/domains/tokens.py", "asked", "the name of a field"),
+    Allowed("shapefix/library/transformers/pad_tokens.py", "asked", "the name of a parameter"),
+    Allowed("shapefix/library/transformers/tokenized_texts.py", "asked", "the name of a parameter"),
 )
 
 

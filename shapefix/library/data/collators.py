@@ -1,6 +1,6 @@
-"""What puts samples together into a batch: torch's default, the collators of transformers, the user's own.
+"""Collate functions: torch's default, the collators of transformers, the user's own.
 
-What is claimed of a collator was executed with transformers 5.23 and 4.57: which columns it pads, what
+The facts about collators were executed with transformers 5.23 and 4.57: which columns it pads, what
 becomes of the others, what it does to labels.
 """
 
@@ -50,7 +50,7 @@ TOKENS = f"{_TRANSFORMERS}.DataCollatorForTokenClassification"
 _SETTINGS = "padding=True, max_length=None, pad_to_multiple_of=None"
 _SIGNATURES = {
     WITH_PADDING: f"tokenizer, {_SETTINGS}, return_tensors='pt'",
-    # What stands third in this one depends on the version.
+    # The third parameter depends on the version.
     LANGUAGE_MODELING: f"tokenizer, mlm=True, third=None, {_SETTINGS}, return_tensors='pt'",
     SEQ2SEQ: f"tokenizer, model=None, {_SETTINGS}, label_pad_token_id=-100, return_tensors='pt'",
     TOKENS: f"tokenizer, {_SETTINGS}, label_pad_token_id=-100, return_tensors='pt'",
@@ -64,7 +64,7 @@ for _kind in _SIGNATURES:
 def make_collator(call: Call) -> Value:
     kind = f"{_TRANSFORMERS}.{call.name.rpartition('.')[2]}"
     settings = bound(_SIGNATURES[kind], call.arguments)
-    # What a later line writes to it, `collator.mlm = False`, is a field.
+    # A later assignment, `collator.mlm = False`, sets a field.
     return LibraryObject(kind, settings, call.place, dict(settings))
 
 
@@ -75,7 +75,7 @@ def make_collator(call: Call) -> Value:
 @method(DEFAULT_CLASS, "__call__")
 @function(DEFAULT, f"{_TRANSFORMERS}.data.data_collator.default_data_collator")
 def call_collator(call: Call) -> Value:
-    """The user's own code hands features to a collator."""
+    """Call a collator from the user's own code."""
     features = iterate(call.ev, call.value(0, "features") or Unknown(), call.place.node)
     collator = call.receiver if call.receiver is not None else Reference(DEFAULT)
     features, sample = known_apart(call, features)
@@ -91,14 +91,14 @@ def _gives_tensors(asked: Value, allowed: tuple[object, ...] = ("pt",)) -> bool:
 
 
 def is_callable(collator: Value | None) -> bool:
-    """Whether it is known what a collate function does."""
+    """Check for a collate function with known behavior."""
     if isinstance(collator, Reference):
         return collator.name.endswith((".default_data_collator", ".default_collate"))
     return isinstance(collator, (FunctionValue, BoundMethod, InstanceValue, LibraryObject))
 
 
 def collate_by(call: Call, collator: Value, features: ListValue) -> Value:
-    """What a collate function makes of samples; Unknown where it is not known, or raises."""
+    """Collate samples with a function; Unknown if the result is not known or the call raises."""
     if isinstance(collator, (LibraryObject, Reference)) and _is_known(collator):
         return _by_library(call, collator, features)
     return call_value(call.ev, collator, Arguments([features]), call.place.node)
@@ -128,7 +128,7 @@ def _by_library(call: Call, collator: Value, features: Value) -> Value:
 def _plain_batch(
     call: Call, given: BoundArguments, features: ListValue, sample: DictValue
 ) -> DictValue | None:
-    """default_data_collator: `label` becomes `labels`, texts are left out, the rest goes into tensors."""
+    """Apply default_data_collator: rename `label` to `labels`, drop texts, put the rest into tensors."""
     fields: dict[object, Value] = {}
     cells = {key: cell for key, cell in sample.fields.items() if not _is_none(cell)}
     labels = cells.pop("label", None)
@@ -158,7 +158,7 @@ def _is_none(cell: Value) -> bool:
 
 
 def _label(call: Call, features: ListValue, cell: Value) -> Value | None:
-    """`label` is meant to be one number: whole ones are int64, all else is float32."""
+    """Convert `label`, meant to be one number: int64 for whole ones, else float32."""
     if isinstance(cell, TensorValue):
         if cell.layout is None or any(size.value != 1 for size in cell.layout.sizes):
             return Unknown() if cell.layout is None else None
@@ -173,7 +173,7 @@ def _label(call: Call, features: ListValue, cell: Value) -> Value | None:
 
 
 def _label_row(call: Call, features: ListValue, cell: Value) -> Value | None:
-    """`label_ids` is meant to be a row."""
+    """Convert `label_ids`, meant to be a row."""
     if isinstance(cell, TensorValue):
         return stacked(call, features, cell, cell.dtype)
     if is_scalar(cell) or in_tensor(call, features, cell) is None:
@@ -195,7 +195,7 @@ def _with_padding(
 def _language_modeling(
     call: Call, given: BoundArguments, features: ListValue, sample: DictValue
 ) -> DictValue | None:
-    """It makes the labels itself, of the ids."""
+    """Create labels from the ids, as the language modeling collator does."""
     batch = padded(call, given.value("tokenizer"), features, sample, Padding.of(given), True)
     if batch is not None:
         for key in ("special_tokens_mask", "offset_mapping"):
@@ -207,7 +207,7 @@ def _language_modeling(
 
 
 def _seq2seq(call: Call, given: BoundArguments, features: ListValue, sample: DictValue) -> DictValue | None:
-    """Labels are as long as the longest of them; there are some always, be they None."""
+    """Pad labels to the longest of them; the key always exists, perhaps with None."""
     asked = Padding.of(given)
     labels, rest = _without_labels(sample)
     batch = padded(call, given.value("tokenizer"), features, rest, asked, True)
@@ -230,7 +230,7 @@ def _seq2seq(call: Call, given: BoundArguments, features: ListValue, sample: Dic
 
 
 def _tokens(call: Call, given: BoundArguments, features: ListValue, sample: DictValue) -> DictValue | None:
-    """Labels get as long as the ids; longer ones stay as they are."""
+    """Pad labels to the length of the ids; longer ones keep their length."""
     labels, rest = _without_labels(sample)
     batch = padded(call, given.value("tokenizer"), features, rest, Padding.of(given), True)
     if batch is None or labels is None:
@@ -252,7 +252,7 @@ def _tokens(call: Call, given: BoundArguments, features: ListValue, sample: Dict
 
 
 def _without_labels(sample: DictValue) -> tuple[tuple[str, Value] | None, DictValue]:
-    """The labels with their name, and the sample without them."""
+    """Labels with their name, and the sample without them."""
     name = "label" if "label" in sample.fields else "labels"
     rest = {key: cell for key, cell in sample.fields.items() if key != name}
     found = sample.fields.get(name)
@@ -261,7 +261,7 @@ def _without_labels(sample: DictValue) -> tuple[tuple[str, Value] | None, DictVa
 
 
 def _labels(call: Call, features: ListValue, cell: Value, size: Size | None) -> Value | None:
-    """Labels in a tensor of whole numbers as wide as size; None where that raises, or may."""
+    """Labels in an integer tensor as wide as size; None if that raises or may raise."""
     if is_scalar(cell) or is_text(cell) or _is_none(cell):
         return None
     if size is None:
@@ -284,7 +284,7 @@ _MAKERS: dict[str, _Maker] = {
 
 
 def _ask_for_pad_token(call: Call, collator: LibraryObject, settings: dict[str, Value]) -> None:
-    """The collator pads with the tokenizer that it was made with."""
+    """Report a missing pad token of the collator's tokenizer."""
     tokenizer, padding = settings.get("tokenizer"), settings.get("padding", NONE)
     if isinstance(tokenizer, LibraryObject):
         if asks_for_pad_token(tokenizer, padding, settings.get("max_length", NONE)):
@@ -294,7 +294,7 @@ def _ask_for_pad_token(call: Call, collator: LibraryObject, settings: dict[str, 
 
 
 def _given_tokenizer(node: cst.CSTNode) -> cst.CSTNode | None:
-    """The tokenizer that is handed to a collator, or to a trainer."""
+    """Tokenizer passed to a collator or a trainer."""
     for index, argument in enumerate(node.args if isinstance(node, cst.Call) else ()):
         name = argument.keyword.value if argument.keyword is not None else ""
         if name in ("tokenizer", "processing_class") or (not name and not argument.star and index == 0):

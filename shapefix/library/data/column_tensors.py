@@ -1,4 +1,4 @@
-"""A column of samples made one tensor, as a collator does it that does not pad that column."""
+"""Conversion of a column of samples to one tensor by a collator without padding of that column."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OF_PYTHON = {bool: "bool", int: "int64", float: "float32"}
 
 
 def is_scalar(value: Value) -> bool:
-    """Whether a cell is one number, be it in a tensor of its own."""
+    """Check for a cell with one number, perhaps in a tensor of its own."""
     if isinstance(value, TensorValue):
         return value.layout is not None and value.layout.rank == 0
     if isinstance(value, Constant):
@@ -27,14 +27,14 @@ def is_scalar(value: Value) -> bool:
 
 
 def count(features: ListValue) -> Size:
-    """The number of samples."""
+    """Number of samples."""
     return features.length if features.length is not None else Size.symbol("batch_size")
 
 
 def in_tensor(call: Call, features: ListValue, cell: Value, *, unpacked: bool = False) -> Value | None:
-    """`torch.tensor` of a column with such cells, None where that raises, or may.
+    """Result of `torch.tensor` for a column with such cells; None if that raises or may raise.
 
-    features are the samples; unpacked tells that tensors are made lists first.
+    features are the samples; unpacked converts tensors to lists first.
     """
     if isinstance(cell, TensorValue):
         if not unpacked and not is_scalar(cell):
@@ -48,7 +48,7 @@ def in_tensor(call: Call, features: ListValue, cell: Value, *, unpacked: bool = 
 
 
 def stacked(call: Call, features: ListValue, cell: Value, dtype: str | None) -> Value | None:
-    """A tensor of cells that all have one size, None where these differ."""
+    """Stack cells of one size; None if their sizes differ."""
     sizes = row_sizes(cell)
     if not sizes and not is_scalar(cell):
         return Unknown()
@@ -63,14 +63,14 @@ def stacked(call: Call, features: ListValue, cell: Value, dtype: str | None) -> 
 
 
 def python_dtype(dtype: str | None) -> str | None:
-    """The dtype that a tensor's values get as numbers of Python."""
+    """Dtype of a tensor's values after conversion to Python numbers."""
     if dtype is None or dtype == "bool":
         return dtype
     return "float32" if is_floating(dtype) else "int64" if "int" in dtype else None
 
 
 def dtype_of(cell: Value) -> str | None:
-    """What `torch.tensor` makes of a number, or of a row of them; None where that is not known."""
+    """Dtype of the result of `torch.tensor` for a number or a row of them; None if unknown."""
     if isinstance(cell, Constant):
         return _OF_PYTHON.get(type(cell.value))
     if isinstance(cell, Integer):
@@ -91,7 +91,7 @@ def _inner(row: Value) -> tuple[Value, ...]:
 
 
 def _holds_numbers(row: Value) -> bool:
-    """Whether a row is one of numbers, as far as is known: no rows inside of it, no texts."""
+    """Check for a row of numbers, as far as is known: no nested rows, no texts."""
     if not isinstance(row, (ListValue, TupleValue)):
         return False
     return all(

@@ -1,4 +1,4 @@
-"""How many samples there are, and so how many are in a batch."""
+"""Numbers of samples in datasets and in batches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shapefix.tensors.symbols import BatchSize
 
 
 def length_of(call: Call, dataset: Value | None) -> Size | None:
-    """The number of samples in a dataset, None where it is not known."""
+    """Number of samples in a dataset; None if unknown."""
     if isinstance(dataset, TensorValue):
         return dataset.known_size(0)
     if isinstance(dataset, TupleValue):
@@ -35,9 +35,9 @@ def length_of(call: Call, dataset: Value | None) -> Size | None:
 
 
 def batch_size(name: str, full: Size | None, length: Size | None, loader: Place | None) -> Size:
-    """The size of any one batch of full samples out of length, where a rest makes a smaller one.
+    """Size of any one batch of full samples out of length; a remainder makes the last batch smaller.
 
-    name is what the symbol is called where it is not one number.
+    name is the name of the symbol for a size that is not a constant.
     """
     if full is None:
         return Size.symbol(name)

@@ -1,4 +1,4 @@
-"""What torch refuses only for the last batch of a loader, which holds fewer samples than all others."""
+"""Operations rejected by torch only for the last batch of a loader, which holds fewer samples."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def try_last_batch(
     layer: Value | None = None,
     settings: Values | None = None,
 ) -> None:
-    """Run an operation that went well once more, with fewer samples, and tell the checks if torch refuses.
+    """Repeat a successful operation with fewer samples, and report if torch rejects it.
 
-    given are the operands and arguments by name, again does what the operation does with others. Only where
-    the full number of samples stands among them, so that it may have been meant for all batches.
+    given are the operands and arguments by name, again repeats the operation with others. Only tried if
+    the full number of samples is among them, so that it may have been meant for all batches.
     """
     ev = call.ev
     if not ev.state[Batches].vary or ev.silenced:
@@ -50,7 +50,7 @@ def try_last_batch(
 
 
 def _error_of(call: Call, again: Callable[[Values], object], given: Values) -> ShapeError | None:
-    """What the operation raises for these values; it tells the checks nothing meanwhile."""
+    """Error of the operation for these values; no events are emitted meanwhile."""
     call.ev.silenced += 1
     try:
         again(given)
@@ -74,7 +74,7 @@ def _batches(given: Values) -> list[BatchSize]:
 
 
 def _fewer(batch: BatchSize) -> Iterator[Size]:
-    """Numbers of samples in the last batch to try: any smaller one, and the one that is there."""
+    """Numbers of samples in the last batch to try: any smaller one, and the actual one."""
     yield batch.full - Size.from_symbol(Symbol("missing"))
     if batch.full.value is not None:
         length = batch.length.value if batch.length is not None else None
@@ -82,7 +82,7 @@ def _fewer(batch: BatchSize) -> Iterator[Size]:
 
 
 def _holds(value: Value, number: Size) -> bool:
-    """Whether a number is among the sizes of a value, or among its ints."""
+    """Check whether a number is among the sizes of a value, or among its ints."""
     if isinstance(value, TensorValue):
         return value.layout is not None and any(same(size, number) for size in value.layout.sizes)
     if isinstance(value, Integer):

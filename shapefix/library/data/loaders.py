@@ -1,4 +1,4 @@
-"""torch.utils.data: what is put into a dataset comes out of its loader in batches."""
+"""torch.utils.data: datasets, samplers, and loaders that yield batches."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ for _kind in (TENSORS, SUBSET, CONCATENATED):
 declare(LOADER, "builtins.object")
 
 SENT = "<sent>"
-"""The field of a loader whose batches somebody sends to a device: accelerate's."""
+"""Field of a loader with batches sent to a device by accelerate."""
 
 SIGNATURE = (
     "dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None, num_workers=0, collate_fn=None, "
@@ -89,7 +89,7 @@ def subset(call: Call) -> Value:
 
 @function(f"{_DATA}.random_split")
 def random_split(call: Call) -> Value:
-    """As many subsets of the dataset as lengths, or fractions, are asked for."""
+    """Split the dataset into subsets of the requested lengths or fractions."""
     dataset, parts = call.value(0, "dataset") or Unknown(), elements(call.value(1, "lengths"))
     part = LibraryObject(SUBSET, {}, call.place, {"dataset": dataset, "indices": Unknown()})
     return ListValue(None if parts is None else (part,) * len(parts), part)
@@ -111,7 +111,7 @@ def added(call: Call) -> Value:
 @method(SUBSET, "__getitem__")
 @method(CONCATENATED, "__getitem__")
 def sample_at(call: Call) -> Value:
-    # A class of the project that derives from one of these keeps its parts in its own way.
+    # A derived project class may store its parts differently.
     return sample(call, call.receiver) if isinstance(call.receiver, LibraryObject) else Unknown()
 
 
@@ -123,7 +123,7 @@ def samples(call: Call) -> Value:
 
 
 def sample(call: Call, dataset: Value | None) -> Value:
-    """What any one index of a dataset gives."""
+    """Item of a dataset for any one index."""
     index = Integer(Size.symbol("index", least=0))
     node = call.place.node
     if isinstance(dataset, LibraryObject):
@@ -203,9 +203,9 @@ def batches(call: Call) -> Value:
 
 @dataclass(frozen=True, eq=False)
 class _Made:
-    """A batch, one of the samples that it was made of, and what put them together: None for torch itself.
+    """Batch, one of its samples, and the collate function: None for torch's default.
 
-    single tells that batches hold one sample.
+    single is True for batches of one sample.
     """
 
     sample: Value
@@ -215,7 +215,7 @@ class _Made:
 
 
 def _batch(call: Call, loader: LibraryObject | InstanceValue) -> _Made | None:
-    """One batch of the loader: samples put together by the collate function, or by torch's own."""
+    """One batch of the loader: samples combined by the collate function, or by torch's default."""
     fields = loader.fields
     dataset = fields.get("dataset")
     if dataset is None:
@@ -236,7 +236,7 @@ def _batch(call: Call, loader: LibraryObject | InstanceValue) -> _Made | None:
 
 
 def _batch_size(call: Call, loader: LibraryObject | InstanceValue) -> Size | None:
-    """The size of a batch, its last one perhaps smaller; None where samples come out one by one."""
+    """Size of a batch, the last one perhaps smaller; None for samples one by one."""
     fields, name = loader.fields, _wanted_name(loader)
     sampler, wanted, drops = fields["batch_sampler"], fields["batch_size"], fields["drop_last"]
     by_sampler = not (isinstance(sampler, Constant) and sampler.value is None)
@@ -256,7 +256,7 @@ def _batch_size(call: Call, loader: LibraryObject | InstanceValue) -> Size | Non
 
 
 def _wanted_name(loader: LibraryObject | InstanceValue) -> str:
-    """What the code that makes the loader calls its batch size."""
+    """Name of the batch size in the code that creates the loader."""
     node = loader.place.node if isinstance(loader, LibraryObject) and loader.place is not None else None
     for argument in node.args if isinstance(node, cst.Call) else ():
         if argument.keyword is not None and argument.keyword.value == "batch_size":
@@ -272,9 +272,9 @@ def _are_texts(column: Value) -> TypeGuard[ListValue]:
 
 
 def default_collate(call: Call, one: Value, size: Size) -> Value:
-    """A batch of samples like one, as torch puts them together without a collate function.
+    """Combine samples like this one as torch does without a collate function.
 
-    Unknown where torch raises for some of what is in them.
+    Unknown if torch raises for some of their contents.
     """
     return _collated(call, one, size) or Unknown()
 
@@ -308,7 +308,7 @@ def _collated(call: Call, one: Value, size: Size) -> Value | None:
 
 
 def _collated_row(call: Call, one: TupleValue | ListValue, size: Size) -> Value | None:
-    """Parts of samples, or rows of one length, which come out transposed: a list with a tensor for each."""
+    """Parts of samples, or rows of one length, transposed: a list with a tensor for each."""
     items = elements(one)
     if items is None:
         assert isinstance(one, ListValue)
@@ -326,7 +326,7 @@ def _collated_row(call: Call, one: TupleValue | ListValue, size: Size) -> Value 
 
 
 def _on_cpu(call: Call) -> Device | None:
-    """Batches are put together on the CPU, of samples that are there."""
+    """Batch on the CPU; its samples must be there."""
     return placed(call.ev, CPU, call.place)
 
 
@@ -341,7 +341,7 @@ def _stacked(call: Call, one: TensorValue, size: Size) -> TensorValue | None:
         made.row, made.graph = tensor_row(one), requires_grad(one)
         return made
     sizes = (size, *one.layout.sizes)
-    # Samples that are images in channels_last are joined in that order.
+    # Image samples in channels_last are stacked in that order.
     ordered = suggests_channels_last(one.layout) is not False
     layout = unknown_strides(sizes) if ordered else contiguous(sizes)
     made = as_result(call, layout, Op.COLLATE, dtype=one.dtype, device=device)
@@ -353,7 +353,7 @@ def _stacked(call: Call, one: TensorValue, size: Size) -> TensorValue | None:
 
 @function(f"{_DATA}.default_collate", f"{_DATA}.dataloader.default_collate")
 def collate(call: Call) -> Value:
-    """The batch that a list of samples makes."""
+    """Combine a list of samples into a batch."""
     given = call.value(0, "batch")
     items = elements(given)
     if items:

@@ -1,4 +1,4 @@
-"""Sending to a device what cannot be sent: the lists, texts and numbers of a batch have no `.to`."""
+"""Moves of non-tensors to a device: the lists, texts and numbers of a batch have no `.to`."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _KINDS = ("builtins.list", "builtins.tuple", "builtins.str", "builtins.dict", NU
 
 @function(*(f"{kind}.{name}" for kind in _KINDS for name in sorted(MOVES)))
 def moved(call: Call) -> Value:
-    """An AttributeError, at the latest at the second look."""
+    """Emit the move of a non-tensor, which raises AttributeError."""
     value = call.receiver
     if value is None or id(value) in call.ev.type_checked or call.ev.expects("AttributeError"):
         return Unknown()
     batch, key = _entry(call, value)
-    # A number that stands in no batch may as well be the member of an enumeration.
+    # A number outside of a batch may as well be a member of an enumeration.
     is_known = batch is not None or not call.name.startswith(NUMBER_OR_NONE)
     if is_known and _is_plain(value) and not _is_guarded(call, key):
         call.ev.emit(MoveOfNonTensor(call.place, call.ev.calls, value, key, batch))
@@ -35,7 +35,7 @@ def moved(call: Call) -> Value:
 
 
 def _is_guarded(call: Call, key: object) -> bool:
-    """Whether the call stands in a branch whose condition looks at the value, or at its key."""
+    """Check for a branch around the call whose condition reads the value or its key."""
     names = {
         name
         for name, held in _visible(call)
@@ -52,20 +52,20 @@ def _mentions(node: cst.CSTNode, names: set[str]) -> bool:
 
 
 def _is_plain(value: Value) -> bool:
-    """Whether a list is known to be one by what is in it: of other iterables hardly anything is known."""
+    """Check for a list with known items; little is known of other iterables."""
     if isinstance(value, ListValue):
         return bool(value.items) or (value.element is not None and not isinstance(value.element, Unknown))
     if isinstance(value, TupleValue):
         return not value.names
     if isinstance(value, DictValue):
-        # Other dictionaries may stand for objects of classes that nobody knows.
+        # Other dictionaries may represent objects of unknown classes.
         held = [part.origin for part in value.fields.values() if isinstance(part, TensorValue)]
         return value.kind == "builtins.dict" and any(step and step.op is Op.COLLATE for step in held)
     return True
 
 
 def _visible(call: Call) -> Iterator[tuple[str, Value]]:
-    """The names that the code at the call sees, innermost first."""
+    """Names visible to the code at the call, innermost scope first."""
     scope: Scope | None = call.ev.frame.scope
     while scope is not None:
         yield from scope.names.items()
@@ -73,7 +73,7 @@ def _visible(call: Call) -> Iterator[tuple[str, Value]]:
 
 
 def _entry(call: Call, value: Value) -> tuple[DictValue | None, object]:
-    """The dictionary that a value stands in, and its key there: `batch["x"].to`, or the `v` of `k, v`."""
+    """Dictionary of a value and its key there: `batch["x"].to`, or the `v` of `k, v`."""
     node = call.place.node
     subject = node.func.value if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) else None
     names: list[Value] = []

@@ -1,4 +1,4 @@
-"""What is told to the checks where rows are put together."""
+"""Events emitted where rows are combined."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from shapefix.interpreter.values import Value
 
 
 def note_rows(call: Call, data: Value | None) -> None:
-    """Tell the checks that a tensor is made of a list of rows, where these are rows, or tensors."""
+    """Report that a tensor is made of a list of rows, if they are rows or tensors."""
     if isinstance(data, (ListValue, TupleValue)) and has_rows(data):
         call.ev.emit(Stacked(call.place, call.ev.calls, call.name, data))
 
 
 def note_list(call: Call, given: Value | None) -> None:
-    """Tell the checks that a layer is handed a list of tensors in the place of one."""
+    """Report that a layer gets a list of tensors instead of one."""
     if isinstance(given, (ListValue, TupleValue)):
         items = given.items
         first = items[0] if items else given.element if isinstance(given, ListValue) else None

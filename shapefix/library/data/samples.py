@@ -1,4 +1,4 @@
-"""Samples on their way into a batch: one that stands for all, and the list of them."""
+"""Samples before collation: a representative of all, and the list of them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ LONGEST_ROW = 64
 
 
 def gathered(sample: Value, size: Size, since: int) -> tuple[ListValue, Value]:
-    """The list of samples that a collate function is handed, and one of them.
+    """List of samples passed to a collate function, and one of them.
 
-    What was made since that moment was made for this one sample.
+    Values created since that moment belong to this one sample.
     """
     axis = RaggedDim()
     one = over_samples(sample, axis, since)
@@ -34,7 +34,7 @@ def gathered(sample: Value, size: Size, since: int) -> tuple[ListValue, Value]:
 
 
 def known_apart(call: Call, features: Value) -> tuple[Value, Value]:
-    """The features, and one that stands for all; where they are known one by one, what differs varies."""
+    """Features, and a representative; differences between features known one by one vary."""
     items = elements(features)
     if not items or len(items) == 1:
         return features, each(call.ev, features)
@@ -43,7 +43,7 @@ def known_apart(call: Call, features: Value) -> tuple[Value, Value]:
 
 
 def one_of(call: Call, samples: Sequence[Value]) -> Value:
-    """One sample that stands for all of these; what differs in size varies from one to the other.
+    """Representative of these samples; differing sizes vary from one to the other.
 
     Rows whose lengths agree sample by sample have the same length.
     """

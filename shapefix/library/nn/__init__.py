@@ -1,1 +1,1 @@
-"""torch.nn and torch.nn.functional: layers by family, each beside the functions that do the same."""
+"""torch.nn and torch.nn.functional: layers by family, each next to its functional form."""

@@ -1,4 +1,4 @@
-"""Activations and dropout: elementwise, but for those that normalise or halve a dimension."""
+"""Activations and dropout: elementwise, except those that normalize or halve a dimension."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def activation(call: Call, given: BoundArguments) -> Value:
 @layer("LogSigmoid")
 @functional("logsigmoid")
 def copied_by_backend(call: Call, given: BoundArguments) -> Value:
-    """Elementwise, but it depends on the backend whether a permuted order is kept."""
+    """Elementwise operation; whether a permuted order is kept depends on the backend."""
     tensor = given.tensor("input")
     layout = None if tensor is None or tensor.layout is None else tensor.layout
     if layout is not None:
@@ -82,7 +82,7 @@ def copied_by_backend(call: Call, given: BoundArguments) -> Value:
 @functional("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout")
 @functional("dropout", namespaces=("torch",))
 def dropout(call: Call, given: BoundArguments) -> Value:
-    """In evaluation, and where p is 0, the tensor itself."""
+    """Apply dropout; in evaluation, and for p = 0, return the tensor itself."""
     tensor = given.tensor("input")
     if tensor is None:
         return TensorValue()

@@ -30,7 +30,7 @@ def _heads_fit(given: BoundArguments) -> None:
 
 
 def _own(given: BoundArguments, name: str, otherwise: Size | None) -> Size | None:
-    """A setting that stands for another one while it is None."""
+    """Setting used in place of another one that is None."""
     unset = given.is_none(name)
     return otherwise if unset else None if unset is None else given.size(name)
 
@@ -44,7 +44,7 @@ def _fit(
     padding_mask: str,
     heads: Size | None,
 ) -> None:
-    """Raises ShapeError where the query, key and value of these names provably do not fit each other."""
+    """Check the named query, key and value. Raises ShapeError if they provably do not fit each other."""
     first = next(name for name in ("query", "src", "tgt") if name in given.values)
 
     def part(name: str) -> AttentionInput:
@@ -106,7 +106,7 @@ def multihead_attention(call: Call, given: BoundArguments) -> Value:
 
 
 def _fast_path(call: Call, given: BoundArguments) -> bool | None:
-    """Whether torch takes its fast path, which it may in evaluation, without gradients; None where it may."""
+    """Check whether torch takes its fast path (evaluation, without gradients); None if it may."""
     if call.ev.state[Gradients].recording is not False:
         return False
     heads = given.number("num_heads")
@@ -118,7 +118,7 @@ def _fast_path(call: Call, given: BoundArguments) -> bool | None:
 
 @layer("TransformerEncoderLayer", "TransformerDecoderLayer", validate=_heads_fit)
 def transformer_layer(call: Call, given: BoundArguments) -> Value:
-    """A norm comes last, and gives a contiguous result; with norm_first a residual sum does."""
+    """Result of one layer: contiguous after a final norm; with norm_first it is a residual sum."""
     name = "src" if "src" in given.values else "tgt"
     tensor, norm_first = given.tensor(name), given.flag("norm_first")
     ends_in_norm = norm_first is False
@@ -144,7 +144,7 @@ def transformer_layer(call: Call, given: BoundArguments) -> Value:
 
 @layer("TransformerEncoder", "TransformerDecoder")
 def transformer_stack(call: Call, given: BoundArguments) -> Value:
-    """What the first layer gives, as all the others do, and then the norm."""
+    """Result of a stack of layers, all alike, and of the final norm."""
     is_encoder = "encoder_layer" in given.values
     block = given.value("encoder_layer" if is_encoder else "decoder_layer")
     norm = given.value("norm")
@@ -175,7 +175,7 @@ def transformer(call: Call, given: BoundArguments) -> Value:
 
 @function("torch.nn.Transformer.generate_square_subsequent_mask")
 def subsequent_mask(call: Call) -> Value:
-    """(n, n) of zeros and -inf."""
+    """Create an (n, n) mask of zeros and -inf."""
     count = as_size(call.value(0, "sz") or Unknown())
     layout = None if count is None else contiguous((count, count))
     dtype = None if call.value(2, "dtype") is not None else "float32"

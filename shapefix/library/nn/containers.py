@@ -1,6 +1,6 @@
-"""Containers of modules and parameters: Sequential, ModuleList, ModuleDict and their like.
+"""Containers of modules and parameters: Sequential, ModuleList, ModuleDict, ParameterList and so on.
 
-The children stand in the field `_modules`, as in torch: a list, or for the dictionaries a dictionary.
+The children are in the field `_modules`, as in torch: a list, or for the dictionaries a dictionary.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ for _kind in (*_SEQUENCES, DICT, PARAMETER_DICT):
 
 
 def _children(owner: Value | None) -> ListValue:
-    """The children of a sequence, with what was assigned to those that have names since."""
+    """Children of a sequence, including later assignments to those with names."""
     fields: Mapping[Any, Value] = fields_of(owner)
     held, names = fields.get("_modules"), elements(fields.get("_names"))
     if not isinstance(held, ListValue):
@@ -54,7 +54,7 @@ def _children(owner: Value | None) -> ListValue:
 
 
 def _filled(call: Call, kind: str) -> dict[str, Value]:
-    """The fields of a container made with these arguments."""
+    """Fields of a container created with these arguments."""
     given = call.arguments.positional
     if kind in (PARAMETERS, PARAMETER_DICT):
         _make_parameters(given)
@@ -108,7 +108,7 @@ for _kind in (*_SEQUENCES, DICT, PARAMETER_DICT):
 
 @method(SEQUENTIAL, "forward")
 def forward(call: Call) -> Value:
-    """One module after another."""
+    """Run one module after another."""
     value = call.value(0, "input") or Unknown()
     children = _children(call.receiver)
     if children.items is not None:
@@ -117,7 +117,7 @@ def forward(call: Call) -> Value:
         return value
     if children.element is None:
         return Unknown()
-    # As often as it may be: a fixed point is what comes out, however many there are.
+    # The number of modules is unknown: only a fixed point is a certain result.
     once = call_value(call.ev, children.element, Arguments([value]), call.place.node)
     before, after = as_tensor(value), as_tensor(once)
     if before is not None and after is not None and before.layout is not None:
@@ -157,7 +157,7 @@ def child_at(call: Call) -> Value:
 @method(LIST, "__setitem__", "__delitem__")
 @method(PARAMETERS, "__setitem__")
 def change(call: Call) -> Value:
-    """Another child stands there from here on, or none; with an unknown index all of them are forgotten."""
+    """Replace or delete a child; with an unknown index all children are forgotten."""
     fields, index = fields_of(call.receiver), call.value(0)
     if call.name.startswith(PARAMETERS):
         _make_parameters(call.arguments.positional)
@@ -184,7 +184,7 @@ def change(call: Call) -> Value:
 @method(LIST, "append", "extend", "insert", "add_module")
 @method(PARAMETERS, "append", "extend")
 def grow(call: Call) -> Value:
-    """The container itself, its children more by what is added."""
+    """Return the container itself, extended by the added children."""
     fields, name = fields_of(call.receiver), call.name.rpartition(".")[2]
     held = _children(call.receiver)
     if call.name.startswith(PARAMETERS):
@@ -198,7 +198,7 @@ def grow(call: Call) -> Value:
         if isinstance(label, Constant):
             before = fields.get(label.value)
             if any(child is before for child in held.items):
-                # A module of the same name is put in the place of the one that was there.
+                # A module of the same name replaces the previous one.
                 children = ListValue(tuple(added if child is before else child for child in held.items))
             else:
                 children = ListValue((*held.items, added))
@@ -212,7 +212,7 @@ def grow(call: Call) -> Value:
         children = ListValue(None, join(each(call.ev, held), new) if known else new)
     inner = fields.get("_modules")
     if isinstance(inner, ListValue) and isinstance(children, ListValue):
-        # The list stays the same one, so that a loop that fills it knows what its iterations put there.
+        # Keep the same list object, so that a loop that fills it sees the items of its iterations.
         call.ev.journal.write(inner.fields, CONTENTS, children.contents)
     else:
         call.ev.journal.write(fields, "_modules", children)
@@ -220,7 +220,7 @@ def grow(call: Call) -> Value:
 
 
 def _entries(owner: Value | None) -> DictValue:
-    """The children of a dictionary, with what was assigned to `container["name"]` since."""
+    """Children of a dictionary, including later assignments to `container["name"]`."""
     fields = fields_of(owner)
     held = fields.get("_modules")
     if not isinstance(held, DictValue):
@@ -236,9 +236,9 @@ def _entries(owner: Value | None) -> DictValue:
 
 
 def _make_parameters(values: Iterable[Value]) -> None:
-    """Take note that plain tensors are turned into parameters, which require a gradient, where they are put.
+    """Record that plain tensors become parameters, which require a gradient, in their container.
 
-    What is known of them is left; whether they do, which the code's own names for them do not, is not.
+    Known facts of the tensors are kept, except requires_grad: the original tensors do not require it.
     """
     for value in values:
         inner = value.fields.values() if isinstance(value, DictValue) else elements(value) or (value,)
@@ -284,12 +284,12 @@ def named_children(call: Call) -> Value:
     "torch.nn.parameter.Buffer",
 )
 def parameter(call: Call) -> Value:
-    """The tensor that it is given, seen as a parameter, which is trained, or as a buffer, which is not."""
+    """Return the given tensor as a trained parameter, or as a buffer."""
     data = call.value(0, "data")
     made = alias_of(data) if isinstance(data, TensorValue) else TensorValue()
     asked = call.constant(1, "requires_grad", call.name.endswith("Parameter"))
     made.graph = asked if isinstance(asked, bool) else None
     made.own = True
-    # It goes wherever its module goes.
+    # It moves together with its module.
     made.device = OF_MODULE
     return made

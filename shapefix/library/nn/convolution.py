@@ -1,4 +1,4 @@
-"""Convolutions: contiguous results, or channels_last where the input or the weight is."""
+"""Convolutions: contiguous results, or channels_last if the input or the weight is."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _AXES = ("depth", "height", "width")
 
 
 def spatial_rank(call: Call, kind: str = "") -> int:
-    """How many spatial dimensions a layer or function works on, by the digit in its name."""
+    """Number of spatial dimensions of a layer or function, from the digit in its name."""
     return int(next(c for c in reversed(kind or call.name) if c.isdigit()))
 
 
 def of_fresh_lengths(layout: Layout, rank: int) -> Layout:
-    """A layout of the same memory format whose spatial sizes are not known."""
+    """Layout of the same memory format with unknown spatial sizes."""
     return convolutions.resize(layout, [Size.symbol(axis) for axis in _AXES[3 - rank :]])
 
 
@@ -56,7 +56,7 @@ def _convolved(
 ) -> Value:
     layout = None
     if tensor is not None and out_channels is not None:
-        # An image without a batch, which has one dimension less, hardly ever meets a convolution.
+        # Unbatched images, with one dimension less, are rare inputs of convolutions.
         image = assume_rank(call, tensor, rank + 2)
         names = ("stride", "padding", "dilation", *(("output_padding",) if transposed else ()))
         settings = {name: given.sizes(name, rank) for name in names}

@@ -1,7 +1,7 @@
-"""The dtypes of layers: that of their weights, and what they refuse for it.
+"""Dtypes of layers: that of their weights, and the input dtypes that they reject.
 
-What a layer's weights are is only said where everything that happens to the layer can be seen: in the script
-itself, or in the same run of a function that nobody called.
+The dtype of a layer's weights is only known where every use of the layer is visible: in the script
+itself, or in the same run of a function without known callers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from shapefix.tensors import dtype_checks
 from shapefix.tensors.dtypes import is_complex, is_floating
 
 DTYPE = "<dtype>"
-"""The field of a layer that holds the dtype of its weights, with the run that knows it."""
+"""Field of a layer for the dtype of its weights, with the run in which it is known."""
 
 _SAME = frozenset(
     {
@@ -50,12 +50,12 @@ _SAME = frozenset(
         "PReLU",
     }
 )
-"""Layers whose input has the dtype of their weights."""
+"""Layers with inputs of the dtype of their weights."""
 _NORMS = {
     **dict.fromkeys(("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm"), "affine"),
     "LayerNorm": "elementwise_affine",
 }
-"""Layers that take halves as well, with the setting that tells whether they have weights."""
+"""Layers that also accept half precision, with the setting for their weights."""
 _FLOATING = frozenset(
     {
         "RMSNorm",
@@ -70,7 +70,7 @@ _FLOATING = frozenset(
         "LogSoftmax",
     }
 )
-"""Layers that take any floating dtype, or may have no weights."""
+"""Layers for any floating dtype, or perhaps without weights."""
 _INDEXED = frozenset(("torch.nn.Embedding", "torch.nn.EmbeddingBag", "torch.nn.functional.embedding"))
 _PRODUCTS = frozenset(
     f"torch.nn.functional.{name}"
@@ -88,7 +88,7 @@ _RESULTS = (_SAME | {"Embedding"}) - {"MultiheadAttention", "TransformerEncoderL
 
 
 def of_weights(call: Call) -> Value:
-    """What is known of the weights' dtype of a layer that is made here."""
+    """Known dtype of the weights of a layer created here."""
     if call.arguments.open:
         return Unknown()
     given = call.arguments.keywords.get("dtype")
@@ -97,25 +97,25 @@ def of_weights(call: Call) -> Value:
 
 
 def converted(call: Call, dtype: str | None) -> Value:
-    """The field of a layer whose weights are made of this dtype here."""
+    """Field of a layer with weights converted to this dtype here."""
     return Unknown() if dtype is None else TupleValue((Constant(dtype), Constant(call.ev.entry_point)))
 
 
 _REGISTERED = "<registered>"
-"""The field of a module that holds the names of its buffers; what is assigned to these later is one, too."""
+"""Field of a module for the names of its buffers; values assigned to them later are buffers, too."""
 
 
 def note_registered(call: Call, fields: dict[str, Value], name: object) -> None:
-    """Take note that an attribute of a module is a buffer."""
+    """Record that an attribute of a module is a buffer."""
     before = fields.get(_REGISTERED)
     names = before.items if isinstance(before, TupleValue) else ()
     call.ev.journal.write(fields, _REGISTERED, TupleValue((*names, Constant(name))))
 
 
 def convert_tensors(call: Call, fields: dict[str, Value], dtype: str | None, whole: bool) -> None:
-    """Convert the parameters and buffers in the fields of a module; None for a dtype that is not known.
+    """Convert the parameters and buffers in the fields of a module; None for an unknown dtype.
 
-    Those of whole numbers and truth values are only converted where whole says so.
+    Integer and bool tensors are only converted if whole is True.
     """
     registered = fields.get(_REGISTERED)
     items = registered.items if isinstance(registered, TupleValue) else ()
@@ -135,7 +135,7 @@ def _converted(value: Value, dtype: str | None, whole: bool) -> Value:
 
 
 def _children(value: Value, dtype: str | None, whole: bool) -> Value:
-    """The parameters that a ParameterList or ParameterDict holds, in another dtype."""
+    """Convert the parameters of a ParameterList or ParameterDict to another dtype."""
     if isinstance(value, ListValue) and value.items is not None:
         items = tuple(_converted(item, dtype, whole) for item in value.items)
         changed = any(one is not other for one, other in zip(items, value.items, strict=True))
@@ -155,16 +155,16 @@ def _in_dtype(tensor: TensorValue, dtype: str | None, whole: bool) -> TensorValu
         return tensor
     again = alias_of(tensor)
     again.own, again.device, again.graph = tensor.own, tensor.device, tensor.graph
-    # What else refers to a parameter sees it converted, what refers to a buffer does not.
+    # Other references to a parameter see the conversion, those to a buffer do not.
     tensor.dtype = None
-    # It may be of whole numbers, or complex, and stay what it is.
+    # It may be of an integer or complex dtype, and keep it.
     is_real = whole or (known is not None and is_floating(known))
     again.dtype = dtype if is_real else None
     return again
 
 
 def _weights(call: Call, settings: Mapping[str, Value]) -> str | None:
-    """The dtype of a layer's weights; None where it is not known."""
+    """Dtype of a layer's weights; None if unknown."""
     field = settings.get(DTYPE)
     if not isinstance(field, TupleValue):
         return None
@@ -173,12 +173,12 @@ def _weights(call: Call, settings: Mapping[str, Value]) -> str | None:
 
 
 def may_be_cast(call: Call) -> bool:
-    """Whether autocast may be at work: there is no telling in a function that nobody called."""
+    """Check whether autocast may be active: unknown in a function without known callers."""
     return bool(call.ev.state[Precision].casting or call.ev.entry_point)
 
 
 def check_dtypes(call: Call, name: str, given: BoundArguments, settings: Mapping[str, Value]) -> None:
-    """Raises WrongDtype where a layer or function refuses the dtype of its input."""
+    """Check the dtype of an input. Raises WrongDtype if a layer or function rejects it."""
     kind = name.removeprefix("torch.nn.")
     if name in _INDEXED:
         dtype_checks.one_of(_dtype(given, "input"), dtype_checks.INDICES, 0)
@@ -196,9 +196,9 @@ def check_dtypes(call: Call, name: str, given: BoundArguments, settings: Mapping
 
 
 def note_dtype(call: Call, name: str, made: Value, settings: Mapping[str, Value]) -> None:
-    """Give a layer's result the dtype of its weights: it has no other where autocast has no part in it.
+    """Give a layer's result the dtype of its weights, unless autocast may change it.
 
-    A normalisation keeps that of its input, which need not be that of its weights.
+    A normalization keeps the dtype of its input, which may differ from that of its weights.
     """
     kind = name.removeprefix("torch.nn.")
     if may_be_cast(call) or (kind not in _RESULTS and kind not in _NORMS):
@@ -213,7 +213,7 @@ def note_dtype(call: Call, name: str, made: Value, settings: Mapping[str, Value]
 
 
 def _first(given: BoundArguments) -> str | None:
-    """The dtype of the first argument."""
+    """Dtype of the first argument."""
     return _dtype(given, next(iter(given.values), ""))
 
 

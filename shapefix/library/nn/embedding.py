@@ -35,7 +35,7 @@ def embedding_function(call: Call, given: BoundArguments) -> Value:
 
 
 def _check_ids(call: Call, given: BoundArguments, rows: Size | None, known: bool) -> None:
-    """Tell the checks where the code states ids for which an embedding provably has no row."""
+    """Report stated ids outside of the rows of an embedding."""
     ids = given.tensor("input")
     if ids is None or ids.extremes is None or ids.storage.overwritten or rows is None or not known:
         return
@@ -92,7 +92,7 @@ def _bagged(call: Call, given: BoundArguments, width: Size | None) -> TensorValu
 
 @function("torch.nn.Embedding.from_pretrained", "torch.nn.EmbeddingBag.from_pretrained")
 def from_pretrained(call: Call) -> Value:
-    """A layer that holds the tensor that it is given as its weight."""
+    """Create a layer with the given tensor as its weight."""
     weight = call.value(0, "embeddings")
     kind = call.name.rpartition(".")[0]
     if not isinstance(weight, TensorValue) or weight.layout is None or weight.layout.rank != 2:

@@ -14,7 +14,7 @@ from shapefix.tensors.polynomials import Size
 
 @functional("grid_sample")
 def grid_sample(call: Call, given: BoundArguments) -> Value:
-    """(N, C, ...) sampled at (N, out..., 2 or 3): (N, C, out...)."""
+    """Sample (N, C, ...) at (N, out..., 2 or 3): the result is (N, C, out...)."""
     tensor, grid = given.tensor("input"), given.tensor("grid")
     layout: Layout | None = None
     if tensor is not None and tensor.layout is not None and grid is not None and grid.layout is not None:
@@ -25,7 +25,7 @@ def grid_sample(call: Call, given: BoundArguments) -> Value:
 
 @functional("affine_grid")
 def affine_grid(call: Call, given: BoundArguments) -> Value:
-    """The grid for an output (N, C, H, W): (N, H, W, 2)."""
+    """Grid (N, H, W, 2) for an output (N, C, H, W)."""
     sizes = size_list(given.value("size"))
     layout = None
     if sizes is not None and len(sizes) in (4, 5):

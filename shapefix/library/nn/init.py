@@ -1,4 +1,4 @@
-"""torch.nn.init: fills a tensor in place, and returns it."""
+"""torch.nn.init: fill a tensor in place and return it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Registration of layers and functions of torch.nn: a handler that reads arguments by name.
+"""Registration of layers and functions of torch.nn with handlers that read arguments by name.
 
-A layer's settings stand in its fields under the names of its constructor's parameters, as they do in torch,
+A layer's settings are in its fields under the names of its constructor's parameters, as they do in torch,
 for an object of the library's class and for one of a project class that derives from it alike.
 """
 
@@ -77,7 +77,7 @@ def functional(
 def weights(kinds: Sequence[str], switch: str = "", **sizes: WeightSizes) -> None:
     """Give these layers parameters of these names, their sizes computed from the settings.
 
-    A parameter is None where the setting switch, or the constructor's own parameter of its name, is False.
+    A parameter is None if the setting switch, or the constructor's own parameter of its name, is False.
     """
     for kind in kinds:
         for name, compute in sizes.items():
@@ -85,7 +85,7 @@ def weights(kinds: Sequence[str], switch: str = "", **sizes: WeightSizes) -> Non
 
 
 def fields_of(value: Value | None) -> dict[str, Value]:
-    """The attributes of an object."""
+    """Attributes of an object."""
     return value.fields if isinstance(value, (LibraryObject, InstanceValue)) else {}
 
 
@@ -100,9 +100,9 @@ def result(
     last: Size | None = None,
     channels: tuple[int, Size | None] | None = None,
 ) -> TensorValue:
-    """What a layer gives back.
+    """Create the result of a layer.
 
-    Where the rank is unknown, last is the size of the last dimension all the same, and channels a dimension
+    For an unknown rank, last is still the size of the last dimension, and channels a dimension
     counted from the end with its size.
     """
     device = None if source is None else source.device
@@ -116,7 +116,7 @@ def result(
 
 
 def computed_dtype(tensor: TensorValue | None) -> str | None:
-    """The dtype of a matrix product: autocast computes it in a lower precision, but for float64."""
+    """Dtype of a matrix product: autocast lowers the precision, except for float64."""
     return "float64" if tensor is not None and tensor.dtype == "float64" else None
 
 
@@ -166,7 +166,7 @@ def _initializer(
 
 
 def _settings(name: str, call: Call) -> dict[str, Value]:
-    """The arguments of a constructor, without private ones: `_weight`, which torch's own code passes."""
+    """Arguments of a constructor, without private ones: `_weight`, which torch's own code passes."""
     given = bound(signature(name), call.arguments)
     return {key: value for key, value in given.items() if not key.startswith("_")}
 

@@ -1,4 +1,4 @@
-"""Linear layers: contiguous results whose last size is out_features."""
+"""Linear layers: contiguous results with a last size of out_features."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def linear(call: Call, given: BoundArguments) -> Value:
 
 
 def last_size_is(tensor: TensorValue | None, expected: Size | None, operand: int = 0) -> None:
-    """Raises SizeMismatch where a tensor, be its rank unknown, provably has another last size."""
+    """Check the last size of a tensor, even of unknown rank. Raises SizeMismatch if it provably differs."""
     last = None if tensor is None else tensor.known_size(-1)
     if last is not None and expected is not None:
         check_size(last, expected, dim=-1, operand=operand)
@@ -87,7 +87,7 @@ def bilinear_function(call: Call, given: BoundArguments) -> Value:
 
 
 def _same_batches(one: TensorValue | None, two: TensorValue | None) -> None:
-    """Raises ShapeError where the two inputs of a Bilinear provably differ in more than their last size."""
+    """Check the inputs of a Bilinear. Raises ShapeError if more than their last sizes provably differ."""
     if one is None or two is None or one.layout is None or two.layout is None:
         return
     if one.layout.rank != two.layout.rank:

@@ -1,4 +1,4 @@
-"""What losses refuse: sizes and dtypes of predictions and targets that do not go together."""
+"""Checks of losses: sizes and dtypes of predictions and targets that do not fit each other."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Sizes = losses.Sizes
 
 
 class LossOperands:
-    """The tensors that a loss is handed: sizes and dtypes by the names of parameters, None if unknown."""
+    """Tensor arguments of a loss: sizes and dtypes by the names of parameters, None if unknown."""
 
     __slots__ = ("call", "given")
 
@@ -42,7 +42,7 @@ class LossOperands:
         return None if tensor is None else tensor.dtype
 
     def checked(self, check: Callable[..., None], *names: str) -> None:
-        """Let check see the sizes of these operands, where all are known."""
+        """Call check with the sizes of these operands if all are known."""
         sizes = [self.sizes(name) for name in names]
         if all(one is not None for one in sizes):
             check(*sizes)
@@ -53,7 +53,7 @@ CHECKS: dict[str, Check] = {}
 
 
 def _losses(layers: tuple[str, ...], functions: tuple[str, ...]) -> Callable[[Check], Check]:
-    """Register what losses refuse, by the names of the layers and functions."""
+    """Register a check of losses, by the names of the layers and functions."""
 
     def register(check: Check) -> Check:
         for kind in layers:
@@ -68,7 +68,7 @@ def _losses(layers: tuple[str, ...], functions: tuple[str, ...]) -> Callable[[Ch
 def check_loss(
     call: Call, name: str, given: Mapping[str, Value], settings: Mapping[str, Value], layer: Value | None
 ) -> None:
-    """Raises ShapeError where a loss refuses what it is handed, and tells of what it broadcasts."""
+    """Check the arguments of a loss and report broadcasts. Raises ShapeError for rejected arguments."""
     check = CHECKS.get(name)
     if check is None:
         return
@@ -78,7 +78,7 @@ def check_loss(
     except ClassesLast as error:
         if not error.unless:
             raise
-        # Where the sizes happen to be equal, torch does not notice.
+        # torch does not raise if the sizes happen to be equal.
         reject(call, error, given, function=name, layer=layer, settings=settings)
     if name in _BROADCASTING:
         compared = {key: given[key] for key in ("input", "target") if key in given}

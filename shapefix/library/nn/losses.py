@@ -24,7 +24,7 @@ Unreduced = Callable[[BoundArguments], Layout | None]
 
 
 def _loss(call: Call, given: BoundArguments, unreduced: Unreduced) -> Value:
-    """The loss under the reduction that was asked for."""
+    """Result of the loss under the requested reduction."""
     note_step(call.ev, StepKind.LOSS, call.place.node)
     first = given.tensor(
         next((n for n in ("input", "log_probs", "anchor", "input1") if n in given.values), "")
@@ -53,12 +53,12 @@ def _elementwise(given: BoundArguments) -> Layout | None:
     if one is None or two is None:
         return None
     layout = tensor_iterator.elementwise(one, two)
-    # Losses that are made of several operations let now the one, now the other operand come first.
+    # The order of the operands differs between losses composed of several operations.
     return layout if tensor_iterator.elementwise(two, one) == layout else unknown_strides(layout.sizes)
 
 
 def _per_sample(given: BoundArguments) -> Layout | None:
-    """One loss for each target; with probabilities as targets, for all but their dimension of classes."""
+    """Sizes of one loss per target; class probabilities as targets lose their class dimension."""
     source, target = _layout(given, "input"), _layout(given, "target")
     if target is None:
         return None

@@ -1,4 +1,4 @@
-"""torch.nn.Module: what every layer and every model of a project inherits."""
+"""torch.nn.Module: methods inherited by every layer and every model of a project."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from shapefix.tensors.ops import Op
 
 MODULE = "torch.nn.Module"
 WEIGHT_IS_CHANNELS_LAST = "weight_is_channels_last"
-"""The field of a convolution that tells its weight's memory format."""
+"""Field of a convolution for its weight's memory format."""
 
 declare(MODULE, "builtins.object")
 declare("torch.nn.modules.Module", MODULE)
@@ -46,7 +46,7 @@ declare("torch.nn.modules.module.Module", MODULE)
 
 @method(MODULE, "__call__")
 def call_module(call: Call) -> Value:
-    """Calling a module runs its forward: the project's own, or that of the library's layer."""
+    """Call a module by its forward: the project's own, or that of the library's layer."""
     made = _forwarded(call)
     if call.ev.state[Gradients].recording and call.receiver is not None:
         _note_recorded(call, call.receiver, made)
@@ -54,7 +54,7 @@ def call_module(call: Call) -> Value:
 
 
 def _note_recorded(call: Call, module: Value, made: Value) -> None:
-    """Tell the checks of a call in a loop, outside of any forward, whose results carry a graph."""
+    """Report a call in a loop, outside of any forward, with results that carry a graph."""
     ev = call.ev
     if any(isinstance(node, cst.FunctionDef) and node.name.value == "forward" for node in ev.running):
         return
@@ -74,7 +74,7 @@ def _forwarded(call: Call) -> Value:
         forward = lookup_method(receiver.kind, "forward")
         if forward is not None:
             return forward(call)
-    # If it is a tensor, then one of whatever layout that module computes.
+    # If the result is a tensor, its layout is unknown.
     origin = LayoutStep(call.place, Op.MODULE_CALL, None, None, call.ev.function)
     return Unknown(tensor=TensorValue(origin=origin, certain=False))
 
@@ -90,7 +90,7 @@ def itself(call: Call) -> Value:
 
 @method(MODULE, "cuda", "cpu", "xpu", "to_empty")
 def moved(call: Call) -> Value:
-    """The module itself, its parameters on another device."""
+    """Move the parameters to another device; return the module itself."""
     receiver = call.receiver or Unknown()
     name = call.name.rpartition(".")[2]
     is_plain = not call.arguments.everything and not call.arguments.open and name != "to_empty"
@@ -101,7 +101,7 @@ def moved(call: Call) -> Value:
 
 @method(MODULE, "requires_grad_")
 def set_requires_grad(call: Call) -> Value:
-    """The module itself; its parameters, and those below it, are trained from here on, or are no longer."""
+    """Freeze or unfreeze the parameters of a module and of those below it; return the module itself."""
     receiver = call.receiver or Unknown()
     asked = call.constant(0, "requires_grad", True)
     for module in modules_in(receiver):
@@ -114,7 +114,7 @@ _CASTS = {"half": "float16", "float": "float32", "double": "float64", "bfloat16"
 
 @method(MODULE, *_CASTS, "type")
 def cast(call: Call) -> Value:
-    """The module itself, its weights in another dtype."""
+    """Convert the weights to another dtype; return the module itself."""
     name = call.name.rpartition(".")[2]
     receiver = call.receiver or Unknown()
     _convert(call, receiver, _CASTS.get(name) or dtype_of(call.value(0, "dst_type")), whole=name == "type")
@@ -122,9 +122,9 @@ def cast(call: Call) -> Value:
 
 
 def _convert(call: Call, receiver: Value, dtype: str | None, whole: bool = False) -> None:
-    """Take note that all weights of a module are of this dtype from here on; None for an unknown one.
+    """Record that all weights of a module have this dtype from now on; None for an unknown one.
 
-    So are its buffers and bare parameters that are floating; whole tells whether all others are, too.
+    Its floating buffers and bare parameters are converted, too, and all others if whole is True.
     """
     for module in modules_in(receiver):
         if dtypes.DTYPE in module.fields:
@@ -147,7 +147,7 @@ def returns_none(call: Call) -> Value:
 
 @method(MODULE, "register_forward_hook", "register_forward_pre_hook")
 def hooked(call: Call) -> Value:
-    """A hook may change what comes in and goes out: what the module does is not known from here on."""
+    """Forget the behavior of a module with a hook: hooks may change inputs and outputs."""
     if isinstance(call.receiver, (InstanceValue, LibraryObject)):
         call.ev.journal.write(call.receiver.fields, "forward", Unknown("forward"))
     return Unknown("handle")
@@ -155,7 +155,7 @@ def hooked(call: Call) -> Value:
 
 @method(MODULE, "to")
 def to(call: Call) -> Value:
-    """The module itself; a memory format is that of the convolutions' weights from here on."""
+    """Convert a module and return it; a memory format applies to the convolutions' weights."""
     receiver = call.receiver or Unknown()
     wanted = call.arguments.keywords.get("memory_format")
     if wanted is not None:
@@ -176,7 +176,7 @@ def to(call: Call) -> Value:
 
 
 def modules_in(root: Value) -> Iterator[InstanceValue | LibraryObject]:
-    """The module, and all that are known to stand below it."""
+    """The module and all known modules below it."""
     seen: set[int] = set()
     waiting = [root]
     while waiting:
@@ -198,7 +198,7 @@ def modules_in(root: Value) -> Iterator[InstanceValue | LibraryObject]:
 
 @before_call
 def _invalidate_arguments(call: Call) -> None:
-    """Libraries other than torch may send the modules that they get to a device."""
+    """Forget devices of modules passed to libraries other than torch, which may move them."""
     if not call.name.startswith(("torch.", "builtins.", "operator.")):
         for given in call.arguments.everything:
             invalidate_device(call.ev, given)
@@ -206,13 +206,13 @@ def _invalidate_arguments(call: Call) -> None:
 
 @hooks.read_unknown
 def _invalidate_owner(ev: Evaluator, owner: Value, name: str) -> None:
-    """An unknown method, like `parallelize`, may send its module to a device."""
+    """Forget the device of a module after an unknown method, such as `parallelize`."""
     invalidate_device(ev, owner)
 
 
 @hooks.escape
 def invalidate_device(ev: Evaluator, value: Value) -> None:
-    """Forget the device of a module and of all below it, passed to code that may have sent them anywhere."""
+    """Forget the device of a module and of all below it after a call of unknown code."""
     if isinstance(value, (InstanceValue, LibraryObject)) and DEVICE_FIELD in value.fields:
         for module in modules_in(value):
             if DEVICE_FIELD in module.fields:
@@ -221,7 +221,7 @@ def invalidate_device(ev: Evaluator, value: Value) -> None:
 
 @method(MODULE, "register_buffer", "register_parameter", "add_module", "register_module")
 def register(call: Call) -> Value:
-    """Sets the attribute of that name."""
+    """Set the attribute of that name."""
     name = call.value(0, "name")
     value = next(
         (v for v in (call.value(1, key) for key in ("tensor", "param", "module")) if v is not None), None
@@ -230,7 +230,7 @@ def register(call: Call) -> Value:
     if isinstance(owner, (InstanceValue, LibraryObject)) and isinstance(name, Constant):
         kept = value or Unknown(f"self.{name.value}")
         if isinstance(kept, TensorValue):
-            # It goes wherever the module goes.
+            # It moves together with the module.
             kept = alias_of(kept)
             kept.device = OF_MODULE
         call.ev.journal.write(owner.fields, name.value, kept)
@@ -274,7 +274,7 @@ def unknown(call: Call) -> Value:
     "torch.nn.utils.parametrizations.orthogonal",
 )
 def wrapped(call: Call) -> Value:
-    """What is handed over still takes and returns the same."""
+    """Return the wrapped value itself: its parameters and results stay the same."""
     given = call.value(0, "model") or call.value(0, "module") or call.value(0, "obj")
     return given or Unknown()
 
@@ -291,7 +291,7 @@ def distributed(call: Call) -> Value:
 
 @method(_DISTRIBUTED, "forward")
 def forward_of_wrapped(call: Call) -> Value:
-    """The wrapped module is called with the same arguments, which are sent to its device before."""
+    """Call the wrapped module with the same arguments, sent to its device before."""
     module = call.receiver.fields.get("module") if isinstance(call.receiver, LibraryObject) else None
     if not isinstance(module, (InstanceValue, LibraryObject)):
         return Unknown()

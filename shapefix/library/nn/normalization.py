@@ -25,14 +25,14 @@ def _groups_fit(given: BoundArguments) -> None:
 
 
 def _batch_norm_layer(rank: int | None, *kinds: str) -> None:
-    """Register the layers over `rank` spatial dimensions, 0 or 1 where that is 1, any number where None."""
+    """Register the layers over `rank` spatial dimensions: 0 or 1 for rank 1, any number for None."""
     ranks = (2, 3, 4, 5) if rank is None else (2, 3) if rank == 1 else (rank + 2,)
 
     @layer(*kinds, *(f"Lazy{kind}" for kind in kinds if rank is not None))
     def batch_norm(call: Call, given: BoundArguments) -> Value:
         tensor = given.tensor("input")
         layout = None
-        # Without weights and without statistics nothing has a size that the channels could differ from.
+        # Without weights and statistics no size depends on the number of channels.
         has_sizes = given.flag("affine") or given.flag("track_running_stats")
         channels = given.size("num_features") if has_sizes and "num_features" in given.values else None
         if tensor is not None and len(ranks) == 1:
@@ -50,7 +50,7 @@ _batch_norm_layer(None, "SyncBatchNorm")
 
 
 def _channels_are(tensor: TensorValue | None, channels: Size) -> None:
-    """Raises SizeMismatch where a tensor of unknown rank provably has other channels, in dimension 1."""
+    """Check the channels of a tensor of unknown rank. Raises SizeMismatch if they provably differ."""
     have = None if tensor is None else tensor.known_size(1)
     if have is not None:
         check_size(have, channels, dim=1)
@@ -87,7 +87,7 @@ def _instance_norm_layer(rank: int) -> None:
     def instance_norm(call: Call, given: BoundArguments) -> Value:
         tensor = given.tensor("input")
         layout = None
-        # torch only warns where there are no weights.
+        # torch only warns if there are no weights.
         has_sizes = given.flag("affine") and "num_features" in given.values
         channels = given.size("num_features") if has_sizes else None
         if tensor is not None and tensor.layout is not None:
@@ -157,14 +157,14 @@ def _normalized(
     is_contiguous: bool = False,
     last: Size | None = None,
 ) -> Value:
-    """The result, of unknown dtype: under autocast it may differ from the input's."""
+    """Result of unknown dtype: under autocast it may differ from the input's."""
     if last is None and tensor is not None:
         last = tensor.known_size(-1)
     return result(call, tensor, layout, op, is_contiguous=is_contiguous, last=last)
 
 
 def _last_sizes_are(tensor: TensorValue | None, shape: list[Size] | None) -> None:
-    """Raises SizeMismatch where a tensor of unknown rank provably has other last sizes than shape."""
+    """Check the last sizes of a tensor of unknown rank. Raises SizeMismatch if they provably differ."""
     for dim in range(-len(shape or ()), 0):
         have = None if tensor is None else tensor.known_size(dim)
         if have is not None and shape is not None:
@@ -172,7 +172,7 @@ def _last_sizes_are(tensor: TensorValue | None, shape: list[Size] | None) -> Non
 
 
 def _shape(given: BoundArguments) -> list[Size] | None:
-    """normalized_shape, a number or several; None where not known."""
+    """normalized_shape, a number or several; None if unknown."""
     wanted = given.value("normalized_shape")
     items = elements(wanted)
     if items is None:

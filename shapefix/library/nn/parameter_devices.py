@@ -1,4 +1,4 @@
-"""Where the parameters of layers and models are, as far as everything that happens to them can be seen."""
+"""Devices of the parameters of layers and models, as far as every use of them is visible."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from shapefix.library.tensors import device_asked
 
 
 def made_where(call: Call, settings: Mapping[str, Value]) -> Value:
-    """The field of a module that is made here; a loss keeps its weights where they were."""
+    """Device field of a module created here; a loss keeps its weights on their device."""
     for name in ("weight", "pos_weight"):
         given = settings.get(name)
         if isinstance(given, TensorValue):
@@ -32,13 +32,13 @@ _SPREAD = frozenset({"device_map", "quantization_config", "load_in_8bit", "load_
 
 
 def model_where(call: Call) -> Value:
-    """The field of a model of transformers, which may be spread over several devices as it is loaded."""
+    """Device field of a model of transformers, which may be spread over several devices."""
     is_plain = _SPREAD.isdisjoint(call.arguments.keywords)
     return made_where(call, {}) if is_plain else Unknown()
 
 
 def note_model_place(call: Call, made: Mapping[str, Value]) -> None:
-    """The same as note_place for a model of transformers, and what comes out of it."""
+    """Record the device of the result of a transformers model, as note_place does."""
     known = where_is(call, getattr(call.receiver, "fields", {}))
     given = {str(number): value for number, value in enumerate(call.arguments.positional)}
     given |= call.arguments.keywords
@@ -51,7 +51,7 @@ def note_model_place(call: Call, made: Mapping[str, Value]) -> None:
 
 
 def where_is(call: Call, fields: Mapping[str, Value]) -> Device | None:
-    """Where the parameters of a module are; None where somebody may have sent them anywhere."""
+    """Device of the parameters of a module; None if the code may have sent them anywhere."""
     field = fields.get(DEVICE_FIELD)
     return (
         field.device if isinstance(field, ModuleDevice) and field.entry_point == call.ev.entry_point else None
@@ -59,12 +59,12 @@ def where_is(call: Call, fields: Mapping[str, Value]) -> Device | None:
 
 
 def device_of_model(call: Call) -> Value:
-    """`model.device`, which the models of transformers and Lightning have: where the parameters are."""
+    """`model.device` of the models of transformers and Lightning: the device of the parameters."""
     return DeviceValue(where_is(call, getattr(call.receiver, "fields", {})) or shared())
 
 
 def send(call: Call, modules: list[InstanceValue | LibraryObject], found: Device | None) -> None:
-    """Take note that modules were sent to a device; None for one of which nothing is known."""
+    """Record that modules were sent to a device; None for an unknown one."""
     for module in modules:
         if DEVICE_FIELD in module.fields:
             call.ev.journal.write(module.fields, DEVICE_FIELD, _field(call, found))
@@ -78,7 +78,7 @@ def note_place(
     made: Value,
     layer: Value,
 ) -> None:
-    """Take note of where a layer's result lies; tell the checks where its input lies elsewhere than it."""
+    """Record the device of a layer's result; report an input on another device than the layer."""
     weighted = has_weights(name, settings) or any(
         isinstance(settings.get(key), TensorValue) for key in ("weight", "pos_weight")
     )
@@ -86,9 +86,9 @@ def note_place(
     weights = (known or OF_MODULE) if weighted else None
     apart = meet(call, given, function=name, layer=layer, weights=weights)
     if known is not None and known.by_default:
-        # What a layer computes is not what nobody gave a device to.
+        # The result of a layer counts as placed by its weights, not by the default device.
         weights = replace(known, by_default=False, within=None)
-    # Where the layer was left behind, so were its neighbours: once is enough.
+    # Layers next to one that was not moved were not moved either: one report is enough.
     was_left = apart is not None and known is not None and known.kind is DeviceKind.CPU
     found = (
         None if was_left else apart or weights or joint([operand.tensor for operand in operands_in(given)])

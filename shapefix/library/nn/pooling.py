@@ -1,4 +1,4 @@
-"""Pooling and resizing: contiguous results, or channels_last where the input is."""
+"""Pooling and resizing: contiguous results, or channels_last if the input is."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _AXES = ("depth", "height", "width")
 
 
 def _flat(layout: Layout) -> Layout:
-    """A layout (…, C, L) as torch pools it: as an image of height 1."""
+    """Layout (…, C, L) as torch pools it: an image of height 1."""
     return unsqueeze(layout, layout.rank - 1)
 
 
@@ -54,7 +54,7 @@ def _resized(layout: Layout, lengths: Sequence[Size | None]) -> Layout:
 
 
 def _only_if_contiguous(layout: Layout) -> Layout:
-    """The layout where kernels disagree about anything but a contiguous input."""
+    """Layout of a pooling with kernels that only agree about contiguous inputs."""
     return layout if is_contiguous(layout) is True else unknown_strides(layout.sizes)
 
 
@@ -72,7 +72,7 @@ def _outcome(
 
 def _pool(call: Call, given: BoundArguments, rank: int, *, name: str) -> Value:
     tensor, kernel = given.tensor("input"), given.sizes("kernel_size", rank)
-    # torch.max_pool2d has no such parameter, F.max_pool2d has.
+    # Unlike F.max_pool2d, torch.max_pool2d lacks this parameter.
     indices = given.flag("return_indices") if "return_indices" in given.values else False
     layout = None
     if tensor is not None and tensor.layout is not None:
@@ -98,7 +98,7 @@ def _pool(call: Call, given: BoundArguments, rank: int, *, name: str) -> Value:
 
 
 def _holds_a_window(layout: Layout, kernel: Sequence[Size]) -> None:
-    """Raises WindowTooLarge where a window is larger than the input: over volumes no padding counts."""
+    """Check the window of a pooling over volumes, without padding. Raises WindowTooLarge."""
     if layout.rank in (4, 5):
         for dim, size in enumerate(kernel, -3):
             if at_least(layout.sizes[dim] - size, 0) is False:
@@ -146,7 +146,7 @@ def _register(rank: int) -> None:
 
 
 def _unpooled(given: BoundArguments, layout: Layout, rank: int) -> list[Size]:
-    """The spatial sizes that a max_unpool gives; what is not known is a fresh symbol."""
+    """Spatial sizes of a max_unpool; an unknown one is a new symbol."""
     asked = size_list(given.value("output_size"))
     kernel, padding = given.sizes("kernel_size", rank), given.sizes("padding", rank)
     unset = given.is_none("stride")
@@ -169,7 +169,7 @@ def _adaptive(
         have = tensor.layout
         to_one = averages and rank > 1 and all(n is not None and same(n, 1) is not False for n in lengths)
         if to_one and have.rank >= rank and have.rank not in (rank + 1, rank + 2):
-            # A mean, which torch takes over tensors of any rank.
+            # torch computes a mean over tensors of any rank.
             layout = unknown_strides((*have.sizes[: have.rank - rank], *(n or Size.of(1) for n in lengths)))
         else:
             layout = _resized(have, lengths)
@@ -179,7 +179,7 @@ def _adaptive(
 
 
 def _lengths(wanted: Value, rank: int) -> list[Size | None]:
-    """The spatial sizes asked for; None keeps one, and what is not known is a fresh symbol."""
+    """Requested spatial sizes; None keeps one, and an unknown one is a new symbol."""
     items = elements(wanted)
     if items is not None and len(items) == rank:
         sizes = [BoundArguments({"size": item}).sizes("size", 1) for item in items]

@@ -1,4 +1,4 @@
-"""Recurrent layers, and the packed sequences that they take and return."""
+"""Recurrent layers, and packed sequences as their arguments and results."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def recurrent(call: Call, given: BoundArguments) -> Value:
         return TupleValue((LibraryObject(PACKED, {}, call.place, fields), states))
     tensor = given.tensor("input")
     if tensor is not None and batch_first:
-        # Whoever says where the batch is has one.
+        # A stated batch_first implies an input with a batch.
         assume_rank(call, tensor, 3)
     last_size_is(tensor, given.size("input_size"))
     if tensor is not None and tensor.layout is not None:
@@ -56,7 +56,7 @@ def recurrent(call: Call, given: BoundArguments) -> Value:
         or batch_first is None
     ):
         output = result(call, tensor, None, op, last=last)
-        # A sequence that is packed, or not.
+        # A packed or unpacked sequence.
         return TupleValue((output, Unknown() if kind == "LSTM" else TensorValue()))
     output_layout, state_layout = networks.recurrent(
         tensor.layout,
@@ -76,7 +76,7 @@ def recurrent(call: Call, given: BoundArguments) -> Value:
 
 
 def _states_given(given: BoundArguments, kind: str) -> list[TensorValue | None]:
-    """The hidden state that is handed over, and the cell state of an LSTM; nothing where it is not known."""
+    """Hidden state passed to a layer, and the cell state of an LSTM; empty if unknown."""
     if not kind.startswith("LSTM"):
         return [given.tensor("hx")]
     parts = elements(given.value("hx"))
@@ -119,7 +119,7 @@ def cell(call: Call, given: BoundArguments) -> Value:
 
 
 def _stepped(call: Call, given: BoundArguments, kind: str) -> Value:
-    """The state after one step over (B, features), or over features without a batch."""
+    """State after one step over (B, features), or over features without a batch."""
     tensor, hidden = given.tensor("input"), given.size("hidden_size")
     layout = None
     last_size_is(tensor, given.size("input_size"))
@@ -163,7 +163,7 @@ def pack_sequence(call: Call, given: BoundArguments) -> Value:
 
 @functional("pad_packed_sequence", namespaces=("torch.nn.utils.rnn",))
 def pad_packed_sequence(call: Call, given: BoundArguments) -> Value:
-    """The padded sequences, a transposed view with batch_first, and their lengths."""
+    """Padded sequences, a transposed view with batch_first, and their lengths."""
     source, batch_first = given.value("sequence"), given.flag("batch_first")
     fields = source.fields if isinstance(source, LibraryObject) else {}
     batch, width = fields.get("batch"), fields.get("width")
@@ -189,7 +189,7 @@ def itself(call: Call) -> Value:
 
 @method(PACKED, "@data")
 def data(call: Call) -> Value:
-    """The steps of all sequences, one after another."""
+    """Steps of all sequences, one after another."""
     width = call.receiver.fields.get("width") if isinstance(call.receiver, LibraryObject) else None
     layout = contiguous((Size.symbol("steps"), width)) if isinstance(width, Size) else None
     return result(call, None, layout, Op.PACKED_SEQUENCE)

@@ -20,7 +20,7 @@ from shapefix.tensors.quotients import floor_divide, quotient
 
 
 def _same_call(call: Call, name: str, tensor: TensorValue, *arguments: Value) -> Call:
-    """The call of the tensor's own method that a layer comes down to."""
+    """Call of the tensor's own method that is equivalent to a layer."""
     return Call(call.ev, f"torch.Tensor.{name}", call.place, Arguments(list(arguments)), tensor)
 
 
@@ -79,7 +79,7 @@ def _padded(call: Call, tensor: TensorValue | None, widths: list[Size] | None, *
 
 
 def _is_image(tensor: TensorValue | None) -> None:
-    """Raises WrongRank for a tensor that does not have channels, a height and a width."""
+    """Check for channels, a height and a width. Raises WrongRank for any other rank."""
     if tensor is not None and tensor.layout is not None and tensor.layout.rank < 3:
         message = f"expects input to have at least 3 dimensions, but got {tensor.layout.rank}"
         raise WrongRank(message, tensor.layout.rank, (3, 4, 5))
@@ -127,7 +127,7 @@ def channel_shuffle(call: Call, given: BoundArguments) -> Value:
 @layer("Unfold")
 @functional("unfold")
 def unfold(call: Call, given: BoundArguments) -> Value:
-    """(N, C, H, W) to (N, C * kernel, windows)."""
+    """Unfold (N, C, H, W) to (N, C * kernel, windows)."""
     tensor = given.tensor("input")
     settings = [given.sizes(name, 2) for name in ("kernel_size", "dilation", "padding", "stride")]
     if tensor is None or tensor.layout is None or tensor.layout.rank not in (3, 4):
@@ -148,7 +148,7 @@ def unfold(call: Call, given: BoundArguments) -> Value:
 @layer("Fold")
 @functional("fold")
 def fold(call: Call, given: BoundArguments) -> Value:
-    """(N, C * kernel, windows) to (N, C, H, W)."""
+    """Fold (N, C * kernel, windows) to (N, C, H, W)."""
     tensor, wanted, kernel = (
         given.tensor("input"),
         given.sizes("output_size", 2),

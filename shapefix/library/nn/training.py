@@ -1,4 +1,4 @@
-"""Which layers have parameters that are trained, as far as everything that happens to them can be seen."""
+"""Trained parameters of layers, as far as every use of them is visible."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shapefix.interpreter.values import FALSE, Constant, Unknown, Value
 from shapefix.library.signatures import BoundArguments
 
 TRAINED = "<trained>"
-"""The field of a module that tells in which run of the code it was made, with parameters that are trained."""
+"""Field of a module for the run of the code that created it with trained parameters."""
 
 _WEIGHTED = frozenset(
     {
@@ -68,22 +68,22 @@ _SWITCHED = {
     ),
     **dict.fromkeys(("LayerNorm", "RMSNorm"), "elementwise_affine"),
 }
-"""Layers that have parameters if this setting says so."""
+"""Layers with parameters if this setting is true."""
 
 
 def made_here(call: Call) -> Value:
-    """The field of a module that is made by this call."""
+    """Field of a module created by this call."""
     return Constant(call.ev.entry_point)
 
 
 def set_trained(call: Call, fields: dict[str, Value], trained: bool | None) -> None:
-    """Take note that somebody said whether the parameters of a module are trained."""
+    """Record that the code froze or unfroze the parameters of a module."""
     value = made_here(call) if trained else FALSE if trained is False else Unknown()
     call.ev.journal.write(fields, TRAINED, value)
 
 
 def is_trained(call: Call, fields: Mapping[str, Value]) -> bool | None:
-    """Whether the parameters of a module are trained; None where somebody may have frozen them."""
+    """Check whether the parameters of a module are trained; None if the code may have frozen them."""
     field = fields.get(TRAINED)
     if field is FALSE:
         return False
@@ -96,14 +96,14 @@ def is_trained(call: Call, fields: Mapping[str, Value]) -> bool | None:
 
 
 def has_weights(name: str, fields: Mapping[str, Value]) -> bool:
-    """Whether a layer of this qualified name certainly has parameters."""
+    """Check whether a layer of this qualified name certainly has parameters."""
     kind = name.removeprefix("torch.nn.")
     switch = _SWITCHED.get(kind)
     return kind in _WEIGHTED if switch is None else BoundArguments(fields).flag(switch) is True
 
 
 def takes_part(call: Call, name: str, fields: Mapping[str, Value]) -> bool | None:
-    """Whether parameters that are trained take part in what a layer of this qualified name computes."""
+    """Check whether trained parameters take part in the result of a layer of this qualified name."""
     kind = name.removeprefix("torch.nn.")
     switch = _SWITCHED.get(kind)
     if switch is not None:

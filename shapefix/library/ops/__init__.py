@@ -1,1 +1,1 @@
-"""torch functions and tensor methods, by what they do to a layout."""
+"""torch functions and tensor methods, grouped by their effect on a layout."""

@@ -1,4 +1,4 @@
-"""Telling the checks that predictions and targets are broadcast against each other."""
+"""Reports of predictions and targets that are broadcast against each other."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from shapefix.tensors.losses import extra_dimension
 from shapefix.tensors.ops import Op
 
 COMPARING = frozenset({Op.EQ, Op.NE, Op.SUB})
-"""Elementwise operations that tell how far predictions are from targets."""
+"""Elementwise operations that measure how far predictions are from targets."""
 _MOST_STEPS = 6
-"""How many operations stand between a comparison and the sum of it, at most."""
+"""Maximum number of operations between a comparison and its sum."""
 
 
 def note_broadcast(
@@ -26,7 +26,7 @@ def note_broadcast(
     layer: Value | None = None,
     result: TensorValue | None = None,
 ) -> None:
-    """Tell the checks where one of two operands has a dimension of size 1 that the other one lacks."""
+    """Report a dimension of size 1 in one operand that the other one lacks."""
     found = operands_in(operands)
     if len(found) != 2 or not all(operand.tensor.certain for operand in found):
         return
@@ -55,7 +55,7 @@ def note_broadcast(
 
 
 def note_whole_reduction(call: Call, tensor: TensorValue) -> None:
-    """Tell the checks that all of a tensor is summed up which a comparison went before."""
+    """Report a full reduction of a tensor computed from a comparison."""
     step = tensor.origin
     for _ in range(_MOST_STEPS):
         if step is None:

@@ -1,4 +1,4 @@
-"""Exponentials that are cut off at a number: what is larger looks the same from there on."""
+"""Exponentials cut off at a number: larger values become indistinguishable."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CLAMPS = frozenset({"clamp", "clip", "clamp_max"})
 
 
 def exponential(call: Call) -> Value:
-    """What `math.exp(x)` gives: a number of which it is known that it is one; numpy's may be an array."""
+    """Result of `math.exp(x)`: a number known to be an exponential; numpy's may be an array."""
     made = Number() if call.name == "math.exp" else Unknown()
     call.ev.state[Exponentials].computed_at[id(made)] = made, call.place
     node = call.place.node
@@ -29,7 +29,7 @@ def exponential(call: Call) -> Value:
 
 
 def same_number(call: Call) -> Value:
-    """What `float(x)` gives."""
+    """Result of `float(x)`."""
     place = exponent_of(call, call.value(0))
     if place is None:
         return NUMBER
@@ -39,7 +39,7 @@ def same_number(call: Call) -> Value:
 
 
 def _bound_of_least(call: Call, node: cst.BaseExpression) -> float | None:
-    """What `exp(min(x, 10))` is at most."""
+    """Upper bound of `exp(min(x, 10))`."""
     if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Name) or node.func.value != "min":
         return None
     if len(node.args) != 2:
@@ -52,7 +52,7 @@ def _bound_of_least(call: Call, node: cst.BaseExpression) -> float | None:
 
 
 def note_least(call: Call) -> None:
-    """Tell the checks of `min(ppl, 10000)`, where ppl is an exponential."""
+    """Report `min(ppl, 10000)` for an exponential ppl."""
     given = call.arguments.positional
     if len(given) != 2:
         return
@@ -64,7 +64,7 @@ def note_least(call: Call) -> None:
 
 
 def note_clamped(call: Call, tensor: TensorValue) -> None:
-    """Tell the checks of `ppl.clamp(max=10000)`, where ppl is an exponential."""
+    """Report `ppl.clamp(max=10000)` for an exponential ppl."""
     keyword = "max"
     position = 0 if call.name.endswith("clamp_max") else 1
     bound = _number(call.value(position, keyword))
@@ -74,7 +74,7 @@ def note_clamped(call: Call, tensor: TensorValue) -> None:
 
 
 def note_item(call: Call, tensor: TensorValue, made: Value) -> Value:
-    """Take note that the number in a tensor is an exponential, where the tensor is one; gives it back."""
+    """Record that the number of a tensor is an exponential if the tensor is one; return the number."""
     place = exponent_of(call, tensor)
     if place is not None:
         call.ev.state[Exponentials].computed_at[id(made)] = made, place
@@ -82,7 +82,7 @@ def note_item(call: Call, tensor: TensorValue, made: Value) -> Value:
 
 
 def exponent_of(call: Call, value: Value | None) -> Place | None:
-    """Where an exponential was computed; None for anything else."""
+    """Place at which an exponential was computed; None for any other value."""
     if isinstance(value, TensorValue):
         return _computed_at(value.origin)
     found = call.ev.state[Exponentials].computed_at.get(id(value))

@@ -1,4 +1,4 @@
-"""Complex tensors, which hold two floats for each element, and what looks into them."""
+"""Complex tensors, stored as two floats per element, and views of their parts."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def composed(call: Call, tensor: TensorValue) -> Value:
 
 @tensor_method("@real", "@imag")
 def part(call: Call, tensor: TensorValue) -> Value:
-    """Every second float in memory; of a tensor that is real, the tensor itself."""
+    """View of every second float in memory; the tensor itself if it is real."""
     dtype = FLOAT_OF.get(tensor.dtype or "")
     layout = tensor.layout
     if layout is not None and dtype is not None:

@@ -1,4 +1,4 @@
-"""Conversions of dtype, device and memory format: a copy, or the tensor itself where nothing changes."""
+"""Conversions of dtype, device and memory format: a copy, or the tensor itself if nothing changes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def cast(call: Call, tensor: TensorValue) -> Value:
 
 
 def converted(call: Call, tensor: TensorValue, dtype: str | None) -> TensorValue:
-    """The tensor in another dtype: itself where it has that dtype already."""
+    """Convert the tensor to another dtype; return it unchanged if it has that dtype already."""
     if dtype is not None and tensor.dtype == dtype:
         return tensor
     if dtype is not None and tensor.dtype is not None:
@@ -110,12 +110,12 @@ def to(call: Call, tensor: TensorValue) -> Value:
 def moved_and_converted(
     call: Call, tensor: TensorValue, dtype: str | None, device: Device | None, known: bool = True
 ) -> TensorValue:
-    """The tensor in this dtype on this device: itself, a copy, or nobody knows which."""
+    """Convert and move the tensor: the result is the tensor itself, a copy, or unknown which."""
     changes = [_differs(tensor.dtype, dtype), _is_elsewhere(tensor.device, device)]
     if known and changes == [False, False]:
         if tensor.device is None or not tensor.device.by_default:
             return tensor
-        # Where it is, it is no longer because nobody said anything.
+        # The device is now stated in the code, not the default.
         again = alias_of(tensor)
         again.device = device
         return again
@@ -149,7 +149,7 @@ def moved(call: Call, tensor: TensorValue) -> Value:
 
 
 def in_memory_format(call: Call, tensor: TensorValue, wanted: Value | None) -> TensorValue:
-    """The tensor in the memory format that `torch.channels_last` and its like name."""
+    """Convert the tensor to a memory format, such as `torch.channels_last`."""
     name = wanted.name if isinstance(wanted, Reference) else ""
     if tensor.layout is None:
         return as_result(

@@ -1,4 +1,4 @@
-"""Functions that make tensors: contiguous, of the sizes they are given."""
+"""Functions that create tensors: contiguous, of the given sizes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _described(call: Call, sizes: list[Size] | None, default: str | None) -> Ten
 
 
 def device_like(call: Call, tensor: TensorValue) -> Device | None:
-    """Where something goes that is made after a tensor: where that is, unless the code says otherwise."""
+    """Device of a tensor created after another one: that of the other, unless the code names one."""
     if "device" not in call.arguments.keywords and not call.arguments.open:
         return tensor.device
     return device_asked(call)
@@ -85,7 +85,7 @@ def arange(call: Call) -> Value:
     )
     bounds = [as_size(value) for value in given]
     dtype = "int64" if given and all(isinstance(v, (Integer, Constant)) for v in given) and whole else None
-    # torch.range, which is no longer recommended, ends with its end.
+    # The deprecated torch.range includes its end.
     is_plain = call.name == "torch.arange" and not call.arguments.open
     if not whole or None in bounds or not bounds or not is_plain:
         return _described(call, [Size.symbol("length")], dtype)
@@ -111,7 +111,7 @@ def linspace(call: Call) -> Value:
 
 @function("torch.set_default_dtype", "torch.set_default_tensor_type")
 def set_default_dtype(call: Call) -> Value:
-    """Whatever is made without a dtype has another one from here on."""
+    """Change the default dtype of tensors created from now on."""
     call.ev.state[Precision].default_dtype = None
     return NONE
 
@@ -144,7 +144,7 @@ def tensor(call: Call) -> Value:
     sizes = nested_sizes(data)
     note_rows(call, data)
     if sizes is None:
-        # What numpy hands over keeps its strides where it is not copied.
+        # A numpy array that is not copied keeps its strides.
         whole = call.name == "torch.tensor"
         device = device_asked(call) if whole and not isinstance(data, Unknown) else None
         return as_result(call, None, Op.CREATION, dtype=dtype, device=device, is_contiguous=whole)
@@ -162,7 +162,7 @@ def from_outside(call: Call) -> Value:
 
 
 def _is_written_out(call: Call) -> bool:
-    """Whether the code has a tuple or list in brackets for the first argument."""
+    """Check for a tuple or list in brackets as the first argument."""
     node = call.place.node
     return (
         isinstance(node, cst.Call)
@@ -222,7 +222,7 @@ def new(call: Call, tensor: TensorValue) -> Value:
 
 
 def _new_dtype(call: Call, tensor: TensorValue) -> str | None:
-    """The dtype of a tensor that is made after another one."""
+    """Dtype of a tensor created after another one."""
     given = call.arguments.keywords
     return None if call.arguments.open else dtype_of(given["dtype"]) if "dtype" in given else tensor.dtype
 

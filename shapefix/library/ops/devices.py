@@ -1,7 +1,7 @@
-"""Devices: what an operation makes lies where its operands do, and torch refuses operands of two devices.
+"""Devices: results are on the device of the operands; torch rejects operands on two devices.
 
-A tensor of rank 0 on the CPU may meet any other one in elementwise arithmetic, and indices on the CPU may
-pick from a tensor elsewhere: tests ask torch.
+A tensor of rank 0 on the CPU may join any other one in elementwise arithmetic, and indices on the CPU may
+index a tensor elsewhere: tests check this with torch.
 """
 
 from __future__ import annotations
@@ -86,11 +86,11 @@ _ELSEWHERE = frozenset(
         "Buffer",
     }
 )
-"""What comes out of these goes where they say, or was asked to go."""
+"""Results of these are on the stated or requested device."""
 _OF_FIRST = frozenset(
     {"getitem", "expand_as", "view_as", "reshape_as", "copy_", "setitem", "index_put", "index_put_", "set_"}
 )
-"""What comes out of these lies where the first operand does; the others may lie elsewhere."""
+"""Results of these are on the device of the first operand; the others may be elsewhere."""
 _TOGETHER = frozenset(
     {
         "add",
@@ -167,7 +167,7 @@ _TOGETHER = frozenset(
         "take_along_dim",
     }
 )
-"""The operations whose operands must be on one device."""
+"""Operations with operands that must be on one device."""
 
 
 @function("torch.device")
@@ -178,7 +178,7 @@ def device(call: Call) -> Value:
 
 @tensor_method("@device")
 def own_device(call: Call, tensor: TensorValue) -> Value:
-    """`x.device`: the same each time, whichever that is."""
+    """`x.device`: the same each time, even if unknown."""
     if tensor.device is None:
         tensor.device = shared()
     return DeviceValue(tensor.device)
@@ -186,7 +186,7 @@ def own_device(call: Call, tensor: TensorValue) -> Value:
 
 @after_call
 def note_device(call: Call, made: Value) -> None:
-    """Take note in what a function of torch made of where that lies; tell the checks what torch refuses."""
+    """Record the device of a torch function's result; report operands that torch rejects."""
     name = call.name
     if not name.startswith("torch.") and not name.startswith("operator."):
         return
@@ -215,7 +215,7 @@ def _may_be_tensor(value: Value) -> bool:
 
 
 def joint(tensors: Sequence[TensorValue], weights: Device | None = None) -> Device | None:
-    """Where that lies which is computed from tensors, and from weights that lie there; None where unknown."""
+    """Device of a value computed from tensors, and from weights on a device; None if unknown."""
     counted = [tensor for tensor in tensors if not is_number_on_cpu(tensor)] or list(tensors)
     devices = [tensor.device for tensor in counted]
     if weights is not None:
@@ -225,7 +225,7 @@ def joint(tensors: Sequence[TensorValue], weights: Device | None = None) -> Devi
 
 
 def is_number_on_cpu(tensor: TensorValue) -> bool:
-    """Whether a tensor of rank 0 lies on the CPU, which may meet tensors of any device."""
+    """Check for a tensor of rank 0 on the CPU, valid with tensors of any device."""
     on_cpu = tensor.device is not None and tensor.device.kind is DeviceKind.CPU
     return on_cpu and tensor.layout is not None and tensor.layout.rank == 0
 
@@ -238,9 +238,9 @@ def meet(
     layer: Value | None = None,
     weights: Device | None = None,
 ) -> Device | None:
-    """Tell the checks where values, by the names of their parameters, do not all lie where torch wants them.
+    """Report values, by parameter name, on devices that torch does not accept together.
 
-    weights is where those of the layer are. Gives back the device that was meant where it is so.
+    weights is the device of the layer's weights. Returns the intended device after a report, else None.
     """
     operands = operands_in(values)
     local = [number for number, operand in enumerate(operands) if _is_on_cpu(operand)]
@@ -250,7 +250,7 @@ def meet(
     for here in (*local, *([None] if weights is not None and weights.kind is DeviceKind.CPU else ())):
         cpu = weights if here is None else operands[here].tensor.device
         if cpu is None or (meant is not None and (here is None or not _is_of_module(cpu))):
-            # What a module makes without a device is a fault of its own each time; for others one is enough.
+            # Each tensor that a module creates without a device is an error; for others one report is enough.
             continue
         for there in (*range(len(operands)), None):
             if there == here:
@@ -285,12 +285,12 @@ def meet(
 
 
 def _is_of_module(cpu: Device) -> bool:
-    """Whether something lies on the CPU because the code of a module made it without a device."""
+    """Check for a value on the CPU because the code of a module created it without a device."""
     return cpu.by_default and cpu.within is not None
 
 
 def _names_of_tensors(ev: Evaluator) -> dict[cst.CSTNode, frozenset[str]]:
-    """The names that hold tensors for certain, by the function being run."""
+    """Names that certainly hold tensors, by the function being run."""
     found: dict[cst.CSTNode, frozenset[str]] = {}
     for frame in ev.frames:
         if frame.function is not None:
@@ -308,7 +308,7 @@ _WORDS = ("cuda", "gpu", "device", "cpu", "mps")
 
 
 def _asks_for_device(call: Call) -> bool:
-    """Whether an open branch asks what device is there: it may not be taken where that is a GPU."""
+    """Check for an open branch with a test of the device: it may not be taken on a GPU."""
     return any(
         word in frame.module.code(test).lower()
         for frame in call.ev.frames
@@ -318,7 +318,7 @@ def _asks_for_device(call: Call) -> bool:
 
 
 def _is_on_cpu(operand: Operand) -> bool:
-    """Whether an operand is on the CPU for certain, and no tensor of rank 0, which may meet any other."""
+    """Check that an operand is certainly on the CPU, and not a tensor of rank 0."""
     tensor = operand.tensor
     found = tensor.device
     if found is None or found.kind is not DeviceKind.CPU or not tensor.certain:
@@ -329,26 +329,26 @@ def _is_on_cpu(operand: Operand) -> bool:
 
 
 def _is_elsewhere(cpu: Device, other: Device, forward: bool) -> bool:
-    """Whether what lies on the CPU may not be where the other is; forward tells whether a module computes."""
+    """Check that a value on the CPU may be on another device than other; forward is True in a forward."""
     if other.may_be_gpu:
         return True
     if not forward or not cpu.by_default or cpu.within is None:
         return False
     if other.symbol == ASKED_CPU.symbol:
         return False
-    # Made in a module, and meeting what comes from outside, or its parameters: these may go to a GPU one day.
+    # Created in a module and combined with its inputs or parameters, which may be moved to a GPU.
     if _is_of_forward(cpu):
         return other.kind is DeviceKind.SHARED or not _is_of_forward(other)
     return other.kind is DeviceKind.SHARED or other.within is None
 
 
 def _is_of_forward(found: Device) -> bool:
-    """Whether something lies on the CPU because the forward of a module made it, or what it follows."""
+    """Check for a value on the CPU because of the forward of a module, or of its source."""
     return found.within is not None and found.within.name.value in FORWARD
 
 
 def _is_tensor(tensor: TensorValue) -> bool:
-    """Whether a value is a tensor, and no number: it has sizes, or was computed by torch."""
+    """Check for a tensor, not a number: it has sizes, or torch computed it."""
     is_shaped = (
         tensor.layout is not None or tensor.known_size(0) is not None or tensor.known_size(-1) is not None
     )
@@ -356,7 +356,7 @@ def _is_tensor(tensor: TensorValue) -> bool:
 
 
 def sent(value: Value, found: Device | None, depth: int = 0) -> Value:
-    """The same batch with its tensors somewhere else, as whoever runs the loop sends them; None: anywhere."""
+    """The same batch with its tensors on another device, as sent by a training loop; None: any device."""
     if depth > 4:
         return value
     if isinstance(value, TensorValue):
@@ -375,7 +375,7 @@ def sent(value: Value, found: Device | None, depth: int = 0) -> Value:
 
 @hooks.escape
 def invalidate_batch(ev: Evaluator, batch: Value) -> None:
-    """Forget the devices of the tensors in a batch that is passed to unknown code."""
+    """Forget the devices of the tensors in a batch passed to unknown code."""
     if not isinstance(batch, DictValue):
         return
     for key, value in list(batch.fields.items()):
@@ -384,7 +384,7 @@ def invalidate_batch(ev: Evaluator, batch: Value) -> None:
 
 
 def destination(call: Call) -> Device | None:
-    """Where `.to(…)` sends something; None where that is not known, or only a dtype is named."""
+    """Target device of `.to(…)`; None if unknown, or if only a dtype is named."""
     given = [*call.arguments.positional, *call.arguments.keywords.values()]
     for value in given:
         if isinstance(value, TensorValue):

@@ -1,4 +1,4 @@
-"""Elementwise operations: the result takes over the layout of its operands, as TensorIterator does."""
+"""Elementwise operations: results get the layout of the operands, as TensorIterator computes it."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ OPERATORS = (
 
 
 def result_of(call: Call, operands: list[Value | None], op: Op) -> TensorValue:
-    """The result of an elementwise operation on these operands; numbers among them have no layout."""
+    """Result of an elementwise operation on these operands; numbers among them have no layout."""
     tensors = [tensor for tensor in map(as_tensor, operands) if tensor is not None]
     unsure = any(isinstance(operand, Unknown) and not _is_certain(operand) for operand in operands)
     dtype = _dtype(tensors, operands, op) if not unsure else None
@@ -234,7 +234,7 @@ def result_of(call: Call, operands: list[Value | None], op: Op) -> TensorValue:
 
 
 def _named(call: Call, operands: list[Value | None]) -> dict[str, Value]:
-    """The tensors among the operands by the names, or positions, that they have in the call."""
+    """Tensors among the operands by their names or positions in the call."""
     of_method = call.receiver is not None and call.name.startswith(f"{TENSOR}.")
     names = [str(place) for place in range(len(operands))]
     if of_method:
@@ -297,7 +297,7 @@ def unary(call: Call, tensor: TensorValue) -> Value:
 def operator(call: Call) -> Value:
     made = result_of(call, list(call.arguments.positional), Op.named(call.name.rpartition(".")[2]))
     if call.name == "operator.pow" and is_number(call.value(0)) and made.layout is not None:
-        # The one operation that does not follow the only tensor that it has.
+        # The only operation with a layout different from that of its single tensor.
         made.layout = contiguous(made.layout.sizes)
     return made
 
@@ -333,10 +333,10 @@ ACTIVATIONS = (
     "tanh",
     "sigmoid",
 )
-"""Activations of torch.nn.functional that have no parameter `inplace`."""
+"""Activations of torch.nn.functional without a parameter `inplace`."""
 
 _ACTIVATIONS = {"tanh": Op.TANH, "sigmoid": Op.SIGMOID, "expit": Op.SIGMOID}
-"""Activations that are elementwise operations of torch as well."""
+"""Activations also available as elementwise operations of torch."""
 
 
 @tensor_function(*(f"torch.nn.functional.{name}" for name in ACTIVATIONS), "torch.special.expit")
@@ -374,7 +374,7 @@ _LAYOUT_IN_PLACE = (
 
 @tensor_method(*_LAYOUT_IN_PLACE)
 def change_in_place(call: Call, tensor: TensorValue) -> Value:
-    """The tensor itself is seen otherwise from here on."""
+    """Change the tensor itself in place."""
     name = call.name.rpartition(".")[2].removesuffix("_")
     if name == "resize":
         sizes = sizes_from(call)

@@ -1,4 +1,4 @@
-"""How torch runs code: scripting, checkpointing, wrappers that change nothing about a tensor."""
+"""Execution by torch: scripting, checkpointing, and wrappers without an effect on tensors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from shapefix.library.tensors import alias_of
 
 @function("torch.jit.is_scripting")
 def is_scripting(call: Call) -> Value:
-    """Whoever runs a script as Python is not inside of TorchScript."""
+    """False: a script run as Python is not inside of TorchScript."""
     return FALSE
 
 
@@ -47,7 +47,7 @@ def sizes(call: Call) -> Value:
 
 @function("torch.utils.checkpoint.checkpoint")
 def checkpointed(call: Call) -> Value:
-    """The function is called with the arguments, now and once more for the gradients."""
+    """Call the function with the arguments, now and once more for the gradients."""
     own = ("use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug")
     given = call.arguments
     if not given.positional:
@@ -55,17 +55,17 @@ def checkpointed(call: Call) -> Value:
     keywords = {name: value for name, value in given.keywords.items() if name not in own}
     arguments = Arguments(given.positional[1:], keywords, given.open, given.starred)
     made = call_value(call.ev, given.positional[0], arguments, call.place.node)
-    # Where nothing is said, torch 2.13 still is reentrant, with a warning.
+    # The default of torch 2.13 is still reentrant, with a warning.
     if call.constant(-1, "use_reentrant", True) is True:
         _cut_off(call, given.positional[0], arguments, made)
     return made
 
 
 def _cut_off(call: Call, function: Value, arguments: Arguments, made: Value) -> None:
-    """A reentrant checkpoint gives no gradient to anything where none of its inputs requires one."""
+    """Report a reentrant checkpoint that cuts all gradients because none of its inputs requires one."""
     parts = [part for part in elements(made) or (made,) if isinstance(part, TensorValue)]
     cut = [part for part in parts if requires_grad(part) and not any(part is x for x in arguments.everything)]
-    # Only what stands among the arguments themselves counts; torch does not look into lists.
+    # Only the arguments themselves count; torch does not search lists.
     plain = (TensorValue, Constant, Integer, Number)
     known = not arguments.open and all(isinstance(value, plain) for value in arguments.everything)
     tensors = [value for value in arguments.everything if isinstance(value, TensorValue)]

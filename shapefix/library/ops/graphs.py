@@ -1,7 +1,7 @@
-"""Which results carry the graph that autograd walks back through.
+"""Autograd graphs of results: which ones require a gradient, and from where.
 
-What flows on and what does not was executed with torch 2.13: every operation of the tables whose result
-never requires a gradient stands here by its name, and tests ask torch for all others.
+These facts were executed with torch 2.13: every operation of the tables whose result
+never requires a gradient is listed here by its name, and tests check all others with torch.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from shapefix.library.tensors import dtype_of, is_no_dtype
 
 _SPACES = ("torch.", "operator.", "einops.", "transformers.", "builtins.sum")
 _ELSEWHERE = ("torch.utils.", "torch.jit.", "torch.compile", "torch.load", "torch.hub.", "torch.autograd.")
-"""Functions of torch that compute nothing themselves."""
+"""Functions of torch without a computation of their own."""
 _CUT = frozenset(
     {
         "detach",
@@ -104,7 +104,7 @@ _CUT = frozenset(
         "numel",
     }
 )
-"""What comes out of these never requires a gradient."""
+"""Results of these never require a gradient."""
 _OF_ONE = frozenset(
     {
         "getitem",
@@ -120,17 +120,17 @@ _OF_ONE = frozenset(
         "take_along_dim",
     }
 )
-"""What comes out of these carries a graph where the first operand does."""
+"""Results of these carry a graph if the first operand does."""
 _CONVERSIONS = frozenset({"to", "type", "type_as"})
 _PLAIN = (Constant, Integer, Number, Text, Reference, Slice)
 _DEEPEST = 3
 
 
 def note_graph(call: Call, made: Value, trained: bool | None = False) -> None:
-    """Take note in what a function of torch made of whether it carries a graph, and where that comes from.
+    """Record whether a torch function's result carries a graph, and its sources.
 
-    trained tells whether parameters that are trained take part in it, besides the operands. What is known
-    already of a tensor, or is an operand itself, is left as it is.
+    trained is whether trained parameters take part in it, besides the operands. Facts known
+    already of a result stay unchanged, and so do operands returned as results.
     """
     if not call.name.startswith(_SPACES):
         return
@@ -172,7 +172,7 @@ after_call(note_graph)
 
 def _note(ev: Evaluator, part: TensorValue, known: bool | None, tensors: list[TensorValue]) -> None:
     if known is not False and ev.state[Gradients].recording is False:
-        # What may be an operand itself, or a view of it, still requires what that does.
+        # A possible operand, or a view of one, keeps its own requires_grad.
         same = part.origin is None or any(
             part.origin is tensor.origin or part.storage is tensor.storage for tensor in tensors
         )
@@ -185,7 +185,7 @@ def _note(ev: Evaluator, part: TensorValue, known: bool | None, tensors: list[Te
 
 
 def _carried(call: Call, tensors: list[TensorValue], others: bool, trained: bool | None) -> bool | None:
-    """Whether a result carries a graph where torch records gradients."""
+    """Check whether a result carries a graph while torch records gradients."""
     if _may_convert(call):
         return None
     known = [trained, *map(requires_grad, tensors)]
@@ -195,7 +195,7 @@ def _carried(call: Call, tensors: list[TensorValue], others: bool, trained: bool
 
 
 def _may_convert(call: Call) -> bool:
-    """Whether a conversion may be one to whole numbers, which carry nothing."""
+    """Check whether a conversion may be one to integers, which carry no graph."""
     last = call.name.rpartition(".")[2]
     if last == "view":
         return dtype_of(call.value(0, "dtype")) is not None
@@ -209,7 +209,7 @@ def _may_convert(call: Call) -> bool:
 
 
 def _operands(call: Call, last: str) -> tuple[list[TensorValue], bool]:
-    """The tensors that gradients may flow back to, and whether there may be others."""
+    """Tensors that gradients may flow back to, and whether there may be others."""
     given = call.arguments
     values = [*given.positional, *given.keywords.values()]
     if call.receiver is not None and not isinstance(call.receiver, (InstanceValue, LibraryObject)):
@@ -232,7 +232,7 @@ def _operands(call: Call, last: str) -> tuple[list[TensorValue], bool]:
 
 
 def _flat(values: Iterable[Value], depth: int = 0) -> Iterator[Value]:
-    """The values, and in place of lists and tuples what is in them; None for what nobody knows."""
+    """Values with lists and tuples replaced by their items; None for unknown contents."""
     for value in values:
         if not isinstance(value, (TupleValue, ListValue)):
             yield value
@@ -247,7 +247,7 @@ def _flat(values: Iterable[Value], depth: int = 0) -> Iterator[Value]:
 
 
 def note_graph_write(call: Call, tensor: TensorValue, values: Iterable[Value]) -> None:
-    """Take note that values were written into the memory of a tensor, or added to what is there."""
+    """Record that values were written into the memory of a tensor, or added to its contents."""
     if call.ev.state[Gradients].recording is False or call.name.startswith("torch.nn.init."):
         return
     given = [value.tensor if isinstance(value, Unknown) else value for value in _flat(values)]
@@ -272,7 +272,7 @@ def note_graph_write(call: Call, tensor: TensorValue, values: Iterable[Value]) -
 
 @function("torch.inference_mode", "torch.autograd.inference_mode")
 def inference_mode(call: Call) -> Value:
-    """A context, or a decorator, with what it was asked for."""
+    """Context or decorator with its requested setting."""
     mode = call.value(0, "mode")
     return LibraryObject("torch.inference_mode", {} if mode is None else {"mode": mode}, call.place)
 
@@ -284,7 +284,7 @@ def enable_grad(call: Call) -> Value:
 
 @function(SET_GRAD_ENABLED, "torch.autograd.set_grad_enabled")
 def set_grad_enabled(call: Call) -> Value:
-    """It counts from here on; where it is a context, until its block ends."""
+    """Set gradient recording from now on; as a context, until its block ends."""
     mode = call.value(0, "mode") or Unknown()
     state = call.ev.state[Gradients]
     made = LibraryObject(SET_GRAD_ENABLED, {"mode": mode}, call.place, {RECORDED_BEFORE: state.recording})

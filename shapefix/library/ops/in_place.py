@@ -1,7 +1,7 @@
-"""Writes into the memory of a tensor, and which of them torch refuses where elements share memory.
+"""Writes into the memory of a tensor, and those that torch rejects for elements sharing memory.
 
-What is refused was executed with torch 2.13: elementwise writes, copies and scatters check for overlap;
-masked fills and writes through an index tensor do not, and are seen in every element that shares the memory.
+Rejections were executed with torch 2.13: elementwise writes, copies and scatters check for overlap;
+masked fills and writes through an index tensor do not, and change every element that shares the memory.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ REFUSED = (
 )
 SPREAD = ("index_fill_", "index_put_", "tril_", "triu_", "fill_diagonal_")
 HARMLESS = ("zero_", "fill_")
-"""These give every element the same value anyway."""
+"""Writes of one value to every element."""
 FUNCTIONS = (
     "clamp_",
     "clamp_min_",
@@ -113,7 +113,7 @@ FUNCTIONS = (
     "reciprocal_",
     "nan_to_num_",
 )
-"""The refused ones that torch has as functions, too."""
+"""Rejected writes also available as functions of torch."""
 
 
 def emit_write(
@@ -124,7 +124,7 @@ def emit_write(
     refused: bool = False,
     value: Value | None = None,
 ) -> None:
-    """Tell the checks that the memory of tensor is written to, and keep in mind that value stands there."""
+    """Report a write to the memory of tensor, and record the written value."""
     note_write(call, tensor, value)
     note_graph_write(call, tensor, [each for each in call.arguments.everything if each is not tensor])
     note_mask(call.ev, tensor, value, call.place.node, subject)
@@ -132,7 +132,7 @@ def emit_write(
 
 
 def subject_of(call: Call) -> cst.CSTNode | None:
-    """The expression of the tensor that a call writes to: what its method is of, or the first argument."""
+    """Expression of the tensor that a call writes to: the method's object or the first argument."""
     node = call.place.node
     if isinstance(node, cst.Call):
         if (
@@ -183,12 +183,12 @@ STRETCHED = frozenset(
         "masked_fill_",
     }
 )
-"""Writes whose operands are stretched to the sizes of the tensor, which itself keeps them."""
+"""Writes with operands expanded to the sizes of the tensor."""
 PLACED = frozenset({"scatter_", "scatter_add_", "index_add_", "index_copy_"})
 
 
 def check_write(call: Call, tensor: TensorValue) -> None:
-    """Raises ShapeError where what a method writes provably does not fit the sizes of the tensor."""
+    """Check a written value. Raises ShapeError if it provably does not fit the sizes of the tensor."""
     name = call.name.rpartition(".")[2]
     if name in PLACED:
         check_scatter(call, tensor)
@@ -230,7 +230,7 @@ def masked_fill(call: Call, tensor: TensorValue) -> Value:
     shared = expanded_dim(tensor.layout)
     mask = as_tensor(call.value(0, "mask"))
     if shared is not None and tensor.layout is not None:
-        # A mask that is the same all along the expanded dimension does no harm.
+        # A mask with equal values along the expanded dimension has no effect on other elements.
         from_right = tensor.layout.rank - shared
         known = mask.layout if mask is not None else None
         if known is None or known.rank < from_right or known.sizes[-from_right].value == 1:
@@ -251,7 +251,7 @@ def augmented(call: Call) -> Value:
             refuse_beyond_one(call, by_position(call), [tensor.layout, operand.layout])
         except ShapeError as error:
             reject(call, error, by_position(call))
-            # Nothing runs after this; what would not fit either is not worth telling.
+            # torch raises here; later mismatches of this tensor are not reported.
             call.ev.journal.write(tensor, "layout", None)
             tensor.clear_sizes()
     return NONE
@@ -273,7 +273,7 @@ def setitem(call: Call) -> Value:
 
 
 def _check_part(call: Call, tensor: TensorValue, index: Value) -> None:
-    """Tell the checks where what is assigned to a part of a tensor provably cannot be stretched to it."""
+    """Report a value that provably cannot be expanded to its part of a tensor."""
     value = call.value(2)
     specs = specs_of(list(index.items) if isinstance(index, TupleValue) else [index])
     if not isinstance(value, TensorValue) or value.layout is None or tensor.layout is None or specs is None:
@@ -296,7 +296,7 @@ def _check_part(call: Call, tensor: TensorValue, index: Value) -> None:
 
 
 def _index_write(tensor: TensorValue, index: Value) -> tuple[int | None, bool]:
-    """The expanded dimension that a write to tensor[index] meets, and whether torch refuses the write."""
+    """Expanded dimension hit by a write to tensor[index], and whether torch rejects the write."""
     shared = expanded_dim(tensor.layout)
     entries = list(index.items) if isinstance(index, TupleValue) else [index]
     specs = specs_of(entries)
@@ -319,7 +319,7 @@ def _is_int(entry: Value) -> bool:
 
 
 def _reached_by_tensors(specs: list[indexing.Spec], rank: int) -> set[int]:
-    """The dimensions of the tensor that index tensors and masks choose from."""
+    """Dimensions of the tensor that index tensors and masks select from."""
     widths = [_width(spec) for spec in specs]
     reached: set[int] = set()
     dim = 0

@@ -49,13 +49,13 @@ def getitem(call: Call) -> Value:
     result = as_view(call, tensor, found, op)
     result.certain, result.row = tensor.certain, row
     if not is_known:
-        # The step in the tensor's life keeps what is assumed.
+        # The layout trace keeps the assumption.
         result.layout = None
     return result
 
 
 def specs_of(entries: list[Value]) -> list[indexing.Spec] | None:
-    """The entries of an index as the algebra takes them; None where one of them may be anything."""
+    """Entries of an index for the algebra; None if one of them is unknown."""
     specs: list[indexing.Spec] = []
     for entry in entries:
         if isinstance(entry, Constant):
@@ -86,15 +86,15 @@ def _bound(value: Value) -> int | Size | None:
         return value.value if isinstance(value.value, int) else None
     if isinstance(value, Integer):
         return value.size
-    # It may be negative, or None: nothing follows for the size that is left.
+    # It may be negative or None: the remaining size is unknown.
     return Size.symbol(value.hint if isinstance(value, Unknown) and value.hint else "length", UNBOUNDED)
 
 
 def _ranked(call: Call, tensor: TensorValue, entries: list[Value]) -> tuple[Layout | None, bool]:
-    """The layout that an index implies for a tensor of unknown rank, and whether that is to be relied upon.
+    """Layout implied by an index of a tensor of unknown rank, and whether it is certain.
 
-    Whoever writes out a trailing `:` behind two others has named every dimension. Two slices say that there
-    are two dimensions at least: taken as exactly two, a gap that they leave is there with more, too.
+    Code with a trailing `:` after two other entries names every dimension. Two slices say that there
+    are two dimensions at least: a gap found for exactly two also exists with more.
     """
     basic = all(isinstance(entry, (Slice, Integer)) or _is_int(entry) for entry in entries)
     if not basic or len(entries) < 2:

@@ -1,4 +1,4 @@
-"""Operations that put tensors together, or pick from them by index."""
+"""Operations that combine tensors, or select from them by index."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from shapefix.tensors.polynomials import Size
 
 
 def _parts(call: Call) -> tuple[list[TensorValue], bool]:
-    """The tensors in the first argument, and whether these are all of them."""
+    """Tensors in the first argument, and whether these are all of them."""
     given = call.value(0, "tensors")
     items = elements(given)
     if items is not None:
@@ -71,7 +71,7 @@ def cat(call: Call) -> Value:
 
 
 def _joined(tensors: Value, dim: int) -> Layout:
-    """The layout of tensors of known layouts, joined along dim. Raises ShapeError where torch refuses."""
+    """Layout of tensors of known layouts, joined along dim. Raises ShapeError if torch rejects them."""
     parts = [as_tensor(part) for part in elements(tensors) or ()]
     return concat.cat([part.layout for part in parts if part is not None and part.layout is not None], dim)
 
@@ -115,7 +115,7 @@ def _count(call: Call) -> Size:
 
 @function("torch.vstack", "torch.row_stack", "torch.hstack", "torch.dstack")
 def stacked_flat(call: Call) -> Value:
-    """cat along the first, second or third dimension, once there are so many; hstack joins vectors."""
+    """Join along the first, second or third dimension, if it exists; hstack joins vectors."""
     parts, complete = _parts(call)
     for part in parts:
         part.certain = True
@@ -213,7 +213,7 @@ def gather(call: Call, tensor: TensorValue) -> Value:
 
 @operation("take_along_dim")
 def take_along_dim(call: Call, tensor: TensorValue) -> Value:
-    """A gather whose operands are broadcast but for one dimension; without one it takes from all elements."""
+    """Gather with operands broadcast except in one dimension; without one, from all elements."""
     return as_result(call, None, Op.GATHER, dtype=tensor.dtype, device=tensor.device)
 
 

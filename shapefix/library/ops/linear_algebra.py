@@ -15,7 +15,7 @@ from shapefix.tensors.ops import Op
 
 @tensor_function("torch.linalg.norm", "torch.linalg.vector_norm")
 def norm(call: Call, tensor: TensorValue) -> Value:
-    """norm(x, ord, dim, keepdim): over all dimensions where none is named."""
+    """Result of norm(x, ord, dim, keepdim): over all dimensions if none is named."""
     given = arguments_of(call)
     dims, keepdim, whole = given.numbers("dim"), given.flag("keepdim"), given.is_none("dim")
     layout: Layout | None = None
@@ -29,7 +29,7 @@ def norm(call: Call, tensor: TensorValue) -> Value:
 @operation("inverse")
 @tensor_function("torch.linalg.inv")
 def inverse(call: Call, tensor: TensorValue) -> Value:
-    """LAPACK returns columns first, other backends do not."""
+    """Inverse: LAPACK returns columns first, other backends do not."""
     layout = None if tensor.layout is None else unknown_strides(tensor.layout.sizes)
     return as_result(call, layout, Op.INVERSE, dtype=tensor.dtype, device=tensor.device)
 
@@ -43,7 +43,7 @@ def number_of_matrix(call: Call, tensor: TensorValue) -> Value:
 
 @operation("diag")
 def diag(call: Call, tensor: TensorValue) -> Value:
-    """The diagonal of a matrix, or a matrix with this diagonal: a copy either way."""
+    """Diagonal of a matrix, or matrix with this diagonal: a copy either way."""
     offset = arguments_of(call).number("diagonal")
     layout: Layout | None = None
     if tensor.layout is not None and offset is not None:

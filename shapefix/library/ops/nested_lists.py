@@ -1,4 +1,4 @@
-"""Nested lists of numbers, as they become tensors."""
+"""Conversion of nested lists of numbers to tensors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shapefix.tensors.polynomials import Size
 
 
 def nested_sizes(data: Value | None) -> list[Size] | None:
-    """The sizes of a tensor of nested lists of numbers; None where they are not known."""
+    """Sizes of a tensor made of nested lists of numbers; None if unknown."""
     if is_number(data):
         return []
     items = elements(data)
@@ -26,7 +26,7 @@ def nested_sizes(data: Value | None) -> list[Size] | None:
 
 
 def _unknown_number(data: ListValue) -> list[Size] | None:
-    """The sizes of a list whose items are not known one by one; None where they differ."""
+    """Sizes of a list with items not known one by one; None if they differ."""
     inner = nested_sizes(data.element)
     if inner is None or any(varying(size, data.axes) is not None for size in inner):
         return None
@@ -34,7 +34,7 @@ def _unknown_number(data: ListValue) -> list[Size] | None:
 
 
 def leaf_dtype(data: Value | None) -> str | None:
-    """The dtype that torch makes of nested lists of numbers."""
+    """Dtype that torch derives from nested lists of numbers."""
     items = elements(data)
     if items:
         kinds = {leaf_dtype(item) for item in items}

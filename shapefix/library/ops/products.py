@@ -20,7 +20,7 @@ from shapefix.tensors.polynomials import Size
 
 
 def product_of(call: Call, left: TensorValue, right: TensorValue) -> TensorValue:
-    """left @ right: contiguous, in one dtype."""
+    """Result of left @ right: contiguous, in one dtype."""
     dtype_checks.product(left.dtype, right.dtype, may_be_cast(call))
     dtype = left.dtype if left.dtype == right.dtype else None
     if left.layout is None or right.layout is None:
@@ -41,7 +41,7 @@ _EXACT = {"mm": ("mat2", (2, 2)), "bmm": ("mat2", (3, 3)), "mv": ("vec", (2, 1))
 
 @operation(*_EXACT)
 def exact_product(call: Call, tensor: TensorValue) -> Value:
-    """Products of which each takes tensors of one rank."""
+    """Register products of tensors of fixed ranks."""
     keyword, ranks = _EXACT[call.name.rpartition(".")[2]]
     other = _given(call, 0, keyword)
     return TensorValue() if other is None else _exact(call, tensor, other, ranks)
@@ -56,7 +56,7 @@ def sparse_product(call: Call, tensor: TensorValue) -> Value:
 def _exact(
     call: Call, left: TensorValue, right: TensorValue, ranks: tuple[int, int], first: int = 0
 ) -> TensorValue:
-    """A product of tensors of these ranks; first is the number of the left operand."""
+    """Product of tensors of these ranks; first is the number of the left operand."""
     dtype_checks.product(left.dtype, right.dtype, may_be_cast(call), first)
     dtype = left.dtype if left.dtype == right.dtype else None
     sides = (left, right)
@@ -71,7 +71,7 @@ def _exact(
 
 
 def _given(call: Call, position: int, keyword: str) -> TensorValue | None:
-    """A tensor that the call is handed, by now for certain."""
+    """Tensor argument of the call, from now on certainly a tensor."""
     tensor = as_tensor(call.value(position, keyword))
     if tensor is not None:
         tensor.certain = True
@@ -100,7 +100,7 @@ _ADDED = {
 
 @operation(*_ADDED)
 def added_product(call: Call, tensor: TensorValue) -> Value:
-    """The product, to which the tensor is added; addbmm sums it over the batch first."""
+    """Product added to the tensor; addbmm sums it over the batch first."""
     name = call.name.rpartition(".")[2]
     names, ranks = _ADDED[name]
     left, right = (_given(call, place, keyword) for place, keyword in enumerate(names))
@@ -138,7 +138,7 @@ def einsum(call: Call) -> Value:
 
 @function("einops.einsum")
 def named_einsum(call: Call) -> Value:
-    """The pattern comes last, and its axes have names of any length."""
+    """einsum with the pattern last and axis names of any length."""
     *operands, pattern = call.arguments.positional or [Unknown()]
     if not isinstance(pattern, Constant) or not isinstance(pattern.value, str) or call.arguments.open:
         return TensorValue()
@@ -153,7 +153,7 @@ def named_einsum(call: Call) -> Value:
 def _contracted(
     call: Call, operands: Sequence[Value], compute: Callable[[Sequence[Layout]], Layout]
 ) -> TensorValue:
-    """The sum of products over these operands, its layout computed from theirs."""
+    """Sum of products over these operands, its layout computed from theirs."""
     tensors = [tensor for tensor in map(as_tensor, operands) if tensor is not None]
     for tensor in tensors:
         tensor.certain = True

@@ -1,4 +1,4 @@
-"""What a tensor tells about itself: sizes, rank, dtype, device."""
+"""Properties of a tensor: sizes, rank, dtype, device."""
 
 from __future__ import annotations
 

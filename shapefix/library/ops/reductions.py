@@ -21,7 +21,7 @@ _TO_INT = frozenset({"argmax", "argmin", "count_nonzero"})
 
 
 def _reduced(tensor: TensorValue, given: BoundArguments) -> Layout | None:
-    """The layout after reducing the dimensions that the call names, or all of them."""
+    """Layout after reducing the dimensions that the call names, or all of them."""
     if given.is_none("dim"):
         return Layout((), ())
     dims, keepdim = given.numbers("dim"), _keeps_dim(given)
@@ -31,7 +31,7 @@ def _reduced(tensor: TensorValue, given: BoundArguments) -> Layout | None:
 
 
 def _keeps_dim(given: BoundArguments) -> bool | None:
-    """The argument keepdim, which count_nonzero lacks."""
+    """Argument keepdim, which count_nonzero lacks."""
     return given.flag("keepdim") if "keepdim" in given.values else False
 
 
@@ -110,7 +110,7 @@ def softmax(call: Call, tensor: TensorValue) -> Value:
 
 
 def _along_a_dimension(call: Call, tensor: TensorValue) -> tuple[Size, ...] | None:
-    """The sizes of a tensor, which stay as they are. Raises ShapeError where it has no such dimension."""
+    """Sizes of a tensor, unchanged. Raises ShapeError for a missing dimension."""
     if tensor.layout is None:
         return None
     dim = arguments_of(call).number("dim")

@@ -1,4 +1,4 @@
-"""Random draws, and looking values up in tables: contiguous results."""
+"""Random draws and table lookups: contiguous results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def multinomial(call: Call, tensor: TensorValue) -> Value:
 
 @function("torch.normal")
 def normal(call: Call) -> Value:
-    """Of a size that is given, or of the sizes of the means and deviations."""
+    """Draw with a given size, or with the size of the means and deviations."""
     wanted = call.value(2, "size")
     if wanted is not None:
         dtype = dtype_of(call.arguments.keywords.get("dtype")) or "float32"
@@ -57,7 +57,7 @@ def looked_up(call: Call, tensor: TensorValue) -> Value:
 
 @tensor_function("torch.searchsorted")
 def searched(call: Call, tensor: TensorValue) -> Value:
-    """A place for each of the values."""
+    """Find a place for each of the values."""
     values = as_tensor(arguments_of(call).value("input"))
     sizes = None if values is None or values.layout is None else values.layout.sizes
     return contiguous_result(call, sizes, Op.SEARCHSORTED)

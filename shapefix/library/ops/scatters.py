@@ -1,4 +1,4 @@
-"""Writes to places that an index names: whether index and source fit the tensor."""
+"""Checks of writes at indexed places: index and source must fit the tensor."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from shapefix.tensors import concat
 
 
 def check_scatter(call: Call, tensor: TensorValue) -> None:
-    """Raises ShapeError where what a scatter, index_add or index_copy is handed provably does not fit."""
+    """Check a scatter, index_add or index_copy. Raises ShapeError for arguments that provably do not fit."""
     name = call.name.rpartition(".")[2]
     given = arguments_of(call)
     dim, index = given.number("dim"), given.value("index")

@@ -1,4 +1,4 @@
-"""What the smallest and largest elements of a tensor are, where the code states them."""
+"""Smallest and largest elements of a tensor, if the code states them."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ KEPT = frozenset(
         "type_as",
     }
 )
-"""Operations after which a tensor has the elements that it had, each of them once at least."""
+"""Operations that keep the elements of a tensor, each of them at least once."""
 _MOST = 512
-"""Lists of more numbers than this are not read."""
+"""Maximum number of numbers read from a list."""
 
 
 def counted(made: TensorValue, first: Size, behind: Size) -> TensorValue:
-    """The tensor of all numbers from first up to the one before behind."""
+    """Tensor of all numbers from first up to, but without, the end."""
     made.extremes = ValueRange(first, behind - 1)
     return made
 
 
 def drawn(call: Call, made: TensorValue) -> TensorValue:
-    """A tensor of random numbers, `torch.randint(low, high, size)`: any of them may be drawn."""
+    """Tensor of random numbers, `torch.randint(low, high, size)`: any of them may be drawn."""
     given = [value for value in call.arguments.positional if not isinstance(value, (TupleValue, ListValue))]
     low = call.arguments.keywords.get("low") or (given[0] if len(given) > 1 else None)
     high = call.arguments.keywords.get("high") or (given[-1] if given else None)
@@ -67,7 +67,7 @@ def _stated(value: Value | None) -> Size | None:
 
 
 def full_of(made: TensorValue, value: Value | None) -> TensorValue:
-    """The tensor of one number."""
+    """Tensor of one number."""
     number = _stated(value)
     if number is not None:
         made.extremes = ValueRange(number, number)
@@ -75,7 +75,7 @@ def full_of(made: TensorValue, value: Value | None) -> TensorValue:
 
 
 def listed(made: TensorValue, data: Value | None) -> TensorValue:
-    """The tensor of the numbers in a list, or in lists of lists."""
+    """Tensor of the numbers in a list, or in lists of lists."""
     numbers = list(_numbers(data))
     if numbers and None not in numbers:
         known = [number for number in numbers if number is not None]
@@ -84,7 +84,7 @@ def listed(made: TensorValue, data: Value | None) -> TensorValue:
 
 
 def _numbers(data: Value | None, depth: int = 0) -> Iterator[int | None]:
-    """The whole numbers in nested lists; a None for anything else."""
+    """Integers in nested lists; a None for anything else."""
     items = elements(data)
     if items is None or depth > 4 or len(items) > _MOST:
         is_number = isinstance(data, Constant) and type(data.value) is int
@@ -95,6 +95,6 @@ def _numbers(data: Value | None, depth: int = 0) -> Iterator[int | None]:
 
 
 def kept(name: str, source: TensorValue, made: TensorValue) -> None:
-    """Note in the result of an operation of this name that it has the elements of its source."""
+    """Record in the result of an operation of this name that it has the elements of its source."""
     if source.extremes is not None and name in KEPT and not source.storage.overwritten:
         made.extremes = source.extremes

@@ -1,4 +1,4 @@
-"""Operations that look at the same memory in another way, and reshape, which does so where it can."""
+"""Views of the same memory, and reshape, which returns one if possible."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _viewed_as(call: Call, tensor: TensorValue, method: str, target: list[Size])
         result = _of_unknown_rank(call, tensor, sizes, minus_one, Op.VIEW)
         assumed = tensor.origin.layout if tensor.origin is not None else None
         if assumed is not None:
-            # A slice of at least so many dimensions: a gap in it is there, whatever the rank.
+            # A slice of at least so many dimensions: its gap exists for every rank.
             refused = legality.view(assumed, sizes, minus_one)
             if isinstance(refused, Illegal):
                 _emit(call, method, tensor, assumed, refused, result, stated)
@@ -113,7 +113,7 @@ def _emit(
 def _of_unknown_rank(
     call: Call, tensor: TensorValue, sizes: tuple[Size, ...], minus_one: int | None, op: Op
 ) -> TensorValue:
-    """The result of viewing a tensor of unknown rank: at least its sizes are told."""
+    """View of a tensor of unknown rank: at least its sizes are known."""
     known = [
         Size.symbol(f"size({dim})", least=0) if dim == minus_one else size for dim, size in enumerate(sizes)
     ]
@@ -159,7 +159,7 @@ def _reshaped_as(call: Call, tensor: TensorValue, method: str, target: list[Size
         layout = views.reshape(tensor.layout, sizes, minus_one)
         result = as_result(call, layout, Op.RESHAPE, dtype=tensor.dtype, device=tensor.device)
         if not isinstance(verdict, Illegal):
-            # A copy, or still the same storage: nobody knows.
+            # A copy, or still the same storage: unknown.
             result.storage = tensor.storage
     _emit(call, method, tensor, tensor.layout, verdict, result, len(sizes) - (minus_one is not None))
     return result
@@ -196,8 +196,8 @@ def unflatten(call: Call, tensor: TensorValue) -> Value:
 @operation("t")
 def t(call: Call, tensor: TensorValue) -> Value:
     if tensor.layout is None and tensor.known_size(1) is not None:
-        # t() takes nothing of more dimensions than a matrix. Where nothing is known of the second one, the
-        # tensor may be a column, whose transpose is as good as contiguous.
+        # t() accepts at most two dimensions. If nothing is known of the second one, the
+        # tensor may be a column, with a contiguous transpose.
         assume_rank(call, tensor, 2)
     layout = None if tensor.layout is None else dims.t(tensor.layout)
     return as_view(call, tensor, layout, Op.TRANSPOSE)
@@ -208,7 +208,7 @@ def permute(call: Call, tensor: TensorValue) -> Value:
     order = int_arguments(call, 0, "dims")
     if order is None:
         return as_view(call, tensor, None, Op.PERMUTE)
-    # permute names every dimension, so it tells the rank.
+    # permute names every dimension, so it implies the rank.
     layout = tensor.layout or assume_rank(call, tensor, len(order))
     return as_view(call, tensor, dims.permute(layout, order), Op.PERMUTE)
 
@@ -304,7 +304,7 @@ def _layout_of(given: BoundArguments, name: str) -> Layout | None:
 
 
 class _View(NamedTuple):
-    """A view whose layout follows from the tensor's layout and its first arguments, all of them known."""
+    """View with a layout computed from the tensor's layout and its first arguments, all known."""
 
     op: Op
     names: tuple[str, ...]
@@ -358,7 +358,7 @@ def make_contiguous(call: Call, tensor: TensorValue) -> Value:
 
 @tensor_method("requires_grad_")
 def requires_grad(call: Call, tensor: TensorValue) -> Value:
-    """The tensor itself, from here on a leaf that gradients are kept for, or no longer."""
+    """Make the tensor itself a leaf that gradients are kept for, or no longer."""
     asked = call.constant(0, "requires_grad", True)
     require_grad(call.ev, tensor, asked if isinstance(asked, bool) else None)
     return tensor

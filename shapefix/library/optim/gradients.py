@@ -1,4 +1,4 @@
-"""Gradients from backward to step: who computed, scaled, clipped and threw them away."""
+"""Gradients from backward to step: computing, scaling, clipping and discarding them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FARTHEST = 12
 
 
 class Where(NamedTuple):
-    """The fields that all events of a training begin with."""
+    """Common fields of all events of a training."""
 
     place: Place
     calls: tuple[Place, ...]
@@ -40,28 +40,28 @@ class Where(NamedTuple):
 
 
 def where(call: Call) -> Where:
-    """Where a call stands: its place, the calls that lead there, the loops around it."""
+    """Position of a call: its place, the calls leading there, the loops around it."""
     ev = call.ev
     return Where(call.place, ev.calls, surroundings(ev), ev.unfollowed)
 
 
 def known_gradients(call: Call) -> PendingGradients | None:
-    """What is known of the gradients at this moment; None where nothing is known on all paths."""
+    """Known facts of the gradients at this moment; None if nothing holds on all paths."""
     found = call.ev.state[TrainingOrder].pending.get(PENDING)
-    # What the script has left behind is not there whenever somebody calls a function of it.
+    # Gradients of the script do not exist in every call of one of its functions.
     return found if isinstance(found, PendingGradients) and found.entry_point == call.ev.entry_point else None
 
 
 def remember(call: Call, gradients: Value) -> None:
-    """Keep in mind what became of the gradients."""
+    """Record the new state of the gradients."""
     pending = call.ev.state[TrainingOrder].pending
-    # What is there before any branch is what a path without a backward ends with.
+    # The state before any branch is the final one on paths without a backward.
     pending.setdefault(PENDING, NONE)
     call.ev.journal.write(pending, PENDING, gradients)
 
 
 def _scaled_by(tensor: TensorValue | None) -> Value | None:
-    """The GradScaler that multiplied a loss; None where none did, Unknown where that is not known."""
+    """GradScaler that multiplied a loss; None without one, Unknown if unknown."""
     step = tensor.origin if tensor is not None else None
     if step is None:
         return Unknown("scaler")
@@ -84,7 +84,7 @@ def backward(call: Call, tensor: TensorValue) -> Value:
 @method(ACCELERATOR, "backward")
 @function("torch.autograd.backward")
 def backward_of(call: Call) -> Value:
-    """Gradients of the tensor that is handed over; accelerate scales by itself."""
+    """Compute gradients of the given tensor; accelerate scales by itself."""
     own = call.receiver is None
     tensor = as_tensor(call.value(0, "tensors"))
     return _computed(call, tensor, _scaled_by(tensor) if own else Unknown("scaler"))
@@ -103,7 +103,7 @@ def _computed(call: Call, tensor: TensorValue | None, scaled: Value | None) -> V
 
 @method(MODULE, "zero_grad")
 def zeroed(call: Call) -> Value:
-    """The gradients are thrown away."""
+    """Discard the gradients."""
     owner = call.receiver
     if owner is None:
         return NONE
@@ -120,14 +120,14 @@ _CLIPS = "clip_grad_norm_", "clip_grad_value_", "clip_grad_norm"
 
 @function(*(f"torch.nn.utils.{inner}{name}" for inner in ("", "clip_grad.") for name in _CLIPS))
 def clipped(call: Call) -> Value:
-    """Clips gradients in place; the norm is that of all of them before."""
+    """Clip gradients in place; the result is the norm of all of them before."""
     call.ev.emit(GradientsClipped(*where(call), call.value(0, "parameters"), known_gradients(call)))
     return as_result(call, Layout((), ()), Op.REDUCTION) if "norm" in call.name else NONE
 
 
 @method(ACCELERATOR, "clip_grad_norm_", "clip_grad_value_", "unscale_gradients")
 def clipped_by_accelerate(call: Call) -> Value:
-    """accelerate unscales first."""
+    """Unscale and clip gradients, as accelerate does."""
     gradients = known_gradients(call)
     if gradients is not None:
         remember(call, gradients.after(unscaled=True))

@@ -1,4 +1,4 @@
-"""train() and eval(): which mode a module is in, and who is called in it."""
+"""train() and eval(): modes of modules, and calls of modules in them."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ from shapefix.library.transformers.architectures import CLASS
 
 
 def mode_of(ev: Evaluator, module: Value) -> bool | None:
-    """Whether a module is in training mode; None where that is not known."""
+    """Check whether a module is in training mode; None if unknown."""
     if not isinstance(module, (InstanceValue, LibraryObject)):
         return None
     modes = ev.state[ModuleModes]
     if ev.entry_point and modes.set_in.get(module) != ev.entry_point:
-        # Whoever calls this function may have switched it before.
+        # The caller of this function may have switched it before.
         return None
     return truth(modes.switched_to.get(module) or _at_first(module))
 
 
 def _at_first(module: InstanceValue | LibraryObject) -> Value:
-    """The mode in which a module comes: torch makes it for training, from_pretrained for evaluation."""
+    """Initial mode of a module: training, or evaluation after from_pretrained."""
     if isinstance(module, InstanceValue):
         return Unknown() if module.open else TRUE
     if module.place is None:
-        # It stands for any module: somebody's argument.
+        # An argument: any module.
         return Unknown()
     return FALSE if CHECKPOINT in module.fields else TRUE
 
 
 def switch(ev: Evaluator, root: Value, mode: Value) -> None:
-    """Set the mode of a module and of all that are known to stand below it."""
+    """Set the mode of a module and of all known modules below it."""
     modes = ev.state[ModuleModes]
     for module in modules_in(root):
         if isinstance(module, LibraryObject) and not derives(module.kind, MODULE):
             continue
-        # What is there before any branch is what a path that does not switch ends with.
+        # The mode before any branch is the final one on paths that do not switch.
         modes.switched_to.setdefault(module, _at_first(module))
         ev.journal.write(modes.switched_to, module, mode)
         modes.set_in.setdefault(module, 0)
@@ -72,7 +72,7 @@ def made(call: Call, initialize: Handler) -> Value:
 
 @wrap_method(MODULE, "__call__")
 def called(call: Call, call_module: Handler) -> Value:
-    """Calls the module, and tells the checks of it where that is not part of another module's forward."""
+    """Call the module, and report the call unless it is part of another module's forward."""
     ev = call.ev
     modes = ev.state[ModuleModes]
     is_inner = modes.open_calls or any(map(_is_forward, ev.running))
@@ -107,7 +107,7 @@ def _note_call(call: Call, module: Value, result: Value) -> None:
 
 
 def is_mode_dependent(module: LibraryObject) -> bool:
-    """Whether a module is known to do something else in training than in evaluation."""
+    """Check whether a module certainly computes something else in training than in evaluation."""
     if CLASS in module.fields:
         return _has_dropout(module)
     share = module.fields.get("p")
@@ -116,7 +116,7 @@ def is_mode_dependent(module: LibraryObject) -> bool:
 
 
 def _has_dropout(model: LibraryObject) -> bool:
-    """Whether a model of transformers has dropout by default, and nobody asked for another one."""
+    """Check whether a transformers model has dropout by default, and the code does not change it."""
     config, name = model.fields.get("config"), model.fields.get(CLASS)
     if not isinstance(config, LibraryObject) or not isinstance(name, Constant):
         return False
@@ -128,13 +128,13 @@ def _has_dropout(model: LibraryObject) -> bool:
 
 @method(MODULE, "train")
 def train(call: Call) -> Value:
-    """The module itself, in training mode or, for `train(False)`, not."""
+    """Switch the module to training mode, or out of it for `train(False)`; return it."""
     return _switched(call, call.value(0, "mode") or (Unknown() if call.arguments.open else TRUE))
 
 
 @method(MODULE, "eval")
 def evaluate(call: Call) -> Value:
-    """The module itself, in evaluation mode."""
+    """Switch the module to evaluation mode; return it."""
     return _switched(call, FALSE)
 
 

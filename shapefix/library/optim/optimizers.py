@@ -1,4 +1,4 @@
-"""Optimizers: which modules' parameters they were given, and their steps."""
+"""Optimizers: the modules of their parameters, and their steps."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _BITSANDBYTES = (
     "LARS8bit",
 )
 _TRANSFORMERS = ("Adafactor", "AdamW")
-"""The second one until version 5."""
+"""Optimizers of transformers (AdamW until version 5)."""
 _KINDS = (
     *(f"torch.optim.{name}" for name in _TORCH),
     *(f"bitsandbytes.optim.{name}" for name in _BITSANDBYTES),
@@ -77,7 +77,7 @@ for _kind in _KINDS:
 
 @function(*_KINDS)
 def optimizer(call: Call) -> Value:
-    """An optimizer of the parameters that it is handed."""
+    """Optimizer of the given parameters."""
     given = call.value(0, "params")
     note_step(call.ev, StepKind.MADE, call.place.node)
     owners = None if call.arguments.open else owners_of(given)
@@ -116,7 +116,7 @@ def zero(call: Call) -> Value:
 
 @method(OPTIMIZER, "step")
 def step(call: Call) -> Value:
-    """Moves the weights; what a closure returns, if there is one."""
+    """Update the weights; return the result of the closure, if there is one."""
     closure = call.value(0, "closure")
     has_closure = call.arguments.open or not (
         closure is None or (isinstance(closure, Constant) and closure.value is None)
@@ -128,7 +128,7 @@ def step(call: Call) -> Value:
 def note_optimizer_step(
     call: Call, stepped: Value | None, scaler: Value | None, closure: bool = False
 ) -> None:
-    """Tell the checks of an optimizer's step, and keep it in mind."""
+    """Report an optimizer's step, and record it."""
     gradients = known_gradients(call)
     call.ev.emit(OptimizerStepped(*where(call), stepped, scaler, gradients, closure))
     if closure:

@@ -28,7 +28,7 @@ def named_parameters(call: Call) -> Value:
 
 @function("builtins.filter")
 def filtered(call: Call) -> Value:
-    """Some of the items, nobody knows which."""
+    """Some of the items, unknown which."""
     given = call.value(1)
     if given is None:
         return ListValue(None)
@@ -36,14 +36,14 @@ def filtered(call: Call) -> Value:
 
 
 def owners_of(value: Value | None) -> frozenset[Value] | None:
-    """The modules whose parameters, or some of them, these are; None where there may be others.
+    """Modules of these parameters, or of some of them; None if there may be others.
 
-    value is what an optimizer is handed: parameters, or groups of them.
+    value is an optimizer's argument: parameters, or groups of them.
     """
     if isinstance(value, Parameter):
         return value.modules
     if isinstance(value, DictValue):
-        # A model's parameters by their names have no "params" among them.
+        # A dictionary of a model's parameters by name has no key "params".
         return owners_of(value.fields.get("params")) if value.closed else None
     if isinstance(value, ListValue) and value.items is None:
         return owners_of(value.element)

@@ -32,7 +32,7 @@ def scaler_of_device(call: Call) -> Value:
 
 
 def any_scaler() -> LibraryObject:
-    """A scaler that somebody hands over, whom nobody knows."""
+    """Scaler passed as an argument, without known facts."""
     return LibraryObject(SCALER, {}, None, {ENABLED: Unknown("enabled"), SCALES: TRUE})
 
 
@@ -44,9 +44,9 @@ def _made(call: Call, position: int) -> Value:
 
 @method(SCALER, "scale")
 def scale(call: Call) -> Value:
-    """The loss, multiplied."""
+    """Multiply the loss."""
     if isinstance(call.receiver, LibraryObject):
-        # Whatever branch it stands in: somebody scales.
+        # In any branch: the code scales.
         call.receiver.fields[SCALES] = TRUE
     tensor = as_tensor(call.value(0, "outputs"))
     if tensor is None:
@@ -59,7 +59,7 @@ def scale(call: Call) -> Value:
 
 @method(SCALER, "unscale_")
 def unscale(call: Call) -> Value:
-    """The gradients of the optimizer, divided."""
+    """Divide the gradients of the optimizer."""
     gradients = known_gradients(call)
     if gradients is not None:
         remember(call, gradients.after(unscaled=True))
@@ -70,7 +70,7 @@ def unscale(call: Call) -> Value:
 
 @method(SCALER, "step")
 def step(call: Call) -> Value:
-    """The optimizer's step, with divided gradients; none where they are not finite."""
+    """Run the optimizer's step with divided gradients; skip it if they are not finite."""
     note_optimizer_step(call, call.value(0, "optimizer"), call.receiver)
     return Unknown("stepped")
 

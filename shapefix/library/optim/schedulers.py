@@ -1,4 +1,4 @@
-"""Schedulers of the learning rate, and the optimizer that each of them belongs to."""
+"""Schedulers of the learning rate, each with its optimizer."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ for _name in _TORCH:
 @function(*(f"torch.optim.lr_scheduler.{name}" for name in _TORCH))
 @function(*(f"transformers.{inner}{name}" for name in _TRANSFORMERS for inner in ("", "optimization.")))
 def scheduler(call: Call) -> Value:
-    """A scheduler of the optimizer that comes first."""
+    """Scheduler of the optimizer in the first argument."""
     return _made(call, call.value(0, "optimizer"))
 
 
 @function("transformers.get_scheduler", "transformers.optimization.get_scheduler")
 def by_name(call: Call) -> Value:
-    """The name of the schedule comes first, then the optimizer."""
+    """Scheduler by name: the name of the schedule comes first, then the optimizer."""
     return _made(call, call.value(1, "optimizer"))
 
 

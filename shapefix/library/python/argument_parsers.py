@@ -1,6 +1,6 @@
-"""argparse: what the command line may say, and what holds where it says nothing.
+"""argparse: options of the command line and their defaults.
 
-A number that has a default is a CommandLineOption: the default only holds for runs that pass no other value.
+A number with a default is a CommandLineOption: the default only holds for runs without another value.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PARSER, GROUP, NAMESPACE = "argparse.ArgumentParser", "argparse._ArgumentGroup",
 DATACLASSES = "transformers.HfArgumentParser"
 _HUGGING_FACE = ("transformers", "transformers.hf_argparser", "trl")
 _OPTIONS = "_options"
-"""The field of a parser and of its groups that holds the values of the options by name."""
+"""Field of a parser and of its groups for the values of the options by name."""
 
 declare(PARSER, "builtins.object")
 declare(GROUP, PARSER)
@@ -40,10 +40,10 @@ declare(DATACLASSES, "builtins.object")
 
 
 def option(name: str, default: Value, flag: str, place: Place) -> Value:
-    """What an option of this name holds that is a number, `default` where nobody chooses another one.
+    """Value of a numeric option of this name, with its default if the command line omits it.
 
-    flag is how the command line says it.
-    Numbers below 1 may be told apart from sizes: nobody knows them.
+    flag is the option as typed, such as `--hidden`.
+    Numbers below 1 are not sizes and stay unknown.
     """
     number = default.value if isinstance(default, Constant) else None
     if type(number) is not int or number < 1:
@@ -52,7 +52,7 @@ def option(name: str, default: Value, flag: str, place: Place) -> Value:
 
 
 def _options(owner: Value | None) -> DictValue:
-    """The options of a parser so far; an object of a project class gets them with the first one."""
+    """Options of the parser so far; an object of a project class gets them with the first one."""
     fields = fields_of(owner)
     found = fields.get(_OPTIONS)
     if not isinstance(found, DictValue):
@@ -76,7 +76,7 @@ def initialize(call: Call) -> Value:
 
 @method(PARSER, "add_argument_group", "add_mutually_exclusive_group")
 def group(call: Call) -> Value:
-    """What is added to it is added to the parser."""
+    """Return the parser itself: an option added to a group is added to the parser."""
     return LibraryObject(GROUP, {}, call.place, {_OPTIONS: _options(call.receiver)})
 
 
@@ -93,7 +93,7 @@ def add(call: Call) -> Value:
 
 
 def _destination(call: Call, flags: list[str]) -> str | None:
-    """The attribute that an argument is stored in."""
+    """Attribute for the value of an argument."""
     asked = call.constant(-1, "dest")
     if isinstance(asked, str):
         return asked
@@ -132,7 +132,7 @@ def _forget(call: Call) -> None:
 
 @method(PARSER, "parse_args", "parse_intermixed_args")
 def parse(call: Call) -> Value:
-    """The options; what is not known of them is their own each time."""
+    """Parse the options; unknown ones have a value of their own each time."""
     return _parsed(call)
 
 
@@ -154,7 +154,7 @@ def _parsed(call: Call) -> Value:
         if chosen and words is None:
             value = Unknown(name)
         elif chosen:
-            # The words stand in the code: without any, the defaults are all there is.
+            # The code states the arguments: without any, all options have their defaults.
             value = Unknown(name) if words else _default(value)
         fields[name] = value
     return LibraryObject(NAMESPACE, {}, call.place, fields)
@@ -174,7 +174,7 @@ def get_default(call: Call) -> Value:
 
 @method(PARSER, "print_help", "print_usage", "error", "exit", "register", "add_subparsers")
 def returns_none(call: Call) -> Value:
-    """What the parsers of other commands take is not followed."""
+    """Return None: arguments of other commands' parsers are not followed."""
     return Unknown() if call.name.endswith("add_subparsers") else NONE
 
 
@@ -186,7 +186,7 @@ def make_for_dataclasses(call: Call) -> Value:
 
 @method(DATACLASSES, "parse_args_into_dataclasses")
 def parse_into_dataclasses(call: Call) -> Value:
-    """An object of each dataclass, whose fields are options."""
+    """Create an object of each dataclass, with fields as options."""
     if call.arguments.keywords.keys() - {"return_remaining_strings", "look_for_args_file"}:
         return _objects(call, by_option=False)
     made = _objects(call, by_option=True)
@@ -197,7 +197,7 @@ def parse_into_dataclasses(call: Call) -> Value:
 
 @method(DATACLASSES, "parse_json_file", "parse_yaml_file", "parse_dict")
 def read_dataclasses(call: Call) -> Value:
-    """An object of each dataclass, filled from something else."""
+    """Create an object of each dataclass from another source."""
     return _objects(call, by_option=False)
 
 

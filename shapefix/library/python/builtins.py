@@ -43,7 +43,7 @@ from shapefix.tensors.symbols import ItemPosition, RangeItem
 
 LONGEST_RANGE = 64
 PLAIN = (Constant, Integer, Number, Text, TupleValue, ListValue, DictValue)
-"""What is an object of Python itself, and never a tensor."""
+"""Objects of Python itself, never tensors."""
 
 
 @function("builtins.reveal", "shapefix.reveal")
@@ -54,7 +54,7 @@ def reveal(call: Call) -> Value:
 
 
 def _as_known_now(value: Value) -> Value:
-    """The value with the layouts of this moment, which may change or be forgotten later."""
+    """Copy of the value with its current layouts, which may change later."""
     if isinstance(value, Unknown) and value.tensor is not None and value.tensor.layout is not None:
         value = value.tensor
     if isinstance(value, TensorValue):
@@ -104,13 +104,13 @@ def range_(call: Call) -> Value:
     stepped = _stepped(given)
     if stepped is not None:
         return stepped
-    # Upwards from a number that is not negative, or downwards to one, as ranges mostly are.
+    # Upwards from a nonnegative number, or downwards to one, as in most ranges.
     negative = any(isinstance(v, Constant) and isinstance(v.value, int) and v.value < -1 for v in given[:2])
     return ListValue(None, Unknown("i") if negative else Integer(Size.symbol("i", least=0)))
 
 
 def _stepped(given: list[Value]) -> Value | None:
-    """`range(start, stop, step)` of bounds that are not numbers; None where it is none of that kind."""
+    """`range(start, stop, step)` of bounds that are not numbers; None for other arguments."""
     bounds = [as_size(value) for value in given]
     start, stop, step = bounds if len(bounds) == 3 else (None, None, None)
     if start is None or stop is None or step is None or not at_least(step, 1):

@@ -1,4 +1,4 @@
-"""Python's containers: making them, and what their methods do to their contents."""
+"""Python's containers: constructors, and methods that change their contents."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from shapefix.tensors.polynomials import Size
 
 NOTHING: Mapping[str, Value] = {}
 LONGEST = 10_000
-"""Lists of more items than this are not kept item by item."""
+"""Maximum number of items kept one by one."""
 
 
 @function("builtins.list", "builtins.tuple", "builtins.sorted", "builtins.set", "builtins.frozenset")
@@ -68,7 +68,7 @@ def dictionary(call: Call) -> Value:
 def _copied(
     call: Call, given: DictValue, more: Mapping[str, Value] = NOTHING, closed: bool = True
 ) -> DictValue:
-    """A plain dictionary of what is certainly in another one, and of more."""
+    """Plain dictionary of the certain entries of another one, and of more."""
     fields = {key: given.fields[key] for key in certain_keys(call.ev, given)}
     closed = closed and is_complete(call.ev, given)
     written = {**given.written, **dict.fromkeys(more, call.place)}
@@ -196,7 +196,7 @@ def update(call: Call) -> Value:
 
 @function("builtins.list.copy", "builtins.dict.copy", "copy.copy")
 def duplicate(call: Call) -> Value:
-    """A copy that shares what is inside."""
+    """Copy that shares its contents."""
     value = call.receiver if call.receiver is not None else call.value(0)
     if isinstance(value, ListValue):
         return ListValue.of(value.contents)
@@ -209,7 +209,7 @@ def duplicate(call: Call) -> Value:
 
 @function("copy.deepcopy")
 def deep_copy(call: Call) -> Value:
-    """A copy that shares nothing."""
+    """Copy that shares nothing."""
     return _deeply_copied(call.value(0, "x") or Unknown(), 0)
 
 

@@ -1,4 +1,4 @@
-"""Objects that only hold names: `SimpleNamespace(width=64)`, as configurations are written."""
+"""Objects with names only: `SimpleNamespace(width=64)`, often a configuration."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ _INTEGRAL: dict[str, Callable[[Any], int]] = {
 def integral(call: Call) -> Value:
     value = call.value(0)
     if len(call.arguments.positional) != 1 or call.arguments.keywords:
-        # `round(x, 2)` is no int, and `int("ff", 16)` nobody needs.
+        # `round(x, 2)` is not an int, and `int("ff", 16)` is rare.
         return Unknown()
     if isinstance(value, Integer):
         return value
@@ -61,7 +61,7 @@ def integral(call: Call) -> Value:
 
 @function("math.sqrt", "numpy.sqrt", "math.isqrt")
 def root(call: Call) -> Value:
-    """The root of a number; of what is known to be a square, the whole number."""
+    """Root of a number; an integer for a known square."""
     value = call.value(0)
     if isinstance(value, Constant) and type(value.value) in (int, float) and 0 <= value.value < 2**53:
         found = math.isqrt(int(value.value))
@@ -114,7 +114,7 @@ def extreme(call: Call) -> Value:
 
 
 def _longest(given: Value | None) -> Value:
-    """The maximum over a list of numbers that are known to be of one kind."""
+    """Maximum over a list of numbers known to be of one kind."""
     if isinstance(given, ListValue) and isinstance(given.element, Integer):
         if varying(given.element.size, given.axes) is not None:
             return Integer(longest(given.element.size, given.axes))
@@ -171,7 +171,7 @@ def chain(call: Call) -> Value:
 
 
 def _joined_lists(given: Value | None) -> Value:
-    """All items of the lists in a list, one behind the other."""
+    """All items of the lists in a list, one after the other."""
     inner = given.element if isinstance(given, ListValue) else None
     if not (isinstance(given, ListValue) and isinstance(inner, ListValue)):
         return ListValue(None)

@@ -1,4 +1,4 @@
-"""dataclasses, named tuples and their like: fields, copies, and what they hold as a dictionary."""
+"""dataclasses and named tuples: fields, copies, and conversions to dictionaries."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def field(call: Call) -> Value:
 
 @function("dataclasses.replace", "copy.replace", "attr.evolve", "attrs.evolve")
 def replaced(call: Call) -> Value:
-    """A new object of the same class, made of the fields of another one."""
+    """New object of the same class with replaced fields."""
     one = call.value(0)
     fields = fields_of_record(one.cls) if isinstance(one, InstanceValue) else None
     if fields is None or not isinstance(one, InstanceValue):
@@ -61,7 +61,7 @@ def as_dictionary(call: Call) -> Value:
 
 
 def _plain(call: Call, value: Value, depth: int) -> Value:
-    """The value with the objects of dataclasses in it made dictionaries."""
+    """Value with the dataclass objects in it converted to dictionaries."""
     if depth > _DEEPEST:
         return Unknown()
     fields = fields_of_record(value.cls) if isinstance(value, InstanceValue) else None

@@ -1,4 +1,4 @@
-"""str: what its methods return, where nothing but that it is a text is known."""
+"""str: results of methods on texts without known contents."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def as_text(call: Call) -> Value:
 
 @function("builtins.str.format")
 def formatted(call: Call) -> Value:
-    """`"layer{}".format(3)`: only plain places are filled in, in their order or by number."""
+    """Result of `"layer{}".format(3)`: only plain fields are filled in, in order or by number."""
     template = call.receiver.value if isinstance(call.receiver, Constant) else None
     if not isinstance(template, str) or call.arguments.keywords or call.arguments.open:
         return TEXT
@@ -70,7 +70,7 @@ def formatted(call: Call) -> Value:
 
 @function(*(f"builtins.str.{name}" for name in ("split", "rsplit", "splitlines")), "re.split", "re.findall")
 def parts(call: Call) -> Value:
-    """As many as there may be."""
+    """List of an unknown number of parts."""
     return ListValue(None, TEXT)
 
 

@@ -1,5 +1,5 @@
-"""What torchvision makes: models with the sizes that everybody replaces, datasets of images, transforms.
+"""torchvision: models with layers that users replace, datasets of images, transforms.
 
-torchvision is no dependency of this project. These facts were read in its sources (0.29, and alike since
-0.13) and never executed.
+torchvision is not a dependency of this project. These facts are from its sources (0.29, equal since
+0.13) and were never executed.
 """

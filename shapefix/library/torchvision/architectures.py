@@ -1,6 +1,6 @@
-"""The children of torchvision's image classifiers, in the order in which they run.
+"""Children of torchvision's image classifiers, in the order of execution.
 
-Read in the sources of torchvision 0.29, and never executed: it is no dependency.
+From the sources of torchvision 0.29, never executed: it is not a dependency.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def _convnext(channels: int) -> Architecture:
     children: dict[str, Part] = {
         "features": features,
         "avgpool": average(1),
-        # Its first is a LayerNorm over the channels of images.
+        # The first layer is a LayerNorm over the channels of images.
         "classifier": [Layer("torch.nn.Identity"), Layer("torch.nn.Flatten", (1,)), linear(last)],
     }
     return Architecture("convnext.ConvNeXt", children, {})
@@ -168,7 +168,7 @@ def _convnext(channels: int) -> Architecture:
 def _pooled(
     kind: str, features: Sequence[Part], classifier: Sequence[Part], *, by_child: bool = True
 ) -> Architecture:
-    """Features, the mean of each channel, and a classifier; the mean may be no child."""
+    """Features, the mean of each channel, and a classifier; the mean may be a mere function call."""
     children: dict[str, Part] = {
         "features": list(features),
         **({"avgpool": average(1)} if by_child else {"(pool)": POOL}),
@@ -262,7 +262,7 @@ def _vit(width: int, patch: int) -> Architecture:
 def _swin(width: int) -> Architecture:
     last = 8 * width
     children: dict[str, Part] = {
-        # The channels stand last from the first layer on up to the second permutation.
+        # The channels come last from the first layer to the second permutation.
         "features": [
             [conv(3, width, 4, 4), Layer(PERMUTE, (0, 2, 3, 1)), Layer("torch.nn.LayerNorm", (width,))],
             body(last, 3),
@@ -349,4 +349,4 @@ def _all() -> dict[str, Callable[[], Architecture]]:
 
 
 ARCHITECTURES = _all()
-"""What makes each architecture, by the name of torchvision's function."""
+"""Constructors of the architectures, by the name of torchvision's function."""

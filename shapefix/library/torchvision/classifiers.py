@@ -1,4 +1,4 @@
-"""The classifiers of torchvision as objects whose layers are known, those above all that people replace."""
+"""Classifiers of torchvision as objects with known layers, including those that users replace."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 
 CLASSIFIER = "torchvision.models.Classifier"
-"""Any of the models here, whose architecture stands in its field `_architecture`."""
+"""Any of the models here, with its architecture in the field `_architecture`."""
 _HARMLESS = frozenset(
     {
         "weights",
@@ -50,7 +50,7 @@ _HARMLESS = frozenset(
         "attention_dropout",
     }
 )
-"""The arguments that leave all sizes as they are, or do so in a way that is known."""
+"""Arguments without an effect on sizes, or with a known one."""
 
 declare(CLASSIFIER, MODULE)
 declare(STAGE, MODULE)
@@ -59,7 +59,7 @@ declare(PERMUTE, MODULE)
 
 
 def make(call: Call) -> Value:
-    """A model; Unknown where an argument may change its layers."""
+    """Create a model; Unknown if an argument may change its layers."""
     name = call.name.rpartition(".")[2]
     given = call.arguments
     if len(given.positional) > 2 or not given.keywords.keys() <= _HARMLESS:
@@ -76,14 +76,14 @@ def make(call: Call) -> Value:
 
 
 def make_by_name(call: Call, name: object, arguments: Arguments) -> Value:
-    """A model by the name of torchvision's function; Unknown for any other name."""
+    """Create a model by the name of torchvision's function; Unknown for any other name."""
     if not isinstance(name, str) or name not in ARCHITECTURES:
         return Unknown()
     return make(Call(call.ev, f"torchvision.models.{name}", call.place, arguments))
 
 
 def _made(call: Call, part: Part, classes: Value) -> Value:
-    """A part of a model as an object; a layer is made where the model is."""
+    """Create a part of a model; a layer is on the device of the model."""
     node = call.place.node
     if isinstance(part, Layer):
         given = [classes if setting == CLASSES else Constant(setting) for setting in part.settings]
@@ -107,13 +107,13 @@ def _made(call: Call, part: Part, classes: Value) -> Value:
 
 @method(STAGE, "forward")
 def forward_of_stage(call: Call) -> Value:
-    """The height and width that its first strided convolution leaves."""
+    """Height and width after the first strided convolution."""
     return call_value(call.ev, fields_of(call.receiver)["_first"], call.arguments, call.place.node)
 
 
 @method(BODY, "forward")
 def forward_of_body(call: Call) -> Value:
-    """Images of so many channels, of a height and width that are not followed."""
+    """Images of so many channels, with unknown height and width."""
     tensor, fields = as_tensor(call.value(0)), fields_of(call.receiver)
     outer, dim = fields["out_channels"], fields["dim"]
     assert isinstance(outer, Constant)
@@ -133,7 +133,7 @@ def forward_of_permute(call: Call) -> Value:
 
 @method(CLASSIFIER, "forward")
 def forward(call: Call) -> Value:
-    """One child after another, as they are now."""
+    """Run one child after another, in their current state."""
     fields = fields_of(call.receiver)
     architecture: Architecture | None = fields.get("_architecture")  # type: ignore[assignment]
     if architecture is None or "forward" in fields or len(call.arguments.positional) != 1:
@@ -158,7 +158,7 @@ def forward(call: Call) -> Value:
 
 
 def _in_one_step(call: Call, given: Value, value: Value) -> Value:
-    """What the body of a model computes: nobody asks how it came by it layer by layer."""
+    """Result of the body of a model, recorded as one step instead of layer by layer."""
     if not isinstance(value, TensorValue) or value.layout is None:
         return value
     features = as_result(call, value.layout, Op.MODEL_OUTPUT, dtype=value.dtype, device=value.device)
@@ -166,7 +166,7 @@ def _in_one_step(call: Call, given: Value, value: Value) -> Value:
 
 
 def _between(call: Call, step: Stage, value: Value) -> Value:
-    """What forward does between its children."""
+    """Apply a step of forward between two children."""
     ev, node = call.ev, call.place.node
     if step.name == "flatten":
         return call_library(ev, "torch.flatten", Arguments([value, Constant(1)]), node)
@@ -177,7 +177,7 @@ def _between(call: Call, step: Stage, value: Value) -> Value:
 
 
 def _children(owner: Value | None) -> Iterator[tuple[str, Value]] | None:
-    """The children of a model by name, in their order; None where that is not known."""
+    """Children of a model by name, in order; None if unknown."""
     fields = fields_of(owner)
     architecture: Architecture | None = fields.get("_architecture")  # type: ignore[assignment]
     if architecture is None or architecture.extra or architecture.auxiliary:

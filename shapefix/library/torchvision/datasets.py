@@ -1,4 +1,4 @@
-"""torchvision.datasets: the images and labels of the datasets that everybody starts with."""
+"""torchvision.datasets: images and labels of popular datasets."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _TRAIN = "root, train=True, transform=None, target_transform=None, download=Fals
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A dataset: the signature of its class, its images, None for sizes that differ, and how many there are.
+    """Dataset: signature of its class, its images (None for differing sizes), and their number.
 
-    sizes are (channels, height, width); lengths those of the training and the test part. labels tells that
+    sizes are (channels, height, width); lengths those of the training and the test part. labels is True if
     targets are ints.
     """
 
@@ -102,12 +102,12 @@ for _kind in _OF_KIND:
 
 
 def _known(call: Call) -> _Known | None:
-    """What is known of the receiver; None for an object of a project class that derives from it."""
+    """Known facts of the receiver; None for an object of a derived project class."""
     return _OF_KIND.get(call.receiver.kind) if isinstance(call.receiver, LibraryObject) else None
 
 
 def _sample(call: Call) -> Value:
-    """An image and its label, transformed."""
+    """Image and its label, transformed."""
     known, fields = _known(call), fields_of(call.receiver)
     if known is None:
         return Unknown()
@@ -160,7 +160,7 @@ def _classes(call: Call) -> Value:
 
 
 def _data(call: Call) -> Value:
-    """All images, of MNIST as a tensor; those of other datasets are an array, or none."""
+    """All images: a tensor for MNIST; an array or nothing for other datasets."""
     known = _known(call)
     if known is None or not known.tensors:
         return Unknown("data")

@@ -1,4 +1,4 @@
-"""Images: of PIL, whose channels, height and width are known or not, and those that are tensors already."""
+"""Images: PIL images with known or unknown sizes, and images as tensors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ declare(IMAGE, "builtins.object")
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """The sizes of an image; channels are None where they are not known. before are a tensor's other sizes.
+    """The sizes of an image; channels are None if unknown. before are a tensor's other sizes.
 
     Any size may be a symbol.
     """
@@ -35,20 +35,20 @@ class Picture:
 
     @classmethod
     def unknown(cls, channels: Size | None = None) -> Picture:
-        """An image of any height and width."""
+        """Image of any height and width."""
         return cls(channels, Size.symbol("H"), Size.symbol("W"))
 
     def resized(self, height: Size, width: Size) -> Picture:
-        """The same of another height and width."""
+        """The same image with another height and width."""
         return Picture(self.channels, height, width, self.before)
 
     def of_channels(self, channels: Size | None) -> Picture:
-        """The same of other channels."""
+        """The same image with other channels."""
         return Picture(channels, self.height, self.width, self.before)
 
 
 def picture_of(value: Value | None) -> Picture | None:
-    """The image that a value is; None for what is no image, and for a tensor of unknown rank."""
+    """Image in a value; None for other values, and for a tensor of unknown rank."""
     if isinstance(value, LibraryObject) and value.kind == IMAGE:
         channels = value.fields.get("_channels")
         size = elements(value.fields.get("size")) or ()
@@ -63,7 +63,7 @@ def picture_of(value: Value | None) -> Picture | None:
 
 
 def image(call: Call, picture: Picture) -> LibraryObject:
-    """An image of PIL."""
+    """PIL image."""
     fields: dict[str, Value] = {
         "height": integer(picture.height),
         "width": integer(picture.width),
@@ -75,13 +75,13 @@ def image(call: Call, picture: Picture) -> LibraryObject:
 
 
 def tensor(call: Call, picture: Picture, op: Op, dtype: str | None = None) -> TensorValue:
-    """A new contiguous tensor (channels, height, width)."""
+    """New contiguous tensor (channels, height, width)."""
     channels = picture.channels if picture.channels is not None else Size.symbol("C")
     return contiguous_result(call, [channels, picture.height, picture.width], op, dtype=dtype)
 
 
 def again(call: Call, value: Value, picture: Picture, op: Op) -> Value:
-    """The image that value becomes: of PIL, or a tensor, as value is."""
+    """Image of the kind of value: a PIL image or a tensor."""
     if not isinstance(value, TensorValue):
         return image(call, picture)
     channels = picture.channels if picture.channels is not None else Size.symbol("C")

@@ -1,4 +1,4 @@
-"""torchvision.models: the functions that make classifiers. What they make is only read when one is called."""
+"""torchvision.models: constructors of classifiers. Architectures are only loaded when called."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def get_model(call: Call) -> Value:
 
 @function("torch.hub.load")
 def load(call: Call) -> Value:
-    """The models of torchvision by another way; what else there is, is not known."""
+    """Load a model by name or from the hub; other functions are unknown."""
     repository = call.constant(0, "repo_or_dir")
     if not isinstance(repository, str) or repository.partition(":")[0] != "pytorch/vision":
         return Unknown()
@@ -114,7 +114,7 @@ def load(call: Call) -> Value:
 
 
 def _by_name(call: Call, name: object, own: frozenset[str]) -> Value:
-    """The model of that name, made with the arguments that are not the caller's own."""
+    """Create the model of that name with the arguments that are not the caller's own."""
     from shapefix.library.torchvision import classifiers
 
     keywords = {key: value for key, value in call.arguments.keywords.items() if key not in own}

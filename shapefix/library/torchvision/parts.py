@@ -1,4 +1,4 @@
-"""The parts that architectures are written in: layers, stages of blocks, the steps between them."""
+"""Parts of architectures: layers, stages of blocks, the steps between them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 CLASSES = "num_classes"
-"""Stands for the number of classes that the model is asked for."""
+"""Placeholder for the requested number of classes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A layer of torch.nn, or a stage of blocks, made with these arguments."""
+    """Layer of torch.nn, or a stage of blocks, created with these arguments."""
 
     kind: str
     settings: tuple[object, ...] = ()
@@ -19,24 +19,24 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What forward does between its children, that is no child: "flatten", "mean" or "pool"."""
+    """Step of forward between its children, not a child: "flatten", "mean" or "pool"."""
 
     name: str
 
 
 class Named(dict[str, "Part"]):
-    """A Sequential whose children have names."""
+    """Sequential with named children."""
 
 
 Part = Layer | Stage | Named | list["Part"]
-"""A list stands for a Sequential."""
+"""One part; a list is a Sequential."""
 
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """A class of torchvision and its children by name, the steps between them under names of their own.
+    """Class of torchvision and its children by name, with named steps between them.
 
-    extra are children that forward does not run one after another; auxiliary tells that a model in training
+    extra are children that forward does not run one after another; auxiliary is True if a model in training
     may return more than one result.
     """
 
@@ -47,27 +47,27 @@ class Architecture:
 
 
 def conv(inner: int, outer: int | str, kernel: int, stride: int = 1, padding: int = 0) -> Layer:
-    """A Conv2d."""
+    """Conv2d."""
     return Layer("torch.nn.Conv2d", (inner, outer, kernel, stride, padding))
 
 
 def linear(inner: int, outer: int | str = CLASSES) -> Layer:
-    """A Linear."""
+    """Linear."""
     return Layer("torch.nn.Linear", (inner, outer))
 
 
 def norm(channels: int) -> Layer:
-    """A BatchNorm2d."""
+    """BatchNorm2d."""
     return Layer("torch.nn.BatchNorm2d", (channels,))
 
 
 def pool(kernel: int, stride: int, padding: int = 0, *, up: bool = False) -> Layer:
-    """A MaxPool2d; up rounds sizes up."""
+    """MaxPool2d; up rounds sizes up."""
     return Layer("torch.nn.MaxPool2d", (kernel, stride, padding, 1, False, up))
 
 
 def average(size: int) -> Layer:
-    """An AdaptiveAvgPool2d."""
+    """AdaptiveAvgPool2d."""
     return Layer("torch.nn.AdaptiveAvgPool2d", (size,))
 
 
@@ -77,7 +77,7 @@ def stage(inner: int, outer: int, stride: int = 1) -> Layer:
 
 
 def body(outer: int, dim: int = 1) -> Layer:
-    """Many layers that give images of so many channels, which stand in dimension dim, of other sizes."""
+    """Layers that produce images of so many channels, in dimension dim, of other sizes."""
     return Layer(BODY, (outer, dim))
 
 

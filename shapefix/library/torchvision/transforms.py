@@ -1,4 +1,4 @@
-"""torchvision.transforms: the sizes that images have afterwards."""
+"""torchvision.transforms: sizes of transformed images."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _NAMESPACES = ("torchvision.transforms", "torchvision.transforms.v2", "torchvisi
 _FUNCTIONS = ("torchvision.transforms.functional", "torchvision.transforms.v2.functional")
 
 Effect = Callable[[Call, Value, BoundArguments], Value]
-"""What a transform with these settings makes of an image."""
+"""Result of a transform with these settings for an image."""
 Sizing = Callable[[Picture, BoundArguments], tuple[Size, Size] | None]
-"""The height and width afterwards, None where they are not known."""
+"""The height and width afterwards, None if they are not known."""
 
 
 def _register(
     names: tuple[str, ...], signature: str, effect: Effect, functions: tuple[str, ...] = ()
 ) -> None:
-    """Register classes of transforms, and functions that take the image first, with this signature."""
+    """Register classes of transforms, and functions with the image as first argument."""
     for namespace in _NAMESPACES:
         for name in names:
             kind = f"{namespace}.{name}"
@@ -86,17 +86,17 @@ def _sized(op: Op, sizing: Sizing) -> Effect:
 
 
 def _keep(call: Call, value: Value, given: BoundArguments) -> Value:
-    """The same sizes, in new memory or not."""
+    """Keep the sizes, in new memory or not."""
     if isinstance(value, TensorValue):
         return copied_or_same(call, value, Op.IMAGE_TRANSFORM)
     return value if picture_of(value) is not None else Unknown()
 
 
 def _pair(value: Value) -> tuple[Size, Size] | None:
-    """A height and width given together or once for both."""
+    """Height and width given together or once for both."""
     items = elements(value)
     if items is None:
-        # What is not known may be one number as well as a pair.
+        # An unknown value may be one number or a pair.
         size = None if isinstance(value, Unknown) else as_size(value)
         return None if size is None else (size, size)
     sizes = [size for size in map(as_size, items) if size is not None]
@@ -113,7 +113,7 @@ def _resized(before: Picture, given: BoundArguments) -> tuple[Size, Size] | None
     pair = _pair(wanted)
     if pair is None or not (isinstance(most, Constant) and most.value is None):
         return None
-    # One number is that of the shorter edge.
+    # A single number is the size of the shorter edge.
     edge = pair[0]
     if same(before.height, before.width):
         return edge, edge
@@ -161,7 +161,7 @@ def _colored(call: Call, value: Value, given: BoundArguments) -> Value:
 
 
 def _to_tensor(call: Call, value: Value, given: BoundArguments) -> Value:
-    """A tensor (channels, height, width); an image of PIL is scaled to floats."""
+    """Tensor (channels, height, width); a PIL image is scaled to floats."""
     before = picture_of(value)
     if isinstance(value, TensorValue) or before is None:
         # An array of numpy keeps a dtype that is not uint8.
@@ -170,7 +170,7 @@ def _to_tensor(call: Call, value: Value, given: BoundArguments) -> Value:
 
 
 def _to_image(call: Call, value: Value, given: BoundArguments) -> Value:
-    """The same as a tensor of bytes."""
+    """Tensor of bytes of the same sizes."""
     before = picture_of(value)
     if isinstance(value, TensorValue):
         return copied_or_same(call, value, Op.IMAGE_TRANSFORM)
@@ -202,7 +202,7 @@ def _called(call: Call, value: Value, given: BoundArguments) -> Value:
 
 
 def _composed(call: Call, value: Value, given: BoundArguments) -> Value:
-    """One after another."""
+    """Apply one transform after another."""
     steps = elements(given.value("transforms"))
     if steps is None:
         return Unknown()

@@ -1,7 +1,7 @@
-"""Tokens that a tokenizer was given, and models whose embedding has no row for them.
+"""Tokens added to a tokenizer, and models whose embedding has no row for them.
 
-What the public checkpoints hold was looked up: in each of these families the tokenizer has as many tokens as
-the model has rows, so that the first token that is added has none. T5 and GPT-J have rows to spare.
+The public checkpoints were looked up: in each of these families the tokenizer has as many tokens as
+the model has rows, so that the first added token has none. T5 and GPT-J have spare rows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from shapefix.interpreter.values import Constant, LibraryObject, Value, as_tenso
 from shapefix.library.transformers.pad_tokens import PAD
 
 ADDED, RESIZED, CHECKPOINT = "added tokens", "resized", "checkpoint"
-"""The fields of a tokenizer that hold what was added, and of a model: whether its embedding was resized."""
+"""Fields of a tokenizer for its added tokens, and of a model for a resized embedding."""
 
 _OWN = {
     r"(openai-community/)?gpt2(-medium|-large|-xl)?|(distilbert/)?distilgpt2|EleutherAI/gpt-neo-[\w.]+": (
@@ -41,13 +41,13 @@ _OWN = {
         "<mask>",
     ),
 }
-"""The special tokens of public checkpoints."""
+"""Special tokens of public checkpoints."""
 _MARKED = re.compile(r"<\|?[^<>|]+\|?>|\[[^\[\]]+\]")
 _RESERVED = re.compile(r"\[unused\d+\]|<0x..>|<extra_id_\d+>")
 
 
 class AddedToken(Value):
-    """A token that is new to a tokenizer; pads tells whether it is its pad token."""
+    """Token added to a tokenizer; pads is True if it is the pad token."""
 
     __slots__ = ("pads", "place", "token")
 
@@ -58,9 +58,9 @@ class AddedToken(Value):
 
 
 def note_added(call: Call, tokenizer: Value | None, given: Mapping[object, Value]) -> None:
-    """Keep in mind the first token that a call certainly adds to a tokenizer, a pad token last.
+    """Record the first token that a call certainly adds to a tokenizer, a pad token last.
 
-    given are the tokens, or lists of them, by what they are for.
+    given are the tokens, or lists of them, by their role.
     """
     if not isinstance(tokenizer, LibraryObject):
         return
@@ -87,7 +87,7 @@ def _own_tokens(tokenizer: LibraryObject) -> tuple[str, ...] | None:
 
 
 def _tokens(given: Mapping[object, Value]) -> Iterator[tuple[str, bool]]:
-    """The tokens that are known, and whether each is the pad token."""
+    """Known tokens, and whether each is the pad token."""
     for key, value in given.items():
         for part in elements(value) or (value,):
             if isinstance(part, Constant) and isinstance(part.value, str):
@@ -95,9 +95,9 @@ def _tokens(given: Mapping[object, Value]) -> Iterator[tuple[str, bool]]:
 
 
 def note_rows_missing(call: Call, model: Value | None, ids: Value | None, padded: bool = False) -> None:
-    """Tell the checks that a model is given ids of a tokenizer some of whose tokens it has no row for.
+    """Report ids of a tokenizer with added tokens passed to a model without rows for them.
 
-    padded tells that the rows were padded on their way, whatever the tokenizer was asked for.
+    padded is True for rows padded on their way, regardless of the tokenizer's arguments.
     """
     if not isinstance(model, LibraryObject) or RESIZED in model.fields:
         return
@@ -114,7 +114,7 @@ def note_rows_missing(call: Call, model: Value | None, ids: Value | None, padded
 
 
 def _added_to(call: Call, source: Tokens, checkpoint: Value | None, padded: bool) -> AddedToken | None:
-    """The token that was added to the tokenizer of these ids, where the model is made of its checkpoint."""
+    """Token added to the tokenizer of these ids, for a model of its checkpoint."""
     fields = source.tokenizer.fields
     name, added = fields.get("name"), fields.get(ADDED)
     if call.ev.journal.is_maybe_unbound(fields, ADDED):

@@ -1,11 +1,11 @@
-"""The class of a model: its name, and which one an Auto class makes of a public checkpoint."""
+"""Classes of models by name, and by Auto class and public checkpoint."""
 
 from __future__ import annotations
 
 import re
 
 CLASS = "class"
-"""The field of a model or a configuration that holds the name of its own class: kinds stand for several."""
+"""Field of a model or a configuration for the name of its own class: a kind covers several."""
 
 _CHECKPOINTS = {
     r"(google-bert/)?bert-(base|large)-(un)?cased(-whole-word-masking)?|"
@@ -31,7 +31,7 @@ _PATTERN = re.compile("|".join(f"(?P<{name}>{pattern})" for pattern, name in _CH
 
 
 def configuration_of(checkpoint: str) -> str | None:
-    """The class of a public checkpoint's configuration, `BertConfig`; None for any other name."""
+    """Class of a public checkpoint's configuration, `BertConfig`; None for any other name."""
     found = _PATTERN.fullmatch(checkpoint)
     if found is None:
         return None

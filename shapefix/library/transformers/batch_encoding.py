@@ -1,4 +1,4 @@
-"""What a tokenizer returns: a dictionary of rows or tensors, and what else is known of the tokens."""
+"""Result of a tokenizer: a dictionary of rows or tensors, and other facts of the tokens."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _KEYS = (
 
 @method(ENCODING, *(f"@{key}" for key in _KEYS))
 def entry(call: Call) -> Value:
-    """`encoding.input_ids` is `encoding["input_ids"]`."""
+    """Read `encoding.input_ids` as `encoding["input_ids"]`."""
     owner = call.receiver
     return owner.read(call.name.rpartition(".")[2]) if isinstance(owner, DictValue) else Unknown()
 
 
 @method(ENCODING, "@data")
 def data(call: Call) -> Value:
-    """The plain dictionary inside: what is written to it is written to the encoding."""
+    """Plain dictionary inside: writes to it are writes to the encoding."""
     owner = call.receiver
     if not isinstance(owner, DictValue):
         return Unknown()
@@ -49,7 +49,7 @@ def data(call: Call) -> Value:
 
 @method(ENCODING, "to")
 def moved(call: Call) -> Value:
-    """It moves its tensors in place, and returns itself."""
+    """Move the tensors in place, and return the encoding itself."""
     owner = call.receiver
     if isinstance(owner, DictValue):
         found = destination(call)
@@ -70,7 +70,7 @@ def converted(call: Call) -> Value:
 
 @method(ENCODING, "word_ids", "tokens", "sequence_ids")
 def of_each_token(call: Call) -> Value:
-    """A list as long as the row that it is asked for."""
+    """List as long as the requested row."""
     owner = call.receiver
     rows = owner.read("input_ids") if isinstance(owner, DictValue) else None
     if not isinstance(rows, ListValue):

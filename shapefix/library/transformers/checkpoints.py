@@ -1,8 +1,8 @@
-"""Tokenizers that everybody knows, by their class or by the name of a checkpoint.
+"""Popular tokenizers, by their class or by the name of a checkpoint.
 
-The classes were made with transformers 5.23 and 4.57 from a tiny vocabulary; where the two differ, nothing
-is said. Many a checkpoint gives a pad token to a class that has none by default, so that one is only known to
-be missing in a tokenizer that is made directly, and in the public checkpoints.
+The classes were created with transformers 5.23 and 4.57 from a tiny vocabulary; differing facts are
+unknown. Many checkpoints add a pad token to a class without a default one, so that it is only known to
+be missing in a tokenizer that is created directly, and in the public checkpoints.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _TYPED = ("input_ids", "token_type_ids", "attention_mask")
 
 @dataclass(frozen=True)
 class Family:
-    """What a tokenizer has from the start: a pad token, an end-of-text token; and the keys that it returns.
+    """Defaults of a tokenizer: pad token, end-of-text token, and the keys of its result.
 
-    inputs is empty where that depends on the version.
+    inputs is empty if it depends on the version.
     """
 
     pads: bool
@@ -68,12 +68,12 @@ _PATTERN = re.compile("|".join(f"(?P<{name}_{i}>{p})" for i, (p, name) in enumer
 
 
 def of_class(name: str) -> Family | None:
-    """The family of a class such as `GPT2TokenizerFast`; None for one of which nothing is known."""
+    """Family of a class such as `GPT2TokenizerFast`; None for an unknown one."""
     return FAMILIES.get(name.removesuffix("Fast").removesuffix("Tokenizer"))
 
 
 def of_checkpoint(name: str) -> Family | None:
-    """The family of a public checkpoint such as `openai-community/gpt2`; None for any other name."""
+    """Family of a public checkpoint such as `openai-community/gpt2`; None for any other name."""
     found = _PATTERN.fullmatch(name)
     if found is None:
         return None

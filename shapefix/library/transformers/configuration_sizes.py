@@ -1,7 +1,7 @@
-"""The sizes that configurations of transformers have by default: tables made from the library itself.
+"""Default sizes of transformers configurations: tables generated from the library itself.
 
-`data/configurations-*.json` hold what 4.57 and 5.23 give, see
-tests/library/generate_configurations.py. A number is known where the versions that know the class agree.
+`data/configurations-*.json` hold the defaults of 4.57 and 5.23, see
+tests/library/generate_configurations.py. A number is known if all versions with the class agree.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _VERSIONS = ("4.57", "5.23")
 
 
 def sizes_of(name: str, given: Iterable[str]) -> dict[str, int]:
-    """The numbers of a configuration, `BertConfig`, that is made with arguments of these names only.
+    """Numbers of a configuration, `BertConfig`, created with arguments of these names only.
 
-    Empty for a class that is not known. What follows from an argument that is given is not among them.
+    Empty for an unknown class. Numbers derived from given arguments are not included.
     """
     described = [classes[name] for classes in map(_classes, _VERSIONS) if name in classes]
     if not described:

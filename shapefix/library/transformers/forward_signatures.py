@@ -1,7 +1,7 @@
-"""What forward of the models of transformers accepts, by version: tables made from the library itself.
+"""Arguments of forward of the models of transformers, by version: generated tables.
 
-`data/` holds what was read off the signatures of 4.57 and of 5.23, see
-tests/library/generate_forward_signatures.py. Other versions of the same major are taken for these.
+`data/` holds the signatures of 4.57 and of 5.23, see
+tests/library/generate_forward_signatures.py. Other versions count as the one of the same major version.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from importlib.resources import files
 from typing import Any
 
 NEWEST = "5"
-"""The version that is taken where nothing is known."""
+"""Version used by default."""
 _TABLES = {"4": "4.57", "5": "5.23"}
 
 
 @dataclass(frozen=True)
 class ForwardSignature:
-    """What forward accepts.
+    """Arguments accepted by forward.
 
-    named are its parameters in order, without self; required those of them that have no default. Where it
+    named are its parameters in order, without self; required those without a default. If it
     swallows, an unknown keyword is ignored; otherwise it raises TypeError (Bloom in 4.57: ValueError). used
     are the keywords that are not named and yet are neither unknown nor ignored.
     """
@@ -33,17 +33,17 @@ class ForwardSignature:
     used: frozenset[str] = frozenset()
 
     def accepts(self, keyword: str) -> bool:
-        """Whether a keyword is one that forward does something with."""
+        """Check whether forward uses a keyword."""
         return keyword in self.named or keyword in self.used
 
 
 @dataclass(frozen=True)
 class AutoSignature:
-    """What is known of forward of a model that may be of any of several classes.
+    """Known arguments of forward of a model of one of several classes.
 
     named are the parameters that some class has, certainly_named those that all have, required those that
-    all require. swallows holds where every class ignores unknown keywords, raises where none does. used are
-    the keywords that some class does something with, though it does not name them.
+    all require. swallows is True if every class ignores unknown keywords, raises if none does. used are
+    the keywords used by some class that does not name them.
     """
 
     classes: tuple[str, ...]
@@ -55,14 +55,14 @@ class AutoSignature:
     used: frozenset[str]
 
     def accepts(self, keyword: str) -> bool:
-        """Whether a keyword is one that forward of some of the classes does something with."""
+        """Check whether forward of some of the classes uses a keyword."""
         return keyword in self.named or keyword in self.used
 
 
 def of_class(name: str, version: str | None = None) -> ForwardSignature | None:
-    """The signature of a class, `transformers.BertModel` or `BertModel`, in a version like `4.57`.
+    """Signature of a class, `transformers.BertModel` or `BertModel`, in a version like `4.57`.
 
-    None stands for the newest version. The answer is None for a class that has no forward or is not known,
+    None means the newest version. The result is None for an unknown class or one without forward,
     and for a version older than 4.
     """
     table = _table(version)
@@ -70,10 +70,10 @@ def of_class(name: str, version: str | None = None) -> ForwardSignature | None:
 
 
 def of_auto(name: str, version: str | None = None, configuration: str | None = None) -> AutoSignature | None:
-    """What is known of the models that an Auto class makes: `AutoModelForCausalLM`, with or without module.
+    """Signature shared by the models of an Auto class: `AutoModelForCausalLM`, perhaps with its module.
 
-    configuration narrows them down to what is made from a class like `BertConfig`. The answer is None for
-    what is no Auto class of that version, or makes nothing of such a configuration.
+    configuration limits them to the models of a class like `BertConfig`. The result is None for
+    a name that is not an Auto class of that version, or has no model for such a configuration.
     """
     table = _table(version)
     if table is None:
@@ -147,7 +147,7 @@ class _Table:
         )
 
     def _made(self, auto: str) -> Iterable[tuple[str, str]]:
-        """The configurations that an Auto class knows, each with a class that it makes of them."""
+        """Configurations of an Auto class, each with the model class for it."""
         for ending, stems in self._auto.get(auto, {}).items():
             for stem in stems.split():
                 if ending:
@@ -158,5 +158,5 @@ class _Table:
 
 
 def _by_class(lines: Mapping[str, str]) -> dict[str, str]:
-    """The line of each class, for lines with the classes that have them."""
+    """Line of each class, for lines with the classes that have them."""
     return {name: line for line, names in lines.items() for name in names.split()}

@@ -1,4 +1,4 @@
-"""Which row of ids the last dimension of a tensor holds, after slicing and after writes."""
+"""Row of ids in the last dimension of a tensor, after slicing and after writes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from shapefix.tensors.polynomials import Size
 
 
 def sliced(tensor: TensorValue, index: Value, place: Place) -> TokenRow | None:
-    """The row that `tensor[index]` holds: the same one from a later position on, or the very same."""
+    """Row in `tensor[index]`: the same one from a later position on, or from the same one."""
     last = _last(tensor, index)
     first = _start(last) if last is not None else None
     row = own_row(tensor) if first is not None else None
@@ -30,7 +30,7 @@ def sliced(tensor: TensorValue, index: Value, place: Place) -> TokenRow | None:
 
 
 def masked_row(parts: Sequence[Value], place: Place) -> TokenRow | None:
-    """The row of ids in a new tensor that takes elements from it and -100 elsewhere, by a mask."""
+    """Row in a new tensor of elements of ids, and -100 elsewhere, by a mask."""
     tensors = [tensor for tensor in parts if isinstance(tensor, TensorValue)]
     if len(parts) != 2 or len(tensors) != 1 or not any(is_mask(part) for part in parts):
         return None
@@ -39,7 +39,7 @@ def masked_row(parts: Sequence[Value], place: Place) -> TokenRow | None:
 
 
 def rolled(tensor: TensorValue, shifts: Value | None, dims: Value | None, place: Place) -> TokenRow | None:
-    """The row after `torch.roll` along the last dimension: it begins further on."""
+    """Row after `torch.roll` along the last dimension: it begins further on."""
     rank = tensor.layout.rank if tensor.layout is not None else None
     if not isinstance(dims, Constant) or dims.value not in (-1, *(() if rank is None else (rank - 1,))):
         return None
@@ -51,7 +51,7 @@ def rolled(tensor: TensorValue, shifts: Value | None, dims: Value | None, place:
 
 
 def note_index_write(call: Call, tensor: TensorValue, index: Value, value: Value | None) -> None:
-    """Take note of `tensor[index] = value` in what the tensor holds."""
+    """Record the effect of `tensor[index] = value` on the row in the tensor."""
     moved = _moved(tensor, index, value, call.place)
     if moved is not None and not call.ev.frame.undecided:
         tensor.row = moved
@@ -61,7 +61,7 @@ def note_index_write(call: Call, tensor: TensorValue, index: Value, value: Value
 
 
 def note_write(call: Call, tensor: TensorValue, value: Value | None, *, leading: bool = False) -> None:
-    """Take note that value was written to some elements of the tensor, leading ones where that is known."""
+    """Record a write of value to some elements of the tensor, leading ones if that is known."""
     storage = tensor.storage
     if not is_mask(value):
         storage.overwritten = True
@@ -70,7 +70,7 @@ def note_write(call: Call, tensor: TensorValue, value: Value | None, *, leading:
 
 
 def _moved(tensor: TensorValue, index: Value, value: Value | None, place: Place) -> TokenRow | None:
-    """What `labels[:, :-1] = ids[:, 1:]` makes of labels, which are a copy of ids; None for other writes."""
+    """Row of labels, a copy of ids, after `labels[:, :-1] = ids[:, 1:]`; None for other writes."""
     last, into = _last(tensor, index), tensor.row
     given = row_of(value) if isinstance(value, TensorValue) else None
     if last is None or into is None or given is None or not is_same(given, into):
@@ -81,7 +81,7 @@ def _moved(tensor: TensorValue, index: Value, value: Value | None, place: Place)
 
 
 def _last(tensor: TensorValue, index: Value) -> Slice | None:
-    """The slice of the last dimension, where all rows are taken, or one of them; None for other indices."""
+    """Slice of the last dimension, for all rows or one of them; None for other indices."""
     entries = index.items if isinstance(index, TupleValue) else (index,)
     if not entries:
         return None
@@ -90,7 +90,7 @@ def _last(tensor: TensorValue, index: Value) -> Slice | None:
     if rank is None and len(entries) < 2:
         return None
     if not spans and rank is not None and len(entries) < rank:
-        # The last dimension is taken as it is.
+        # The last dimension is not indexed.
         return Slice(*(Constant(None),) * 3) if all(map(_takes_rows, entries)) else None
     *others, last = entries
     if not all(map(_takes_rows, others)):
@@ -107,7 +107,7 @@ def _takes_rows(entry: Value) -> bool:
 
 
 def _left_out(last: Slice) -> int | None:
-    """How many elements a slice leaves out at the end; None where that is not known."""
+    """Number of elements left out by a slice at the end; None if unknown."""
     stop = last.stop.value if isinstance(last.stop, Constant) else False
     if stop is None:
         return 0
@@ -115,7 +115,7 @@ def _left_out(last: Slice) -> int | None:
 
 
 def _start(last: Slice) -> Size | None:
-    """Where a slice begins; None where that is counted from the end, or not every item is taken."""
+    """Start of a slice; None for negative starts and for steps other than 1."""
     if not (isinstance(last.step, Constant) and last.step.value in (None, 1)):
         return None
     if isinstance(last.start, Constant) and last.start.value is None:

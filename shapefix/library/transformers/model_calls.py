@@ -1,4 +1,4 @@
-"""Calls of models: what forward takes, and what it is handed."""
+"""Calls of models: arguments of the call against the parameters of forward."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ HARMLESS = frozenset(
         "huggingface_hub.PyTorchModelHubMixin",
     }
 )
-"""Bases that the library does not know, and that change nothing about a call."""
+"""Bases unknown to the library that do not change calls."""
 
 
 def note_call(call: Call, model: Value | None) -> None:
-    """Tell the checks that a model is called, where it is known what its forward takes.
+    """Report a call of a model with a known forward.
 
-    Who catches the TypeError that a wrong argument raises expects it.
+    Code that catches the TypeError of a wrong argument expects it.
     """
     ev, given = call.ev, call.arguments
     if model is not None:
@@ -40,7 +40,7 @@ def note_call(call: Call, model: Value | None) -> None:
     if model is None or not isinstance(call.place.node, cst.Call) or ev.expects("TypeError"):
         return
     if not (given.keywords or given.unpacked):
-        # The arguments stand where forward has them: there are no names to compare.
+        # All arguments are positional: there are no names to compare.
         return
     signature = signature_of(ev, model)
     if signature is not None:
@@ -63,7 +63,7 @@ def note_call(call: Call, model: Value | None) -> None:
 
 
 def signature_of(ev: Evaluator, model: Value) -> CallSignature | None:
-    """What the forward of a model takes; None where that is not known, or somebody may have replaced it."""
+    """Signature of a model's forward; None if unknown, or if the code may have replaced it."""
     if isinstance(model, InstanceValue):
         return _of_project(ev, model)
     name = model.fields.get(CLASS) if isinstance(model, LibraryObject) else None
@@ -75,7 +75,7 @@ def signature_of(ev: Evaluator, model: Value) -> CallSignature | None:
 
 
 def _of_transformers(ev: Evaluator, name: str, configuration: Value | None = None) -> CallSignature | None:
-    """What a head of transformers takes, in the version that the project uses."""
+    """Signature of a head of transformers, in the version that the project uses."""
     version = ev.versions.get("transformers")
     last = name.rpartition(".")[2]
     if not last.startswith("Auto"):
@@ -96,7 +96,7 @@ def _of_transformers(ev: Evaluator, name: str, configuration: Value | None = Non
 
 
 def _of_project(ev: Evaluator, model: InstanceValue) -> CallSignature | None:
-    # An object that nobody made stands for those of derived classes, too, and their forward may take more.
+    # An object of unknown origin may be of a derived class, and its forward may take more.
     if model.open or "forward" in model.fields or "forward" in assigned_late(model.cls):
         return None
     others = [base for base in outside_bases(model.cls) if base not in HARMLESS]
@@ -130,7 +130,7 @@ def _of_project(ev: Evaluator, model: InstanceValue) -> CallSignature | None:
 
 
 def _ignores_others(node: cst.FunctionDef) -> bool:
-    """Whether `**kwargs` is not looked at in the body."""
+    """Check that the body does not read `**kwargs`."""
     name = node.params.star_kwarg.name.value if node.params.star_kwarg is not None else ""
     return not _mentions(node.body, name)
 

@@ -1,6 +1,6 @@
-"""Models of transformers, classified by what the end of their class's name says that they compute.
+"""Models of transformers, classified by the end of their class's name.
 
-What is claimed was executed with transformers 5.23 on small random models, made from the configurations of
+These facts were executed with transformers 5.23 on small random models, made from the configurations of
 all architectures that take `input_ids`, in training and in evaluation: the logits of 111 causal and 41 masked
 language models, of 76 token and 85 sequence classifiers are contiguous, and so is the last hidden state of
 139 of 141 base models (Longformer and CpmAnt cut a padded one). The logits of question answering are not, in
@@ -56,7 +56,7 @@ BASE, CONFIGURATION = "transformers.PreTrainedModel", "transformers.PretrainedCo
 
 @hooks.escape
 def _invalidate(ev: Evaluator, value: Value) -> None:
-    """Code that gets a model as an argument may resize its embedding."""
+    """Forget the resizing of the embedding of a model passed to unknown code."""
     if isinstance(value, LibraryObject) and derives(value.kind, BASE):
         ev.journal.write(value.fields, RESIZED, Unknown(RESIZED))
 
@@ -96,11 +96,11 @@ for _kind in MODELS:
     declare(_kind, BASE)
 
 _OTHERS = ("TF", "Flax", "DataCollator")
-"""What the names begin with of classes that are no models of torch."""
+"""Prefixes of the names of classes that are not models of torch."""
 
 
 def kind_of(name: str) -> str | None:
-    """The class here that stands for a class of transformers, None for what its name does not tell."""
+    """Class of the tables for a class of transformers; None if its name does not imply one."""
     last = name.rpartition(".")[2]
     if not name.startswith("transformers.") or last in _ELSE or last.startswith(_OTHERS):
         return None
@@ -112,7 +112,7 @@ def kind_of(name: str) -> str | None:
 
 
 def _configuration(call: Call, known: Mapping[str, Value]) -> LibraryObject:
-    """A configuration whose sizes are known where they were given, else named as everybody names them."""
+    """Configuration with known given sizes, and the usual symbols for the others."""
     fields = dict(known)
     for name, synonyms in _SYNONYMS.items():
         given = next((fields[synonym] for synonym in synonyms if synonym in fields), None)
@@ -136,7 +136,7 @@ def configuration(call: Call) -> Value:
 
 
 def _by_default(name: str, keywords: Mapping[str, Value]) -> dict[str, Value]:
-    """What a configuration holds where nothing is said; the labels may be named instead of counted."""
+    """Default value of a configuration's field; labels may be named instead of counted."""
     given = {*keywords, "num_labels"} if {"id2label", "label2id"} & keywords.keys() else keywords
     sizes = sizes_of(name.rpartition(".")[2], given)
     return {key: Constant(number) for key, number in sizes.items()}
@@ -147,7 +147,7 @@ def _is_text(value: Value | None) -> TypeGuard[Constant]:
 
 
 def _made(call: Call, config: Value) -> LibraryObject:
-    """A model; the name of its class is kept, and that of the configuration where an Auto class is asked."""
+    """Model that keeps the name of its class, and that of an Auto class's configuration."""
     note_step(call.ev, StepKind.MADE, call.place.node)
     name = call.name
     for constructor in (".from_pretrained", "._from_config", ".from_config"):
@@ -167,7 +167,7 @@ _QUANTIZED = frozenset({"quantization_config", "load_in_8bit", "load_in_4bit"})
 
 
 def _trained(call: Call) -> Value:
-    """Weights that are quantized are trained no more, most of them."""
+    """Check whether the weights are trained: quantized ones are not, most of them."""
     is_whole = not call.arguments.open and _QUANTIZED.isdisjoint(call.arguments.keywords)
     return made_here(call) if is_whole else Unknown()
 
@@ -177,7 +177,7 @@ def from_pretrained(call: Call) -> Value:
     given = call.arguments.keywords
     if "config" in given:
         return _made(call, given["config"])
-    # What a configuration is not for: the dtype, where it goes.
+    # Other settings (dtype, device) do not belong to a configuration.
     sizes = {name: value for name, value in given.items() if name in ("num_labels", "vocab_size")}
     config = _configuration(call, sizes)
     checkpoint = call.value(0, "pretrained_model_name_or_path")
@@ -192,7 +192,7 @@ def from_config(call: Call) -> Value:
 
 @method(BASE, "from_pretrained", "from_config", "_from_config")
 def project_model(call: Call) -> Value:
-    """A model class of the project's own, or one of transformers, made with a configuration."""
+    """Model of a project class, or one of transformers, created with a configuration."""
     if not isinstance(call.receiver, ClassValue):
         return from_config(call) if call.name.endswith("_from_config") else Unknown()
     config = call.arguments.keywords.get("config")
@@ -233,7 +233,7 @@ def replace_embedding(call: Call) -> Value:
 
 @method(BASE, "resize_token_embeddings")
 def resize(call: Call) -> Value:
-    """From here on there are as many logits, and rows."""
+    """Resize the embedding: the numbers of logits and rows change."""
     call.ev.journal.write(fields_of(call.receiver), RESIZED, TRUE)
     config = fields_of(call.receiver).get("config")
     count = call.value(0, "new_num_tokens")
@@ -243,7 +243,7 @@ def resize(call: Call) -> Value:
 
 
 def _setting(call: Call, name: str) -> Size | None:
-    """A size in the model's configuration."""
+    """Size in the model's configuration."""
     config = fields_of(call.receiver).get("config")
     if config is None:
         return None
@@ -251,7 +251,7 @@ def _setting(call: Call, name: str) -> Size | None:
 
 
 def _leading(call: Call, *names: str) -> tuple[Size, Size] | None:
-    """The batch and the length that one of these arguments has; symbols B and T where it is not known."""
+    """Batch and length of one of these arguments; symbols B and T if unknown."""
     for name in names:
         value = call.value(0 if name in ("input_ids", "pixel_values") else -1, name)
         tensor = as_tensor(value)
@@ -267,7 +267,7 @@ def _leading(call: Call, *names: str) -> tuple[Size, Size] | None:
 
 
 def _output(call: Call, fields: dict[str, Layout | None]) -> Value:
-    """The output object; its loss stands first where labels were given."""
+    """Output object; its loss comes first if labels were given."""
     if "return_dict" in call.arguments.keywords:
         return Unknown()
     labels = call.arguments.keywords.get("labels")
@@ -291,7 +291,7 @@ def _output(call: Call, fields: dict[str, Layout | None]) -> Value:
 
 @method(OUTPUT, "__getitem__")
 def output_item(call: Call) -> Value:
-    """`outputs["logits"]`, or `outputs[0]` where it is known what comes first."""
+    """`outputs["logits"]`, or `outputs[0]` if the first field is known."""
     fields = fields_of(call.receiver)
     index = call.value(0)
     if isinstance(index, Constant) and isinstance(index.value, str):
@@ -307,7 +307,7 @@ def output_item(call: Call) -> Value:
 @method(MASKED, "forward")
 @method(TOKENS, "forward")
 def forward_to_tokens(call: Call) -> Value:
-    """(B, T, V), or (B, T, num_labels)."""
+    """Result of sizes (B, T, V), or (B, T, num_labels)."""
     width = _setting(call, "num_labels" if _is(call, TOKENS) else "vocab_size")
     leading = _leading(call, "input_ids", "inputs_embeds")
     if leading is None or width is None:
@@ -324,7 +324,7 @@ def _is(call: Call, kind: str) -> bool:
 
 @method(SEQ2SEQ, "forward")
 def forward_to_targets(call: Call) -> Value:
-    """(B, T, V), T being the length of the targets."""
+    """Result of sizes (B, T, V), with T the length of the targets."""
     width = _setting(call, "vocab_size")
     given = [name for name in ("decoder_input_ids", "labels") if name in call.arguments.keywords]
     leading = _leading(call, *given) if given else (Size.symbol("B"), Size.symbol("T"))
@@ -336,7 +336,7 @@ def forward_to_targets(call: Call) -> Value:
 @method(SEQUENCES, "forward")
 @method(IMAGES, "forward")
 def forward_to_classes(call: Call) -> Value:
-    """(B, num_labels)."""
+    """Result of sizes (B, num_labels)."""
     count = _setting(call, "num_labels")
     names = ("pixel_values",) if _is(call, IMAGES) else ("input_ids", "inputs_embeds")
     leading = _image_batch(call) if names[0] == "pixel_values" else _leading(call, *names)
@@ -354,7 +354,7 @@ def _image_batch(call: Call) -> tuple[Size, ...]:
 
 @method(ANSWERS, "forward")
 def forward_to_answers(call: Call) -> Value:
-    """Two of (B, T), not contiguous in every model."""
+    """Two results of sizes (B, T), not contiguous in every model."""
     leading = _leading(call, "input_ids", "inputs_embeds")
     layout = None if leading is None else unknown_strides(leading)
     return _output(call, {"start_logits": layout, "end_logits": layout})
@@ -362,7 +362,7 @@ def forward_to_answers(call: Call) -> Value:
 
 @method(HIDDEN, "forward")
 def forward_to_states(call: Call) -> Value:
-    """The last hidden state (B, T, D), and what is pooled from it (B, D)."""
+    """Last hidden state (B, T, D), and its pooled form (B, D)."""
     width = _setting(call, "hidden_size")
     targets = "decoder_input_ids" in call.arguments.keywords
     names = ("decoder_input_ids",) if targets else ("input_ids", "inputs_embeds")
@@ -390,7 +390,7 @@ def forward_to_states(call: Call) -> Value:
 
 @function("peft.get_peft_model", "peft.prepare_model_for_kbit_training")
 def wrapped(call: Call) -> Value:
-    """The model, which still takes and returns the same; most of it is not trained."""
+    """Return the model itself, mostly frozen: its parameters and results stay the same."""
     call.ev.state[Gradients].frozen = True
     model = call.value(0, "model") or Unknown()
     switch(call.ev, model, Unknown())

@@ -1,4 +1,4 @@
-"""The pad token of a tokenizer: whether there is one, and who asks for it."""
+"""Pad token of a tokenizer: its presence, and the calls that need it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _STRATEGIES = {
 
 
 def strategy(padding: Value) -> str | None:
-    """What an argument `padding` asks for: "longest", "max_length" or "none"; None where it is not known."""
+    """Padding requested by an argument `padding`: "longest", "max_length" or "none"; None if unknown."""
     if isinstance(padding, Reference) and ".PaddingStrategy." in padding.name:
         return _STRATEGIES.get(padding.name.rpartition(".")[2])
     if isinstance(padding, Constant) and isinstance(padding.value, (bool, str)):
@@ -33,7 +33,7 @@ def strategy(padding: Value) -> str | None:
 
 
 def lacks_pad_token(value: Value | None) -> bool:
-    """Whether value is a tokenizer that certainly has no pad token now."""
+    """Check for a tokenizer that certainly has no pad token now."""
     if not isinstance(value, LibraryObject) or PAD not in value.fields:
         return False
     return all(_is_none(value.fields[name]) for name in (PAD, PAD_ID) if name in value.fields)
@@ -44,10 +44,10 @@ def _is_none(value: Value) -> bool:
 
 
 def asks_for_pad_token(tokenizer: LibraryObject, padding: Value, max_length: Value) -> bool:
-    """Whether this padding needs a pad token: to the longest one always, to a length where there is one."""
+    """Check whether this padding needs a pad token: "longest" always, a length if it is known."""
     asked = strategy(padding)
     if asked == "max_length":
-        # Without a length, and without one of its own, a tokenizer does not pad.
+        # Without max_length, and without a maximum of its own, a tokenizer does not pad.
         limit = tokenizer.fields.get("model_max_length") if _is_none(max_length) else max_length
         return isinstance(limit, Integer) or (isinstance(limit, Constant) and isinstance(limit.value, int))
     return asked == "longest"
@@ -62,9 +62,9 @@ def note_padding(
     *,
     later: bool = False,
 ) -> None:
-    """Tell the checks where a tokenizer is asked to pad that has no pad token now.
+    """Report padding by a tokenizer that has no pad token now.
 
-    asked says what needs it, place is where that stands, this call where there is none; later tells that it
+    asked is the code that needs it, place is its place (None: this call); later is True if it
     raises with the first batch only.
     """
     if isinstance(tokenizer, LibraryObject) and lacks_pad_token(tokenizer):

@@ -1,4 +1,4 @@
-"""`tokenizer.pad`: rows of ids get one length, whatever else the samples hold stays as it is."""
+"""`tokenizer.pad`: rows of ids get one length; other columns stay unchanged."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ _PAD = (
 )
 IDS, MASK = "input_ids", "attention_mask"
 PADDED = frozenset({IDS, MASK, "token_type_ids", "special_tokens_mask"})
-"""What `tokenizer.pad` pads; all else goes into a tensor as it is."""
+"""Columns padded by `tokenizer.pad`; others are converted to tensors unchanged."""
 
 
 @dataclass(frozen=True)
 class Padding:
-    """What is asked for: padding, max_length and pad_to_multiple_of, as they are given."""
+    """Requested padding: padding, max_length and pad_to_multiple_of, as given."""
 
     padding: Value
     length: Value
@@ -52,16 +52,16 @@ class Padding:
 
     @classmethod
     def of(cls, given: BoundArguments) -> Padding:
-        """The arguments of a call, or of a collator."""
+        """Arguments of a call, or of a collator."""
         return cls(given.value("padding"), given.value("max_length"), given.value("pad_to_multiple_of"))
 
     @property
     def strategy(self) -> str | None:
-        """ "longest", "max_length" or "none"; None where it is not known."""
+        """Strategy "longest", "max_length" or "none"; None if unknown."""
         return strategy(self.padding)
 
     def fails(self, tokenizer: Value | None) -> bool:
-        """Whether the tokenizer has no pad token, and raises for that."""
+        """Check for a tokenizer without a pad token, for which padding raises."""
         return (
             isinstance(tokenizer, LibraryObject)
             and lacks_pad_token(tokenizer)
@@ -69,14 +69,14 @@ class Padding:
         )
 
     def target(self, size: Size, features: ListValue) -> Size:
-        """The length that rows of this length are padded to; the same each time."""
+        """Length after padding of rows of this length; the same each time."""
         if self.strategy == "none":
             return size
         if self.strategy == "longest":
             return self._multiple(longest(size, features.axes))
         if self.strategy == "max_length" and isinstance(self.length, Constant) and self.length.value:
             wanted = Size.of(self.length.value)
-            # Longer rows stay as long as they are.
+            # Longer rows keep their length.
             if size.value is not None:
                 return self._multiple(wanted if size.value <= self.length.value else size)
         return self._rounded.setdefault(size, Size.symbol("padded"))
@@ -97,7 +97,7 @@ class Padding:
 
 @method(TOKENIZER, "pad")
 def pad(call: Call) -> Value:
-    """An encoding of padded rows, or tensors; Unknown where what was not padded makes no tensor."""
+    """Encoding of padded rows, or tensors; Unknown if the other columns do not form tensors."""
     given = BoundArguments(bound(_PAD, call.arguments))
     tokenizer, asked, tensors = call.receiver, Padding.of(given), tensors_asked(given)
     if isinstance(tokenizer, LibraryObject):
@@ -123,7 +123,7 @@ def pad(call: Call) -> Value:
 
 
 def _of_columns(call: Call, columns: DictValue) -> DictValue | None:
-    """One sample of a dictionary of columns; None where that is a sample itself, or not known."""
+    """One sample of a dictionary of columns; None for a single sample or unknown contents."""
     fields: dict[object, Value] = {}
     for key, column in columns.fields.items():
         items = elements(column)
@@ -142,7 +142,7 @@ def padded(
     asked: Padding,
     tensors: bool | None,
 ) -> DictValue | None:
-    """The encoding of samples such as this one, of tensors or of lists; None where it raises, or may."""
+    """Encoding of samples such as this one, of tensors or of lists; None if it raises or may raise."""
     ids = sample.fields.get(IDS)
     if ids is None or is_scalar(ids) or tensors is None or asked.strategy is None or asked.fails(tokenizer):
         return None
@@ -176,7 +176,7 @@ def padded(
 
 
 def _mask(call: Call, ids: Value, asked: Value | None) -> Value:
-    """The attention mask of ids that come without one."""
+    """Attention mask of ids without one."""
     if asked is not None:
         return Unknown()
     if isinstance(ids, TensorValue) and ids.layout is not None:
@@ -197,7 +197,7 @@ def _to_length(
     *,
     in_tensors: bool,
 ) -> Value | None:
-    """A column that gets as many more items as the ids get: to target, where it is as long as these."""
+    """Column extended by as many items as the ids: to target if it has their length."""
     sizes = row_sizes(cell)
     if not sizes:
         return None if is_scalar(cell) else Unknown()
@@ -210,7 +210,7 @@ def _to_length(
     if any(varying(one, features.axes) is not None for one in (size, *sizes[1:])):
         return None
     known = python_dtype(cell.dtype) if isinstance(cell, TensorValue) else dtype_of(cell)
-    # Padding is of whole numbers, which a flag becomes beside them.
+    # Padding ids are integers: a bool column becomes one of integers.
     dtype = known if known != "bool" or size == sizes[0] else None
     device = placed(call.ev, cell.device if isinstance(cell, TensorValue) else CPU, call.place)
     whole = [count(features), size, *sizes[1:]]
@@ -220,7 +220,7 @@ def _to_length(
 
 
 def _listed(cell: Value, features: ListValue) -> Value:
-    """A column that is handed on as it is: the list of its cells."""
+    """Unpadded column: the list of its cells."""
     return _rows(cell if not isinstance(cell, Constant) else Unknown(), features)
 
 

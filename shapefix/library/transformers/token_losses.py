@@ -1,7 +1,7 @@
-"""The losses that language models of transformers compute themselves, where they are given labels.
+"""Losses of language models of transformers, computed from given labels.
 
 Executed with transformers 5.23 on small random models of all architectures that AutoModelForCausalLM knows:
-121 of 141 that could be made shift their labels, those that are named here do not.
+121 of the 141 that could be created shift their labels, those named here do not.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SUFFIXES = ("ForCausalLM", "WithLMHeadModel", "LMHeadModel", "Config")
 
 
 def token_loss(model: Value | None) -> str:
-    """How a model compares labels with its logits: SHIFTED, ALIGNED, or empty where that is not known.
+    """Comparison of labels with logits by a model: SHIFTED, ALIGNED, or empty if unknown.
 
     Every position whose label is not -100 counts.
     """

@@ -1,4 +1,4 @@
-"""What a tokenizer is handed: one text or several, and whether their lengths differ."""
+"""Texts passed to a tokenizer: one or several, and whether their lengths differ."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _PIECE = re.compile(r"\w+|[^\w\s]")
 
 
 class Varies(Enum):
-    """From where to where the number of tokens differs."""
+    """Units that differ in their number of tokens."""
 
     NEVER = "never"
-    """A text that the code states has one length."""
+    """A text stated in the code has one length."""
     CALLS = "calls"
     """From call to call; the rows of one call have one length."""
     ROWS = "rows"
@@ -31,9 +31,9 @@ class Varies(Enum):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TokenizedTexts:
-    """One text, or several: how many, along which axis they range, and how their lengths vary.
+    """One text or several: their number, axis, and variation of lengths.
 
-    several is None where it is not known. stated tells whether all of them are constants, so that the longest
+    several is None if unknown. stated is True if all of them are constants, so that the longest
     is the same in each call.
     """
 
@@ -44,7 +44,7 @@ class TokenizedTexts:
     stated: bool = False
 
     def along(self, axis: RaggedDim) -> TokenizedTexts:
-        """The same, cut into an unknown number of rows."""
+        """The same texts, cut into an unknown number of rows."""
         return replace(self, several=True, varies=Varies.ROWS, count=None, axis=axis, stated=False)
 
 
@@ -52,9 +52,9 @@ NOT_KNOWN = TokenizedTexts(None, Varies.UNKNOWN)
 
 
 def texts(value: Value, in_words: bool | None, several: bool | None = None) -> TokenizedTexts:
-    """What value is to a tokenizer: in_words says that a list of words is one text.
+    """Texts in value for a tokenizer; in_words means that a list of words is one text.
 
-    several tells what the method takes, where value itself does not tell.
+    several is the default of the method, for a value that does not decide it.
     """
     if is_text(value):
         return TokenizedTexts(False, Varies.NEVER if isinstance(value, Constant) else Varies.CALLS)
@@ -73,7 +73,7 @@ def texts(value: Value, in_words: bool | None, several: bool | None = None) -> T
 
 
 def with_pairs(one: TokenizedTexts, pair: Value) -> TokenizedTexts:
-    """The texts, each with a second one behind it."""
+    """Texts, each with a second one after it."""
     if one.varies is not Varies.NEVER or (isinstance(pair, Constant)):
         return one
     return replace(one, varies=Varies.UNKNOWN if one.several else Varies.CALLS, stated=False)
@@ -106,7 +106,7 @@ def _items(items: Sequence[Value]) -> TokenizedTexts:
     if stated:
         lengths = {len(_PIECE.findall(str(word))) for word in different}
         if len(lengths) == 1:
-            # As many words may well be as many tokens.
+            # Equal numbers of words may be equal numbers of tokens.
             return TokenizedTexts(True, Varies.UNKNOWN, count, stated=True)
     return TokenizedTexts(True, Varies.ROWS, count, RaggedDim(), stated)
 
@@ -120,10 +120,10 @@ def length(
     in_map: bool = False,
     asked: str = "",
 ) -> Size | None:
-    """How many tokens each row has; None where it is not known.
+    """Number of tokens of each row; None if unknown.
 
-    padding is what `strategy` tells of the call, fixed what it pads and cuts to, in_map whether the call
-    gets the rows of one map batch after the other, asked the argument as the code has it: `padding=False`.
+    padding is the call's `strategy`, fixed the length that it pads and cuts to, in_map whether the call
+    gets the rows of one map batch after the other, asked is the argument as the code has it: `padding=False`.
     """
     if padding == "max_length":
         return fixed
@@ -142,7 +142,7 @@ def length(
 
 
 def of_one_call(given: TokenizedTexts) -> TokenizedTexts:
-    """The texts as they must be to go into one tensor: the rows of a call have one length."""
+    """Texts required for one tensor: the rows of a call have one length."""
     return replace(given, varies=Varies.CALLS, axis=None) if given.varies is Varies.ROWS else given
 
 
@@ -151,7 +151,7 @@ def _varying(name: str, axis: RaggedDim | None, place: Place, what: str) -> Size
 
 
 def fixed_length(given: BoundArguments) -> Size | None:
-    """What `padding="max_length"` makes of every row; None where longer ones are not known to be cut."""
+    """Length of rows with `padding="max_length"`; None if longer ones may not be cut."""
     truncation = given.value("truncation")
     cuts = isinstance(truncation, Constant) and truncation.value not in (None, False, "do_not_truncate")
     return given.size("max_length") if cuts and given.is_none("max_length") is not True else None

@@ -1,7 +1,7 @@
-"""Tokenizers of transformers: making one, its special tokens, and the methods that are not its call.
+"""Tokenizers of transformers: constructors, special tokens, and methods other than the call.
 
-Which class a name stands for is told by the end of the name. Those whose call takes other arguments
-(Tapas, LayoutLM, Luke …) are left out: nothing is known of them.
+The end of a name determines the class. Tokenizers whose call takes other arguments
+(Tapas, LayoutLM, Luke …) are left out: their results are unknown.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ TOKENIZER = "transformers.PreTrainedTokenizerBase"
 declare(TOKENIZER, "builtins.object")
 
 _CHANGEABLE = (PAD, PAD_ID, "eos_token", "model_input_names")
-"""The fields of a tokenizer that code may change that gets it as an argument."""
+"""Fields of a tokenizer that code may change through an argument."""
 
 
 @hooks.escape
@@ -49,7 +49,7 @@ _SUFFIXES = ("Tokenizer", "TokenizerFast", "PreTrainedTokenizerBase", "Tokenizer
 _PARTS = frozenset(
     f"{name}Tokenizer" for name in ("Basic", "Wordpiece", "Character", "Mecab", "Sudachi", "Jumanpp", "Rag")
 )
-"""Classes that work inside of tokenizers, or around two of them."""
+"""Classes of parts of tokenizers, or of pairs of them."""
 _OTHER_CALLS = frozenset(
     {
         "DPRReader",
@@ -74,7 +74,7 @@ _SPECIAL_TOKENS = tuple(f"{name}_token" for name in _SPECIAL)
 
 
 def kind_of(name: str) -> str | None:
-    """The class here that stands for a tokenizer of transformers, None for any other class."""
+    """Class of the tables for a tokenizer of transformers; None for any other class."""
     if not name.startswith("transformers."):
         return None
     last = name.rpartition(".")[2]
@@ -86,7 +86,7 @@ def kind_of(name: str) -> str | None:
 
 @function(TOKENIZER)
 def made(call: Call) -> Value:
-    """A tokenizer made of files; what is not stated has the default of the class."""
+    """Tokenizer made of files; settings have the default of the class unless stated."""
     family = of_class(call.name.rpartition(".")[2])
     pad: Value = NONE if family is not None and not family.pads else Unknown(PAD)
     return _tokenizer(call, family, pad, Unknown("name"))
@@ -94,7 +94,7 @@ def made(call: Call) -> Value:
 
 @function(f"{TOKENIZER}.from_pretrained")
 def from_pretrained(call: Call) -> Value:
-    """A tokenizer with the settings of a checkpoint, which may give a pad token to any class."""
+    """Tokenizer with the settings of a checkpoint, which may give a pad token to any class."""
     name = call.value(0, "pretrained_model_name_or_path") or Unknown("name")
     text = name.value if isinstance(name, Constant) and isinstance(name.value, str) else ""
     public = of_checkpoint(text)
@@ -103,7 +103,7 @@ def from_pretrained(call: Call) -> Value:
     tokenizer = _tokenizer(call, family, pad, name)
     if public is not None:
         tokenizer.fields.setdefault("model_max_length", Integer(Size.symbol("model_max_length")))
-    # A special token that is not among the tokens yet is added to them.
+    # A new special token is added to the vocabulary.
     given = call.arguments.keywords
     note_added(call, tokenizer, {key: given[key] for key in _SPECIAL_TOKENS if key in given})
     return tokenizer
@@ -122,14 +122,14 @@ def _tokenizer(call: Call, family: Family | None, pad: Value, name: Value) -> Li
 
 
 def _settings(call: Call) -> dict[str, Value]:
-    """What the keyword arguments state; what `**kwargs` may state is unknown."""
+    """Settings stated by keyword arguments; those of `**kwargs` are unknown."""
     given: dict[str, Value] = {}
     for name in (PAD, "eos_token", "model_input_names", "model_max_length", "padding_side", "add_eos_token"):
         value = call.arguments.keywords.get(name)
         if value is None and call.arguments.open:
             value = Unknown(name)
         if isinstance(value, Constant) and value.value is None:
-            # Whether None stands for the default, or for no token, depends on the version.
+            # The meaning of None (the default, or no token) depends on the version.
             value = Unknown(name)
         if value is not None:
             given[name] = value
@@ -137,19 +137,19 @@ def _settings(call: Call) -> dict[str, Value]:
 
 
 def unknown_tokenizer() -> LibraryObject:
-    """What a parameter holds that is annotated with the class of a tokenizer."""
+    """Value of a parameter annotated with the class of a tokenizer."""
     fields: dict[str, Value] = {"name": Unknown("name"), PAD: Unknown(PAD), "eos_token": Unknown("eos_token")}
     return LibraryObject(TOKENIZER, {}, None, fields)
 
 
 def fields_of(call: Call) -> dict[object, Value]:
-    """The fields of the tokenizer whose method is called; a new dictionary where it is nothing known."""
+    """Fields of the tokenizer whose method is called; a new dictionary for unknown objects."""
     return call.receiver.fields if isinstance(call.receiver, LibraryObject) else {}
 
 
 @method(TOKENIZER, *(f"@{name}_token_id" for name in _SPECIAL))
 def token_id(call: Call) -> Value:
-    """The id of a special token: the same each time, one for tokens that are the same."""
+    """Id of a special token: the same each time, and equal for equal tokens."""
     name = call.name.rpartition(".")[2].removesuffix("_id")
     fields = fields_of(call)
     token = fields.get(name)
@@ -165,7 +165,7 @@ def token_id(call: Call) -> Value:
 
 @method(TOKENIZER, "add_special_tokens")
 def add_special_tokens(call: Call) -> Value:
-    """The keys are the names of the tokens: `{"pad_token": "[PAD]"}`."""
+    """Add special tokens, with keys for their names: `{"pad_token": "[PAD]"}`."""
     given = call.value(0, "special_tokens_dict")
     tokens: Mapping[object, Value] = given.fields if isinstance(given, DictValue) else {}
     fields = fields_of(call)
@@ -180,7 +180,7 @@ def add_special_tokens(call: Call) -> Value:
 
 @method(TOKENIZER, "add_tokens")
 def add_tokens(call: Call) -> Value:
-    """How many were added; there are more tokens than before."""
+    """Add tokens, and return the number of new ones."""
     given = call.value(0, "new_tokens") or call.value(0, "special_tokens_dict")
     tokens: Mapping[object, Value] = {} if given is None else {"": given}
     if isinstance(given, DictValue):
@@ -197,7 +197,7 @@ def number_of_tokens(call: Call) -> Value:
 
 @method(TOKENIZER, "@vocab_size")
 def vocabulary_size(call: Call) -> Value:
-    """Without the tokens that were added."""
+    """Size of the vocabulary without added tokens."""
     return fields_of(call).setdefault("size of the vocabulary", Integer(Size.symbol("V")))
 
 
@@ -226,7 +226,7 @@ def _contents(value: Value | None) -> Contents | None:
 
 @method(TOKENIZER, "decode", "convert_tokens_to_string")
 def decoded(call: Call) -> Value:
-    """One text; version 5 makes several of several rows."""
+    """One text; version 5 returns several for several rows."""
     given = call.value(0)
     one = isinstance(given, ListValue) and isinstance(each(call.ev, given), Integer)
     return TEXT if one or call.name.endswith("_to_string") else Unknown()

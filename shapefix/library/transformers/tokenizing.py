@@ -1,4 +1,4 @@
-"""The call of a tokenizer: rows of ids for each text, or tensors of them."""
+"""Call of a tokenizer: rows of ids for each text, or tensors of them."""
 
 from __future__ import annotations
 
@@ -51,18 +51,18 @@ _TEMPLATE = (
 )
 
 SIGNATURES = {"__call__": _CALL, "encode": _ENCODE, "apply_chat_template": _TEMPLATE}
-"""The parameters of the methods that every version has."""
+"""Parameters of the methods of every version."""
 
 _SUBJECTS = ("text", "text_target", "batch_text_or_text_pairs", "conversation")
 
 
 @method(TOKENIZER, "__call__")
 def tokenize_texts(call: Call) -> Value:
-    """`tokenizer(texts)`: an encoding with `input_ids`; of targets as well, it has `labels`."""
+    """Apply `tokenizer(texts)`: an encoding with `input_ids`; with targets it also has `labels`."""
     given = BoundArguments(bound(_CALL, call.arguments))
     words = given.flag("is_split_into_words")
     mapping = call.ev.state[Batches].mapping
-    # A column that `map` hands over row by row is one text, or the list of its words.
+    # A column passed by `map` row by row is one text, or the list of its words.
     one = False if mapping is not None and mapping[1] is False else None
     targets = with_pairs(texts(given.value("text_target"), words, one), given.value("text_pair_target"))
     if given.is_none("text"):
@@ -92,7 +92,7 @@ def encode_several(call: Call) -> Value:
 
 @method(TOKENIZER, "encode")
 def encode(call: Call) -> Value:
-    """The ids alone."""
+    """Encode texts to ids only."""
     given = BoundArguments(bound(_ENCODE, call.arguments))
     text = given.value("text")
     one = _one(text) if _is_before_five(call) else texts(text, False, several=False)
@@ -104,20 +104,20 @@ def encode(call: Call) -> Value:
 
 
 def _one(value: Value) -> TokenizedTexts:
-    """One text, be it as a list of its words."""
+    """One text, perhaps as a list of its words."""
     known = texts(value, True, several=False)
     return known if known.several is False else TokenizedTexts(False, Varies.CALLS)
 
 
 def _is_before_five(call: Call) -> bool:
-    """Whether the project uses a transformers before version 5; the newest where nobody tells."""
+    """Check for a transformers before version 5 in the project; an unknown version is the newest."""
     major = call.ev.versions.get("transformers", "5").partition(".")[0]
     return major.isdigit() and int(major) < 5
 
 
 @method(TOKENIZER, "apply_chat_template")
 def apply_chat_template(call: Call) -> Value:
-    """The text of a conversation, or its ids: of one, a list of messages, or of several."""
+    """Text of a conversation, or its ids: of one, a list of messages, or of several."""
     given = BoundArguments(bound(_TEMPLATE, call.arguments))
     conversations = _conversations(call, given.value("conversation"))
     tokenizes = given.flag("tokenize")
@@ -151,20 +151,20 @@ def _conversations(call: Call, value: Value) -> TokenizedTexts:
 
 @method(TOKENIZER, "tokenize")
 def tokens(call: Call) -> Value:
-    """The tokens of one text."""
+    """Tokens of one text."""
     one = _one(call.value(0, "text") or Unknown())
     return ListValue(None, TEXT, length(one, "none", None, call.place))
 
 
 class _Rows:
-    """How the ids of a call are handed out: as lists, as tensors, or in a way that is not known."""
+    """Form of the ids of a call: lists, tensors, or unknown."""
 
     def __init__(self, call: Call, given: BoundArguments, sources: TokenizedTexts, text: str = "") -> None:
         overflows = given.flag("return_overflowing_tokens")
         if overflows or overflows is None:
-            # A long text makes several rows.
+            # A long text is split into several rows.
             sources = sources.along(RaggedDim()) if overflows else NOT_KNOWN
-        # What `pad_to_max_length=True` of older versions does, nobody knows here.
+        # The effect of `pad_to_max_length=True` of older versions is not modeled.
         others = call.arguments.keywords.keys() - given.values.keys()
         padding, fixed = None if others else strategy(given.value("padding")), fixed_length(given)
         mapping = call.ev.state[Batches].mapping
@@ -185,7 +185,7 @@ class _Rows:
         self.tensor_length = in_tensor or Size.symbol("length")
 
     def of(self, name: str) -> Value:
-        """The ids, or another whole number for each token."""
+        """Ids, or another integer for each token."""
         if self.tensors is None:
             return Unknown(name)
         symbol = self.ids if name == "id" else Symbol(name, least=0)
@@ -198,7 +198,7 @@ class _Rows:
         return self.listed(Integer(Size.from_symbol(symbol)))
 
     def listed(self, item: Value) -> Value:
-        """A list of items for each text, one item for each token."""
+        """List of items for each text, one item for each token."""
         if self.given.several is None:
             return Unknown()
         row = ListValue(None, item, self.length)
@@ -211,19 +211,19 @@ class _Rows:
 
 
 def _subject(given: BoundArguments) -> str:
-    """The argument that holds what is tokenized."""
+    """Argument with the texts."""
     names = (name for name in _SUBJECTS if name in given.values and not given.is_none(name))
     return next(names, "text")
 
 
 def _padding_asked(call: Call) -> str:
-    """The padding argument of the call in its own words, empty where it states none."""
+    """Padding argument of the call as the code has it; empty if it states none."""
     given = call.arguments.keywords.get("padding")
     return f"padding={given.value!r}" if isinstance(given, Constant) else ""
 
 
 def tensors_asked(given: BoundArguments) -> bool | None:
-    """Whether torch's tensors are asked for, None where something else may be: arrays, what is not known."""
+    """Check whether torch tensors are requested; None if the format may be another one."""
     value = given.value("return_tensors")
     if isinstance(value, Reference) and value.name.endswith(".TensorType.PYTORCH"):
         return True
@@ -233,7 +233,7 @@ def tensors_asked(given: BoundArguments) -> bool | None:
 
 
 def _encoding(call: Call, given: BoundArguments, sources: TokenizedTexts) -> DictValue:
-    """The encoding, with all keys that are certain."""
+    """Encoding with all keys that are certain."""
     rows = _Rows(call, given, sources)
     fields: dict[object, Value] = {"input_ids": rows.of("id")}
     types = rows.of("token_type_id")
@@ -269,7 +269,7 @@ def _encoding(call: Call, given: BoundArguments, sources: TokenizedTexts) -> Dic
 
 
 def inputs_of(tokenizer: Value | None) -> list[object] | None:
-    """The keys that the tokenizer returns where nothing else is asked for; None where not known."""
+    """Default keys of the tokenizer's result; None if unknown."""
     stated = tokenizer.fields.get("model_input_names") if isinstance(tokenizer, LibraryObject) else None
     items = elements(stated) if isinstance(stated, Value) else None
     if items is None or not all(isinstance(item, Constant) for item in items):
@@ -278,7 +278,7 @@ def inputs_of(tokenizer: Value | None) -> list[object] | None:
 
 
 def _tell(call: Call, given: BoundArguments, rows: _Rows, result: Value) -> None:
-    """Tell the checks what was tokenized, and of a pad token that is needed and missing."""
+    """Report the tokenization, and a missing pad token if one is needed."""
     tokenizer = call.receiver
     if not isinstance(tokenizer, LibraryObject):
         return
@@ -295,7 +295,7 @@ def _tell(call: Call, given: BoundArguments, rows: _Rows, result: Value) -> None
 
 
 def subject_of(call: Call) -> cst.CSTNode | None:
-    """What the code calls the tokenizer whose method, or which itself, is called here."""
+    """Name in the code of the tokenizer called here, itself or by a method."""
     node = call.place.node
     if not isinstance(node, cst.Call):
         return None

@@ -1,4 +1,4 @@
-"""transformers.Trainer: which columns it keeps, what it collates them with, what it hands to forward."""
+"""transformers.Trainer: kept columns, collation, and arguments of forward."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ _SIGNATURE = (
     "tokenizer=None"
 )
 LABELS = ("label", "label_ids")
-"""The columns that a trainer keeps, whatever forward names."""
+"""Columns that a trainer always keeps, even if forward does not name them."""
 _OWN_STEPS = ("compute_loss", "training_step", "_prepare_inputs", "_prepare_input")
 _OWN_LOADERS = ("get_train_dataloader", "_get_train_sampler", "_remove_unused_columns")
 
 
 @function(ARGUMENTS, SEQ2SEQ_ARGUMENTS)
 def training_arguments(call: Call) -> Value:
-    """The arguments that the code states are its fields; what it does not state has its default."""
+    """Training arguments with the stated fields; others have defaults."""
     fields = dict(call.arguments.keywords)
     if not call.arguments.open:
         fields.setdefault("remove_unused_columns", TRUE)
@@ -66,7 +66,7 @@ def make_trainer(call: Call) -> Value:
 
 @method(TRAINER, "__init__")
 def initialize_trainer(call: Call) -> Value:
-    """The trainer of a project that derives from the library's."""
+    """Initialize a project's trainer that derives from the library's."""
     settings = bound(_SIGNATURE, call.arguments)
     trainer = call.receiver
     if isinstance(trainer, InstanceValue):
@@ -99,7 +99,7 @@ def answered(call: Call) -> Value:
 
 
 def _train(call: Call, kind: str, settings: dict[str, Value]) -> None:
-    """What happens to the first batch of training, and of evaluation."""
+    """Run the first batch of training, and of evaluation."""
     seen: list[Value] = []
     for name in ("train_dataset", "eval_dataset"):
         dataset = settings[name]
@@ -117,7 +117,7 @@ def _train(call: Call, kind: str, settings: dict[str, Value]) -> None:
 
 
 def _collator(call: Call, settings: dict[str, Value]) -> Value | None:
-    """What puts samples together, be it given or the default; None where that is not known."""
+    """Collator, given or default; None if unknown."""
     collator, tokenizer = settings["data_collator"], _tokenizer(settings)
     if not (isinstance(collator, Constant) and collator.value is None):
         return collator if is_callable(collator) else None
@@ -130,7 +130,7 @@ def _collator(call: Call, settings: dict[str, Value]) -> Value | None:
 def _choose(
     call: Call, kind: str, settings: dict[str, Value], one: DictValue, used: Value, is_table: bool
 ) -> DictValue:
-    """The row without the columns that forward does not name, where the trainer removes them."""
+    """Row without the columns that forward does not name, if the trainer removes them."""
     given = settings["args"]
     arguments = given if isinstance(given, LibraryObject) else None
     removes = _removes(given)
@@ -149,7 +149,7 @@ def _choose(
 
 
 def _removes(arguments: Value) -> bool | None:
-    """Whether unused columns are removed; None where that is not known."""
+    """Check whether unused columns are removed; None if unknown."""
     if isinstance(arguments, Constant) and arguments.value is None:
         return True
     setting = arguments.fields.get("remove_unused_columns") if isinstance(arguments, LibraryObject) else None
@@ -173,7 +173,7 @@ def _collate(
 
 
 def _model(call: Call, settings: dict[str, Value]) -> Value | None:
-    """The model whose loss is trained on; None where the project's trainer computes its own."""
+    """Model whose loss is trained on; None if the project's trainer computes its own."""
     trainer, model = call.receiver, settings["model"]
     if isinstance(trainer, InstanceValue):
         if any(member(trainer.cls, name) is not None for name in _OWN_STEPS):
@@ -184,7 +184,7 @@ def _model(call: Call, settings: dict[str, Value]) -> Value | None:
 
 
 def _is_single(settings: dict[str, Value]) -> bool:
-    """Whether the arguments ask for batches of one sample, for all datasets that are given."""
+    """Check for batches of one sample, for all given datasets."""
     arguments = settings["args"]
     stated = arguments.fields if isinstance(arguments, LibraryObject) else {}
     used = [part for part in ("train", "eval") if not _is_left_out(settings[f"{part}_dataset"])]
@@ -197,7 +197,7 @@ def _is_left_out(value: Value) -> bool:
 
 
 def _tokenizer(settings: dict[str, Value]) -> Value | None:
-    """What the trainer was given to tokenize with, under its name of version 4 or of version 5."""
+    """Tokenizer of the trainer, under its name of version 4 or of version 5."""
     for name in ("processing_class", "tokenizer"):
         given = settings[name]
         if not (isinstance(given, Constant) and given.value is None):

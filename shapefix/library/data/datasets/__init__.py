@@ -1,7 +1,7 @@
-"""Hugging Face `datasets`: which columns a dataset has, what a row of it is like, what `map` makes of it.
+"""Hugging Face `datasets`: columns of a dataset, its rows, and results of `map`.
 
-A dataset is a LibraryObject. Its field "sample" is a DictValue: one row as reading it gives it, open where
-not all columns are known. "rows" is the same as Arrow keeps it, with all columns, whatever the format.
+A dataset is a LibraryObject. Its field "sample" is a DictValue: one row as it is read, open if
+not all columns are known. "rows" is a row as Arrow stores it, with all columns, regardless of the format.
 """
 
 from shapefix.library.data.datasets.objects import DATASET, DICT, ITERABLE, ITERABLE_DICT

@@ -1,4 +1,4 @@
-"""What stands in the rows of a dataset: Arrow keeps lists, numbers, texts, dictionaries, and no more."""
+"""Cells of a dataset's rows, as Arrow stores them: lists, numbers, texts and dictionaries."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ JOINED = 64
 
 
 def stored(value: Value, depth: int = 0) -> Value:
-    """What reading a cell gives after value was written to it: tensors have become nested lists."""
+    """Value of a cell after a round trip through Arrow: tensors become nested lists."""
     if depth > DEEPEST:
         return Unknown()
     if isinstance(value, Unknown):
@@ -52,7 +52,7 @@ def _tensor_if_any(value: Unknown) -> Value:
 
 
 def _nested(tensor: TensorValue, sizes: Sequence[Size]) -> Value:
-    """Lists of these lengths, of what is in the tensor."""
+    """Nested lists of these lengths with the tensor's elements."""
     if sizes:
         return ListValue(None, _nested(tensor, sizes[1:]), sizes[0])
     dtype = tensor.dtype
@@ -62,14 +62,14 @@ def _nested(tensor: TensorValue, sizes: Sequence[Size]) -> Value:
 
 
 class Lengths:
-    """The lengths of rows that are given one by one: columns whose lengths agree row by row share theirs."""
+    """Lengths of rows given one by one: columns whose lengths agree row by row share theirs."""
 
     def __init__(self, place: Place, what: str) -> None:
         self._origin = Origin(place, what)
         self._known: dict[tuple[RaggedDim | Size | None, ...], Size] = {}
 
     def one(self, sizes: Sequence[Size | None], axis: RaggedDim | None = None) -> Size | None:
-        """The length of any one row, differing along axis; None where it is not known."""
+        """Length of any one row, differing along axis; None if unknown."""
         first = sizes[0] if sizes else None
         if first is None or any(size is None for size in sizes):
             return None
@@ -88,7 +88,7 @@ class Lengths:
 
 
 def row(column: Value, lengths: Lengths) -> Value:
-    """What one row of a column is like, that is given as a list of cells, or as a tensor."""
+    """One row of a column given as a list of cells or as a tensor."""
     if isinstance(column, Unknown):
         column = _tensor_if_any(column)
     if isinstance(column, TensorValue):
@@ -104,7 +104,7 @@ def row(column: Value, lengths: Lengths) -> Value:
 
 
 def either(cells: Sequence[Value], lengths: Lengths, axis: RaggedDim | None = None) -> Value:
-    """What stands for any one of several cells; axis is what they range over inside of one row."""
+    """Representative of several cells; axis is the dimension of one row that they range over."""
     if not cells:
         return Unknown()
     first = cells[0]
@@ -125,12 +125,12 @@ def either(cells: Sequence[Value], lengths: Lengths, axis: RaggedDim | None = No
 
 
 def fresh(value: Value, axis: RaggedDim | None) -> Value:
-    """The cells read anew: objects of their own, whose varying sizes vary along axis (None: call by call)."""
+    """Copy cells into new objects whose varying sizes vary along axis (None: call by call)."""
     return _fresh(value, axis, {}, 0)
 
 
 def fresh_row(row: DictValue, axis: RaggedDim | None) -> DictValue:
-    """A row read anew; equal sizes remain equal."""
+    """Copy a row into new objects; equal sizes remain equal."""
     copy = fresh(row, axis)
     assert isinstance(copy, DictValue)
     return copy
@@ -186,7 +186,7 @@ def _differ_in_a_map_batch(size: Size, axes: frozenset[RaggedDim]) -> bool:
 
 
 def columns(row: DictValue, length: Size | None, axis: RaggedDim) -> DictValue:
-    """Many rows handed over at once: for each column the list of its cells, which range over axis."""
+    """Convert many rows to columns: for each the list of its cells, which range over axis."""
     cells = fresh_row(row, axis)
     axes = frozenset({axis})
 

@@ -1,4 +1,4 @@
-"""What a dataset is asked and told about its columns: their names, which to keep, what to call them."""
+"""Methods for the columns of a dataset: names, selection, renaming, casts."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def remove_columns(call: Call) -> Value:
 
 
 def without(call: Call, dataset: LibraryObject, names: Chosen | None) -> LibraryObject:
-    """The dataset without these columns; where it is not known which, nobody knows what remains."""
+    """Remove columns from the dataset; unknown columns make the rest unknown."""
     rows = rows_of(dataset)
     if names is None:
         return with_rows(dataset, call.place, any_rows())
@@ -149,7 +149,7 @@ def cast(call: Call) -> Value:
 
 
 def _of_another_type(cell: Value) -> Value:
-    """A cell after a cast: lists keep their lengths, what is in them is something else."""
+    """Cast a cell: lists keep their lengths but get other elements."""
     if isinstance(cell, ListValue) and cell.length is not None:
         inner = cell.element if cell.items is None else cell.items[0] if cell.items else None
         element = _of_another_type(inner) if inner is not None else None
@@ -168,7 +168,7 @@ def _replaced(
 
 @dataset_method("flatten")
 def flatten(call: Call) -> Value:
-    """Columns of dictionaries become columns of their own: `answers.text`."""
+    """Turn the keys of dictionary columns into columns: `answers.text`."""
     rows = rows_of(receiver(call))
     fields: dict[object, Value] = {}
     for name, cell in rows.fields.items():

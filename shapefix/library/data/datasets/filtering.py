@@ -1,4 +1,4 @@
-"""`filter`: fewer rows of the same columns, whose lengths may be the same from there on."""
+"""`filter`: fewer rows of the same columns, perhaps of one length afterwards."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from shapefix.library.data.datasets.objects import (
 )
 
 SMALL = 1
-"""Nobody compares with a number up to this to keep rows of one length only."""
+"""Comparisons with numbers up to this never select rows of one length."""
 
 
 @dataset_method("filter")
@@ -48,7 +48,7 @@ def filter_(call: Call) -> Value:
 
 
 def _of_any_lengths(row: DictValue) -> DictValue:
-    """The row without the lengths that differ: those that are left may be one."""
+    """Remove differing lengths from a row: the remaining rows may have one length."""
     fields = {name: _of_any_length(cell) for name, cell in row.fields.items()}
     return DictValue(fields, row.closed, row.kind, row.absent, row.written)
 
@@ -62,7 +62,7 @@ def _of_any_length(cell: Value) -> Value:
 
 
 def may_even_out(function: Value) -> bool:
-    """Whether what passes the function may be of one length, as with `len(x["input_ids"]) == 512`."""
+    """Check whether accepted rows may all have one length, as with `len(x["input_ids"]) == 512`."""
     while isinstance(function, (BoundMethod, LibraryObject)):
         inner = function.function if isinstance(function, BoundMethod) else function.fields.get("target")
         if not isinstance(inner, (FunctionValue, BoundMethod, LibraryObject)):
@@ -90,7 +90,7 @@ def _may_even_out(node: cst.CSTNode) -> bool:
 
 
 def _is_equality(operator: cst.BaseCompOp, left: cst.BaseExpression, right: cst.BaseExpression) -> bool:
-    """Whether a comparison may say that a length is this one, or not below the longest that there is."""
+    """Check for a comparison that may fix a length or bound it from below by the longest one."""
     if isinstance(operator, (cst.NotEqual, cst.Is, cst.IsNot, cst.In, cst.NotIn)):
         return False
     if any(isinstance(side, cst.SimpleString) or _is_small(side) for side in (left, right)):
@@ -111,7 +111,7 @@ def _is_small(node: cst.BaseExpression) -> bool:
 
 
 def _is_asked(node: cst.BaseExpression) -> bool:
-    """Whether an operand may be what is asked of the row, and not what that is compared with."""
+    """Check for an operand that may be a property of the row, not the value compared with it."""
     return not isinstance(node, (cst.Name, cst.Attribute, cst.Integer))
 
 

@@ -1,4 +1,4 @@
-"""In what form a dataset hands out its rows: as lists, or as tensors, all columns or some."""
+"""Formats of a dataset's rows: lists or tensors, for all columns or some."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ TORCH, CUSTOM = "torch", "custom"
 
 @dataclass(frozen=True)
 class Format:
-    """kind is "python", "torch", or "custom" for a transform; None where it is not known.
+    """Format "python", "torch", or "custom" for a transform; kind is None if unknown.
 
-    columns are those that are handed out, None for all; with rest the others are, too, as they are.
+    columns are those in a row that is read, None for all; with rest the others are, too, unformatted.
     """
 
     kind: str | None
@@ -29,19 +29,19 @@ class Format:
     rest: bool = False
 
     def without(self, names: frozenset[str]) -> Format:
-        """The format of a dataset that has lost these columns."""
+        """Format of a dataset after the loss of these columns."""
         return self if self.columns is None else replace(self, columns=self.columns - names)
 
     def only(self, names: frozenset[str]) -> Format:
-        """The format of a dataset that has kept these columns."""
+        """Format of a dataset reduced to these columns."""
         return self if self.columns is None else replace(self, columns=self.columns & names)
 
     def extended(self, names: frozenset[str]) -> Format:
-        """The format of a dataset that `map` has given these columns: it hands them out, too."""
+        """Format of a dataset extended by these columns of `map`; reading a row returns them, too."""
         return self if self.columns is None else replace(self, columns=self.columns | names)
 
     def renamed(self, names: Mapping[str, str]) -> Format:
-        """The format of a dataset whose columns have other names now."""
+        """Format of a dataset with renamed columns."""
         if self.columns is None:
             return self
         return replace(self, columns=frozenset(names.get(name, name) for name in self.columns))
@@ -51,12 +51,12 @@ PLAIN = Format("python")
 
 
 def unknown_column(key: object) -> Value:
-    """One cell of a column of which only the name is known."""
+    """One cell of a column with nothing known but its name."""
     return Unknown(key if isinstance(key, str) else "")
 
 
 def formatted(rows: DictValue, format: Format) -> DictValue:
-    """A row as a dataset of this format hands it out."""
+    """Row as read from a dataset of this format."""
     if format == PLAIN:
         return rows
     if format.kind not in ("python", TORCH):
@@ -76,7 +76,7 @@ def formatted(rows: DictValue, format: Format) -> DictValue:
 
 
 def as_tensors(value: Value, name: str) -> Value:
-    """A cell as the format "torch" hands it out: numbers, and lists of them, as tensors, texts as texts."""
+    """Convert a cell to the format "torch": numbers and lists of them become tensors, texts stay."""
     if isinstance(value, Text) or (isinstance(value, Constant) and (value.value is None or _is_text(value))):
         return value
     sizes: list[Size] = []
@@ -98,7 +98,7 @@ def _is_text(value: Constant) -> bool:
 
 
 def _dtype(value: Value | None) -> str | None:
-    """The dtype of the tensor that numbers like this make, empty where it may be one or another."""
+    """Dtype of the tensor made of such numbers; empty if ambiguous."""
     if isinstance(value, Integer):
         return "int64"
     if isinstance(value, Number):

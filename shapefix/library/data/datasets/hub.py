@@ -1,4 +1,4 @@
-"""The columns of public datasets that everybody trains on, as their cards state them."""
+"""Columns of popular public datasets, as their dataset cards state them."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ _ONLY_WITH_OWNER = frozenset({"alpaca"})
 
 
 def rows(path: str, name: str | None, place: Place) -> DictValue | None:
-    """One row of the dataset that `load_dataset(path, name)` loads; None for one that is not known."""
+    """One row of the dataset loaded by `load_dataset(path, name)`; None for an unknown dataset."""
     owner, _, last = path.rpartition("/")
     if _OWNERS.get(last) != owner if owner else last in _ONLY_WITH_OWNER:
         return None
@@ -96,7 +96,7 @@ def rows(path: str, name: str | None, place: Place) -> DictValue | None:
 
 def _cell(name: str | None, column: str) -> Value:
     if column in _TEXTS:
-        # One of its own: columns are told apart by it.
+        # A new object for each: columns are distinguished by it.
         return Text()
     if name == "stsb" and column == "label":
         return NUMBER

@@ -1,4 +1,4 @@
-"""Where datasets come from: the hub, files, dictionaries and lists of the program, other datasets."""
+"""Sources of datasets: the hub, files, dictionaries and lists of the program, other datasets."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def _named(kind: str, method: str) -> list[str]:
 
 
 def _lines() -> DictValue:
-    """A row of a text file."""
+    """Row of a text file."""
     return DictValue({"text": TEXT})
 
 
 def _loaded(call: Call, path: Value | None) -> DictValue:
-    """A row of what `load_dataset` loads from the hub, or from files."""
+    """Row of a dataset that `load_dataset` loads from the hub or from files."""
     if not isinstance(path, Constant):
         return any_rows()
     if path.value == "text":
@@ -69,7 +69,7 @@ def _loaded(call: Call, path: Value | None) -> DictValue:
 
 @function("datasets.load_dataset", "datasets.load.load_dataset")
 def load_dataset(call: Call) -> Value:
-    """The splits of a dataset, one of them or several, by the argument split; any columns."""
+    """Load the splits of a dataset, one or several depending on the argument split; any columns."""
     default = Unknown("split") if call.arguments.open else NONE
     split = call.value(5, "split") or default
     streams = call.arguments.keywords.get("streaming", FALSE)
@@ -104,7 +104,7 @@ def from_text(call: Call) -> Value:
 
 @function(*_named(DATASET, "from_dict"))
 def from_dict(call: Call) -> Value:
-    """Columns by name, each with all its cells."""
+    """Create a dataset from columns by name, each with all its cells."""
     given = call.value(0, "mapping")
     if not isinstance(given, DictValue):
         return make(DATASET, call.place, any_rows())
@@ -118,7 +118,7 @@ def from_dict(call: Call) -> Value:
 
 @function(*_named(DATASET, "from_list"))
 def from_list(call: Call) -> Value:
-    """Rows one by one; the first one tells which columns there are."""
+    """Create a dataset from rows; the first one determines the columns."""
     given = iterate(call.ev, call.value(0, "mapping") or Unknown(), call.place.node)
     known = elements(given)
     length = given.length if isinstance(given, ListValue) else None
@@ -131,7 +131,7 @@ def from_list(call: Call) -> Value:
 
 
 def _like_rows(given: list[Value], place: Place) -> DictValue:
-    """A row that stands for all that are given."""
+    """Representative of all given rows."""
     rows = [stored(value) for value in given]
     first = rows[0] if rows else None
     if not isinstance(first, DictValue):
@@ -147,7 +147,7 @@ def _like_rows(given: list[Value], place: Place) -> DictValue:
 
 @function(*_named(DATASET, "from_generator"), *_named(ITERABLE, "from_generator"))
 def from_generator(call: Call) -> Value:
-    """What a generator function yields, called with gen_kwargs."""
+    """Create a dataset from the items of a generator function called with gen_kwargs."""
     kind = ITERABLE if "terable" in call.name else DATASET
     generator = call.value(0, "generator")
     settings = call.arguments.keywords.get("gen_kwargs", NONE)
@@ -168,7 +168,7 @@ def from_generator(call: Call) -> Value:
     "datasets.combine.interleave_datasets",
 )
 def combined(call: Call) -> Value:
-    """Rows of several datasets: a column that one of them lacks is None there."""
+    """Combine the rows of several datasets; a missing column is None."""
     given = iterate(
         call.ev, call.value(0, "dsets") or call.value(0, "datasets") or Unknown(), call.place.node
     )

@@ -1,4 +1,4 @@
-"""`map` and its like: the user's function is run on what the dataset hands it, and told what comes of it."""
+"""`map` and similar methods: run the user's function on rows and use its result."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ RETURNED = "returned with different lengths"
 
 @dataclass(frozen=True, eq=False)
 class HandedOver:
-    """What a function is called with: the rows as one dictionary, or some of their columns one by one."""
+    """Arguments of a mapped function: the rows as one dictionary, or some of their columns one by one."""
 
     rows: DictValue
     arguments: Arguments
@@ -50,12 +50,12 @@ class HandedOver:
 
 
 def settings(call: Call) -> BoundArguments:
-    """The arguments of `map` or `filter` by name."""
+    """Arguments of `map` or `filter` by name."""
     return BoundArguments(bound(_ITERABLE if receiver(call).kind == ITERABLE else _SIGNATURE, call.arguments))
 
 
 def hand_over(rows: DictValue, given: BoundArguments, batched: bool) -> HandedOver | None:
-    """What the function is called with for rows of this kind; None where that is not known."""
+    """Arguments of the function for rows of this kind; None if unknown."""
     axis, length = RaggedDim(), Size.symbol("examples")
     handed = columns(rows, length, axis) if batched else fresh_row(rows, None)
     arguments: list[Value] = [handed]
@@ -98,7 +98,7 @@ def map_(call: Call) -> Value:
     returned = run_apart(call, given.value("function"), handed)
     batches.mapping = before
     if isinstance(returned, Constant) and returned.value is None:
-        # It was run for what it does: nothing is removed, either.
+        # A function without a result leaves the columns unchanged: none is removed, either.
         return another(dataset, same_number=True)
     rows = any_rows()
     if isinstance(returned, DictValue):
@@ -112,15 +112,15 @@ def map_(call: Call) -> Value:
 
 
 def _read_by_functions(dataset: LibraryObject) -> DictValue:
-    """A row as `map` hands it to a function: in the dataset's format, but with all its columns."""
+    """Row as `map` passes it to a function: in the dataset's format, but with all its columns."""
     kind = format_of(dataset).kind
     return formatted(rows_of(dataset), Format(kind)) if kind in (PLAIN.kind, TORCH) else any_rows()
 
 
 def run_apart(call: Call, function: Value, handed: HandedOver) -> Value:
-    """What the function returns; what it changes besides may be as it was, the function having run often.
+    """Run the function and return its result; undo its other changes, since it may have run often.
 
-    What it was handed, and what it made and returns, is as the function has left it.
+    Its arguments and its result keep the changes that the function made.
     """
     journal = call.ev.journal
     journal.begin()
@@ -138,7 +138,7 @@ def run_apart(call: Call, function: Value, handed: HandedOver) -> Value:
 
 
 def _reach(value: Value | None, found: set[int], depth: int) -> None:
-    """Add the ids of the containers that value is made of."""
+    """Add the ids of the containers in value, itself included."""
     if depth > 6 or value is None:
         return
     if isinstance(value, TensorValue):
@@ -162,13 +162,13 @@ def _merged(
     removed: Chosen | None,
     batched: bool,
 ) -> DictValue:
-    """A row of the new dataset: the old columns without the removed ones, and what the function returned."""
+    """Row of the new dataset: the old columns without the removed ones, and the function's result."""
     ev, lengths = call.ev, Lengths(call.place, RETURNED)
     cell: Callable[[Value], Value] = (lambda value: row(value, lengths)) if batched else stored
     rows = rows_of(dataset)
     before, places = rows.fields, rows.written
     if returned is handed.rows or (format_of(dataset).kind == PLAIN.kind and not handed.one_by_one):
-        # What the function writes into the rows it was handed is written to the dataset, too.
+        # Writes of the function into its argument rows also change the dataset.
         before = {key: cell(handed.rows.fields[key]) for key in certain_keys(ev, handed.rows)}
         places = handed.rows.written
     kept = {key: value for key, value in before.items() if not _is_lost(key, removed, rows, handed.rows)}
@@ -189,7 +189,7 @@ def _merged(
 
 
 def _is_lost(key: object, removed: Chosen | None, rows: DictValue, handed: DictValue) -> bool:
-    """Whether `remove_columns` takes a column away: one that the dataset had before."""
+    """Check whether `remove_columns` removes a column: one that the dataset had before."""
     if removed is None:
         return True
     if key in removed.names:
@@ -200,7 +200,7 @@ def _is_lost(key: object, removed: Chosen | None, rows: DictValue, handed: DictV
 
 @dataset_method("with_transform")
 def with_transform(call: Call) -> Value:
-    """What the function makes of a batch is what reading gives; the columns stay what they are."""
+    """Return the function's result for a batch when rows are read; the columns stay unchanged."""
     dataset = another(receiver(call), same_number=True)
     format, sample = _transformed(call, dataset)
     dataset.fields[FORMAT], dataset.fields[SAMPLE] = format, sample
@@ -237,7 +237,7 @@ def _transformed(call: Call, dataset: LibraryObject) -> tuple[Format, DictValue]
 
 
 def _first(column: Value, lengths: Lengths) -> Value:
-    """One of the cells of a column, as they are: nothing is written to Arrow."""
+    """First of the cells of a column, unchanged: nothing is written to Arrow."""
     if isinstance(column, TensorValue):
         if column.layout is None or not column.layout.rank:
             return Unknown()

@@ -1,4 +1,4 @@
-"""Datasets as values: their rows, the names of their columns, the format in which rows are handed out."""
+"""Datasets as values: their rows, the names of their columns, the format of rows that are read."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ ROWS, NAMES, FORMAT, SAMPLE, NUM_ROWS = "rows", "names", "format", "sample", "nu
 
 
 class ColumnName(Text):
-    """The name of any one column of a dataset of which not all columns are known."""
+    """Name of any one column of a dataset with columns that are not all known."""
 
     __slots__ = ()
 
 
 LOADED = ListValue(None, ColumnName(), Size.symbol("columns"))
-"""The names of the columns of any dataset that is loaded: of two, nobody knows that they differ."""
+"""The names of the columns of any dataset that is loaded: two may be equal."""
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """The columns that an argument names; everything stands for all that the dataset has."""
+    """Columns selected by an argument; everything means all columns of the dataset."""
 
     names: frozenset[str] = frozenset()
     everything: bool = False
@@ -48,7 +48,7 @@ class Chosen:
 
 
 class Remembered:
-    """What reading a key gives that is not known to be there: made when it is first read, then the same."""
+    """Values of keys not known to exist: created when first read, the same each time."""
 
     __slots__ = ("_found", "_make")
 
@@ -62,17 +62,17 @@ class Remembered:
         return self._found[key]
 
     def has(self, key: object) -> bool:
-        """Whether a key has been read."""
+        """Check whether a key has been read."""
         return key in self._found
 
     @property
     def known(self) -> tuple[Value, ...]:
-        """What has been read already."""
+        """Values that have been read already."""
         return tuple(self._found.values())
 
 
 def any_rows() -> DictValue:
-    """A row of which nothing is known."""
+    """Row without known facts."""
     return DictValue({}, closed=False, absent=unknown_column)
 
 
@@ -85,7 +85,7 @@ def make(
     format: Format = PLAIN,
     num_rows: Value | None = None,
 ) -> LibraryObject:
-    """A dataset whose rows are like these; names are those of its columns, where another one has the same."""
+    """Create a dataset with such rows; names is the list of column names shared with another dataset."""
     if any(not isinstance(origin, Column) for origin in rows.written.values()):
         rows = DictValue(rows.fields, rows.closed, rows.kind, rows.absent, stepped(rows.written, None))
     if names is not None:
@@ -114,47 +114,47 @@ def dataset_method(*names: str) -> Callable[[Handler], Handler]:
 
 
 def receiver(call: Call) -> LibraryObject:
-    """The dataset whose method is called; any one where it is an object of a class derived from it."""
+    """Dataset whose method is called; an arbitrary one for an object of a derived class."""
     return as_dataset(call.receiver) or make(DATASET, call.place, any_rows())
 
 
 def as_dataset(value: Value | None) -> LibraryObject | None:
-    """The value where it is one of the datasets that are made here."""
+    """Return the value if it is a dataset created in this package."""
     return value if isinstance(value, LibraryObject) and value.kind in (DATASET, ITERABLE) else None
 
 
 def rows_of(dataset: LibraryObject) -> DictValue:
-    """What one row of the dataset is like, with all its columns."""
+    """One row of the dataset, with all its columns."""
     rows = dataset.fields.get(ROWS)
     return rows if isinstance(rows, DictValue) else any_rows()
 
 
 def names_of(dataset: LibraryObject) -> ListValue:
-    """The names of the columns."""
+    """Names of the columns."""
     names = dataset.fields.get(NAMES)
     return names if isinstance(names, ListValue) else ListValue(None, ColumnName())
 
 
 def format_of(dataset: LibraryObject) -> Format:
-    """The format in which rows are handed out."""
+    """Format of rows that are read."""
     found = dataset.fields.get(FORMAT)
     return found if isinstance(found, Format) else Format(None)
 
 
 def sample_of(dataset: LibraryObject) -> DictValue:
-    """What one row is like when it is read."""
+    """One row as read from the dataset."""
     sample = dataset.fields.get(SAMPLE)
     return sample if isinstance(sample, DictValue) else any_rows()
 
 
 def number_of(dataset: LibraryObject) -> Value:
-    """The number of rows."""
+    """Number of rows."""
     number = dataset.fields.get(NUM_ROWS)
     return number if isinstance(number, Value) else Unknown(NUM_ROWS)
 
 
 def another(dataset: LibraryObject, *, same_number: bool = False) -> LibraryObject:
-    """A dataset with the same columns."""
+    """Create a dataset with the same columns."""
     fields = dict(dataset.fields)
     if not same_number:
         fields[NUM_ROWS] = Integer(Size.symbol(NUM_ROWS, least=0))
@@ -168,7 +168,7 @@ def with_rows(
     format: Format | None = None,
     same_number: bool = True,
 ) -> LibraryObject:
-    """A dataset of the same kind with other columns."""
+    """Create a dataset of the same kind with other columns."""
     number = number_of(dataset) if same_number else None
     if rows is not rows_of(dataset):
         rows = DictValue(rows.fields, rows.closed, rows.kind, rows.absent, stepped(rows.written, place))
@@ -176,7 +176,7 @@ def with_rows(
 
 
 def stepped(written: Mapping[Any, Place], place: Place | None) -> dict[Any, Place]:
-    """Where columns come from, after one more call that has changed which there are."""
+    """Trace of the columns after one more call that changed them."""
     steps = () if place is None else (place,)
     return {
         key: Column(origin.module, origin.node, (*origin.steps, *steps))
@@ -187,7 +187,7 @@ def stepped(written: Mapping[Any, Place], place: Place | None) -> dict[Any, Plac
 
 
 def chosen(value: Value | None, dataset: LibraryObject) -> Chosen | None:
-    """The columns that an argument names, one or a list of them; None where that is not known."""
+    """Columns selected by an argument, one or a list of them; None if unknown."""
     if value is None or (isinstance(value, Constant) and value.value is None):
         return Chosen()
     if isinstance(value, Constant) and isinstance(value.value, str):

@@ -1,4 +1,4 @@
-"""What comes out of a dataset: rows, columns, batches; in which format, and how many."""
+"""Reads from a dataset: rows, columns, batches, their formats and numbers."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from shapefix.library.signatures import bound
 from shapefix.tensors.polynomials import Size
 
 SPLITS = frozenset({"train", "test", "validation", "valid", "val", "dev", "eval", "unsupervised"})
-"""What nobody calls a column: where not all columns are known, the dataset may as well be several splits."""
+"""Unlikely names of columns: with unknown columns the dataset may as well be several splits."""
 
 
 @method(DATASET, "__getitem__")
 def item(call: Call) -> Value:
-    """A row by its number, a column by its name, several rows by a slice or a list."""
+    """Read a row by its number, a column by its name, several rows by a slice or a list."""
     index, sample = call.value(0), sample_of(receiver(call))
     if isinstance(index, (Integer, Number)) or (isinstance(index, Constant) and type(index.value) is int):
         return fresh_row(sample, None)
@@ -55,7 +55,7 @@ def _column(call: Call, cell: Value) -> Value:
 
 @dataset_method("__iter__")
 def rows(call: Call) -> Value:
-    """One row after another."""
+    """Rows in order."""
     axis = RaggedDim()
     number = as_size(number_of(receiver(call))) if receiver(call).kind == DATASET else None
     return ListValue(None, fresh_row(sample_of(receiver(call)), axis), number, frozenset({axis}))
@@ -63,7 +63,7 @@ def rows(call: Call) -> Value:
 
 @dataset_method("iter")
 def batches(call: Call) -> Value:
-    """One batch after another, each a dictionary of columns."""
+    """Batches in order, each a dictionary of columns."""
     size = as_size(call.value(0, "batch_size"))
     return ListValue(None, columns(sample_of(receiver(call)), size, RaggedDim()))
 
@@ -98,7 +98,7 @@ _FORMAT = "type=None, columns=None, output_all_columns=False"
 
 
 def stated_format(call: Call, arguments: Mapping[str, Value]) -> Format:
-    """The format that `set_format` is asked for."""
+    """Format requested by `set_format`."""
     kind, rest = arguments["type"], arguments["output_all_columns"]
     names = chosen(arguments["columns"], receiver(call))
     if not isinstance(kind, Constant) or not isinstance(rest, Constant) or names is None:
@@ -111,7 +111,7 @@ def stated_format(call: Call, arguments: Mapping[str, Value]) -> Format:
 
 @dataset_method("set_format", "reset_format")
 def set_format(call: Call) -> Value:
-    """The dataset itself hands out its rows in another form from here on."""
+    """Change the format of the dataset itself."""
     dataset = receiver(call)
     format = stated_format(call, bound(_FORMAT, call.arguments))
     call.ev.journal.write(dataset.fields, FORMAT, format)

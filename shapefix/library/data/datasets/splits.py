@@ -1,4 +1,4 @@
-"""datasets.DatasetDict: splits by name, each a dataset; what is done to it is done to every one of them."""
+"""datasets.DatasetDict: datasets by split name; each method applies to every split."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from shapefix.library.registry import FUNCTIONS, function, lookup_method, method
 
 
 class Splits(Remembered):
-    """The splits of which nobody knows the names: all are like one dataset."""
+    """Splits of unknown names, all like one dataset."""
 
     __slots__ = ("pattern",)
 
@@ -37,7 +37,7 @@ class Splits(Remembered):
         self.pattern = pattern
 
     def __eq__(self, other: object) -> bool:
-        """Whether the splits of another dictionary are like these, as far as anybody knows."""
+        """Check whether the splits of another dictionary are like these, as far as is known."""
         if not isinstance(other, Splits):
             return False
         one, another_ = self.pattern, other.pattern
@@ -50,13 +50,13 @@ def _is_loaded(dataset: LibraryObject) -> bool:
 
 
 def like(pattern: LibraryObject, kind: str = DICT) -> DictValue:
-    """A dictionary of splits, of unknown names, that are all like this dataset."""
+    """Create a dictionary of splits of unknown names, all like this dataset."""
     return DictValue({}, closed=False, kind=kind, absent=Splits(pattern))
 
 
 @function(DICT, ITERABLE_DICT)
 def make(call: Call) -> Value:
-    """From a dictionary of datasets, or from keywords."""
+    """Create splits from a dictionary of datasets, or from keywords."""
     given = call.value(0)
     fields: dict[object, Value] = {}
     fields.update(call.arguments.keywords)
@@ -68,7 +68,7 @@ def make(call: Call) -> Value:
 
 
 def each_split(call: Call, change: Callable[[LibraryObject], Value], kind: str | None = None) -> DictValue:
-    """The dictionary with what change makes of each split; what it makes of one it makes of its likes."""
+    """Apply change to each split; splits that are alike share the result."""
     owner = call.receiver if isinstance(call.receiver, DictValue) else DictValue({}, False, DICT)
     made: dict[tuple[int, object], Value] = {}
 
@@ -94,7 +94,7 @@ def each_split(call: Call, change: Callable[[LibraryObject], Value], kind: str |
 
 
 def _answer(call: Call, split: LibraryObject, name: str) -> Value:
-    """What a method, or a property, of one split gives."""
+    """Result of a method or property for one split."""
     handler = lookup_method(split.kind, name)
     if handler is None:
         return Unknown()
@@ -126,7 +126,7 @@ def on_each_split(call: Call) -> Value:
 
 @method(DICT, "set_format", "reset_format", "set_transform")
 def in_place(call: Call) -> Value:
-    """Every split is changed, those that somebody has already read included."""
+    """Change every split in place, including those that the code has already read."""
     name = call.name.rpartition(".")[2]
     owner = call.receiver
     splits = list(owner.fields.values()) if isinstance(owner, DictValue) else []
@@ -140,7 +140,7 @@ def in_place(call: Call) -> Value:
 
 @method(DICT, "unique", "@column_names", "@num_rows", "@num_columns")
 def for_each_split(call: Call) -> Value:
-    """A dictionary with the answer of each split."""
+    """Dictionary with the result for each split."""
     name = call.name.rpartition(".")[2]
     if name == "num_rows":
         return each_split(call, number_of, "builtins.dict")
@@ -150,7 +150,7 @@ def for_each_split(call: Call) -> Value:
 
 @method(DICT, "values", "items")
 def values(call: Call) -> Value:
-    """Where not all splits are known, one more that is like them."""
+    """Known splits, and one like them if there may be others."""
     owner = call.receiver
     name = call.name.rpartition(".")[2]
     if (
