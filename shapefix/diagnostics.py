@@ -1,4 +1,4 @@
-"""What every room speaks: a Diagnostic, the evidence behind it, and the edits that repair it."""
+"""Diagnostics: findings with their evidence, conditions and fixes."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ class Diagnostic:
 
     @property
     def is_answer(self) -> bool:
-        """Whether this is no finding, but what `reveal(x)` in the code asked for."""
+        """Whether this answers `reveal(x)` in the code, and is not a finding."""
         return self.code == REVEAL
 
 

@@ -46,7 +46,7 @@ class Raises(StrEnum):
 class Page:
     """One rule page: the metadata of the rule, and the path of its documentation.
 
-    fix is the applicability of the usual fix, None if there is none. by_default is false for a rule that must
+    fix is the applicability of the usual fix, None without one. by_default is false for a rule that must
     be selected explicitly.
     """
 

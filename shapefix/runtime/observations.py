@@ -234,5 +234,5 @@ def _is_changed(line: FileWrittenLine) -> bool:
         now = Path(line["path"]).stat()
     except (OSError, ValueError):
         return bool(before)
-    # An empty state is that of a directory or the like, whose time says little.
+    # An empty state is that of a directory, a device or a socket; its time says little.
     return before is None or (before != [] and before != [now.st_size, now.st_mtime_ns, now.st_ino])

@@ -210,14 +210,14 @@ def test_github_gets_a_notice_for_what_is_refuted(tmp_path: Path) -> None:
     ("text", "said"),
     [
         (None, "run.json: No such file or directory"),
-        ("{", "run.json: is no JSON; `shapefix probe --output-format json` writes it"),
-        ("[" * 100_000, "run.json: is no JSON; `shapefix probe --output-format json` writes it"),
+        ("{", "run.json: is not JSON; `shapefix probe --output-format json` writes it"),
+        ("[" * 100_000, "run.json: is not JSON; `shapefix probe --output-format json` writes it"),
         ("[]", "run.json: is not of the probe; `shapefix probe --output-format json` writes such a file"),
         (
             '{"schema_version": 9}',
-            "run.json: has schema_version 9, and this shapefix reads 1; run the probe anew",
+            "run.json: has schema_version 9, and this shapefix reads 1; run the probe again",
         ),
-        ('{"schema_version": 1, "executed": 3}', "run.json: is damaged; run the probe anew"),
+        ('{"schema_version": 1, "executed": 3}', "run.json: is damaged; run the probe again"),
     ],
     ids=["missing", "cut off", "deep", "list", "newer", "damaged"],
 )

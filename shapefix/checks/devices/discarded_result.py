@@ -105,28 +105,28 @@ def _is_made_here(event: Discarded) -> bool:
 
 
 def _repairs(event: Discarded) -> list[Fix]:
-    """Assign the result to the name, or to the entry of the dictionary that is gone through.
+    """Assign the result to the name, or to the entry of the dictionary that the loop iterates over.
 
-    There is none where nobody reads the name behind the line: then something else was meant.
+    There is no fix if the name is not read after the line: then something else was intended.
     """
     if not event.name:
         return []
     around = enclosing(event.place.module, event.place.node)
     loop = _loop_of(around, event.name)
-    if _is_read_behind(event, loop or scope(around)):
+    if _is_read_after(event, loop or scope(around)):
         return assigned(event, event.name)
     entry = _entry(loop, event.name) if loop is not None else ""
     return assigned(event, entry) if entry else []
 
 
 def _loop_of(around: list[cst.CSTNode], name: str) -> cst.For | None:
-    """The loop that gives the name its values."""
+    """Return the innermost loop over the name."""
     loops = [node for node in around if isinstance(node, cst.For) and name in target_names(node.target)]
     return loops[-1] if loops else None
 
 
-def _is_read_behind(event: Discarded, body: cst.CSTNode) -> bool:
-    """Whether the code of body mentions the name behind the line."""
+def _is_read_after(event: Discarded, body: cst.CSTNode) -> bool:
+    """Check whether the code of body mentions the name after the line."""
     module, here = event.place.module, event.place.span
     for node in nodes(body):
         if dotted_name(node) == event.name:

@@ -244,7 +244,7 @@ def _descriptor(number: int) -> str:
         return os.fsdecode(fcntl.fcntl(number, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0"))
     path = _readlink(f"/proc/self/fd/{number}")
     if not path.startswith(os.sep):
-        raise OSError(f"{path} is no path")
+        raise OSError(f"{path} is not a path")
     return path
 
 

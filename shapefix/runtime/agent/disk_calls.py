@@ -99,7 +99,7 @@ def _raw(disk: Disk) -> None:
 
 
 def _argument(name: str, disk: Disk, mapped: Callable[..., Any], **always: bool) -> None:
-    """Map the path of a function of os, where it is no descriptor."""
+    """Map the path argument of a function of os; file descriptors are left alone."""
     original = getattr(os, name, None)
     if original is None:
         return

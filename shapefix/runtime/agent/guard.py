@@ -77,6 +77,6 @@ def _connected(database: Any) -> Iterator[Any]:
 
 
 def _bound(socket: Any, address: Any) -> Iterator[Any]:
-    # A name of a socket that begins with a zero, or that is empty, is no file's.
+    # A socket name that is empty or begins with a zero byte does not name a file.
     if isinstance(address, (str, bytes)) and address and os.fsdecode(address)[0] != "\0":
         yield address

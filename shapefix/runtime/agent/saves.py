@@ -27,7 +27,7 @@ def install(disk: Disk) -> None:
         _map(module, "safe_open", 0, "filename", read)
 
     def rust(module: ModuleType) -> None:
-        # Whoever imports it later gets this one; a class, but used as a function only.
+        # Later imports get this function; the original is a class, but used as a function only.
         _map(module, "safe_open", 0, "filename", read)
         _map(module, "serialize_file", 1, "filename", write)
 

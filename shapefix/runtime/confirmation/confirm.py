@@ -14,7 +14,7 @@ from shapefix.runtime.confirmation.evaluation_order import Order
 from shapefix.runtime.confirmation.run_record import Record, RecordedCall, RecordedFinding, RecordedValue
 
 Bytes = Callable[[str], bytes | None]
-"""From the path of a file to what is in it, None where there is none."""
+"""Return the content of the file at a path, None if it does not exist."""
 
 
 class Confirmer:
@@ -76,7 +76,8 @@ class Confirmer:
             return Confirmation(RunVerdict.OPEN, "the run is not known to have come past this place")
         if _raises(finding) is not Raises.HERE or finding.severity is not Severity.ERROR:
             return Confirmation(
-                RunVerdict.OPEN, "the run came past this place, and that it raised nothing tells nothing"
+                RunVerdict.OPEN,
+                "the run passed this place; the rule does not describe an exception here, so passing proves nothing",
             )
         return self._refuted(finding, own, others, order, passed)
 
@@ -155,7 +156,7 @@ class Confirmer:
         )
 
     def _witnesses(self, own: Span, order: Order, passed: list[RecordedCall]) -> list[RecordedCall]:
-        """The calls whose values tell of a place: those behind it, and where all has returned, before it."""
+        """Return the calls whose values matter for a place: those after it, and before it if all returned."""
         if not self._returned(own, order):
             return passed
         near = [each for each in self._record.reached if each.at.path == own.path]
@@ -174,7 +175,7 @@ class Confirmer:
     def _loops_were_seen(self, own: Span, order: Order) -> bool:
         """Whether one pass is as good as all: the loops around are those over batches."""
         return all(
-            any(_within(asked, header) or _within(header, asked) for asked in self._record.asked)
+            any(_within(loop, header) or _within(header, loop) for loop in self._record.loops)
             for header in order.loops(own)
         )
 

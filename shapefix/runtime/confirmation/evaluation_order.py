@@ -74,7 +74,7 @@ class Order:
         return frozenset(name for each in between for name in _bound(each))
 
     def function(self, place: Span) -> int | None:
-        """The first row of the function around a place, None where there is none."""
+        """Return the first row of the function around a place, None outside of functions."""
         function = _scope(self._way(place))
         return _first_row(function) if isinstance(function, _FUNCTIONS) else None
 
@@ -140,7 +140,7 @@ def _statement(way: Sequence[ast.AST]) -> ast.stmt:
 
 
 def _block(way: Sequence[ast.AST]) -> Block:
-    """The statements among which the innermost statement of a way stands."""
+    """Return the block that contains the innermost statement of a path."""
     statement = _statement(way)
     parent = way[way.index(statement) - 1]
     for _, value in ast.iter_fields(parent):
@@ -150,7 +150,7 @@ def _block(way: Sequence[ast.AST]) -> Block:
 
 
 def _evaluated(way: Sequence[ast.AST]) -> bool:
-    """Whether the last node is evaluated wherever its statement is: not in a lambda, nor behind an `or`."""
+    """Check whether the last node is always evaluated with its statement: no lambda, no `or` before it."""
     inside = way[way.index(_statement(way)) :] if any(isinstance(each, ast.stmt) for each in way) else []
     for outer, inner in pairwise(inside):
         match outer:

@@ -18,7 +18,7 @@ RecordedValue = int | tuple[int, ...]
 
 
 class UnusableRecord(Exception):
-    """A file that is no such document; the message says why, and what to do."""
+    """The file is not a document of a probe run; the message says why, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,10 @@ class RecordedFinding:
 
 @dataclass(frozen=True)
 class Record:
-    """What is known of one run. digests are the SHA-256 of the files that it executed, by their paths.
+    """The facts recorded in one run.
 
-    returned are the first rows of functions that have returned, asked the places of loops over a loader.
+    digests are the SHA-256 of the executed files, by path. returned has the first rows of functions that
+    returned, loops the places of loops over a loader.
     """
 
     digests: Mapping[str, str]
@@ -72,28 +73,28 @@ class Record:
     returned: frozenset[tuple[str, int]]
     raised: tuple[RecordedException, ...]
     found: tuple[RecordedFinding, ...]
-    asked: tuple[Span, ...]
+    loops: tuple[Span, ...]
 
 
 def read(name: str) -> Record:
-    """The record in a file. Raises Unusable."""
+    """Read the record in a file. Raises UnusableRecord."""
     try:
         document = json.loads(Path(name).read_bytes())
     except OSError as error:
         raise UnusableRecord(error.strerror or str(error)) from error
     except (ValueError, RecursionError) as error:
-        raise UnusableRecord("is no JSON; `shapefix probe --output-format json` writes it") from error
+        raise UnusableRecord("is not JSON; `shapefix probe --output-format json` writes it") from error
     version = document.get("schema_version") if isinstance(document, dict) else None
     if version is None:
         raise UnusableRecord("is not of the probe; `shapefix probe --output-format json` writes such a file")
     if version != _VERSION:
         raise UnusableRecord(
-            f"has schema_version {version}, and this shapefix reads {_VERSION}; run the probe anew"
+            f"has schema_version {version}, and this shapefix reads {_VERSION}; run the probe again"
         )
     try:
         return _record(document)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise UnusableRecord("is damaged; run the probe anew") from error
+        raise UnusableRecord("is damaged; run the probe again") from error
 
 
 def _record(document: Mapping[str, Any]) -> Record:
@@ -124,11 +125,11 @@ def _record(document: Mapping[str, Any]) -> Record:
             RecordedFinding(each["code"], each["message"], (_span(each), *map(_span, each["evidence"])))
             for each in document["findings"]
         ),
-        tuple(_asked(document)),
+        tuple(_loops(document)),
     )
 
 
-def _asked(document: Mapping[str, Any]) -> Iterator[Span]:
+def _loops(document: Mapping[str, Any]) -> Iterator[Span]:
     for each in document["batches"]:
         if each["asked"] is not None:
             yield _span(each["asked"])

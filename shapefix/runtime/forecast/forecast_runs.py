@@ -42,7 +42,7 @@ class ForecastScript:
 def forecast_memory(
     script: ForecastScript, vram: int, progress: Callable[[str], None] = lambda text: None
 ) -> tuple[ProbeRun, MemoryForecast | None]:
-    """Run a script several times; returns the first run and the forecast, None if there is none.
+    """Run a script several times; return the first run, and the forecast if one was possible.
 
     vram is in bytes. progress is called with a description of each run. Raises OSError.
     """
