@@ -91,7 +91,7 @@ class SkippedMagicLine(TypedDict):
 class FileWrittenLine(TypedDict):
     """A file that the script wrote, redirected to the probe's folder.
 
-    before is the size, time and inode of the real file, empty if it is not a regular file, None if it does not exist.
+    before is the size, time and inode of the real file, empty if not a regular file, None if it is missing.
     """
 
     kind: Literal["file_written"]

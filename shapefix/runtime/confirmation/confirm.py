@@ -77,7 +77,7 @@ class Confirmer:
         if _raises(finding) is not Raises.HERE or finding.severity is not Severity.ERROR:
             return Confirmation(
                 RunVerdict.OPEN,
-                "the run passed this place; the rule does not describe an exception here, so passing proves nothing",
+                "the run passed this place, but the rule is not about an exception there",
             )
         return self._refuted(finding, own, others, order, passed)
 
