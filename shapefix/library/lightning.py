@@ -190,7 +190,7 @@ def _repeat(run: _Run, step: LightningStep, loaders: Value) -> None:
 
 
 def _accepted(model: InstanceValue, name: str) -> int | None:
-    """Number of arguments of a step, None for any number; batch_idx is dropped for lack of room."""
+    """Number of arguments of a step, None for any number; batch_idx is left out if it does not fit."""
     function = member(model.cls, name)
     params = function.node.params if isinstance(function, FunctionValue) else None
     if params is None or params.star_arg:

@@ -13,11 +13,11 @@ from differential import IMPORTS, interpret
 
 import shapefix
 from shapefix.domains.operations import InPlaceWrite
-from shapefix.library.ops.elementwise import BINARY, OPERATORS, UNARY
-from shapefix.tensors.ops import ALIASES, Op
+from shapefix.library.ops.elementwise import OPERATORS, UNARY
+from shapefix.tensors.ops import ALIASES, BINARY_NAMES, Op
 
 _ROOT = Path(shapefix.__file__).parent
-_ELEMENTWISE = {Op.named(name) for name in (*BINARY, *UNARY, *OPERATORS)}
+_ELEMENTWISE = {Op.named(name) for name in (*BINARY_NAMES, *UNARY, *OPERATORS)}
 
 
 def _mentioned(node: ast.AST) -> Iterator[str]:

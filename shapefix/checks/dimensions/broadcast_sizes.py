@@ -23,6 +23,7 @@ from shapefix.diagnostics import Applicability, Diagnostic, Edit, Fix
 from shapefix.interpreter.events import OpRejected
 from shapefix.tensors.bounds import at_least, same
 from shapefix.tensors.errors import ShapeError, SizeMismatch, WrongRank
+from shapefix.tensors.ops import BINARY_NAMES
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.tensor_iterator import broadcast_sizes
 
@@ -49,62 +50,17 @@ _OPERATORS = frozenset(
         "iadd",
     }
 )
-_BOTH = frozenset(
-    {
-        "add",
-        "sub",
-        "subtract",
-        "mul",
-        "multiply",
-        "div",
-        "divide",
-        "true_divide",
-        "floor_divide",
-        "remainder",
-        "fmod",
-        "pow",
-        "atan2",
-        "maximum",
-        "minimum",
-        "fmax",
-        "fmin",
-        "eq",
-        "ne",
-        "lt",
-        "le",
-        "gt",
-        "ge",
-        "greater",
-        "less",
-        "greater_equal",
-        "less_equal",
-        "not_equal",
-        "logical_and",
-        "logical_or",
-        "logical_xor",
-        "bitwise_and",
-        "bitwise_or",
-        "bitwise_xor",
-        "lerp",
-        "addcmul",
-        "addcdiv",
-        "hypot",
-        "xlogy",
-        "logaddexp",
-        "isclose",
-        "copysign",
-        "heaviside",
-        "where",
-        "clamp",
-        "clip",
-        "clamp_min",
-        "clamp_max",
-        "masked_fill",
-        "masked_select",
-        "masked_scatter",
-        "copy",
-    }
-)
+_BOTH = frozenset(BINARY_NAMES) | {
+    "clamp",
+    "clamp_max",
+    "clamp_min",
+    "clip",
+    "copy",
+    "masked_fill",
+    "masked_scatter",
+    "masked_select",
+    "where",
+}
 _EXPANDED = frozenset({"expand", "expand_as", "broadcast_to"})
 _INDEXED = frozenset({"gather", "scatter", "scatter_add", "index_add", "index_copy", "index_select"})
 _DISTANCES = frozenset({"cosine_similarity", "pairwise_distance", "cdist"})

@@ -21,7 +21,7 @@ from shapefix.tensors.dtypes import is_complex, is_floating
 DTYPE = "<dtype>"
 """Field of a layer for the dtype of its weights, with the run in which it is known."""
 
-_SAME = frozenset(
+WEIGHT_DTYPE_LAYERS = frozenset(
     {
         "Linear",
         "LazyLinear",
@@ -84,7 +84,7 @@ _PRODUCTS = frozenset(
         "conv_transpose3d",
     )
 )
-_RESULTS = (_SAME | {"Embedding"}) - {"MultiheadAttention", "TransformerEncoderLayer"}
+_RESULTS = (WEIGHT_DTYPE_LAYERS | {"Embedding"}) - {"MultiheadAttention", "TransformerEncoderLayer"}
 
 
 def of_weights(call: Call) -> Value:
@@ -182,7 +182,7 @@ def check_dtypes(call: Call, name: str, given: BoundArguments, settings: Mapping
     kind = name.removeprefix("torch.nn.")
     if name in _INDEXED:
         dtype_checks.one_of(_dtype(given, "input"), dtype_checks.INDICES, 0)
-    elif kind in _SAME:
+    elif kind in WEIGHT_DTYPE_LAYERS:
         weights = None if name.startswith("torch.nn.Lazy") else _weights(call, settings)
         dtype_checks.weighted(_first(given), weights, may_be_cast(call))
     elif kind in _NORMS:

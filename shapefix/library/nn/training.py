@@ -7,45 +7,19 @@ from collections.abc import Mapping
 from shapefix.domains.gradients import Gradients
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.values import FALSE, Constant, Unknown, Value
+from shapefix.library.nn.dtypes import WEIGHT_DTYPE_LAYERS
 from shapefix.library.signatures import BoundArguments
 
 TRAINED = "<trained>"
 """Field of a module for the run of the code that created it with trained parameters."""
 
-_WEIGHTED = frozenset(
-    {
-        "Linear",
-        "LazyLinear",
-        "Bilinear",
-        "modules.linear.NonDynamicallyQuantizableLinear",
-        "Conv1d",
-        "Conv2d",
-        "Conv3d",
-        "ConvTranspose1d",
-        "ConvTranspose2d",
-        "ConvTranspose3d",
-        "LazyConv1d",
-        "LazyConv2d",
-        "LazyConv3d",
-        "LazyConvTranspose1d",
-        "LazyConvTranspose2d",
-        "LazyConvTranspose3d",
-        "RNN",
-        "LSTM",
-        "GRU",
-        "RNNCell",
-        "LSTMCell",
-        "GRUCell",
-        "MultiheadAttention",
-        "TransformerEncoderLayer",
-        "TransformerDecoderLayer",
-        "Transformer",
-        "PReLU",
-        "Embedding",
-        "EmbeddingBag",
-        "AdaptiveLogSoftmaxWithLoss",
-    }
-)
+_WEIGHTED = WEIGHT_DTYPE_LAYERS | {
+    "AdaptiveLogSoftmaxWithLoss",
+    "Embedding",
+    "EmbeddingBag",
+    "Transformer",
+    "TransformerDecoderLayer",
+}
 _SWITCHED = {
     **dict.fromkeys(
         (

@@ -18,7 +18,7 @@ from shapefix.library.transformers.label_provenance import masked_row
 from shapefix.tensors import dtypes
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import contiguous
-from shapefix.tensors.ops import Op
+from shapefix.tensors.ops import BINARY_NAMES, Op
 from shapefix.tensors.tensor_iterator import broadcast_sizes, elementwise
 
 _COMPARISONS = frozenset(
@@ -131,51 +131,6 @@ UNARY = (
     "clamp_min",
     "clamp_max",
 )
-BINARY = (
-    "add",
-    "sub",
-    "subtract",
-    "mul",
-    "multiply",
-    "div",
-    "divide",
-    "true_divide",
-    "floor_divide",
-    "remainder",
-    "fmod",
-    "pow",
-    "atan2",
-    "maximum",
-    "minimum",
-    "fmax",
-    "fmin",
-    "eq",
-    "ne",
-    "lt",
-    "le",
-    "gt",
-    "ge",
-    "greater",
-    "less",
-    "greater_equal",
-    "less_equal",
-    "not_equal",
-    "logical_and",
-    "logical_or",
-    "logical_xor",
-    "bitwise_and",
-    "bitwise_or",
-    "bitwise_xor",
-    "lerp",
-    "addcmul",
-    "addcdiv",
-    "hypot",
-    "xlogy",
-    "logaddexp",
-    "isclose",
-    "copysign",
-    "heaviside",
-)
 OPERATORS = (
     "add",
     "sub",
@@ -280,7 +235,7 @@ def _operands(call: Call, tensor: TensorValue) -> list[Value | None]:
     return [call.receiver if call.receiver is not None else tensor, *others]
 
 
-@operation(*BINARY)
+@operation(*BINARY_NAMES)
 def binary(call: Call, tensor: TensorValue) -> Value:
     return result_of(call, _operands(call, tensor), Op.named(call.name.rpartition(".")[2]))
 
