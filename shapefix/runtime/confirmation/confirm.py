@@ -132,7 +132,7 @@ class Confirmer:
             bound = order.bound_between(own, each.at)
             if bound is None or bound & needed:
                 continue
-            told = _told(needed, each.values)
+            told = _held(needed, each.values)
             held = conditions.holds(predicate, each.values)
             if held:
                 return Confirmation(RunVerdict.REFUTED, f"it ran with {told}, and nothing was raised")
@@ -211,8 +211,8 @@ def _meet(one: Span, *others: Span) -> bool:
     return any(_within(one, each) or _within(each, one) for each in others)
 
 
-def _told(names: frozenset[str], values: Mapping[str, RecordedValue]) -> str:
-    """What names held, in words."""
+def _held(names: frozenset[str], values: Mapping[str, RecordedValue]) -> str:
+    """Describe the values of names."""
     return ", ".join(
         f"{name} of sizes {list(held)}" if isinstance(held, tuple) else f"{name} = {held}"
         for name, held in ((name, values[name]) for name in sorted(names) if name in values)
