@@ -132,12 +132,12 @@ class Confirmer:
             bound = order.bound_between(own, each.at)
             if bound is None or bound & needed:
                 continue
-            told = _held(needed, each.values)
+            shown = _values_text(needed, each.values)
             held = conditions.holds(predicate, each.values)
             if held:
-                return Confirmation(RunVerdict.REFUTED, f"it ran with {told}, and nothing was raised")
+                return Confirmation(RunVerdict.REFUTED, f"it ran with {shown}, and nothing was raised")
             if held is False:
-                failed.append(told)
+                failed.append(shown)
         if failed:
             return Confirmation(RunVerdict.OPEN, f"in this run the condition did not hold: {failed[0]}")
         return Confirmation(RunVerdict.OPEN, "whether the condition held in the run is not known")
@@ -211,7 +211,7 @@ def _meet(one: Span, *others: Span) -> bool:
     return any(_within(one, each) or _within(each, one) for each in others)
 
 
-def _held(names: frozenset[str], values: Mapping[str, RecordedValue]) -> str:
+def _values_text(names: frozenset[str], values: Mapping[str, RecordedValue]) -> str:
     """Describe the values of names."""
     return ", ".join(
         f"{name} of sizes {list(held)}" if isinstance(held, tuple) else f"{name} = {held}"
