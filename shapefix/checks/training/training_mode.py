@@ -10,6 +10,7 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.event_order import between, ends_early, is_followed, within
 from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.syntax import holds
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.modes import ForwardCalled, ModeSwitched
@@ -101,7 +102,9 @@ def _made(layer: LibraryObject, what: str) -> Iterator[Evidence]:
 
 
 def _in_front(module: Module, loop: cst.CSTNode, code: str, what: str) -> Iterator[Fix]:
-    """Insert a line of code before a loop."""
+    """Insert a line of code before a loop, unless another file has the loop."""
+    if not holds(module.tree, loop):
+        return
     span = module.span(loop)
     line = module.text.split("\n")[span.row - 1]
     indent = line[: span.column - 1]
