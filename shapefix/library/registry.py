@@ -15,6 +15,7 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value, as_tensor
 from shapefix.library.data.last_batches import try_last_batch
 from shapefix.library.rejections import by_position, reject, trace
+from shapefix.library.signatures import names_of_subject
 from shapefix.tensors.bounds import at_least, same
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import Layout
@@ -153,11 +154,12 @@ def _free(handler: TensorHandler) -> Handler:
         given = _with_dim(call.arguments)
         if given.positional:
             subject, rest = given.positional[0], Arguments(given.positional[1:], given.keywords, given.open)
-        elif "input" in given.keywords:
-            subject = given.keywords["input"]
-            rest = Arguments([], {k: v for k, v in given.keywords.items() if k != "input"}, given.open)
         else:
-            return TensorValue()
+            name = next((each for each in names_of_subject(call.name) if each in given.keywords), None)
+            if name is None:
+                return TensorValue()
+            subject = given.keywords[name]
+            rest = Arguments([], {k: v for k, v in given.keywords.items() if k != name}, given.open)
         tensor = as_tensor(subject)
         if tensor is None:
             return TensorValue()

@@ -16,7 +16,7 @@ from shapefix.domains.devices import (
 )
 from shapefix.domains.precision import Precision
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.containers import ListValue, Shape, TupleValue, elements
+from shapefix.interpreter.containers import Shape, elements
 from shapefix.interpreter.modules import dotted_name
 from shapefix.interpreter.tensor_values import Device, LayoutStep, TensorValue
 from shapefix.interpreter.values import (
@@ -29,7 +29,6 @@ from shapefix.interpreter.values import (
     Value,
     as_size,
 )
-from shapefix.library.signatures import numbers
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
 from shapefix.tensors.memory_format import preserve_format
 from shapefix.tensors.ops import Op
@@ -171,40 +170,6 @@ def size_list(value: Value | None) -> list[Size] | None:
             return None
         sizes.append(size)
     return sizes
-
-
-def sizes_from(call: Call, position: int = 0, keyword: str = "size") -> list[Size] | None:
-    """Sizes given one by one or as a tuple: `x.view(B, -1)` or `x.view((B, -1))`. None if unknown."""
-    if call.arguments.open:
-        return None
-    given = call.arguments.positional[position:]
-    if not given:
-        return size_list(call.arguments.keywords.get(keyword))
-    first = given[0]
-    if isinstance(first, (TupleValue, ListValue, Shape)):
-        return size_list(first)
-    # A single unknown argument may be a whole shape.
-    if len(given) == 1 and isinstance(first, Unknown):
-        return None
-    sizes = []
-    for value in given:
-        size = as_size(value)
-        if size is None:
-            return None
-        sizes.append(size)
-    return sizes
-
-
-def int_arguments(call: Call, position: int, keyword: str) -> list[int] | None:
-    """Ints given one by one or as a tuple: `x.permute(0, 2, 1)`. None if one of them is unknown."""
-    given = call.arguments.positional[position:]
-    if call.arguments.open:
-        return None
-    if not given:
-        return numbers(call.arguments.keywords.get(keyword))
-    if len(given) == 1:
-        return numbers(given[0])
-    return numbers(TupleValue(tuple(given)))
 
 
 def dtype_of(value: Value | None) -> str | None:
