@@ -27,6 +27,8 @@ OPERATIONS = (
       for left, right in (("c", "g"), ("g", "c"), ("g", "g"), ("c", "c"))),
     "one * g", "g * one", "g.sum() + one", "c + g.sum()", "many * g", "g.mean() * many", "g + 1.0",
     "torch.add(g, c)", "torch.maximum(g, one)", "torch.maximum(g, c)", "g.mul(c)", "g.pow(c)",
+    *(f"torch.{name}(g, {other})" for other in ("c", "g", "one")
+      for name in ("copysign", "heaviside", "hypot", "isclose", "logaddexp", "xlogy")),
     "torch.where(g > 0, g, c)", "torch.where(c > 0, g, g)", "torch.where(g > 0, g, one)",
     "g.masked_fill(c > 0, 0.0)", "g.masked_fill(g > 0, 0.0)", "g.masked_fill(g > 0, one)",
     "torch.cat([c, g])", "torch.cat([g, g])", "torch.stack([c, g])", "torch.stack([c, c])",
