@@ -95,6 +95,11 @@ def arguments_of(call: Call) -> BoundArguments:
     if not given.keywords.keys().isdisjoint(_NUMPY_NAMES):
         keywords = {_NUMPY_NAMES.get(name, name): value for name, value in given.keywords.items()}
         given = Arguments(given.positional, keywords, given.open)
+    return fitted(signatures, given)
+
+
+def fitted(signatures: tuple[str, ...], given: Arguments) -> BoundArguments:
+    """Arguments by parameter name, under the first signature that they fit."""
     if len(signatures) > 1 and given.open:
         return BoundArguments(given.keywords)
     fitting = (each for each in signatures if _fits(each, given, signatures))
