@@ -142,7 +142,6 @@ def _method(handler: TensorHandler) -> Handler:
         tensor = as_tensor(call.receiver)
         if tensor is None:
             return TensorValue()
-        call.arguments = _with_dim(call.arguments)
         return _applied(handler, call, tensor, call)
 
     return call_method
@@ -151,7 +150,7 @@ def _method(handler: TensorHandler) -> Handler:
 def _free(handler: TensorHandler) -> Handler:
     @wraps(handler)
     def call_function(call: Call) -> Value:
-        given = _with_dim(call.arguments)
+        given = call.arguments
         if given.positional:
             subject, rest = given.positional[0], Arguments(given.positional[1:], given.keywords, given.open)
         else:
@@ -201,15 +200,6 @@ def _try_last_batch(call: Call, handler: TensorHandler) -> None:
             handler(Call(call.ev, call.name, call.place, arguments, tensor), tensor)
 
     try_last_batch(call, by_position(call), again)
-
-
-def _with_dim(given: Arguments) -> Arguments:
-    """Arguments with numpy's names for dimensions replaced by torch's, which knows both."""
-    if "axis" not in given.keywords and "axes" not in given.keywords and "keepdims" not in given.keywords:
-        return given
-    names = {"axis": "dim", "axes": "dims", "keepdims": "keepdim"}
-    keywords = {names.get(name, name): value for name, value in given.keywords.items()}
-    return Arguments(given.positional, keywords, given.open, given.starred, given.unpacked)
 
 
 def _written_out(call: Call, out: TensorValue) -> Value:

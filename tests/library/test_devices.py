@@ -55,6 +55,7 @@ OPERATIONS = (
     "torch.zeros(3, device=g.device) + g", "torch.zeros(3, device=c.device) + g",
     "g.float().view(3, 1) + matrix", "g.softmax(0)[None] * matrix", "g.unsqueeze(0).expand(3, 3) + gm",
     "torch.arange(3) + g", "torch.arange(3, device='cuda') + g", "torch.tensor([1.0, 2.0, 3.0]) + g",
+    "c.view(1, 1, 1, 3).to('cuda', memory_format=torch.channels_last) + g",
     "torch.tensor(c) + g", "torch.rand(3).cuda() + g", "torch.randn(3, device=torch.device('cuda')) + g",
 )  # fmt: skip
 

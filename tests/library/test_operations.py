@@ -137,6 +137,7 @@ for picture in (image, last, torch.randn(B, 4, V, T).transpose(2, 3), torch.rand
     reveal(picture.contiguous()), reveal(picture.contiguous(memory_format=torch.channels_last))
     reveal(picture.to(memory_format=torch.channels_last)), reveal(picture.clone()), reveal(picture * 2)
     reveal(picture + last), reveal(torch.cat([picture, last], 1)), reveal(torch.stack([picture, picture]))
+    reveal(picture.to(torch.float64, memory_format=torch.channels_last))
     reveal(picture.relu()), reveal(picture.mean((2, 3))), reveal(picture.permute(0, 2, 3, 1))
 """
     )
@@ -350,6 +351,10 @@ BY_NAME = [
     "torch.max($, other=x)",
     "$.min(other=x)",
     "$.sum(dim=1, keepdim=True)",
+    "$.sum(axis=1, keepdims=True)",
+    "torch.softmax($, axis=1)",
+    "torch.cat([$, x], axis=1)",
+    "$.max(axis=1)",
     "torch.permute(input=$, dims=(2, 0, 1))",
     "$.permute(dims=(2, 0, 1))",
     "$.transpose(dim0=1, dim1=2)",

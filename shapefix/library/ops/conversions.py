@@ -85,9 +85,20 @@ def typed(call: Call, tensor: TensorValue) -> Value:
 
 @tensor_method("to", "type_as")
 def to(call: Call, tensor: TensorValue) -> Value:
-    wanted = call.value(-1, "memory_format")
-    if wanted is not None:
-        return in_memory_format(call, tensor, wanted)
+    dtype, device, known = _target(call, tensor)
+    wanted = call.arguments.keywords.get("memory_format")
+    if wanted is None:
+        return moved_and_converted(call, tensor, dtype, device, known)
+    made = in_memory_format(call, tensor, wanted)
+    made.dtype, made.device = dtype, device
+    return made
+
+
+def _target(call: Call, tensor: TensorValue) -> tuple[str | None, Device | None, bool]:
+    """Dtype and device that `.to(…)` names, and whether all its arguments are known.
+
+    The overloads differ by the kinds of their arguments, not by their number.
+    """
     dtype, device = tensor.dtype, tensor.device
     known = not call.arguments.open
     named = call.arguments.keywords
@@ -105,7 +116,7 @@ def to(call: Call, tensor: TensorValue) -> Value:
             known = False
             device = None
             dtype = dtype if is_no_dtype(value) else None
-    return moved_and_converted(call, tensor, dtype, device, known)
+    return dtype, device, known
 
 
 def moved_and_converted(
