@@ -100,7 +100,9 @@ def arguments_of(call: Call) -> BoundArguments:
 
 def fitted(signatures: tuple[str, ...], given: Arguments) -> BoundArguments:
     """Arguments by parameter name, under the first signature that they fit."""
-    if len(signatures) > 1 and given.open:
+    if len(signatures) == 1:
+        return BoundArguments(bound(signatures[0], given))
+    if given.open:
         return BoundArguments(given.keywords)
     fitting = (each for each in signatures if _fits(each, given, signatures))
     return BoundArguments(bound(next(fitting, signatures[-1]), given))
@@ -112,11 +114,10 @@ def _fits(signature: str, given: Arguments, signatures: tuple[str, ...]) -> bool
     others = {name for each in signatures for name, _ in parameters(each)}
     if len(given.positional) > _positional(signature) or not others.isdisjoint(given.keywords.keys() - known):
         return False
-    parameter_list = list(known.items())
-    missing = parameter_list[len(given.positional) :]
-    if any(name in given.keywords for name, _ in parameter_list[: len(given.positional)]):
+    count = len(given.positional)
+    if any(name in given.keywords for name in list(known)[:count]):
         return False
-    return all(default is not None or name in given.keywords for name, default in missing)
+    return all(default is not None or name in given.keywords for name, default in list(known.items())[count:])
 
 
 _NUMPY_NAMES = {"axis": "dim", "axes": "dims", "keepdims": "keepdim"}
