@@ -34,6 +34,7 @@ from shapefix.tensors.layout import Layout, contiguous, unknown_strides
 from shapefix.tensors.memory_format import preserve_format
 from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
+from shapefix.tensors.symbols import SizeOf
 
 DTYPES = {
     "half": "float16",
@@ -260,17 +261,35 @@ def _receiver(call: cst.Call) -> cst.BaseExpression | None:
     return call.func.value if isinstance(call.func, cst.Attribute) else None
 
 
-def size_name(call: Call, dim: int) -> str:
-    """Name for the size of a dimension of the called tensor: `labels.size(1)`."""
+def new_size(call: Call, dim: int) -> Size:
+    """Create the unknown size of a dimension of the called tensor: `labels.size(1)`."""
     node = call.place.node
     subject: cst.CSTNode | None = None
-    if isinstance(node, cst.Subscript):
+    if isinstance(node, (cst.Attribute, cst.Subscript)):
         subject = node.value
     elif isinstance(node, cst.Call):
         is_method = call.name.startswith("torch.Tensor.")
         subject = _receiver(node) if is_method else node.args[0].value if node.args else None
-    name = dotted_name(subject) if subject is not None else ""
-    return f"{name}.size({dim})" if name else f"size({dim})"
+    if subject is None:
+        return Size.symbol(f"size({dim})")
+    name = dotted_name(subject)
+    if name:
+        return Size.symbol(f"{name}.size({dim})")
+    return Size.from_symbol(SizeOf(f"size({dim})", _short_code(call, subject)))
+
+
+_LONGEST_NAME = 40
+
+
+def _short_code(call: Call, node: cst.CSTNode) -> str:
+    """Code of a tensor without a name; a long call is shown without its arguments."""
+    code = call.place.module.code(node)
+    if len(code) > _LONGEST_NAME:
+        function = dotted_name(node.func) if isinstance(node, cst.Call) else ""
+        return f"{function}(…)" if function else "(…)"
+    if isinstance(node, (cst.Call, cst.Subscript, cst.Attribute)) or code.startswith("("):
+        return code
+    return f"({code})"
 
 
 def assume_rank(call: Call, tensor: TensorValue, rank: int) -> Layout:
@@ -278,7 +297,7 @@ def assume_rank(call: Call, tensor: TensorValue, rank: int) -> Layout:
     if tensor.layout is not None:
         return tensor.layout
     sizes = [
-        tensor.known_size(dim) or tensor.known_size(dim - rank) or tensor.size(dim, size_name(call, dim))
+        tensor.known_size(dim) or tensor.known_size(dim - rank) or tensor.size(dim, new_size(call, dim))
         for dim in range(rank)
     ]
     layout = contiguous(sizes) if tensor.contiguous else unknown_strides(sizes)

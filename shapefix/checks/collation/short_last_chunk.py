@@ -10,7 +10,7 @@ import libcst as cst
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
-from shapefix.checks.support.conditions import comparison, of_code
+from shapefix.checks.support.conditions import comparison, in_backticks, of_code
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.syntax import enclosing, nodes
 from shapefix.checks.support.wording import abbreviate
@@ -52,7 +52,7 @@ def short_last_chunk(event: Collated | Stacked, context: CheckContext, rule: Rul
             Evidence(event.place.span, "chunks combined here"),
         ],
         condition=Condition(
-            f"{module.code(stop)} is not a multiple of {code}",
+            f"{in_backticks(module.code(stop))} is not a multiple of {in_backticks(code)}",
             comparison(of_code(module.code(stop)), "is not a multiple of", of_code(code)),
         ),
         fixes=_round_down(chunks, computed, module),
