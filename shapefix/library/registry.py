@@ -125,7 +125,7 @@ def operation(
 
 
 def tensor_function(*names: str) -> Callable[[TensorHandler], TensorHandler]:
-    """Register functions whose first argument is a tensor; positions count without it."""
+    """Register functions with a tensor as first argument; positions count without it."""
 
     def register(handler: TensorHandler) -> TensorHandler:
         for name in names:

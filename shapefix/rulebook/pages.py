@@ -90,7 +90,7 @@ def page_of(rule: str) -> Page | None:
 
 
 def pages_under(prefix: str) -> tuple[Page, ...]:
-    """The pages of the rules whose codes start with a prefix, like `SF5`, in any capitalization."""
+    """The pages of the rules with a code prefix, like `SF5`, in any capitalization."""
     wanted = prefix.strip().upper()
     return tuple(page for page in pages() if re.fullmatch(r"SF\d*", wanted) and page.code.startswith(wanted))
 

@@ -55,7 +55,7 @@ def _left_text(event: ColumnsChosen, rule: Rule) -> Iterator[Diagnostic]:
                 for key in left
                 if key in event.sample.written
             ),
-            Evidence(event.place.span, "batches of this dataset are created here"),
+            Evidence(event.place.span, "batches of this dataset created here"),
         ],
     )
 

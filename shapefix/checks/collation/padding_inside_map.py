@@ -53,7 +53,7 @@ def padding_inside_map(event: Tokenized, context: CheckContext, rule: Rule) -> I
                 *call_trace(event),
                 Evidence(event.mapped.span, f"mapped here, {size} rows per map batch"),
                 Evidence(place.span, "padded to the longest row of the map batch"),
-                Evidence(combined.place.span, "rows of several map batches are combined here"),
+                Evidence(combined.place.span, "rows of several map batches combined here"),
             ],
             condition=Condition(f"the dataset has more than {size} rows"),
         )

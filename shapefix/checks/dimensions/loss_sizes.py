@@ -1,4 +1,4 @@
-"""SF508: predictions and targets whose sizes a loss rejects."""
+"""SF508: predictions and targets of mismatched sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SF502: adjacent layers of a Sequential whose sizes differ."""
+"""SF502: adjacent layers of a Sequential with different sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words of torch's exceptions for rejected layers: what people search for."""
+"""Words of torch's exceptions for rejected layers."""
 
 from __future__ import annotations
 

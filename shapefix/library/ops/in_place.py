@@ -1,4 +1,4 @@
-"""Writes into the memory of a tensor, and those that torch rejects for elements sharing memory.
+"""Writes into the memory of a tensor, and rejected writes to elements sharing memory.
 
 Rejections were executed with torch 2.13: elementwise writes, copies and scatters check for overlap;
 masked fills and writes through an index tensor do not, and change every element that shares the memory.
