@@ -91,7 +91,7 @@ def page_of(rule: str) -> Page | None:
 
 
 def pages_under(prefix: str) -> tuple[Page, ...]:
-    """The pages of the rules whose codes start with a prefix, like `SF5`, in any capitalization."""
+    """The pages of the rules with a code prefix, like `SF5`, in any capitalization."""
     wanted = prefix.strip().upper()
     return tuple(page for page in pages() if re.fullmatch(r"SF\d*", wanted) and page.code.startswith(wanted))
 
@@ -147,6 +147,8 @@ def _with_metadata(path: Path, head: Mapping[str, str], errors: tuple[str, ...])
 
 _BLOCK = re.compile(r"^```python(?P<kind>[^\n]*)\n(?P<code>.*?)^```\n?", re.MULTILINE | re.DOTALL)
 _EXPECTED = re.compile(r"[ \t]+# (?:error|warning|info): \[SF\d{3}\] .*$")
+_REVEAL = re.compile(r"^[ \t]*reveal\([^\n]*\)[ \t]*\n", re.MULTILINE)
+"""A line of `reveal(...)` without its answer: repairs keep it, and tests compare both answers."""
 _FINDING = re.compile(r'# (error|warning|info): \[SF\d{3}\] "([^"]+)"')
 
 
@@ -169,7 +171,8 @@ def _readable(block: re.Match[str]) -> str:
         intro = "The examples below use these imports:\n\n"
     elif kind.startswith("fixed") and before.endswith("```"):
         intro = "\nAfter the fix:\n\n"
-    rows = [row for line in block["code"].splitlines() for row in _row(line)]
+    code = _REVEAL.sub("", block["code"]) if kind.startswith("fixed") else block["code"]
+    rows = [row for line in code.splitlines() for row in _row(line)]
     return "\n".join([f"{intro}```python", *rows, "```", ""])
 
 

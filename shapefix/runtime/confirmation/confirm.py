@@ -1,4 +1,4 @@
-"""Holds what `check` finds against what a run has seen."""
+"""Compare the findings of `check` with the record of a run."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Bytes = Callable[[str], bytes | None]
 
 
 class Confirmer:
-    """Says of each finding what a run has seen of it; data gives the files as they were checked."""
+    """Compares each finding with a run; data gives the files as they were checked."""
 
     def __init__(self, record: Record, data: Bytes) -> None:
         self._record, self._data = record, data
         self._orders: dict[str, Order | None] = {}
 
     def judged(self, findings: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-        """The findings with their verdicts; what answers `reveal(x)` gets none."""
+        """The findings with their verdicts; answers to `reveal(x)` get none."""
         known = [
             finding if finding.is_answer else replace(finding, confirmation=self._confirmation(finding))
             for finding in findings
