@@ -28,15 +28,23 @@ def training_mode(
     if isinstance(event, ModeSwitched):
         if event.training is False:
             yield from _never_back(event, context, rule)
-    elif event.training and event.mode_dependent and not event.recording and event.loops:
+    elif _is_evaluated_in_training(event) and event.loops:
         yield from _evaluated_in_training(event, context, rule)
+
+
+def _is_evaluated_in_training(event: ForwardCalled) -> bool:
+    return event.training is True and bool(event.mode_dependent) and not event.recording
 
 
 def _evaluated_in_training(event: ForwardCalled, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     loop = event.loops[-1].loop
     if not _is_over_batches(loop) or within(loop, context, Backward) or _is_meant(event, context):
         return
-    if any(each.module is event.module and each.recording for each in within(loop, context, ForwardCalled)):
+    calls = within(loop, context, ForwardCalled)
+    if any(each.module is event.module and each.recording for each in calls):
+        return
+    if next(filter(_is_evaluated_in_training, calls)) is not event:
+        # One finding for a loop: mostly, they are parts of one model.
         return
     named = _called(event.place)
     fixes = _in_front(event.place.module, loop.node, f"{named}.eval()", "switch to evaluation mode first")
