@@ -11,6 +11,7 @@ from shapefix.interpreter.calls import Arguments, Call
 from shapefix.interpreter.containers import TupleValue, elements
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Integer, Unknown, Value, as_size, as_tensor
+from shapefix.library.library_signatures import library_signature
 from shapefix.library.torch_signatures import signature
 from shapefix.tensors.polynomials import Size
 
@@ -18,22 +19,34 @@ from shapefix.tensors.polynomials import Size
 @cache
 def parameters(signature: str) -> tuple[tuple[str, Value | None], ...]:
     """Parameters of a signature such as `kernel_size, stride=None`; None for one without a default."""
-    node = ast.parse(f"lambda {signature}: 0", mode="eval").body
-    assert isinstance(node, ast.Lambda)
-    positional = [parameter.arg for parameter in node.args.args]
-    defaults: list[ast.expr | None] = [None] * (len(positional) - len(node.args.defaults))
-    pairs = list(zip(positional, [*defaults, *node.args.defaults], strict=True))
-    pairs += zip((p.arg for p in node.args.kwonlyargs), node.args.kw_defaults, strict=True)
+    node = _parsed(signature)
+    positional = [parameter.arg for parameter in (*node.posonlyargs, *node.args)]
+    defaults: list[ast.expr | None] = [None] * (len(positional) - len(node.defaults))
+    pairs = list(zip(positional, [*defaults, *node.defaults], strict=True))
+    pairs += zip((p.arg for p in node.kwonlyargs), node.kw_defaults, strict=True)
     return tuple(
         (name, None if default is None else _constant(ast.literal_eval(default))) for name, default in pairs
     )
 
 
 @cache
+def _parsed(signature: str) -> ast.arguments:
+    node = ast.parse(f"lambda {signature}: 0", mode="eval").body
+    assert isinstance(node, ast.Lambda)
+    return node.args
+
+
+@cache
 def _positional(signature: str) -> int:
     """Number of parameters before the `*` of a signature."""
-    before, star, _ = signature.partition("*")
-    return len(parameters(before.rstrip(", ") if star else signature))
+    node = _parsed(signature)
+    return len(node.posonlyargs) + len(node.args)
+
+
+@cache
+def _only_by_position(signature: str) -> frozenset[str]:
+    """Parameters before the `/` of a signature."""
+    return frozenset(parameter.arg for parameter in _parsed(signature).posonlyargs)
 
 
 def numbers(value: Value | None) -> list[int] | None:
@@ -54,11 +67,11 @@ def _constant(value: Any) -> Value:
 def bound(signature: str, arguments: Arguments) -> dict[str, Value]:
     """Bind each parameter of signature to its argument or its default; Unknown if neither is known."""
     values: dict[str, Value] = {}
-    positional = arguments.positional[: _positional(signature)]
+    positional, unnamed = arguments.positional[: _positional(signature)], _only_by_position(signature)
     for position, (name, default) in enumerate(parameters(signature)):
         if position < len(positional):
             values[name] = positional[position]
-        elif name in arguments.keywords:
+        elif name in arguments.keywords and name not in unnamed:
             values[name] = arguments.keywords[name]
         else:
             values[name] = Unknown(name) if default is None or arguments.open else default
@@ -73,6 +86,12 @@ def arguments_of(call: Call) -> BoundArguments:
         keywords = {_NUMPY_NAMES.get(name, name): value for name, value in given.keywords.items()}
         given = Arguments(given.positional, keywords, given.open)
     return BoundArguments(bound(positions, given))
+
+
+def arguments_under(call: Call, name: str) -> BoundArguments:
+    """Arguments of a call by parameter name, under the signature of the function of this name."""
+    known = signature(name) if name.startswith("torch.") else library_signature(name)
+    return BoundArguments(bound(known, call.arguments))
 
 
 _NUMPY_NAMES = {"axis": "dim", "axes": "dims", "keepdims": "keepdim"}

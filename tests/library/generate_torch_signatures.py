@@ -61,7 +61,7 @@ def parameters(name: str) -> str | None:
         return None
     if name.startswith(_LAYERS) and isinstance(found, type):
         given = [each for each in given if each.name not in _OF_LAYERS]
-    return _written(given)
+    return written(given)
 
 
 def _resolve(name: str) -> Any:
@@ -139,12 +139,19 @@ def _converted(argument: Any) -> Parameter:
     )
 
 
-def _written(given: Iterable[Parameter]) -> str:
+def written(given: Iterable[Parameter]) -> str:
+    """The parameters as in a `def`: those before a `/` only by position, those after a `*` only by name."""
     words: list[str] = []
+    before: Parameter | None = None
     for each in given:
+        if before is not None and before.kind is Parameter.POSITIONAL_ONLY is not each.kind:
+            words.append("/")
+        before = each
         if each.kind is Parameter.KEYWORD_ONLY and "*" not in words:
             words.append("*")
         words.append(each.name if each.default is Parameter.empty else f"{each.name}={_default(each)}")
+    if before is not None and before.kind is Parameter.POSITIONAL_ONLY:
+        words.append("/")
     return ", ".join(words)
 
 

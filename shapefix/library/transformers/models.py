@@ -43,6 +43,7 @@ from shapefix.library.nn.training import TRAINED, is_trained, made_here
 from shapefix.library.ops.graphs import note_graph
 from shapefix.library.optim.modes import switch
 from shapefix.library.registry import declare, derives, function, method
+from shapefix.library.signatures import arguments_under
 from shapefix.library.tensors import as_result
 from shapefix.library.transformers.added_tokens import CHECKPOINT, RESIZED
 from shapefix.library.transformers.architectures import CLASS, configuration_of
@@ -129,10 +130,15 @@ def configuration(call: Call) -> Value:
     keywords = call.arguments.keywords
     known = {} if stored or call.arguments.open or call.arguments.positional else _by_default(name, keywords)
     made = _configuration(call, {**known, **keywords})
-    given = call.value(0, "pretrained_model_name_or_path") if stored else None
-    of_checkpoint = configuration_of(given.value) if _is_text(given) else None
+    checkpoint = _checkpoint(call, CONFIGURATION) if stored else None
+    of_checkpoint = configuration_of(checkpoint.value) if _is_text(checkpoint) else None
     made.fields[CLASS] = Constant(of_checkpoint if name.endswith(".AutoConfig") else name)
     return made
+
+
+def _checkpoint(call: Call, kind: str) -> Value:
+    """Name of the checkpoint that `from_pretrained` of a model or a configuration loads."""
+    return arguments_under(call, f"{kind}.from_pretrained").value("pretrained_model_name_or_path")
 
 
 def _by_default(name: str, keywords: Mapping[str, Value]) -> dict[str, Value]:
@@ -159,7 +165,7 @@ def _made(call: Call, config: Value) -> LibraryObject:
         DEVICE_FIELD: model_where(call),
     }
     if call.name.endswith(".from_pretrained"):
-        fields[CHECKPOINT] = call.value(0, "pretrained_model_name_or_path") or Unknown(CHECKPOINT)
+        fields[CHECKPOINT] = _checkpoint(call, BASE)
     return LibraryObject(kind_of(name) or BASE, {}, call.place, fields)
 
 
@@ -180,14 +186,14 @@ def from_pretrained(call: Call) -> Value:
     # Other settings (dtype, device) do not belong to a configuration.
     sizes = {name: value for name, value in given.items() if name in ("num_labels", "vocab_size")}
     config = _configuration(call, sizes)
-    checkpoint = call.value(0, "pretrained_model_name_or_path")
+    checkpoint = _checkpoint(call, BASE)
     config.fields[CLASS] = Constant(configuration_of(checkpoint.value) if _is_text(checkpoint) else None)
     return _made(call, config)
 
 
 @function(*MODELS, *(f"{kind}.from_config" for kind in MODELS))
 def from_config(call: Call) -> Value:
-    return _made(call, call.value(0, "config") or _configuration(call, {}))
+    return _made(call, arguments_under(call, BASE).value("config"))
 
 
 @method(BASE, "from_pretrained", "from_config", "_from_config")
@@ -195,21 +201,19 @@ def project_model(call: Call) -> Value:
     """Model of a project class, or one of transformers, created with a configuration."""
     if not isinstance(call.receiver, ClassValue):
         return from_config(call) if call.name.endswith("_from_config") else Unknown()
-    config = call.arguments.keywords.get("config")
-    if config is None and not call.name.endswith("from_pretrained"):
-        config = call.value(0)
-    arguments = Arguments([config or _configuration(call, {})])
-    made = instantiate(call.ev, call.receiver, arguments, call.place.node)
-    if call.name.endswith("from_pretrained"):
+    stored = call.name.endswith("from_pretrained")
+    given = arguments_under(call, f"{BASE}.from_pretrained" if stored else BASE)
+    config = _configuration(call, {}) if given.is_none("config") else given.value("config")
+    made = instantiate(call.ev, call.receiver, Arguments([config]), call.place.node)
+    if stored:
         switch(call.ev, made, FALSE)
     return made
 
 
 @method(BASE, "__init__")
 def initialize(call: Call) -> Value:
-    config = call.value(0, "config")
-    if config is not None and call.receiver is not None:
-        call.ev.journal.write(fields_of(call.receiver), "config", config)
+    config = arguments_under(call, BASE).value("config")
+    call.ev.journal.write(fields_of(call.receiver), "config", config)
     return NONE
 
 
@@ -236,8 +240,9 @@ def resize(call: Call) -> Value:
     """Resize the embedding: the numbers of logits and rows change."""
     call.ev.journal.write(fields_of(call.receiver), RESIZED, TRUE)
     config = fields_of(call.receiver).get("config")
-    count = call.value(0, "new_num_tokens")
-    if isinstance(config, LibraryObject) and count is not None:
+    given = arguments_under(call, f"{BASE}.resize_token_embeddings")
+    count = given.value("new_num_tokens")
+    if isinstance(config, LibraryObject) and not given.is_none("new_num_tokens"):
         call.ev.journal.write(config.fields, "vocab_size", count)
     return Unknown()
 

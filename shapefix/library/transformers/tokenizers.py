@@ -25,6 +25,7 @@ from shapefix.interpreter.values import (
     Value,
 )
 from shapefix.library.registry import declare, function, method
+from shapefix.library.signatures import arguments_under
 from shapefix.library.transformers.added_tokens import note_added
 from shapefix.library.transformers.checkpoints import Family, of_checkpoint, of_class
 from shapefix.library.transformers.pad_tokens import PAD, PAD_ID
@@ -95,7 +96,7 @@ def made(call: Call) -> Value:
 @function(f"{TOKENIZER}.from_pretrained")
 def from_pretrained(call: Call) -> Value:
     """Tokenizer with the settings of a checkpoint, which may give a pad token to any class."""
-    name = call.value(0, "pretrained_model_name_or_path") or Unknown("name")
+    name = arguments_under(call, f"{TOKENIZER}.from_pretrained").value("pretrained_model_name_or_path")
     text = name.value if isinstance(name, Constant) and isinstance(name.value, str) else ""
     public = of_checkpoint(text)
     family = public or of_class(call.name.rpartition(".")[0].rpartition(".")[2])
@@ -166,7 +167,7 @@ def token_id(call: Call) -> Value:
 @method(TOKENIZER, "add_special_tokens")
 def add_special_tokens(call: Call) -> Value:
     """Add special tokens, with keys for their names: `{"pad_token": "[PAD]"}`."""
-    given = call.value(0, "special_tokens_dict")
+    given = arguments_under(call, f"{TOKENIZER}.add_special_tokens").value("special_tokens_dict")
     tokens: Mapping[object, Value] = given.fields if isinstance(given, DictValue) else {}
     fields = fields_of(call)
     for name, token in tokens.items():
@@ -175,16 +176,16 @@ def add_special_tokens(call: Call) -> Value:
         for name in (PAD, "eos_token"):
             if name not in tokens:
                 call.ev.journal.write(fields, name, Unknown(name))
-    return add_tokens(call)
+    return _added(call, tokens if isinstance(given, DictValue) else {"": given})
 
 
 @method(TOKENIZER, "add_tokens")
 def add_tokens(call: Call) -> Value:
     """Add tokens, and return the number of new ones."""
-    given = call.value(0, "new_tokens") or call.value(0, "special_tokens_dict")
-    tokens: Mapping[object, Value] = {} if given is None else {"": given}
-    if isinstance(given, DictValue):
-        tokens = given.fields
+    return _added(call, {"": arguments_under(call, f"{TOKENIZER}.add_tokens").value("new_tokens")})
+
+
+def _added(call: Call, tokens: Mapping[object, Value]) -> Value:
     note_added(call, call.receiver, tokens)
     call.ev.journal.write(fields_of(call), "number of tokens", Integer(Size.symbol("V")))
     return NUMBER
@@ -203,7 +204,7 @@ def vocabulary_size(call: Call) -> Value:
 
 @method(TOKENIZER, "convert_tokens_to_ids")
 def token_ids(call: Call) -> Value:
-    given = call.value(0, "tokens")
+    given = arguments_under(call, f"{TOKENIZER}.convert_tokens_to_ids").value("tokens")
     if isinstance(given, Text) or (isinstance(given, Constant) and isinstance(given.value, str)):
         return Integer(Size.symbol("id", least=0))
     contents = _contents(given)
@@ -214,7 +215,7 @@ def token_ids(call: Call) -> Value:
 
 @method(TOKENIZER, "convert_ids_to_tokens")
 def tokens_of_ids(call: Call) -> Value:
-    contents = _contents(call.value(0, "ids"))
+    contents = _contents(arguments_under(call, f"{TOKENIZER}.convert_ids_to_tokens").value("ids"))
     return Unknown() if contents is None else ListValue(None, TEXT, contents.length, contents.axes)
 
 
@@ -224,17 +225,22 @@ def _contents(value: Value | None) -> Contents | None:
     return Contents(value.items) if isinstance(value, TupleValue) else None
 
 
-@method(TOKENIZER, "decode", "convert_tokens_to_string")
+@method(TOKENIZER, "decode")
 def decoded(call: Call) -> Value:
     """One text; version 5 returns several for several rows."""
-    given = call.value(0)
-    one = isinstance(given, ListValue) and isinstance(each(call.ev, given), Integer)
-    return TEXT if one or call.name.endswith("_to_string") else Unknown()
+    given = arguments_under(call, f"{TOKENIZER}.decode").value("token_ids")
+    return TEXT if isinstance(given, ListValue) and isinstance(each(call.ev, given), Integer) else Unknown()
+
+
+@method(TOKENIZER, "convert_tokens_to_string")
+def joined(call: Call) -> Value:
+    return TEXT
 
 
 @method(TOKENIZER, "batch_decode")
 def all_decoded(call: Call) -> Value:
-    rows = iterate(call.ev, call.value(0, "sequences") or Unknown(), call.place.node)
+    sequences = arguments_under(call, f"{TOKENIZER}.batch_decode").value("sequences")
+    rows = iterate(call.ev, sequences, call.place.node)
     contents = _contents(rows)
     if contents is None:
         return ListValue(None, TEXT)
