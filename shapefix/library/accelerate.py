@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from typing import cast
+from dataclasses import dataclass
 
 from shapefix.domains.devices import DeviceValue, chosen
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, TupleValue
-from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import NONE, TRUE, LibraryObject, Unknown, Value
-from shapefix.library.data.loaders import LOADER, SENT
+from shapefix.interpreter.facts import Fact, Facts
+from shapefix.interpreter.tensor_values import Device, TensorValue
+from shapefix.interpreter.values import NONE, LibraryObject, Unknown, Value, facts_of
+from shapefix.library.data.loaders import LOADER, Sent
 from shapefix.library.registry import declare, derives, function, method
 
 ACCELERATOR = "accelerate.Accelerator"
 declare(ACCELERATOR, "builtins.object")
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedDevice(Fact):
+    """Device of all objects that an accelerator prepares."""
+
+    device: Device
 
 
 @function(ACCELERATOR)
@@ -24,14 +32,18 @@ def accelerator(call: Call) -> Value:
 @method(ACCELERATOR, "@device")
 def device(call: Call) -> Value:
     """Device shared by all prepared objects."""
-    fields = getattr(call.receiver, "fields", {})
-    return cast("Value", fields.setdefault("<chosen>", DeviceValue(chosen())))
+    facts = facts_of(call.receiver)
+    prepared = facts.known(PreparedDevice)
+    if prepared is None:
+        prepared = facts[PreparedDevice] = PreparedDevice(chosen())
+    return DeviceValue(prepared.device)
 
 
 def _prepared(value: Value) -> Value:
     """Let batches of a loader go to a device of its own choice; return other values unchanged."""
     if isinstance(value, LibraryObject) and derives(value.kind, LOADER):
-        return LibraryObject(value.kind, value.arguments, value.place, {**value.fields, SENT: TRUE})
+        facts = Facts({**value.facts, Sent: Sent()})
+        return LibraryObject(value.kind, value.arguments, value.place, dict(value.fields), facts)
     return value
 
 

@@ -15,6 +15,7 @@ from shapefix.domains.try_blocks import StepKind, note_step
 from shapefix.interpreter.calls import Arguments, Call, call_method
 from shapefix.interpreter.classes import member
 from shapefix.interpreter.containers import DictValue, ListValue, RaggedDim, TextTuple, TupleValue, elements
+from shapefix.interpreter.facts import Fact
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.joins import join
 from shapefix.interpreter.per_item_sizes import now
@@ -32,6 +33,7 @@ from shapefix.interpreter.values import (
     Unknown,
     Value,
     as_size,
+    facts_of,
 )
 from shapefix.library.data.collators import collate_by, is_callable
 from shapefix.library.data.dataset_lengths import batch_size, length_of
@@ -58,8 +60,10 @@ for _kind in (TENSORS, SUBSET, CONCATENATED):
     declare(_kind, DATASET)
 declare(LOADER, "builtins.object")
 
-SENT = "<sent>"
-"""Field of a loader with batches sent to a device by accelerate."""
+
+@dataclass(frozen=True, slots=True)
+class Sent(Fact):
+    """Batches of a loader are sent to a device by accelerate."""
 
 
 @method(DATASET, "__init__")
@@ -188,7 +192,7 @@ def batches(call: Call) -> Value:
     loader = call.receiver
     note_step(call.ev, StepKind.LOADER, call.place.node)
     made = _batch(call, loader) if isinstance(loader, (LibraryObject, InstanceValue)) else None
-    if made is not None and isinstance(loader, LibraryObject) and SENT in loader.fields:
+    if made is not None and Sent in facts_of(loader):
         return ListValue(None, sent(made.batch, None), axes=frozenset({RaggedDim()}))
     return ListValue(None, made.batch if made is not None else Unknown(), axes=frozenset({RaggedDim()}))
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeGuard
 
-from shapefix.domains.devices import DEVICE_FIELD
+from shapefix.domains.devices import ModuleDevice
 from shapefix.domains.gradients import Gradients
 from shapefix.domains.try_blocks import StepKind, note_step
 from shapefix.interpreter import hooks
@@ -21,6 +21,7 @@ from shapefix.interpreter.attributes import attribute
 from shapefix.interpreter.calls import Arguments, Call, instantiate
 from shapefix.interpreter.containers import ListValue
 from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.facts import Facts
 from shapefix.interpreter.refinement import refine_rank
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
@@ -39,7 +40,7 @@ from shapefix.interpreter.values import (
 from shapefix.library.nn.layers import fields_of
 from shapefix.library.nn.module import MODULE
 from shapefix.library.nn.parameter_devices import device_of_model, model_where, note_model_place
-from shapefix.library.nn.training import TRAINED, is_trained, made_here
+from shapefix.library.nn.training import Trained, is_trained, made_here
 from shapefix.library.ops.graphs import note_graph
 from shapefix.library.optim.modes import switch
 from shapefix.library.registry import declare, derives, function, method
@@ -161,21 +162,20 @@ def _made(call: Call, config: Value) -> LibraryObject:
     fields = {
         "config": config,
         CLASS: Constant(name),
-        TRAINED: _trained(call),
-        DEVICE_FIELD: model_where(call),
     }
+    facts = Facts({Trained: _trained(call), ModuleDevice: model_where(call)})
     if call.name.endswith(".from_pretrained"):
         fields[CHECKPOINT] = _checkpoint(call, BASE)
-    return LibraryObject(kind_of(name) or BASE, {}, call.place, fields)
+    return LibraryObject(kind_of(name) or BASE, {}, call.place, fields, facts)
 
 
 _QUANTIZED = frozenset({"quantization_config", "load_in_8bit", "load_in_4bit"})
 
 
-def _trained(call: Call) -> Value:
+def _trained(call: Call) -> Trained | None:
     """Check whether the weights are trained: quantized ones are not, most of them."""
     is_whole = not call.arguments.open and _QUANTIZED.isdisjoint(call.arguments.keywords)
-    return made_here(call) if is_whole else Unknown()
+    return made_here(call) if is_whole else None
 
 
 @function(*(f"{kind}.from_pretrained" for kind in MODELS))
@@ -287,7 +287,7 @@ def _output(call: Call, fields: dict[str, Layout | None]) -> Value:
         order = ["loss", *fields]
     for name, layout in fields.items():
         values[name] = as_result(call, layout, Op.MODEL_OUTPUT)
-    trained = is_trained(call, fields_of(call.receiver))
+    trained = is_trained(call, call.receiver)
     for value in values.values():
         note_graph(call, value, trained)
     note_model_place(call, values)
