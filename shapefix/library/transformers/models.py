@@ -11,23 +11,24 @@ contiguous, and as long as the targets.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TypeGuard
 
 from shapefix.domains.devices import ModuleDevice
 from shapefix.domains.gradients import Gradients
+from shapefix.domains.tokens import Checkpoint
 from shapefix.domains.try_blocks import StepKind, note_step
 from shapefix.interpreter import hooks
 from shapefix.interpreter.attributes import attribute
 from shapefix.interpreter.calls import Arguments, Call, instantiate
 from shapefix.interpreter.containers import ListValue
 from shapefix.interpreter.evaluator import Evaluator
-from shapefix.interpreter.facts import Facts
+from shapefix.interpreter.facts import Fact, Facts
 from shapefix.interpreter.refinement import refine_rank
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     FALSE,
     NONE,
-    TRUE,
     ClassValue,
     Constant,
     Integer,
@@ -36,6 +37,7 @@ from shapefix.interpreter.values import (
     Value,
     as_size,
     as_tensor,
+    facts_of,
 )
 from shapefix.library.nn.layers import fields_of
 from shapefix.library.nn.module import MODULE
@@ -46,8 +48,8 @@ from shapefix.library.optim.modes import switch
 from shapefix.library.registry import declare, derives, function, method
 from shapefix.library.signatures import arguments_under
 from shapefix.library.tensors import as_result
-from shapefix.library.transformers.added_tokens import CHECKPOINT, RESIZED
-from shapefix.library.transformers.architectures import CLASS, configuration_of
+from shapefix.library.transformers.added_tokens import Resized
+from shapefix.library.transformers.architectures import OwnClass, configuration_of
 from shapefix.library.transformers.configuration_sizes import sizes_of
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
 from shapefix.tensors.ops import Op
@@ -60,7 +62,7 @@ BASE, CONFIGURATION = "transformers.PreTrainedModel", "transformers.PretrainedCo
 def _invalidate(ev: Evaluator, value: Value) -> None:
     """Forget the resizing of the embedding of a model passed to unknown code."""
     if isinstance(value, LibraryObject) and derives(value.kind, BASE):
-        ev.journal.write(value.fields, RESIZED, Unknown(RESIZED))
+        ev.journal.write(value.facts, Resized, Resized())
 
 
 CAUSAL, MASKED = "transformers.AutoModelForCausalLM", "transformers.AutoModelForMaskedLM"
@@ -96,6 +98,14 @@ declare(CONFIGURATION, "builtins.object")
 declare(OUTPUT, "builtins.object")
 for _kind in MODELS:
     declare(_kind, BASE)
+
+
+@dataclass(frozen=True, slots=True)
+class OutputOrder(Fact):
+    """Names of the parts of a model's output, in their order."""
+
+    names: tuple[str, ...]
+
 
 _OTHERS = ("TF", "Flax", "DataCollator")
 """Prefixes of the names of classes that are not models of torch."""
@@ -133,7 +143,7 @@ def configuration(call: Call) -> Value:
     made = _configuration(call, {**known, **keywords})
     checkpoint = _checkpoint(call, CONFIGURATION) if stored else None
     of_checkpoint = configuration_of(checkpoint.value) if _is_text(checkpoint) else None
-    made.fields[CLASS] = Constant(of_checkpoint if name.endswith(".AutoConfig") else name)
+    made.facts[OwnClass] = OwnClass(of_checkpoint if name.endswith(".AutoConfig") else name)
     return made
 
 
@@ -159,14 +169,10 @@ def _made(call: Call, config: Value) -> LibraryObject:
     name = call.name
     for constructor in (".from_pretrained", "._from_config", ".from_config"):
         name = name.removesuffix(constructor)
-    fields = {
-        "config": config,
-        CLASS: Constant(name),
-    }
-    facts = Facts({Trained: _trained(call), ModuleDevice: model_where(call)})
+    facts = Facts({OwnClass: OwnClass(name), Trained: _trained(call), ModuleDevice: model_where(call)})
     if call.name.endswith(".from_pretrained"):
-        fields[CHECKPOINT] = _checkpoint(call, BASE)
-    return LibraryObject(kind_of(name) or BASE, {}, call.place, fields, facts)
+        facts[Checkpoint] = Checkpoint(_checkpoint(call, BASE))
+    return LibraryObject(kind_of(name) or BASE, {}, call.place, {"config": config}, facts)
 
 
 _QUANTIZED = frozenset({"quantization_config", "load_in_8bit", "load_in_4bit"})
@@ -187,7 +193,7 @@ def from_pretrained(call: Call) -> Value:
     sizes = {name: value for name, value in given.items() if name in ("num_labels", "vocab_size")}
     config = _configuration(call, sizes)
     checkpoint = _checkpoint(call, BASE)
-    config.fields[CLASS] = Constant(configuration_of(checkpoint.value) if _is_text(checkpoint) else None)
+    config.facts[OwnClass] = OwnClass(configuration_of(checkpoint.value) if _is_text(checkpoint) else None)
     return _made(call, config)
 
 
@@ -231,14 +237,14 @@ def generate(call: Call) -> Value:
 
 @method(BASE, "set_input_embeddings")
 def replace_embedding(call: Call) -> Value:
-    call.ev.journal.write(fields_of(call.receiver), RESIZED, TRUE)
+    call.ev.journal.write(facts_of(call.receiver), Resized, Resized())
     return NONE
 
 
 @method(BASE, "resize_token_embeddings")
 def resize(call: Call) -> Value:
     """Resize the embedding: the numbers of logits and rows change."""
-    call.ev.journal.write(fields_of(call.receiver), RESIZED, TRUE)
+    call.ev.journal.write(facts_of(call.receiver), Resized, Resized())
     config = fields_of(call.receiver).get("config")
     given = arguments_under(call, f"{BASE}.resize_token_embeddings")
     count = given.value("new_num_tokens")
@@ -291,7 +297,8 @@ def _output(call: Call, fields: dict[str, Layout | None]) -> Value:
     for value in values.values():
         note_graph(call, value, trained)
     note_model_place(call, values)
-    return LibraryObject(OUTPUT, {}, call.place, {**values, "_order": order})
+    facts = Facts() if order is None else Facts.of(OutputOrder(tuple(order)))
+    return LibraryObject(OUTPUT, {}, call.place, dict(values), facts)
 
 
 @method(OUTPUT, "__getitem__")
@@ -301,10 +308,10 @@ def output_item(call: Call) -> Value:
     index = call.value(0)
     if isinstance(index, Constant) and isinstance(index.value, str):
         return fields.get(index.value) or Unknown(index.value)
-    order: object = fields.get("_order")
-    if isinstance(index, Constant) and isinstance(index.value, int) and isinstance(order, list):
-        if 0 <= index.value < len(order):
-            return fields[order[index.value]]
+    order = facts_of(call.receiver).known(OutputOrder)
+    if isinstance(index, Constant) and isinstance(index.value, int) and order is not None:
+        if 0 <= index.value < len(order.names):
+            return fields[order.names[index.value]]
     return Unknown()
 
 
@@ -387,7 +394,7 @@ def forward_to_states(call: Call) -> Value:
     )
     if isinstance(output, LibraryObject):
         del output.fields["loss"]
-        output.fields["_order"] = ["last_hidden_state", "pooler_output"]
+        output.facts[OutputOrder] = OutputOrder(("last_hidden_state", "pooler_output"))
         states = TensorValue(unknown_strides((batch, length, width)))
         output.fields["hidden_states"] = ListValue(None, states)
     return output

@@ -7,11 +7,14 @@ The end of a name determines the class. Tokenizers whose call takes other argume
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
+from shapefix.domains.tokens import Checkpoint, SpecialIds
 from shapefix.interpreter import hooks
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import Contents, DictValue, ListValue, TupleValue
 from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.facts import Fact, Facts
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.values import (
     NONE,
@@ -23,6 +26,7 @@ from shapefix.interpreter.values import (
     Text,
     Unknown,
     Value,
+    facts_of,
 )
 from shapefix.library.registry import declare, function, method
 from shapefix.library.signatures import arguments_under
@@ -116,10 +120,11 @@ def _tokenizer(call: Call, family: Family | None, pad: Value, name: Value) -> Li
     ends: Value = Unknown("eos_token")
     if family is not None:
         ends = Text() if family.ends else NONE
-    fields: dict[str, Value] = {"name": name, PAD: pad, "eos_token": ends}
+    fields: dict[str, Value] = {PAD: pad, "eos_token": ends}
     if family is not None and family.inputs:
         fields["model_input_names"] = ListValue(tuple(Constant(key) for key in family.inputs))
-    return LibraryObject(TOKENIZER, {}, call.place, {**fields, **_settings(call)})
+    facts = Facts.of(Checkpoint(name))
+    return LibraryObject(TOKENIZER, {}, call.place, {**fields, **_settings(call)}, facts)
 
 
 def _settings(call: Call) -> dict[str, Value]:
@@ -139,13 +144,35 @@ def _settings(call: Call) -> dict[str, Value]:
 
 def unknown_tokenizer() -> LibraryObject:
     """Value of a parameter annotated with the class of a tokenizer."""
-    fields: dict[str, Value] = {"name": Unknown("name"), PAD: Unknown(PAD), "eos_token": Unknown("eos_token")}
+    fields: dict[str, Value] = {PAD: Unknown(PAD), "eos_token": Unknown("eos_token")}
     return LibraryObject(TOKENIZER, {}, None, fields)
 
 
 def fields_of(call: Call) -> dict[object, Value]:
     """Fields of the tokenizer whose method is called; a new dictionary for unknown objects."""
     return call.receiver.fields if isinstance(call.receiver, LibraryObject) else {}
+
+
+def _ids_of(call: Call) -> SpecialIds:
+    facts = facts_of(call.receiver)
+    known = facts.known(SpecialIds)
+    if known is None:
+        known = facts[SpecialIds] = SpecialIds()
+    return known
+
+
+@dataclass(frozen=True, slots=True)
+class NumberOfTokens(Fact):
+    """Number of tokens of a tokenizer, added ones included."""
+
+    number: Value
+
+
+@dataclass(frozen=True, slots=True)
+class VocabularySize(Fact):
+    """Number of tokens of a tokenizer without added ones."""
+
+    number: Value
 
 
 @method(TOKENIZER, *(f"@{name}_token_id" for name in _SPECIAL))
@@ -156,12 +183,13 @@ def token_id(call: Call) -> Value:
     token = fields.get(name)
     if isinstance(token, Constant) and token.value is None:
         return NONE
-    key = ("id", token if token is not None else name)
-    if key not in fields:
+    ids = _ids_of(call).by_token
+    key = token if token is not None else name
+    if key not in ids:
         known = isinstance(token, (Constant, Text))
         special = Integer(Size.from_symbol(SpecialId(f"{name}_id", 0)))
-        fields[key] = special if known else Unknown(f"{name}_id")
-    return fields[key]
+        ids[key] = special if known else Unknown(f"{name}_id")
+    return ids[key]
 
 
 @method(TOKENIZER, "add_special_tokens")
@@ -187,19 +215,27 @@ def add_tokens(call: Call) -> Value:
 
 def _added(call: Call, tokens: Mapping[object, Value]) -> Value:
     note_added(call, call.receiver, tokens)
-    call.ev.journal.write(fields_of(call), "number of tokens", Integer(Size.symbol("V")))
+    call.ev.journal.write(facts_of(call.receiver), NumberOfTokens, NumberOfTokens(Integer(Size.symbol("V"))))
     return NUMBER
 
 
 @method(TOKENIZER, "__len__")
 def number_of_tokens(call: Call) -> Value:
-    return fields_of(call).setdefault("number of tokens", Integer(Size.symbol("V")))
+    facts = facts_of(call.receiver)
+    known = facts.known(NumberOfTokens)
+    if known is None:
+        known = facts[NumberOfTokens] = NumberOfTokens(Integer(Size.symbol("V")))
+    return known.number
 
 
 @method(TOKENIZER, "@vocab_size")
 def vocabulary_size(call: Call) -> Value:
     """Size of the vocabulary without added tokens."""
-    return fields_of(call).setdefault("size of the vocabulary", Integer(Size.symbol("V")))
+    facts = facts_of(call.receiver)
+    known = facts.known(VocabularySize)
+    if known is None:
+        known = facts[VocabularySize] = VocabularySize(Integer(Size.symbol("V")))
+    return known.number
 
 
 @method(TOKENIZER, "convert_tokens_to_ids")
