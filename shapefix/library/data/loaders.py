@@ -36,9 +36,8 @@ from shapefix.interpreter.values import (
     facts_of,
 )
 from shapefix.library.data.collators import collate_by, is_callable
-from shapefix.library.data.dataset_lengths import batch_size, length_of
 from shapefix.library.data.datasets.cells import fresh_row
-from shapefix.library.data.samples import gathered, one_of
+from shapefix.library.data.samples import batch_size, gathered, length_of, one_of
 from shapefix.library.numpy_arrays import as_array
 from shapefix.library.ops.devices import sent
 from shapefix.library.registry import declare, derives, function, method
