@@ -46,8 +46,8 @@ class Raises(StrEnum):
 class Page:
     """One rule page: the metadata of the rule, and the path of its documentation.
 
-    fix is the applicability of the usual fix, None without one. by_default is false for a rule that must
-    be selected explicitly.
+    fix is the applicability of the usual fix, None without one. errors are parts of the messages of the
+    exceptions that reported code raises. by_default is false for a rule that must be selected explicitly.
     """
 
     code: str
@@ -56,6 +56,7 @@ class Page:
     summary: str
     fix: Applicability | None
     raises: Raises
+    errors: tuple[str, ...]
     by_default: bool
     since: str
     aliases: tuple[str, ...]
@@ -110,20 +111,24 @@ def _page(path: Path) -> Page:
     with path.open(encoding="utf-8") as file:
         next(file)
         head: dict[str, str] = {}
+        errors = []
         for line in file:
             if line.strip() == "---":
                 break
+            if line.startswith("  - "):
+                errors.append(line.removeprefix("  - ").strip())
+                continue
             key, _, value = line.partition(":")
             head[key.strip()] = value.strip()
     try:
-        return _with_metadata(path, head)
+        return _with_metadata(path, head, tuple(errors))
     except KeyError as error:
         raise InvalidPage(f"{path}: the front matter lacks `{error.args[0]}`") from None
     except ValueError as error:
         raise InvalidPage(f"{path}: the front matter has a wrong value: {error}") from None
 
 
-def _with_metadata(path: Path, head: Mapping[str, str]) -> Page:
+def _with_metadata(path: Path, head: Mapping[str, str], errors: tuple[str, ...]) -> Page:
     former = head.get("aliases", "")
     return Page(
         head["code"],
@@ -132,6 +137,7 @@ def _with_metadata(path: Path, head: Mapping[str, str]) -> Page:
         head["summary"],
         None if head["fix"] == "none" else Applicability(head["fix"]),
         Raises(head["raises"]),
+        errors,
         head["default"] == "on",
         head["since"],
         tuple(name.strip() for name in former.split(",") if name.strip()),
