@@ -12,6 +12,7 @@ from shapefix.interpreter.classes import outside_bases
 from shapefix.interpreter.containers import DictValue
 from shapefix.interpreter.evaluator import Evaluator, Frame
 from shapefix.interpreter.events import Event, OperationEvent
+from shapefix.interpreter.facts import Fact
 from shapefix.interpreter.joins import join_values
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import Device, DeviceKind, is_same_device
@@ -22,8 +23,6 @@ ASKED_CPU = Device(DeviceKind.CPU, "cpu", "explicit")
 """The CPU, because the code says so."""
 OF_MODULE = Device(DeviceKind.SHARED, symbol=object())
 """The device of a module's parameters, and of its inputs, if nothing else is known of it."""
-DEVICE_FIELD = "<device>"
-"""The field of a module for the device of its parameters: a ModuleDevice."""
 
 
 @dataclass(eq=False, slots=True)
@@ -43,14 +42,12 @@ class DeviceValue(Value):
         self.device = device
 
 
-class ModuleDevice(Value):
+@dataclass(frozen=True, eq=False, slots=True)
+class ModuleDevice(Fact):
     """Device of a module's parameters, and its entry point of validity; a join forgets it."""
 
-    __slots__ = ("device", "entry_point")
-
-    def __init__(self, device: Device, entry_point: int) -> None:
-        self.device = device
-        self.entry_point = entry_point
+    device: Device
+    entry_point: int
 
 
 class DeviceName(Text):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import libcst as cst
 
@@ -12,12 +12,42 @@ from shapefix.interpreter import hooks
 from shapefix.interpreter.containers import Contents, ListValue
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Event
+from shapefix.interpreter.facts import Fact
 from shapefix.interpreter.joins import join_integers
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import START, LabelMask, TensorValue, TokenRow, tensor_row
-from shapefix.interpreter.values import Constant, Integer, LibraryObject, Slice, Unknown, Value, as_size
+from shapefix.interpreter.values import (
+    Constant,
+    Integer,
+    LibraryObject,
+    Slice,
+    Unknown,
+    Value,
+    as_size,
+    facts_of,
+)
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.symbols import UNBOUNDED, ItemPosition, MaskedLabel, SpecialId, Symbol, TokenId
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SpecialIds(Fact):
+    """Ids of the special tokens of a tokenizer, created when first read."""
+
+    by_token: dict[Value | str, Value] = field(default_factory=dict)
+
+
+def special_id(tokenizer: Value, token: Value) -> Value | None:
+    """Id of a special token that the code has read; None for others."""
+    ids = facts_of(tokenizer).known(SpecialIds)
+    return None if ids is None else ids.by_token.get(token)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint(Fact):
+    """Name of the checkpoint that a model or a tokenizer was loaded from."""
+
+    name: Value
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from shapefix.interpreter.containers import Contents, DictValue, ListValue, TupleValue
+from shapefix.interpreter.facts import Fact, Facts
 from shapefix.interpreter.per_item_sizes import provably_ragged
 from shapefix.interpreter.state import Hooks
 from shapefix.interpreter.tensor_values import TensorValue, join_devices, join_rows, requires_grad, tensor_row
@@ -51,6 +52,8 @@ def join(left: Any, right: Any) -> Any:
         return join_contents(left, right)
     if isinstance(left, tuple) and isinstance(right, tuple) and len(left) == len(right):
         return tuple(join(a, b) for a, b in zip(left, right, strict=True))
+    if isinstance(left, Fact) and left == right:
+        return left
     if isinstance(left, Value) or isinstance(right, Value):
         return left if right is None else right if left is None else Unknown()
     return None
@@ -181,7 +184,10 @@ def join_objects(left: LibraryObject, right: LibraryObject, depth: int) -> Value
             fields[key] = _join_values(one, other, depth)
         elif one == other:
             fields[key] = one
-    return LibraryObject(left.kind, {}, left.place, fields)
+    facts = Facts(
+        {kind: join(left.facts[kind], right.facts[kind]) for kind in left.facts.keys() & right.facts.keys()}
+    )
+    return LibraryObject(left.kind, {}, left.place, fields, facts)
 
 
 def _is_number(value: Value) -> bool:

@@ -13,7 +13,7 @@ from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.syntax import enclosing, enclosing_function
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
-from shapefix.domains.tokens import PadTokenMissing
+from shapefix.domains.tokens import Checkpoint, PadTokenMissing
 from shapefix.interpreter.modules import Module, Place, children, dotted_name
 from shapefix.interpreter.values import Constant, LibraryObject
 
@@ -43,7 +43,8 @@ def no_pad_token(event: PadTokenMissing, context: CheckContext, rule: Rule) -> I
 
 def _name(tokenizer: LibraryObject, made: Place) -> str:
     """Return the checkpoint of a tokenizer, or else its class."""
-    name = tokenizer.fields.get("name")
+    checkpoint = tokenizer.facts.known(Checkpoint)
+    name = checkpoint.name if checkpoint is not None else None
     if isinstance(name, Constant) and isinstance(name.value, str):
         return name.value
     return made.module.code(made.node.func) if isinstance(made.node, cst.Call) else "it"

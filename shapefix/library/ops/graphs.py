@@ -10,15 +10,16 @@ from collections.abc import Iterable, Iterator
 
 from shapefix.domains.gradients import (
     ENABLE_GRAD,
-    RECORDED_BEFORE,
     SET_GRAD_ENABLED,
     Gradients,
+    RecordedBefore,
     records_gradients,
     require_grad,
 )
 from shapefix.interpreter.calls import Call, after_call
 from shapefix.interpreter.containers import ListValue, TupleValue, elements
 from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.facts import Facts
 from shapefix.interpreter.tensor_values import TensorValue, requires_grad
 from shapefix.interpreter.values import (
     Constant,
@@ -281,7 +282,8 @@ def set_grad_enabled(call: Call) -> Value:
     """Set gradient recording from now on; as a context, until its block ends."""
     mode = call.value(0, "mode") or Unknown()
     state = call.ev.state[Gradients]
-    made = LibraryObject(SET_GRAD_ENABLED, {"mode": mode}, call.place, {RECORDED_BEFORE: state.recording})
+    before = Facts.of(RecordedBefore(state.recording))
+    made = LibraryObject(SET_GRAD_ENABLED, {"mode": mode}, call.place, facts=before)
     after = records_gradients(made, state.recording)
     unsure = call.ev.frame.undecided and after is not state.recording
     state.recording = None if unsure else after

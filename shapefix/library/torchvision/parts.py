@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from shapefix.interpreter.facts import Fact
+
 CLASSES = "num_classes"
 """Placeholder for the requested number of classes."""
 
@@ -33,7 +35,7 @@ Part = Layer | Stage | Named | list["Part"]
 
 
 @dataclass(frozen=True, slots=True)
-class Architecture:
+class Architecture(Fact):
     """Class of torchvision and its children by name, with named steps between them.
 
     extra are children that forward does not run one after another; auxiliary is True if a model in training
