@@ -148,6 +148,14 @@ class CheckSession:
         except Unreadable:
             return None
 
+    def real_path(self, path: str) -> str:
+        """Return the absolute path of a file, by its path in a finding."""
+        return self._display.real(path)
+
+    def is_given(self, path: str) -> bool:
+        """Check whether the file at an absolute path is under the given paths."""
+        return path in self._names
+
     def standard_output(self) -> bytes:
         """Return the repaired content of standard input."""
         (path,) = self._names
