@@ -122,6 +122,9 @@ def report_stats(request: CheckRequest, session: CheckSession, view: View) -> No
     does = "does not import" if skipped == 1 else "do not import"
     why = f" ({skipped} skipped: {does} torch or transformers)" if skipped else ""
     echo_err(f"Checked {counted(stats.files, 'file')}{why}")
+    if stats.importers:
+        does = "imports" if stats.importers == 1 else "import"
+        echo_err(f"Also ran {counted(stats.importers, 'file')} of the project that {does} the given files")
     for path, calls in sorted(stats.bounded.items()):
         place = one_line(view.relative(path))
         echo_err(f"{place}: analysis limit reached, {counted(calls, 'call')} not followed")
