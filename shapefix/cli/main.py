@@ -126,8 +126,8 @@ def check(**given: Any) -> int:
 def fix(**given: Any) -> int:
     """Show repairs for files and folders as a diff. With --apply, write them.
 
-    Exit codes without --apply: 0 if nothing would change, 1 if something would. With --apply: 0 if no
-    findings remain, 1 if some do. In both cases 2 if a file could not be checked or repaired.
+    Exit codes: 0 without findings, 1 with findings (--apply: if some remain), 2 if a file could not be
+    checked or repaired.
     """
     from shapefix.cli.fix import fix
     from shapefix.cli.request import parse_request

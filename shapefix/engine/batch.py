@@ -132,9 +132,12 @@ class BatchRunner:
         cache.put(result.path, miss.content, CachedResult(result.diagnostics, result.failures, dependencies))
 
     def _cache(self, task: FileTask) -> Cache | None:
-        """Return the cache for the rules and project of a task; None for texts in memory."""
+        """Return the cache for the rules and project of a task; None while any text is in memory.
+
+        The result of a file on disk may depend on such a text as well.
+        """
         folder = self.settings.cache_dir(task.path)
-        if folder is None or self.overlay.get(task.path) is not None:
+        if folder is None or self.overlay:
             return None
         version = task.transformers_version
         key = (folder, task.root, task.rules, version)

@@ -37,7 +37,7 @@ class StaticFindings:
         key = (own, sources.key)
         if own and key not in self._known:
             overlay = {new.path: new.encode() for _, new in sources.changes()}
-            found = CheckSession(own, self._settings, overlay=overlay).run().findings()
+            found = CheckSession(own, self._settings, overlay=overlay, run_importers=False).run().findings()
             self._known[key] = tuple(sorted((each for each in found if not each.is_answer), key=_rank))
         return self._known[key] if own else ()
 
