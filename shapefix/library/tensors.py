@@ -18,6 +18,7 @@ from shapefix.domains.precision import Precision
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, Shape, TupleValue, elements
 from shapefix.interpreter.modules import dotted_name
+from shapefix.interpreter.refinement import note_assumed
 from shapefix.interpreter.tensor_values import Device, LayoutStep, TensorValue
 from shapefix.interpreter.values import (
     Constant,
@@ -273,8 +274,11 @@ def size_name(call: Call, dim: int) -> str:
     return f"{name}.size({dim})" if name else f"size({dim})"
 
 
-def assume_rank(call: Call, tensor: TensorValue, rank: int) -> Layout:
-    """Layout of a tensor used as one of this rank; an unknown rank is known from now on."""
+def assume_rank(call: Call, tensor: TensorValue, rank: int, *, certain: bool = True) -> Layout:
+    """Layout of a tensor used as one of this rank; an unknown rank is known from now on.
+
+    certain is False if the operation takes other ranks, too.
+    """
     if tensor.layout is not None:
         return tensor.layout
     sizes = [
@@ -283,4 +287,6 @@ def assume_rank(call: Call, tensor: TensorValue, rank: int) -> Layout:
     ]
     layout = contiguous(sizes) if tensor.contiguous else unknown_strides(sizes)
     call.ev.journal.write(tensor, "layout", layout)
+    if not certain:
+        note_assumed(call.ev, sizes[0])
     return layout
