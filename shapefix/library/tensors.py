@@ -142,16 +142,26 @@ def copied(call: Call, tensor: TensorValue, op: Op, dtype: str | None = None) ->
     return result
 
 
-def copied_or_same(call: Call, tensor: TensorValue, op: Op, dtype: str | None = None) -> TensorValue:
-    """Copy or the tensor itself, depending on unknown facts."""
-    layout = tensor.layout
+def copied_or_same(
+    call: Call, tensor: TensorValue, op: Op, dtype: str | None = None, same_if: str = ""
+) -> TensorValue:
+    """Copy or the tensor itself, depending on unknown facts.
+
+    same_if are the facts that make it the tensor itself, in words, as far as they are worth a condition.
+    """
+    layout, origin = tensor.layout, tensor.origin
     if layout is not None and preserve_format(layout) != layout:
         layout = unknown_strides(layout.sizes)
+    assumed = origin.layout if layout is None and origin is not None else None
+    if assumed is not None and preserve_format(assumed) != assumed:
+        # A copy of a slice of unknown rank has no gaps.
+        origin = LayoutStep(call.place, op, assumed if same_if else None, origin, call.ev.function)
+        origin.condition = same_if
     result = TensorValue(
         layout,
         dtype=dtype or tensor.dtype,
         device=None,
-        origin=tensor.origin,
+        origin=origin,
         contiguous=tensor.contiguous,
     )
     result.copy_sizes(tensor)
