@@ -172,8 +172,9 @@ def _same_if(
 def _subject(call: Call) -> str:
     """Code of the tensor of a method."""
     node = call.place.node
-    is_method = isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute)
-    return call.place.module.code(node.func.value) if is_method else "the tensor"
+    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+        return call.place.module.code(node.func.value)
+    return "the tensor"
 
 
 def _device_code(call: Call) -> str:
