@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -25,10 +25,14 @@ from shapefix.tensors.symbols import OpaqueStride, SizeOf, Symbol
 
 @dataclass(frozen=True)
 class CheckContext:
-    """All events of one run, in their order, and the names of symbols in the user's code."""
+    """All events of one run, in their order, and the names of symbols in the user's code.
+
+    uses_gpu returns whether some code of the project uses a GPU.
+    """
 
     events: Sequence[Event]
     symbol_names: Mapping[Symbol, Size]
+    uses_gpu: Callable[[], bool] = lambda: True
 
     @cached_property
     def kinds(self) -> frozenset[type[Event]]:

@@ -98,7 +98,7 @@ def _exactly_illegal(
         left *= have[outer]
         needs = have[inner] * strides[inner]
         if strides[outer] != needs and left not in lefts:
-            return Illegal(outer, Size.of(strides[outer]), Size.of(needs), (), contiguous(sizes))
+            return Illegal(outer, inner, Size.of(strides[outer]), Size.of(needs), (), contiguous(sizes))
     raise AssertionError("an illegal view merges dimensions across a stride gap")
 
 
@@ -132,7 +132,7 @@ def _symbolic(layout: Layout, sizes: tuple[Size, ...], fits: bool | None, bounds
     if illegal is not None:
         at, conditions = illegal
         needs = have[at + 1] * strides[at + 1]
-        return Illegal(kept[at], strides[at], needs, conditions, contiguous(sizes))
+        return Illegal(kept[at], kept[at + 1], strides[at], needs, conditions, contiguous(sizes))
     return Undecided(unknown_view(sizes, layout), numel=not fits)
 
 

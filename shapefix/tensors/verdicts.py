@@ -19,11 +19,12 @@ class Legal:
 class Illegal:
     """View rejected by torch if all sizes in conditions exceed 1.
 
-    The view merges a dimension `dim` with the next one (ignoring dimensions of size 1): dim has stride `has`,
-    and a merge requires `needs`. layout is the layout of the view of a contiguous copy.
+    The view merges dimension `outer` with dimension `inner`, the next one besides those of size 1: outer has
+    stride `has`, and a merge requires `needs`. layout is the layout of the view of a contiguous copy.
     """
 
-    dim: int
+    outer: int
+    inner: int
     has: Size
     needs: Size
     conditions: tuple[Size, ...]

@@ -28,6 +28,8 @@ def left_on_the_cpu(event: DeviceMismatch, context: CheckContext, rule: Rule) ->
     made = event.cpu.place
     if not made_in_module(event) or made is None or event.undecided or not _is_first(event, context):
         return
+    if not context.uses_gpu():
+        return
     assert event.cpu.within is not None
     if event.cpu.within.name.value in FORWARD:
         yield rule.diagnostic(

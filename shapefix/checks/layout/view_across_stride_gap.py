@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 from shapefix.checks.context import CheckContext, lineage, whole_sizes
 from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support.conditions import combined
 from shapefix.checks.support.evidence import call_trace, layout_trace
 from shapefix.checks.support.rewrites import line_of
 from shapefix.checks.support.view_calls import RESHAPES, reshape_instead, viewed_code
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Diagnostic, Evidence
+from shapefix.diagnostics import Condition, Diagnostic, Evidence
 from shapefix.domains.operations import Viewed
 from shapefix.tensors.layout import is_contiguous
 from shapefix.tensors.verdicts import Illegal
@@ -32,9 +33,19 @@ def view_across_stride_gap(event: Viewed, context: CheckContext, rule: Rule) -> 
             *layout_trace(event.tensor, context),
             Evidence(event.place.span, _merge(event, verdict, context)),
         ],
-        condition=context.condition(verdict.conditions),
+        condition=_condition(event, verdict, context),
         fixes=reshape_instead(event, context),
     )
+
+
+def _condition(event: Viewed, verdict: Illegal, context: CheckContext) -> Condition | None:
+    """Return the sizes that the view fails for, and what keeps a conversion before it from copying."""
+    parts = [context.condition(verdict.conditions)]
+    for step in lineage(event.tensor):
+        if step.layout != event.layout:
+            break
+        parts.append(Condition(step.condition) if step.condition else None)
+    return combined("and", [part for part in parts if part is not None])
 
 
 def _is_unlikely(event: Viewed) -> bool:
@@ -63,7 +74,7 @@ def _cause(event: Viewed) -> str:
 
 def _merge(event: Viewed, verdict: Illegal, context: CheckContext) -> str:
     """Return the two dimensions that cannot be merged, with the required and the actual stride."""
-    layout, outer, inner = event.layout, verdict.dim, verdict.dim + 1
+    layout, outer, inner = event.layout, verdict.outer, verdict.inner
     merged = f"merges dimensions {outer} and {inner}"
     whole = whole_sizes(layout)
     if whole is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import libcst as cst
 
@@ -86,7 +87,7 @@ def _hidden(event: TryBlock, context: CheckContext) -> list[Diagnostic]:
         for code, other in RULES.items()
         if other.severity is Severity.ERROR and (code[:3] in _FAMILIES or code == "SF602")
     )
-    found = findings(CheckContext(event.hidden, context.symbol_names), codes)
+    found = findings(replace(context, events=event.hidden), codes)
     by_place = {(each.code, each.span): each for each in found}
     return sorted(by_place.values(), key=lambda each: (each.condition is not None, each.span, each.code))
 

@@ -56,8 +56,8 @@ def _convolved(
 ) -> Value:
     layout = None
     if tensor is not None and out_channels is not None:
-        # Unbatched images, with one dimension less, are rare inputs of convolutions.
-        image = assume_rank(call, tensor, rank + 2)
+        # The input may be a single image, without a batch.
+        image = assume_rank(call, tensor, rank + 2, certain=False)
         names = ("stride", "padding", "dilation", *(("output_padding",) if transposed else ()))
         settings = {name: given.sizes(name, rank) for name in names}
         text = given.text("padding")

@@ -49,8 +49,9 @@ from shapefix.library.registry import declare, derives, function, method
 from shapefix.library.signatures import arguments_under
 from shapefix.library.tensors import as_result
 from shapefix.library.transformers.added_tokens import Resized
-from shapefix.library.transformers.architectures import OwnClass, configuration_of
+from shapefix.library.transformers.architectures import OwnClass, class_of, configuration_of
 from shapefix.library.transformers.configuration_sizes import sizes_of
+from shapefix.library.transformers.forward_signatures import first_parameter
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
 from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
@@ -261,20 +262,77 @@ def _setting(call: Call, name: str) -> Size | None:
     return as_size(attribute(call.ev, config, name, call.place.node))
 
 
+_TEXTS = frozenset({CAUSAL, MASKED, SEQ2SEQ, TOKENS, SEQUENCES, ANSWERS})
+_ANY_RANK = ("GPT2", "OPT")
+"""Families of models that flatten the leading dimensions of their token ids, and accept a single row."""
+_POOLED = ("Albert", "Bert", "Camembert", "Roberta", "XLMRoberta")
+"""Families of models with a pooled state right after the last hidden state."""
+
+
+def _first_parameter(call: Call) -> str | None:
+    """Parameter that the first positional argument is for; None if unknown."""
+    config = fields_of(call.receiver).get("config")
+    own = class_of(call.receiver)
+    if own is None:
+        return None
+    known = first_parameter(own, call.ev.versions.get("transformers"), class_of(config))
+    # All Auto classes of these kinds are for texts; some models call their token ids otherwise.
+    is_auto = own.rpartition(".")[2].startswith("Auto")
+    return known or ("input_ids" if is_auto and kind_of(own) in _TEXTS else None)
+
+
+def _given(call: Call, name: str) -> Value | None:
+    """Argument for a parameter of forward, by its name or in the first position."""
+    if name in call.arguments.keywords or not call.arguments.positional:
+        return call.arguments.keywords.get(name)
+    first = call.arguments.positional[0]
+    if _first_parameter(call) == name:
+        return first
+    if name != "input_ids":
+        return None
+    # Neither images nor sounds are whole numbers of 64 bits.
+    is_ids = isinstance(first, TensorValue) and first.dtype == "int64"
+    is_named = isinstance(first, Unknown) and first.hint.rstrip("']").endswith("input_ids")
+    return first if is_ids or is_named else None
+
+
 def _leading(call: Call, *names: str) -> tuple[Size, Size] | None:
-    """Batch and length of one of these arguments; symbols B and T if unknown."""
+    """Batch and length of one of these arguments; symbols B and T if they are not given.
+
+    None if they are unknown.
+    """
     for name in names:
-        value = call.value(0 if name in ("input_ids", "pixel_values") else -1, name)
+        value = _given(call, name)
         tensor = as_tensor(value)
         if tensor is None or (isinstance(value, Constant) and value.value is None):
             continue
         if tensor.layout is None and name != "inputs_embeds":
             tensor.certain = True
-            refine_rank(call.ev, tensor, [Size.symbol("B"), Size.symbol("T")])
+            refine_rank(
+                call.ev, tensor, [Size.symbol("B"), Size.symbol("T")], certain=not _takes_any_rank(call)
+            )
         if tensor.layout is not None and tensor.layout.rank >= 2:
             return tensor.layout.sizes[0], tensor.layout.sizes[1]
         return None
+    if call.arguments.positional and "input_ids" in names:
+        # Images or sounds, perhaps.
+        return None
     return Size.symbol("B"), Size.symbol("T")
+
+
+def _takes_any_rank(call: Call) -> bool:
+    """Check for a model that may accept token ids of any rank."""
+    names = _class_names(call)
+    if any(not name.startswith("Auto") for name in names):
+        return any(name.startswith(_ANY_RANK) for name in names)
+    return _is(call, CAUSAL) or _is(call, HIDDEN)
+
+
+def _class_names(call: Call) -> list[str]:
+    """Names of the classes of a model and of its configuration, as far as they are known."""
+    config = fields_of(call.receiver).get("config")
+    known = [class_of(value) for value in (call.receiver, config)]
+    return [name.rpartition(".")[2] for name in known if name is not None]
 
 
 def _output(call: Call, fields: dict[str, Layout | None]) -> Value:
@@ -394,10 +452,18 @@ def forward_to_states(call: Call) -> Value:
     )
     if isinstance(output, LibraryObject):
         del output.fields["loss"]
-        output.facts[OutputOrder] = OutputOrder(("last_hidden_state", "pooler_output"))
+        pooled = ("pooler_output",) if _is_pooled(call) else ()
+        output.facts[OutputOrder] = OutputOrder(("last_hidden_state", *pooled))
         states = TensorValue(unknown_strides((batch, length, width)))
         output.fields["hidden_states"] = ListValue(None, states)
     return output
+
+
+def _is_pooled(call: Call) -> bool:
+    """Check for a model whose second output is certainly a pooled state."""
+    return any(
+        name.removesuffix(end) in _POOLED for name in _class_names(call) for end in ("Model", "Config")
+    )
 
 
 @function("peft.get_peft_model", "peft.prepare_model_for_kbit_training")
