@@ -85,6 +85,7 @@ def view_of(request: CheckRequest, settings: Settings, session: CheckSession) ->
         settings.unsafe_fixes(os.path.join(os.path.realpath(os.curdir), "-")),  # noqa: PTH118
         session.source,
         quiet=request.quiet,
+        verbose=request.verbose,
         coverage=Coverage(session.read, session.stats.irrelevant, len(session.notebooks)),
     )
 

@@ -14,6 +14,7 @@ from shapefix.checks.support.describe import describe, in_words
 from shapefix.checks.support.evidence import call_trace
 from shapefix.diagnostics import REVEAL, Diagnostic, Evidence, Failure, Severity, Span
 from shapefix.engine.interpretation import ProjectFiles, ProjectModules, deep_recursion, parse_failure
+from shapefix.engine.merge import unique_in_run
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Revealed
 from shapefix.interpreter.program import run_program
@@ -90,7 +91,7 @@ class FileAnalyzer:
 
     def _result(self, path: str, ev: Evaluator, probes: PathProbes) -> AnalysisResult:
         """Check the events of a run against every rule."""
-        run = CheckContext(ev.events, ev.symbol_names)
+        run = CheckContext(ev.events, ev.symbol_names, ev.loops_to)
         diagnostics: list[Diagnostic] = []
         failures: list[Failure] = []
         for code in sorted(self._rules):
@@ -99,7 +100,7 @@ class FileAnalyzer:
             except Exception as error:
                 failures.append(_internal(path, f"rule {code}", error))
         return AnalysisResult(
-            tuple(dict.fromkeys(diagnostics)),
+            tuple(unique_in_run(diagnostics)),
             tuple(failures),
             probes,
             ev.bounded,

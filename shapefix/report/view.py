@@ -32,7 +32,7 @@ class View:
     folder is the base of displayed paths; width counts terminal cells; sources returns the text of a path as
     it was analyzed, or None. unsafe_fixes is true if the user enabled them; proves is true if `shapefix
     probe` makes the fixes and runs the script to prove them. coverage is None if a script was run. quiet
-    omits the summary.
+    omits the summary. verbose shows every step of the evidence, and no finding folded into another one.
     """
 
     folder: str
@@ -42,6 +42,7 @@ class View:
     sources: Callable[[str], str | None] = _no_source
     proves: bool = False
     quiet: bool = False
+    verbose: bool = False
     coverage: Coverage | None = None
 
     def relative(self, path: str) -> str:

@@ -10,7 +10,7 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace
-from shapefix.diagnostics import Condition, Diagnostic, Evidence
+from shapefix.diagnostics import Condition, Diagnostic, Evidence, Role
 from shapefix.domains.batches import Collated, Stacked
 from shapefix.domains.raggedness import PADDED_IN_MAP, origins, ragged, row_sizes
 from shapefix.domains.tokens import Tokenized
@@ -50,7 +50,7 @@ def padding_inside_map(event: Tokenized, context: CheckContext, rule: Rule) -> I
                 *call_trace(event),
                 Evidence(event.mapped.span, f"mapped here, {size} rows per map batch"),
                 Evidence(place.span, "padded to the longest row of the map batch"),
-                Evidence(combined.place.span, "rows of several map batches are combined here"),
+                Evidence(combined.place.span, "rows of several map batches are combined here", Role.FAILURE),
             ],
             condition=Condition(f"the dataset has more than {size} rows"),
         )

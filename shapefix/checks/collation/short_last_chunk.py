@@ -14,7 +14,7 @@ from shapefix.checks.support.conditions import comparison, of_code
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.syntax import enclosing, nodes
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, Fix
+from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, Fix, Role
 from shapefix.domains.batches import Collated, Stacked
 from shapefix.domains.raggedness import ragged, row_sizes
 from shapefix.interpreter.containers import DictValue, TupleValue
@@ -49,7 +49,7 @@ def short_last_chunk(event: Collated | Stacked, context: CheckContext, rule: Rul
             *call_trace(event),
             Evidence(module.span(chunks.loop), "the remainder becomes a shorter last chunk"),
             Evidence(cut.place.span, "chunk sliced here"),
-            Evidence(event.place.span, "chunks combined here"),
+            Evidence(event.place.span, "chunks combined here", Role.FAILURE),
         ],
         condition=Condition(
             f"{module.code(stop)} is not a multiple of {code}",

@@ -20,7 +20,7 @@ from shapefix.checks.support.handlers import (
     memory_errors_only,
     tests_exception,
 )
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity
+from shapefix.diagnostics import Applicability, Cause, Diagnostic, Edit, Evidence, Fix, Import, Severity
 from shapefix.domains.try_blocks import ExceptClause, StepKind, TrainStep, TryBlock
 from shapefix.interpreter.modules import Module
 
@@ -60,9 +60,10 @@ def _finding(event: TryBlock, handler: ExceptClause, context: CheckContext, rule
         evidence=[
             *call_trace(event),
             Evidence(act.place.span, f"{act.kind} runs here"),
-            *(Evidence(each.span, f"{each.code}, hidden: {each.message}") for each in hidden[:3]),
+            *(Evidence(each.span, f"{each.code}, hidden: {each.text}") for each in hidden[:3]),
         ],
         fixes=list(_fixes(module, handler)),
+        follows=Cause(hidden[0].code, hidden[0].span) if hidden else None,
     )
 
 
@@ -86,7 +87,7 @@ def _hidden(event: TryBlock, context: CheckContext) -> list[Diagnostic]:
         for code, other in RULES.items()
         if other.severity is Severity.ERROR and (code[:3] in _FAMILIES or code == "SF602")
     )
-    found = findings(CheckContext(event.hidden, context.symbol_names), codes)
+    found = findings(CheckContext(event.hidden, context.symbol_names, context.loops_to), codes)
     by_place = {(each.code, each.span): each for each in found}
     return sorted(by_place.values(), key=lambda each: (each.condition is not None, each.span, each.code))
 
