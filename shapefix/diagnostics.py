@@ -134,7 +134,7 @@ class Import:
 
 @dataclass(frozen=True)
 class Fix:
-    """Edits that belong together, with one sentence on what they change.
+    """Edits to apply together, with a one-sentence description.
 
     unneeded are imports that go where nothing else in the file uses them.
     """

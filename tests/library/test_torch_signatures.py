@@ -13,7 +13,7 @@ from shapefix.interpreter.values import Constant
 from shapefix.library.nn import layers
 from shapefix.library.registry import FUNCTIONS, METHODS, TENSOR
 from shapefix.library.signatures import bound, parameters
-from shapefix.library.torch_signatures import WRITTEN, generated, signature
+from shapefix.library.torch_signatures import WRITTEN, generated, overloads, signature
 
 
 def test_the_shipped_signatures_are_those_of_the_installed_torch() -> None:
@@ -33,13 +33,15 @@ def test_every_layer_and_function_of_torch_nn_has_a_signature() -> None:
 
 @pytest.mark.parametrize("name", generated())
 def test_a_signature_can_be_read(name: str) -> None:
-    assert all(parameter.isidentifier() for parameter, _ in parameters(signature(name)))
+    for overload in overloads(name):
+        assert all(parameter.isidentifier() for parameter, _ in parameters(overload))
 
 
 @pytest.mark.parametrize("name", WRITTEN)
 def test_a_written_signature_differs_from_the_generated_one(name: str) -> None:
-    assert WRITTEN[name] != generated()[name]
-    assert len(parameters(WRITTEN[name])) >= len(parameters(generated()[name]))
+    assert WRITTEN[name] != generated().get(name)
+    if name in generated() and "*" not in WRITTEN[name]:
+        assert len(parameters(WRITTEN[name])) >= len(parameters(generated()[name]))
 
 
 def test_what_comes_after_a_star_is_read_by_name_only() -> None:
@@ -61,7 +63,7 @@ def test_every_operation_that_reads_arguments_by_name_has_a_signature() -> None:
         if "@" not in name and "arguments_of" in _names_reached(inspect.unwrap(handler))
     ]
     assert len(reading) > 80
-    assert [name for name in reading if name not in generated()] == []
+    assert [name for name in reading if name not in generated() and name not in WRITTEN] == []
 
 
 def _names_reached(handler: Callable[..., object]) -> set[str]:

@@ -42,7 +42,7 @@ def tensor_of_ragged_rows(event: Stacked, context: CheckContext, rule: Rule) -> 
         subject = f"`{abbreviate(module.code(call.args[0].value))}`: {rows}"
     else:
         subject = rows
-    error = _error(event)
+    error = stacking_error(event)
     if made is None:
         yield rule.diagnostic(
             event.place.span,
@@ -66,13 +66,20 @@ def tensor_of_ragged_rows(event: Stacked, context: CheckContext, rule: Rule) -> 
     )
 
 
-def _error(event: Stacked) -> ExpectedError:
+def stacking_error(event: Stacked) -> ExpectedError:
     """Return the exception of torch or numpy."""
     if "numpy" in event.function:
-        return ExpectedError("ValueError")
+        return numpy_error(event.function)
     if event.function.endswith("stack"):
         return ExpectedError("RuntimeError", "stack expects each tensor to be equal size")
     return ExpectedError("ValueError", "expected sequence of length ... (got ...)")
+
+
+def numpy_error(function: str) -> ExpectedError:
+    """Return the exception of a numpy function on rows of different lengths."""
+    if function.endswith("stack"):
+        return ExpectedError("ValueError", "all input arrays must have the same shape")
+    return ExpectedError("ValueError", "setting an array element with a sequence")
 
 
 def _are_tensors(event: Stacked) -> bool:

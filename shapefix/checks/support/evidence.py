@@ -15,6 +15,7 @@ from shapefix.interpreter.events import Event, OpRejected
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.interpreter.values import LibraryObject, Value
+from shapefix.tensors.errors import SizeMismatch
 from shapefix.tensors.layout import Layout, is_contiguous
 
 _CALL = 32
@@ -95,7 +96,11 @@ def shape_trace(tensor: TensorValue, context: CheckContext) -> list[Evidence]:
 def layer_trace(event: OpRejected, context: CheckContext) -> list[Evidence]:
     """Return the calls that lead to a layer, its construction, and the steps that sized its input."""
     came = shape_trace(event.operands[0].tensor, context) if event.operands else []
-    return [*call_trace(event), *made_at(event.layer), *came]
+    error = event.error
+    label = ""
+    if isinstance(error, SizeMismatch) and error.operand == 0:
+        label = f"expects {context.text(error.want)}"
+    return [*call_trace(event), *made_at(event.layer, label), *came]
 
 
 def layer_code(layer: Value | None) -> str:
