@@ -71,7 +71,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True)
 class Evidence:
-    """One step of the way to a finding: what happened at this place.
+    """One step on the way to a finding: a place and its event.
 
     label replaces the message in the short report; that of a call is its code, `model(images)`.
     """
@@ -95,7 +95,7 @@ def with_failure(evidence: Iterable[Evidence], place: Span) -> tuple[Evidence, .
 
 @dataclass(frozen=True)
 class Cause:
-    """What one repair would mend: a place, and the code of the rule that reports it."""
+    """Target of one repair: a place, and the code of the rule for it."""
 
     code: str
     span: Span
@@ -251,7 +251,7 @@ class Diagnostic:
 
     @property
     def cause(self) -> Cause:
-        """What one repair would mend: the stated cause, the first one of the evidence, or the place."""
+        """The stated cause, the first one of the evidence, or the place of the finding."""
         if self.follows is not None:
             return self.follows
         stated = (step.span for step in self.evidence if step.role is Role.CAUSE)
