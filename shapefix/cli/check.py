@@ -86,6 +86,7 @@ def view_of(request: CheckRequest, settings: Settings, session: CheckSession) ->
         request.options.unsafe_fixes is True,
         session.source,
         quiet=request.quiet,
+        verbose=request.verbose,
         coverage=Coverage(session.read, session.stats.irrelevant, len(session.notebooks)),
         offers=partial(_offer, session, settings),
     )

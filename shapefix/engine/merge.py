@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Failure, Fix, Span
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Failure, Fix, Role, Span
 from shapefix.engine.settings import Settings
 from shapefix.engine.source_overlay import SourceOverlay
 from shapefix.engine.tasks import FileResult
@@ -80,11 +80,27 @@ class FindingsByFile:
 
 def unique(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
     """Keep one finding per code and place: an unconditional one, else the one with the most evidence."""
+    return _best(findings, _weight)
+
+
+def unique_in_run(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Keep one finding of a run per code and place: the most evidence, and of the same the first one."""
+
+    def weight(finding: Diagnostic) -> tuple[object, ...]:
+        shown = sum(step.role not in (Role.CALL, Role.HISTORY) for step in finding.evidence)
+        return finding.condition is None, shown, -finding.moment
+
+    return _best(findings, weight)
+
+
+def _best(
+    findings: Iterable[Diagnostic], weight: Callable[[Diagnostic], tuple[object, ...]]
+) -> list[Diagnostic]:
     best: dict[tuple[str, Span], Diagnostic] = {}
     for finding in findings:
         key = (finding.code, finding.span)
         known = best.get(key)
-        if known is None or _weight(finding) > _weight(known):
+        if known is None or weight(finding) > weight(known):
             best[key] = finding
     return list(best.values())
 
@@ -144,7 +160,8 @@ class DisplayPaths:
         return replace(
             finding,
             span=self._span(finding.span),
-            evidence=tuple(Evidence(self._span(step.span), step.message) for step in finding.evidence),
+            evidence=tuple(replace(step, span=self._span(step.span)) for step in finding.evidence),
+            follows=finding.follows and replace(finding.follows, span=self._span(finding.follows.span)),
             fixes=tuple(
                 replace(fix, edits=tuple(Edit(self._span(edit.span), edit.content) for edit in fix.edits))
                 for fix in finding.fixes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -179,6 +179,8 @@ class Evaluator:
         self.notes_operations = OperationCalled in listening
         self.journal = Journal()
         self.events: list[Event] = []
+        self.loops_to: dict[Event, tuple[Loop, ...]] = {}
+        """The loops around an event whose first pass is certain to get there, innermost first."""
         self.frames: list[Frame] = []
         self.calls: tuple[Place, ...] = ()
         self.running: list[cst.CSTNode] = []
@@ -264,6 +266,19 @@ class Evaluator:
     def emit(self, event: Event) -> None:
         if not self.silenced:
             self.events.append(event)
+            if type(event) is not OperationCalled and (loops := tuple(self._certain_loops())):
+                self.loops_to[event] = loops
+
+    def _certain_loops(self) -> Iterator[Loop]:
+        """Yield the open loops whose first pass is certain to reach this place, innermost first."""
+        for frame in reversed(self.frames):
+            tests, exits = len(frame.tests), len(frame.exits)
+            for loop in reversed(frame.loops):
+                if tests > loop.tests or exits > loop.exits or loop.breaks or loop.continues:
+                    return
+                yield loop
+            if frame.tests or frame.exits:
+                return
 
     def evaluate(self, node: cst.BaseExpression) -> Value:
         """Value of an expression; Unknown if it cannot be known."""
@@ -291,6 +306,7 @@ class Evaluator:
     def close(self) -> None:
         """Release all values, so that memory is free at once, without the garbage collector."""
         self.events.clear()
+        self.loops_to.clear()
         self.type_checked.clear()
         self.state.clear()
         self.journal.maybe_unbound.clear()

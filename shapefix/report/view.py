@@ -45,7 +45,8 @@ class View:
     folder is the base of displayed paths; width counts terminal cells; sources returns the text of a path as
     it was analyzed, or None. unsafe_fixes is true if the command line enables them; offers decides about each
     fix, and by default follows unsafe_fixes. proves is true if `shapefix probe` makes the fixes and runs the
-    script to prove them. coverage is None if a script was run. quiet omits the summary.
+    script to prove them. coverage is None if a script was run. quiet omits the summary. verbose shows every
+    step of the evidence, and no finding folded into another one.
     """
 
     folder: str
@@ -55,6 +56,7 @@ class View:
     sources: Callable[[str], str | None] = _no_source
     proves: bool = False
     quiet: bool = False
+    verbose: bool = False
     coverage: Coverage | None = None
     offers: Callable[[Diagnostic], FixOffer] | None = None
 

@@ -12,7 +12,7 @@ from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.syntax import enclosing, enclosing_function
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, ExpectedError, Fix
 from shapefix.domains.tokens import Checkpoint, PadTokenMissing
 from shapefix.interpreter.modules import Module, Place, children, dotted_name
 from shapefix.interpreter.values import Constant, LibraryObject
@@ -30,8 +30,8 @@ def no_pad_token(event: PadTokenMissing, context: CheckContext, rule: Rule) -> I
     name = _name(event.tokenizer, made)
     yield rule.diagnostic(
         event.place.span,
-        f"`{subject}` (`{name}`, {rewrites.line_of(made, module)}) has no pad token for `{user}`; "
-        f"ValueError: Asking to pad but the tokenizer does not have a padding token",
+        f"`{subject}` (`{name}`, {rewrites.line_of(made, module)}) has no pad token for `{user}`",
+        error=ExpectedError("ValueError", "Asking to pad but the tokenizer does not have a padding token"),
         evidence=[
             *call_trace(event),
             Evidence(made.span, f"created here: `{name}` has no pad token, and the code sets none"),

@@ -11,7 +11,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import padding_code, rewrites
 from shapefix.checks.support.evidence import call_trace, own_lengths
 from shapefix.checks.support.ragged_columns import LABELS, RAGGED, ragged_origin
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Import
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, ExpectedError, Fix, Import, Role
 from shapefix.domains.batches import Collated
 from shapefix.domains.raggedness import Origin
 from shapefix.interpreter.containers import DictValue
@@ -35,25 +35,26 @@ def ragged_default_collation(event: Collated, context: CheckContext, rule: Rule)
         yield rule.diagnostic(
             place.span,
             f"{default} stacks {named} of different lengths ({made.what}, "
-            f"{rewrites.line_of(made.place, place.module)}); {error}",
+            f"{rewrites.line_of(made.place, place.module)})",
             evidence=[
                 *call_trace(event),
                 own_lengths(made),
-                Evidence(event.place.span, "collated here"),
+                Evidence(event.place.span, "collated here", Role.FAILURE),
             ],
             condition=RAGGED,
+            error=error,
             fixes=_pad_inputs(event, made, context),
         )
         return
 
 
-def collation_error(event: Collated, row: Value) -> str:
+def collation_error(event: Collated, row: Value) -> ExpectedError:
     """Return the exception of torch or transformers on rows of different lengths."""
     if isinstance(row, TensorValue):
-        return "RuntimeError: stack expects each tensor to be equal size"
+        return ExpectedError("RuntimeError", "stack expects each tensor to be equal size")
     if event.consumer.startswith("torch.") and event.collator is None:
-        return "RuntimeError: each element in list of batch should be of equal size"
-    return "ValueError: expected sequence of length ... (got ...)"
+        return ExpectedError("RuntimeError", "each element in list of batch should be of equal size")
+    return ExpectedError("ValueError", "expected sequence of length ... (got ...)")
 
 
 def _columns(sample: Value) -> Iterator[tuple[object, Value]]:

@@ -16,7 +16,16 @@ from shapefix.checks.support.conditions import comparison, in_backticks, of_code
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.syntax import enclosing, nodes
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, Fix
+from shapefix.diagnostics import (
+    Applicability,
+    Condition,
+    Diagnostic,
+    Edit,
+    Evidence,
+    ExpectedError,
+    Fix,
+    Role,
+)
 from shapefix.domains.batches import Collated, Stacked
 from shapefix.domains.raggedness import ragged, row_sizes
 from shapefix.interpreter.containers import DictValue, TupleValue
@@ -37,7 +46,7 @@ def short_last_chunk(event: Collated | Stacked, context: CheckContext, rule: Rul
     chunks = _chunks(found[0]) if found is not None else None
     if found is None or chunks is None or _may_fit(found[0]) or _is_looked_at(chunks, found[0].place.module):
         return
-    cut, (who, where, what) = found
+    cut, (who, where, what, error) = found
     module, stop, step = cut.place.module, chunks.stop, chunks.step
     computed = _computed(chunks, module)
     origin = f" ({rewrites.line_of(computed, module)})" if computed is not None else ""
@@ -51,8 +60,9 @@ def short_last_chunk(event: Collated | Stacked, context: CheckContext, rule: Rul
             *call_trace(event),
             Evidence(module.span(chunks.loop), "the remainder becomes a shorter last chunk"),
             Evidence(cut.place.span, "chunk sliced here"),
-            Evidence(event.place.span, "chunks combined here"),
+            Evidence(event.place.span, "chunks combined here", Role.FAILURE),
         ],
+        error=error,
         condition=Condition(
             f"{in_backticks(module.code(stop))} is not a multiple of {in_backticks(code)}",
             comparison(of_code(module.code(stop)), "is not a multiple of", of_code(code)),
@@ -63,8 +73,8 @@ def short_last_chunk(event: Collated | Stacked, context: CheckContext, rule: Rul
 
 _FAILS = "fails on a shorter last chunk"
 
-Stacker = tuple[str, Place, str]
-"""The function that combines the chunks, its place, and the effect."""
+Stacker = tuple[str, Place, str, ExpectedError]
+"""The function that combines the chunks, its place, the effect, and the exception."""
 
 
 def _stacked(event: Stacked) -> tuple[Cut, Stacker] | None:
@@ -73,7 +83,7 @@ def _stacked(event: Stacked) -> tuple[Cut, Stacker] | None:
     cut = _cut(ragged(event.rows) or ())
     if cut is None or not isinstance(node, cst.Call):
         return None
-    return cut, (event.place.module.code(node.func), event.place, f"{_FAILS}; {stacking_error(event)}")
+    return cut, (event.place.module.code(node.func), event.place, _FAILS, stacking_error(event))
 
 
 def _collated(event: Collated) -> tuple[Cut, Stacker] | None:
@@ -94,13 +104,10 @@ def _collated(event: Collated) -> tuple[Cut, Stacker] | None:
     for key, cell in _columns(event.sample):
         cut = _cut(row_sizes(cell))
         if cut is not None and (key in _LABELS or not pads_inputs):
-            return cut, (
-                name,
-                where,
-                f"does not pad {key} of a shorter last chunk; ValueError: Unable to create tensor"
-                if pads_inputs
-                else f"{_FAILS}; {collation_error(event, cell)}",
-            )
+            if not pads_inputs:
+                return cut, (name, where, _FAILS, collation_error(event, cell))
+            error = ExpectedError("ValueError", "Unable to create tensor")
+            return cut, (name, where, f"does not pad {key} of a shorter last chunk", error)
     return None
 
 

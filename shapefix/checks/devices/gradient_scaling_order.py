@@ -20,7 +20,7 @@ from shapefix.checks.support.event_order import (
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.rewrites import after_statement, argument, before_statement, line_of
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, Fix
+from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, ExpectedError, Fix
 from shapefix.domains.training import (
     GradientsClipped,
     GradientsUnscaled,
@@ -117,8 +117,8 @@ def _never_scaled(event: OptimizerStepped, gradients: PendingGradients, rule: Ru
     named = receiver_code(event.place)
     return rule.diagnostic(
         event.place.span,
-        f"`{abbreviate(event.place.code)}` without `{named}.scale(loss)`: AssertionError: Attempted step but "
-        "_scale is None",
+        f"`{abbreviate(event.place.code)}` without `{named}.scale(loss)`",
+        error=ExpectedError("AssertionError", "Attempted step but _scale is None"),
         condition=_condition(event.scaler),
         evidence=[
             *call_trace(event),
@@ -157,8 +157,8 @@ def _without_update(event: OptimizerStepped, rule: Rule) -> Diagnostic:
     edit = after_statement(event.place, f"{named}.update()")
     return rule.diagnostic(
         event.place.span,
-        f"`{named}.update()` is never called; the second step raises RuntimeError: step() has already been "
-        "called since the last update()",
+        f"`{named}.update()` is never called, so the second step fails",
+        error=ExpectedError("RuntimeError", "step() has already been called since the last update()"),
         condition=_condition(event.scaler),
         evidence=[
             *call_trace(event),

@@ -13,7 +13,7 @@ from shapefix.checks.support.evidence import call_trace, layer_code, made_at, sh
 from shapefix.checks.support.operands import is_unlikely, named
 from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, Fix
+from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, ExpectedError, Fix
 from shapefix.domains.tokens import TokensWithoutRow
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.modules import Place
@@ -100,8 +100,8 @@ def _added(event: TokensWithoutRow, rule: Rule) -> Iterator[Diagnostic]:
     what = f"the pad token `{event.token}`" if event.pads else f"`{event.token}`"
     yield rule.diagnostic(
         event.place.span,
-        f"{what} was added to the tokenizer ({line}), but the model ({made}) was not resized: "
-        "IndexError: index out of range in self",
+        f"{what} was added to the tokenizer ({line}), but the model ({made}) was not resized",
+        error=ExpectedError("IndexError", "index out of range in self"),
         evidence=[
             *call_trace(event),
             *_made(tokenizer),

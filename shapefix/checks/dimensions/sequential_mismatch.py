@@ -25,7 +25,7 @@ from shapefix.checks.support.layer_settings import (
 from shapefix.checks.support.operands import is_unlikely, product_text, shown
 from shapefix.checks.support.sequential_layers import neighbor
 from shapefix.checks.support.syntax import enclosing
-from shapefix.checks.support.torch_errors import with_error
+from shapefix.checks.support.torch_errors import layer_error
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.values import LibraryObject, as_size
@@ -45,7 +45,8 @@ def sequential_mismatch(event: OpRejected, context: CheckContext, rule: Rule) ->
         return
     yield rule.diagnostic(
         event.place.span,
-        with_error(message, event, context),
+        message,
+        error=layer_error(event, context),
         evidence=[
             *call_trace(event),
             *made_at(before),

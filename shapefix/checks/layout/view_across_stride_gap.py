@@ -11,12 +11,12 @@ from shapefix.checks.support.evidence import call_trace, layout_trace
 from shapefix.checks.support.rewrites import line_of
 from shapefix.checks.support.view_calls import RESHAPES, reshape_instead, viewed_code
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Condition, Diagnostic, Evidence
+from shapefix.diagnostics import Condition, Diagnostic, Evidence, ExpectedError
 from shapefix.domains.operations import Viewed
 from shapefix.tensors.layout import is_contiguous
 from shapefix.tensors.verdicts import Illegal
 
-_ERROR = "RuntimeError: view size is not compatible with input tensor's size and stride"
+_ERROR = ExpectedError("RuntimeError", "view size is not compatible with input tensor's size and stride")
 
 
 @rule("SF101", on=Viewed)
@@ -27,13 +27,14 @@ def view_across_stride_gap(event: Viewed, context: CheckContext, rule: Rule) -> 
     subject, call = viewed_code(event), abbreviate(event.place.code)
     yield rule.diagnostic(
         event.place.span,
-        f"`{call}` fails: `{subject}` is not contiguous{_cause(event)}; {_ERROR}",
+        f"`{call}` fails: `{subject}` is not contiguous{_cause(event)}",
         evidence=[
             *call_trace(event),
             *layout_trace(event.tensor, context),
             Evidence(event.place.span, _merge(event, verdict, context)),
         ],
         condition=_condition(event, verdict, context),
+        error=_ERROR,
         fixes=reshape_instead(event, context),
     )
 

@@ -16,7 +16,7 @@ from shapefix.checks.support.handlers import header_span, is_swallowing, tells_o
 from shapefix.checks.support.loss_clamps import clamping_step, has_upper_bound, without_clamp
 from shapefix.checks.support.syntax import enclosing, nodes
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
+from shapefix.diagnostics import Applicability, Cause, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.exponentials import ClampedExp
 from shapefix.domains.training import Backward
 from shapefix.domains.try_blocks import ExceptClause, StepKind, TryBlock
@@ -157,6 +157,7 @@ def _averages_over_nothing(event: TryBlock, handler: ExceptClause, rule: Rule) -
                 Evidence(header_span(module, handler.node), "failed batches swallowed here"),
                 Evidence(span, f"result if no batch was counted: `{code}`"),
             ],
+            follows=Cause("SF801", header_span(module, handler.node)),
         )
 
 

@@ -21,7 +21,7 @@ from shapefix.checks.support.handlers import (
     memory_errors_only,
     tests_exception,
 )
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity
+from shapefix.diagnostics import Applicability, Cause, Diagnostic, Edit, Evidence, Fix, Import, Severity
 from shapefix.domains.try_blocks import ExceptClause, StepKind, TrainStep, TryBlock
 from shapefix.interpreter.modules import Module
 
@@ -61,9 +61,10 @@ def _finding(event: TryBlock, handler: ExceptClause, context: CheckContext, rule
         evidence=[
             *call_trace(event),
             Evidence(act.place.span, f"{act.kind} runs here"),
-            *(Evidence(each.span, f"{each.code}, hidden: {each.message}") for each in hidden[:3]),
+            *(Evidence(each.span, f"{each.code}, hidden: {each.text}") for each in hidden[:3]),
         ],
         fixes=list(_fixes(module, handler)),
+        follows=Cause(hidden[0].code, hidden[0].span) if hidden else None,
     )
 
 

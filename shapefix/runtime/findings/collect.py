@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from shapefix.diagnostics import Diagnostic, Evidence, Severity, Span
+from shapefix.diagnostics import Diagnostic, Evidence, Severity, Span, with_failure
 from shapefix.rulebook.pages import names_and_severities
 from shapefix.runtime.findings.constructor_fixes import ReadText, constructor_fixes, read_text
 from shapefix.runtime.findings.exception_report import measurements
@@ -73,12 +73,12 @@ def exception_diagnostic(failure: RaisedException, observed: Observations) -> Di
         severity = Severity.WARNING if failure.swallowed else Severity.ERROR
         return Diagnostic(
             CRASH, failure.type, severity, _full_message(failure), failure.stack[0],
-            (*measurements(failure), *swallowed),
+            with_failure((*measurements(failure), *swallowed), failure.stack[0]),
         )  # fmt: skip
     name, severity = rules[explained.code]
     return Diagnostic(
         explained.code, name, severity, explained.message, explained.span,
-        (*explained.evidence, *swallowed), explained.condition,
+        with_failure((*explained.evidence, *swallowed), explained.span), explained.condition,
     )  # fmt: skip
 
 

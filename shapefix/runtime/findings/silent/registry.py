@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from shapefix.diagnostics import Condition, Diagnostic, Evidence, Severity, Span
+from shapefix.diagnostics import Condition, Diagnostic, Evidence, Severity, Span, with_failure
 from shapefix.rulebook.pages import names_and_severities
 from shapefix.runtime.observations import Observations
 
@@ -73,4 +73,5 @@ def silent_faults(observed: Observations) -> Iterator[Diagnostic]:
 def _diagnostic(fault: RuntimeFinding) -> Diagnostic:
     rule, severity = KINDS[fault.kind]
     code, name = (PROBE, fault.kind) if rule is None else (rule, names_and_severities()[rule][0])
-    return Diagnostic(code, name, severity, fault.message, fault.span, fault.evidence, fault.condition)
+    evidence = with_failure(fault.evidence, fault.span)
+    return Diagnostic(code, name, severity, fault.message, fault.span, evidence, fault.condition)
