@@ -749,23 +749,21 @@ def labels(draw: random.Random) -> Program:
 
         return Program("SF201", written(copied), (written("copy.deepcopy(ids)"),))
     shared = draw.choice(["ids", "ids.view(-1, 3)", "ids.detach()", "(ids)", "ids if unknown('A', 1) else ids",
-                          "ids.to(torch.long)", "batch['input_ids']", "ids.long()", "ids or ids"])  # fmt: skip
+                          "ids.to(torch.long)", "ids[:, :]", "ids.long()", "ids.reshape(2, 3)", "ids[:]"])  # fmt: skip
     masking = draw.choice(["labels[mask] = -100", "labels.masked_fill_(mask, -100)", "labels[labels == 2] = -100",
-                         "labels[:, 0] = -100"])  # fmt: skip
-    shared = "ids" if shared == "ids or ids" else shared
-    steps = ["ids = batch['input_ids']", "mask = ids == 3", "labels = {}", masking]
-    after = draw.choice(["batch['labels'] = labels", "batch = {'input_ids': ids, 'labels': labels}"])
+                           "labels[:, 0] = -100"])  # fmt: skip
+    after = draw.choice([
+        'batch = {"input_ids": ids, "labels": labels}', 'batch = dict(input_ids=ids, labels=labels)',
+        'batch = {"input_ids": ids, "labels": labels, "old": first}',
+    ])  # fmt: skip
+    in_function = draw.random() < 0.5
+    source = "ids = torch.tensor([[1, 2, 3], [2, 3, 4]])"
 
     def text(code: str) -> str:
-        inner = [line.format(code) if line == "labels = {}" else line for line in steps]
-        lines = [
-            "def encode(batch):",
-            block([*inner, after, "return batch"]),
-            "source = {'input_ids': torch.tensor([[1, 2, 3], [2, 3, 4]])}",
-            "results = encode(source)",
-            "table = nn.Embedding(9, 2)",
-            "vectors = table(results['input_ids'])",
-        ]
+        steps = ["first = ids.sum()", "mask = ids == 3", f"labels = {code}", masking, after]
+        lines = [source, *steps]
+        if in_function:
+            lines = ["def encode(ids):", block([*steps, "return batch"]), source, "batch = encode(ids)"]
         return HEAD + "\n".join(lines) + "\n"
 
     return Program("SF202", text(shared), (text(f"({shared}).clone()"),))
