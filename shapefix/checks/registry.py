@@ -10,6 +10,7 @@ from typing import Any
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.support.default_options import under_defaults
+from shapefix.checks.support.demo_calls import only_shown
 from shapefix.diagnostics import Condition, Diagnostic, Evidence, Fix, Severity, Span
 from shapefix.interpreter.events import Event
 from shapefix.rulebook.pages import Page, UnmatchedRule, pages, pages_by_code
@@ -109,4 +110,4 @@ def findings(
     for event in context.events if events is None else events:
         for check in wanted[type(event)]:
             for found in check(event, context):
-                yield under_defaults(event, found)
+                yield under_defaults(event, only_shown(event, found))
