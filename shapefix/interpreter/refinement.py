@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import libcst as cst
 
 from shapefix.interpreter.evaluator import Evaluator
@@ -13,14 +15,13 @@ from shapefix.tensors.layout import contiguous, unknown_strides
 from shapefix.tensors.polynomials import Size
 
 
-def refine_rank(ev: Evaluator, tensor: TensorValue, names: list[str]) -> tuple[Size, ...]:
-    """Assume that tensor has as many dimensions as there are names; its new sizes get these names."""
+def refine_rank(ev: Evaluator, tensor: TensorValue, new: Sequence[Size]) -> tuple[Size, ...]:
+    """Assume that tensor has as many dimensions as there are new sizes, each used if its own is unknown."""
     if tensor.layout is None:
-        rank = len(names)
-        sizes = []
-        for dim, name in enumerate(names):
-            known = tensor.known_size(dim) or tensor.known_size(dim - rank)
-            sizes.append(known or Size.symbol(name or f"size({dim})"))
+        rank = len(new)
+        sizes = [
+            tensor.known_size(dim) or tensor.known_size(dim - rank) or size for dim, size in enumerate(new)
+        ]
         layout = contiguous(sizes) if tensor.contiguous else unknown_strides(sizes)
         ev.journal.write(tensor, "layout", layout)
         return tuple(sizes)

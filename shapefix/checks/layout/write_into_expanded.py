@@ -55,6 +55,9 @@ def _clone(event: InPlaceWrite, *, always: bool) -> list[Fix]:
     the fix is only safe if torch always refuses the write, or if nothing else has the original.
     """
     for step in lineage(event.tensor):
+        if step.op is Op.MESHGRID:
+            # The call returns a tuple, which has no clone().
+            return []
         if step.op is Op.EXPAND and step.place.module is event.place.module:
             span = step.place.span
             end = span.end()

@@ -11,7 +11,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.event_order import between, ends_early, is_followed, within
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.rewrites import end_of_line
-from shapefix.checks.support.syntax import enclosing_function, nodes
+from shapefix.checks.support.syntax import enclosing_function, holds, nodes
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.modes import ForwardCalled, ModeSwitched
@@ -29,15 +29,23 @@ def training_mode(
     if isinstance(event, ModeSwitched):
         if event.training is False:
             yield from _never_back(event, context, rule)
-    elif event.training and event.mode_dependent and not event.recording and event.loops:
+    elif _is_evaluated_in_training(event) and event.loops:
         yield from _evaluated_in_training(event, context, rule)
+
+
+def _is_evaluated_in_training(event: ForwardCalled) -> bool:
+    return event.training is True and bool(event.mode_dependent) and not event.recording
 
 
 def _evaluated_in_training(event: ForwardCalled, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     loop = event.loops[-1].loop
     if not _is_over_batches(loop) or within(loop, context, Backward) or _is_meant(event, context):
         return
-    if any(each.module is event.module and each.recording for each in within(loop, context, ForwardCalled)):
+    calls = within(loop, context, ForwardCalled)
+    if any(each.module is event.module and each.recording for each in calls):
+        return
+    if next(filter(_is_evaluated_in_training, calls)) is not event:
+        # One finding for a loop: mostly, they are parts of one model.
         return
     named = _called(event.place)
     fixes = _around(event, loop, named, context)
@@ -103,7 +111,9 @@ def _made(layer: LibraryObject, what: str) -> Iterator[Evidence]:
 
 
 def _in_front(module: Module, loop: cst.CSTNode, code: str, what: str) -> Iterator[Fix]:
-    """Insert a line of code before a loop."""
+    """Insert a line of code before a loop, unless another file has the loop."""
+    if not holds(module.tree, loop):
+        return
     span = module.span(loop)
     line = module.text.split("\n")[span.row - 1]
     indent = line[: span.column - 1]

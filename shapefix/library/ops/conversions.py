@@ -5,8 +5,9 @@ from __future__ import annotations
 from shapefix.domains.devices import device_of, named_device, placed
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import Device, DeviceKind, TensorValue, is_same_device, tensor_row
-from shapefix.interpreter.values import TEXT, Constant, Reference, Unknown, Value
+from shapefix.interpreter.values import NONE, TEXT, Constant, Reference, Value
 from shapefix.library.registry import tensor_method
+from shapefix.library.signatures import arguments_of
 from shapefix.library.tensors import (
     alias_of,
     as_result,
@@ -68,9 +69,9 @@ _LEGACY = {
 @tensor_method("type")
 def typed(call: Call, tensor: TensorValue) -> Value:
     """`x.type(torch.float16)`, `x.type(torch.cuda.FloatTensor)`, `x.type("torch.FloatTensor")`."""
-    given = call.value(0, "dtype")
-    if given is None:
-        return Unknown() if call.arguments.open else TEXT
+    given = arguments_of(call).value("dtype")
+    if isinstance(given, Constant) and given.value is None:
+        return TEXT
     name = given.name if isinstance(given, Reference) else getattr(given, "value", "")
     dtype = dtype_of(given) or (_LEGACY.get(name.rpartition(".")[2]) if isinstance(name, str) else None)
     made = converted(call, tensor, dtype)
@@ -84,9 +85,20 @@ def typed(call: Call, tensor: TensorValue) -> Value:
 
 @tensor_method("to", "type_as")
 def to(call: Call, tensor: TensorValue) -> Value:
-    wanted = call.value(-1, "memory_format")
-    if wanted is not None:
-        return in_memory_format(call, tensor, wanted)
+    dtype, device, known = _target(call, tensor)
+    wanted = call.arguments.keywords.get("memory_format")
+    if wanted is None:
+        return moved_and_converted(call, tensor, dtype, device, known)
+    made = in_memory_format(call, tensor, wanted)
+    made.dtype, made.device = dtype, device
+    return made
+
+
+def _target(call: Call, tensor: TensorValue) -> tuple[str | None, Device | None, bool]:
+    """Dtype and device that `.to(…)` names, and whether all its arguments are known.
+
+    The overloads differ by the kinds of their arguments, not by their number.
+    """
     dtype, device = tensor.dtype, tensor.device
     known = not call.arguments.open
     named = call.arguments.keywords
@@ -104,7 +116,7 @@ def to(call: Call, tensor: TensorValue) -> Value:
             known = False
             device = None
             dtype = dtype if is_no_dtype(value) else None
-    return moved_and_converted(call, tensor, dtype, device, known)
+    return dtype, device, known
 
 
 def moved_and_converted(
@@ -143,8 +155,9 @@ def _is_elsewhere(one: Device | None, two: Device | None) -> bool | None:
 @tensor_method("cuda", "cpu", "xpu")
 def moved(call: Call, tensor: TensorValue) -> Value:
     name = call.name.rpartition(".")[2]
-    given = call.value(0, "device")
-    device = named_device(name) if given is None and not call.arguments.open else device_of(given)
+    given = arguments_of(call).values.get("device", NONE)
+    is_stated = not isinstance(given, Constant) or given.value is not None
+    device = device_of(given) if is_stated else named_device(name)
     return moved_and_converted(call, tensor, tensor.dtype, placed(call.ev, device, call.place))
 
 
