@@ -203,7 +203,8 @@ def _join_tensors(left: TensorValue, right: TensorValue) -> TensorValue:
         device=join_devices(left.device, right.device),
         storage=left.storage if left.storage is right.storage else None,
         origin=left.origin if same else None,
-        views=left.views if left.views == right.views else (),
+        # A write may be a write into either.
+        views=tuple(dict.fromkeys((*left.views, *right.views))),
         certain=left.certain and right.certain,
         row=join_rows(tensor_row(left), tensor_row(right)),
     )

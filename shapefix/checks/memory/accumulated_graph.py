@@ -280,7 +280,15 @@ def _without_graph(event: LossAccumulated, backward: Backward, method: str) -> F
     subject = _subject(event, backward) or event.added
     edit = rewrites.method_called(module, subject, method)
     what = "a plain number" if method == "item()" else "the value without its graph"
-    return Fix(Applicability.SAFE, f"keep {what}: `.{method}`", (edit,))
+    safety = Applicability.UNSAFE if _is_attribute(event.holder) else Applicability.SAFE
+    return Fix(safety, f"keep {what}: `.{method}`", (edit,))
+
+
+def _is_attribute(holder: cst.BaseExpression) -> bool:
+    """Whether an object holds the sum or list, so that any other code may read it."""
+    while isinstance(holder, cst.Subscript):
+        holder = holder.value
+    return not isinstance(holder, cst.Name)
 
 
 def _subject(event: LossAccumulated, backward: Backward) -> cst.BaseExpression | None:

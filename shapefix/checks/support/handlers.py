@@ -8,9 +8,10 @@ from enum import Flag, auto
 
 import libcst as cst
 
-from shapefix.checks.support.syntax import nodes
+from shapefix.checks.support.syntax import enclosing, nodes
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Edit, Span
+from shapefix.domains.try_blocks import TryBlock
 from shapefix.interpreter.modules import Module, children, dotted_name, target_names
 
 ExceptHandler = cst.ExceptHandler | cst.ExceptStarHandler
@@ -201,6 +202,29 @@ def _tidies(module: Module, handler: ExceptHandler, own: cst.CSTNode, depth: int
     if not isinstance(own, cst.FunctionDef):
         return False
     return not ends(module, handler, own.body.body, depth + 1) & Ends.DEALS
+
+
+def is_swallowed_again(event: TryBlock) -> bool:
+    """Whether an outer `try`, here or in a caller, swallows what a handler of this one would raise."""
+    for place in (event.place, *reversed(event.calls)):
+        around = enclosing(place.module, place.node)
+        inner = max(
+            (number for number, node in enumerate(around) if isinstance(node, cst.FunctionDef)), default=0
+        )
+        for outer, block in zip(around[inner:], around[inner + 1 :], strict=False):
+            if not isinstance(outer, (cst.Try, cst.TryStar)) or block is not outer.body:
+                continue
+            if any(_is_broad(each) and is_swallowing(place.module, each) for each in outer.handlers):
+                return True
+    return False
+
+
+_BROAD = frozenset({"Exception", "BaseException", "RuntimeError"})
+
+
+def _is_broad(handler: ExceptHandler) -> bool:
+    """Whether a handler catches the exceptions that torch raises."""
+    return handler.type is None or not _BROAD.isdisjoint(_names(handler.type))
 
 
 def means_memory(module: Module, handler: ExceptHandler) -> bool:
