@@ -40,7 +40,7 @@ def cast(call: Call, tensor: TensorValue) -> Value:
 
 
 def converted(call: Call, tensor: TensorValue, dtype: str | None) -> TensorValue:
-    """Convert the tensor to another dtype; return it unchanged if it has that dtype already."""
+    """Convert the tensor to another dtype; return it unchanged if its dtype is the same."""
     if dtype is not None and tensor.dtype == dtype:
         return tensor
     if dtype is not None and tensor.dtype is not None:
@@ -95,7 +95,7 @@ def to(call: Call, tensor: TensorValue) -> Value:
 
 
 def _target(call: Call, tensor: TensorValue) -> tuple[str | None, Device | None, bool]:
-    """Dtype and device that `.to(…)` names, and whether all its arguments are known.
+    """Dtype and device in the arguments of `.to(…)`, and whether all arguments are known.
 
     The overloads differ by the kinds of their arguments, not by their number.
     """
@@ -122,7 +122,7 @@ def _target(call: Call, tensor: TensorValue) -> tuple[str | None, Device | None,
 def moved_and_converted(
     call: Call, tensor: TensorValue, dtype: str | None, device: Device | None, known: bool = True
 ) -> TensorValue:
-    """Convert and move the tensor: the result is the tensor itself, a copy, or unknown which."""
+    """Convert and move the tensor: the result is the tensor itself, a copy, or undecided."""
     changes = [_differs(tensor.dtype, dtype), _is_elsewhere(tensor.device, device)]
     if known and changes == [False, False]:
         if tensor.device is None or not tensor.device.by_default:

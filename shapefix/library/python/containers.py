@@ -1,4 +1,4 @@
-"""Python's containers: constructors, and methods that change their contents."""
+"""Python's containers: constructors, and content-changing methods."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def update(call: Call) -> Value:
 
 @function("builtins.list.copy", "builtins.dict.copy", "copy.copy")
 def duplicate(call: Call) -> Value:
-    """Copy that shares its contents."""
+    """Copy with shared contents."""
     value = call.receiver if call.receiver is not None else call.value(0)
     if isinstance(value, ListValue):
         return ListValue.of(value.contents)
@@ -209,7 +209,7 @@ def duplicate(call: Call) -> Value:
 
 @function("copy.deepcopy")
 def deep_copy(call: Call) -> Value:
-    """Copy that shares nothing."""
+    """Copy without shared contents."""
     return _deeply_copied(call.value(0, "x") or Unknown(), 0)
 
 

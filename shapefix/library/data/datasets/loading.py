@@ -54,7 +54,7 @@ def _lines() -> DictValue:
 
 
 def _loaded(call: Call, path: Value | None) -> DictValue:
-    """Row of a dataset that `load_dataset` loads from the hub or from files."""
+    """Row of a dataset loaded by `load_dataset` from the hub or from files."""
     if not isinstance(path, Constant):
         return any_rows()
     if path.value == "text":
