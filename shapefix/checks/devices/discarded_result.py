@@ -1,4 +1,4 @@
-"""SF601: the unused result of an operation that is not in-place."""
+"""SF601: the unused result of an out-of-place operation."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _is_made_here(event: Discarded) -> bool:
 
 
 def _repairs(event: Discarded) -> list[Fix]:
-    """Assign the result to the name, or to the entry of the dictionary that the loop iterates over.
+    """Assign the result to the name, or to the dictionary entry iterated over by the loop.
 
     There is no fix if the name is not read after the line: then something else was intended.
     """

@@ -1,4 +1,4 @@
-"""SF101: a view that merges dimensions with incompatible strides."""
+"""SF101: a view merging dimensions with incompatible strides."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def view_across_stride_gap(event: Viewed, context: CheckContext, rule: Rule) -> 
 
 
 def _is_unlikely(event: Viewed) -> bool:
-    """Whether the view is in a branch that depends on an argument of the function.
+    """Whether the view is in a branch dependent on an argument of the function.
 
     The tensor and its layout come from the caller. It is not known whether this call takes the branch, and
     code often checks sizes before a view.
@@ -49,7 +49,7 @@ def _is_unlikely(event: Viewed) -> bool:
 
 
 def _cause(event: Viewed) -> str:
-    """Return the operation that made the tensor non-contiguous, if another line has it."""
+    """Return the operation responsible for the non-contiguous tensor, if on another line."""
     first = None
     for step in lineage(event.tensor):
         if step.layout is None or is_contiguous(step.layout):
@@ -62,7 +62,7 @@ def _cause(event: Viewed) -> str:
 
 
 def _merge(event: Viewed, verdict: Illegal, context: CheckContext) -> str:
-    """Return the two dimensions that cannot be merged, with the required and the actual stride."""
+    """Return the two unmergeable dimensions, with the required and the actual stride."""
     layout, outer, inner = event.layout, verdict.dim, verdict.dim + 1
     merged = f"merges dimensions {outer} and {inner}"
     whole = whole_sizes(layout)

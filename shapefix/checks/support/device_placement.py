@@ -1,4 +1,4 @@
-"""Where tensors are created and on which device."""
+"""Places and devices of tensor creation."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def made_in_module(event: DeviceMismatch) -> bool:
 
 
 def is_creation(node: cst.CSTNode) -> bool:
-    """Whether a node calls a function of torch that takes `device=`."""
+    """Whether a node calls a function of torch with a parameter `device`."""
     return (
         isinstance(node, cst.Call)
         and isinstance(node.func, cst.Attribute)
@@ -48,7 +48,7 @@ def is_creation(node: cst.CSTNode) -> bool:
 
 
 def with_device(made: Place, code: str) -> Fix:
-    """Return the fix that creates a tensor on a device."""
+    """Return the fix to create a tensor on a device."""
     assert isinstance(made.node, cst.Call)
     edit = rewrites.appended(made.module, made.node, f"device={code}")
     return Fix(Applicability.SAFE, f"create it on the same device: `device={code}`", (edit,))

@@ -1,4 +1,4 @@
-"""Results of tensor operations that the code discards."""
+"""Discarded results of tensor operations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from shapefix.interpreter.values import Unknown, Value
 
 
 def is_unused(event: Discarded, operations: frozenset[str]) -> bool:
-    """Whether the code certainly discards a tensor that one of these operations returned."""
+    """Whether the code certainly discards a tensor returned by one of these operations."""
     kind, _, name = event.function.rpartition(".")
     if kind not in ("torch.Tensor", "torch") or name not in operations:
         return False
@@ -81,7 +81,7 @@ _WHOLE_NUMBERS = frozenset(["long", "int", "short", "char", "byte", "bool"])
 
 
 def may_be_rebound(event: Discarded, context: CheckContext) -> bool:
-    """Whether assigning the result to the variable keeps gradients where the code expects them.
+    """Whether assigning the result to the variable keeps gradients at their expected place.
 
     Gradients flow to the original leaf: an optimizer may hold it, and the code may read its `grad`.
     """

@@ -1,4 +1,4 @@
-"""Calls of `.view`: their parts, and the edit that calls `.reshape` instead."""
+"""Calls of `.view`: their parts, and the edit to call `.reshape` instead."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RESHAPES = {"view": "reshape", "view_as": "reshape_as"}
 
 
 def reshape_instead(event: Viewed, context: CheckContext) -> list[Fix]:
-    """Return the fix that calls `.reshape`; unsafe if the code writes to the result."""
+    """Return the fix to call `.reshape`; unsafe if the code writes to the result."""
     name = method_name(event.call)
     if name is None:
         return []
