@@ -63,14 +63,14 @@ class CheckContext:
 
     @cached_property
     def written_views(self) -> frozenset[cst.CSTNode]:
-        """The calls of `.view` with a result that the code writes into."""
+        """The calls of `.view` with writes into their results."""
         return frozenset(
             node for event in self.events if isinstance(event, InPlaceWrite) for node in event.tensor.views
         )
 
     @cached_property
     def cut_views(self) -> frozenset[cst.CSTNode]:
-        """The view and reshape calls with results that are sliced, then viewed or reshaped again."""
+        """The view and reshape calls with results first sliced, then viewed or reshaped again."""
         found: set[cst.CSTNode] = set()
         for event in self.events:
             if isinstance(event, Viewed):
@@ -132,7 +132,7 @@ class CheckContext:
 
 
 def lineage(tensor: TensorValue) -> Iterator[LayoutStep]:
-    """Yield the steps that gave the tensor its layout, latest first."""
+    """Yield the steps leading to the tensor's layout, latest first."""
     step = tensor.origin
     while step is not None:
         yield step

@@ -104,7 +104,7 @@ def rule(
 
 
 def listened_to(codes: frozenset[str]) -> frozenset[type[Event]]:
-    """The types of events that the rules of these codes check."""
+    """The types of events checked by the rules of these codes."""
     kinds = [on for code, on, _ in CHECKS if code in codes]
     return frozenset(kind for on in kinds for kind in (on if isinstance(on, tuple) else (on,)))
 

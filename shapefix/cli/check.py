@@ -1,4 +1,4 @@
-"""`shapefix check`, and the steps that `shapefix fix` shares with it."""
+"""`shapefix check`, and the steps shared with `shapefix fix`."""
 
 # ruff: noqa: PTH109, PTH112
 
@@ -74,7 +74,7 @@ def run_session(request: CheckRequest, settings: Settings) -> CheckSession:
 
 
 def without_answers(reported: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
-    """Drop the answers to `reveal(x)`, which do not count as findings."""
+    """Drop the answers to `reveal(x)`; they do not count as findings."""
     return tuple(finding for finding in reported if not finding.is_answer)
 
 

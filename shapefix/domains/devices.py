@@ -51,7 +51,7 @@ class ModuleDevice(Fact):
 
 
 class DeviceName(Text):
-    """Text that is "cpu" or names a GPU."""
+    """Text equal to "cpu" or the name of a GPU."""
 
     __slots__ = ("device",)
 
@@ -127,7 +127,7 @@ def is_named_as_device(value: Unknown) -> bool:
 
 
 def _of_name(name: str) -> Device:
-    """Device in a variable: a setting's is chosen, that of any other variable belongs to a tensor."""
+    """Device in a variable: chosen for a setting, otherwise a tensor's."""
     owner, dot, _ = name.partition(".")
     return chosen() if not dot or owner in _SETTINGS else shared()
 
@@ -163,7 +163,7 @@ def _method_of_module(ev: Evaluator) -> cst.FunctionDef | None:
 
 
 def is_forward(ev: Evaluator, function: cst.CSTNode | None, receiver: Value | None) -> bool:
-    """Check for a method of a module that computes on its inputs."""
+    """Check for a computing method of a module, such as forward."""
     return (
         isinstance(function, cst.FunctionDef) and function.name.value in FORWARD and is_module(ev, receiver)
     )
@@ -228,7 +228,7 @@ def _place_inputs(ev: Evaluator, frame: Frame) -> None:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class MoveOfNonTensor(Event):
-    """Call of `value.to(device)` on a list, a number, a string or another value that cannot be moved."""
+    """Call of `value.to(device)` on a list, a number, a string or another immovable value."""
 
     value: Value
     key: object = field(default=None)

@@ -112,7 +112,7 @@ def carries_graph(tensor: TensorValue, proved: Collection[int] = NONE_PROVED) ->
 
 
 def lineage(tensor: TensorValue) -> list[TensorValue]:
-    """The tensor, and all tensors that gradients flow back to from it."""
+    """The tensor, and all tensors on the paths of its gradients."""
     found = [tensor]
     seen = {id(tensor)}
     for each in found:

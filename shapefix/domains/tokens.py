@@ -98,7 +98,7 @@ def is_same(one: TokenRow | None, other: TokenRow | None) -> bool:
 
 
 def tokens_of(row: TokenRow | None) -> tuple[Tokens, ...]:
-    """Tokenizer calls that produced the ids in a row; empty if other ids may be among them."""
+    """Tokenizer calls with the ids in a row as results; empty if other ids may be among them."""
     symbol = row.symbol if row is not None else None
     return () if isinstance(symbol, TokenId) and symbol.added else sources_of(row)
 
@@ -112,7 +112,7 @@ def sources_of(row: TokenRow | None) -> tuple[Tokens, ...]:
 
 
 def added_to(row: TokenRow | None, special: Symbol) -> Place | None:
-    """Place that added the id of a special token to a row; None if it was not added."""
+    """Place of the addition of a special token's id to a row; None if it was not added."""
     symbol = row.symbol if row is not None else None
     for one, place in symbol.added if isinstance(symbol, TokenId) else ():
         if one is special and isinstance(place, Place):
@@ -143,7 +143,7 @@ def from_the_start(index: Value) -> bool:
 
 @hooks.choose
 def masked(ev: Evaluator, node: cst.IfExp, first: Value, second: Value) -> Value | None:
-    """Label that is -100 or an id, depending on the position; None for other conditional expressions.
+    """Label equal to -100 or an id, depending on the position; None for other conditional expressions.
 
     A condition on the id itself, or on an attention mask, may select the padding.
     """
@@ -176,7 +176,7 @@ def _is_below(ev: Evaluator, test: cst.Comparison) -> bool | None:
 
 
 def _plain(*sides: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
-    """Sides that may be evaluated once more."""
+    """Sides safe to evaluate once more."""
     return (side for side in sides if isinstance(side, (cst.Name, cst.Integer, cst.Attribute)))
 
 
@@ -201,7 +201,7 @@ class Tokenized(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PadTokenMissing(Event):
-    """Padding by a tokenizer that has no pad token at this moment.
+    """Padding by a tokenizer without a pad token at this moment.
 
     subject is its name in the code, asked is what needs the pad token: `padding=True`, `tokenizer.pad`, a
     collator. later is whether only the first batch raises.

@@ -230,7 +230,7 @@ def note_accumulated(
     value: Value,
     total: Value | None,
 ) -> None:
-    """Report a statement at node that adds value to holder in each pass of a loop."""
+    """Report an addition of value to holder at node, in each pass of a loop."""
     loops = ev.frame.loops
     if not loops or not isinstance(value, (TensorValue, Unknown)):
         return

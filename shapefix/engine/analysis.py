@@ -156,7 +156,7 @@ _MESSAGE_LENGTH = 200
 
 
 def _internal(path: str, what: str, error: Exception) -> Failure:
-    """Describe an exception of shapefix's own by its type, its first line and the code that raised it."""
+    """Describe an exception of shapefix's own by its type, its first line and the raising code."""
     at = traceback.extract_tb(error.__traceback__)[-1]
     first, *more = str(error).splitlines() or [""]
     shown = first if len(first) <= _MESSAGE_LENGTH and not more else f"{first[:_MESSAGE_LENGTH]}…"

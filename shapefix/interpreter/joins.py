@@ -1,4 +1,4 @@
-"""Join of two values at the end of two paths: only the facts that hold on both."""
+"""Join of two values at the end of two paths: only the facts true on both."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def join_contents(left: Contents, right: Contents, depth: int = 0) -> Contents:
 
 
 def join_lengths(left: Size | None, right: Size | None) -> Size | None:
-    """Join the lengths of two lists; a length that varies in both remains varying."""
+    """Join the lengths of two lists; a varying length in both remains varying."""
     if left is None or right is None or left == right:
         return left if left == right else None
     one, other = provably_ragged(left), provably_ragged(right)
@@ -174,7 +174,7 @@ def _join_dictionaries(left: DictValue, right: DictValue, depth: int) -> Value:
 
 
 def join_objects(left: LibraryObject, right: LibraryObject, depth: int) -> Value:
-    """Join two objects of one class: keep the fields that are alike."""
+    """Join two objects of one class: keep the fields with like values."""
     if depth > DEEPEST:
         return Unknown()
     fields: dict[Any, Any] = {}
@@ -214,7 +214,7 @@ def _join_tensors(left: TensorValue, right: TensorValue) -> TensorValue:
 
 
 def join_layouts(left: Layout | None, right: Layout | None) -> Layout | None:
-    """Join two layouts of a tensor: keep the sizes that agree; strides are unknown."""
+    """Join two layouts of a tensor: keep the equal sizes; strides are unknown."""
     if left is None or right is None:
         return None
     if left == right:

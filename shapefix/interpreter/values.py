@@ -84,7 +84,7 @@ class Constant(Value):
 
 
 class IntegerLiteral(Constant):
-    """An int, or a product of ints, and the place where it is written: `271`, `16 * 5 * 5`."""
+    """An int, or a product of ints, and its place in the code: `271`, `16 * 5 * 5`."""
 
     __slots__ = ("place",)
 
@@ -187,7 +187,7 @@ class Scope:
         """Names bound in another scope by a `global` or `nonlocal` statement."""
 
     def home(self, name: str) -> Scope:
-        """Scope that an assignment to name writes to."""
+        """Target scope of an assignment to name."""
         if self.elsewhere is not None:
             return self.elsewhere.get(name, self)
         return self
@@ -347,7 +347,7 @@ def as_size(value: Value | None) -> Size | None:
 
 
 def as_tensor(value: Value | None) -> TensorValue | None:
-    """Tensor of a value, certain or possible; None for values that cannot be tensors."""
+    """Tensor of a value, certain or possible; None for values of other types."""
     if isinstance(value, TensorValue):
         return value
     if isinstance(value, Unknown):

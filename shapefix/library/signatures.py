@@ -103,7 +103,7 @@ def _one_or_all(given: list[Value]) -> Value:
 
 
 def arguments_of(call: Call) -> BoundArguments:
-    """Arguments of a tensor method, or of a function (after its tensor, if registered as that), by name."""
+    """Arguments of a tensor method, or of a function (after its tensor, if so registered), by name."""
     signatures = bound_names(call.name, call.receiver is not None)
     given = call.arguments
     if not given.keywords.keys().isdisjoint(_NUMPY_NAMES):
@@ -113,7 +113,7 @@ def arguments_of(call: Call) -> BoundArguments:
 
 
 def fitted(signatures: tuple[str, ...], given: Arguments) -> BoundArguments:
-    """Arguments by parameter name, under the first signature that they fit."""
+    """Arguments by parameter name, under the first fitting signature."""
     if len(signatures) == 1:
         return BoundArguments(bound(signatures[0], given))
     if given.open:
@@ -123,7 +123,7 @@ def fitted(signatures: tuple[str, ...], given: Arguments) -> BoundArguments:
 
 
 def _fits(signature: str, given: Arguments, signatures: tuple[str, ...]) -> bool:
-    """Check the number of arguments and their names; names that no overload has fit any of them."""
+    """Check the number of arguments and their names; names unknown to all overloads fit any of them."""
     known = dict(parameters(signature))
     others = {name for each in signatures for name, _ in parameters(each)}
     if len(given.positional) > _positional(signature) or not others.isdisjoint(given.keywords.keys() - known):

@@ -19,7 +19,7 @@ def _no_source(path: str) -> str | None:
 
 @dataclass(frozen=True)
 class Coverage:
-    """Counts of read files, of those without a library that rules know, and of skipped notebooks."""
+    """Counts of read files, of those without a library covered by rules, and of skipped notebooks."""
 
     files: int
     irrelevant: int = 0

@@ -1,4 +1,4 @@
-"""SF305: padding with a tokenizer that has no pad token."""
+"""SF305: padding with a tokenizer without a pad token."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _may_be_set_elsewhere(made: Place, used: Place) -> bool:
 
 
 def _setters(module: Module) -> list[cst.CSTNode]:
-    """Return the functions of a file that set a pad token."""
+    """Return a file's functions with an assignment to a pad token."""
     return module.once(module.tree, _functions_that_set)
 
 
@@ -85,7 +85,7 @@ def _sets(node: cst.CSTNode) -> bool:
 
 
 def _set_pad_token(tokenizer: LibraryObject, made: Place) -> list[Fix]:
-    """Set the pad token on the line after the creation of the tokenizer, if that assigns a plain name."""
+    """Set the pad token on the line after the tokenizer's creation, if a plain name is assigned there."""
     around = enclosing(made.module, made.node)
     statement = around[-2] if len(around) > 1 else None
     ends = tokenizer.fields.get("eos_token")

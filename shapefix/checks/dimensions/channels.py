@@ -140,7 +140,7 @@ def _fixes(event: OpRejected, rank: int, context: CheckContext) -> Iterator[Fix]
 
 
 def moved_channels(layout: Layout, rank: int, want: Size) -> str | None:
-    """Return the method that moves the last dimension to the channels, if its size matches."""
+    """Return the method to move the last dimension to the channels, if its size matches."""
     if same(layout.sizes[-1], want) is not True:
         return None
     return _TO_CHANNELS_FIRST.get((rank, layout.rank))

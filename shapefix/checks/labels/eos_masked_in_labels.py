@@ -73,7 +73,7 @@ def _symbol(value: object) -> SpecialId | None:
 
 
 def _ended(ids: Value | None, eos: Value) -> Place | None:
-    """Return the place that adds the EOS token: in the text, as an id, or by a tokenizer setting."""
+    """Return the place of adding the EOS token: in the text, as an id, or by a tokenizer setting."""
     row = row_of(ids)
     for tokens in sources_of(row):
         symbol = _symbol(special_id(tokens.tokenizer, eos))
@@ -103,7 +103,7 @@ def _adds_itself(tokenizer: LibraryObject) -> bool:
 
 
 def _set_at(tokenizer: LibraryObject, context: CheckContext) -> Place | None:
-    """Return the last place that sets the pad token, or else the creation of the tokenizer."""
+    """Return the last place of setting the pad token, or else the creation of the tokenizer."""
     places = [
         event.place
         for event in context.events

@@ -1,4 +1,4 @@
-"""SF101: a view that merges dimensions with incompatible strides."""
+"""SF101: a view merging dimensions with incompatible strides."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _condition(event: Viewed, verdict: Illegal, context: CheckContext) -> Condit
 
 
 def _is_unlikely(event: Viewed) -> bool:
-    """Whether the view is in a branch that depends on an argument of the function.
+    """Whether the view is in a branch dependent on an argument of the function.
 
     The tensor and its layout come from the caller. It is not known whether this call takes the branch, and
     code often checks sizes before a view.
@@ -61,7 +61,7 @@ def _is_unlikely(event: Viewed) -> bool:
 
 
 def _cause(event: Viewed) -> str:
-    """Return the operation that made the tensor non-contiguous, if another line has it."""
+    """Return the operation responsible for the non-contiguous tensor, if on another line."""
     first = None
     for step in lineage(event.tensor):
         if step.layout is None or is_contiguous(step.layout):

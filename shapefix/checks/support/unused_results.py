@@ -1,4 +1,4 @@
-"""Results of tensor operations that the code discards."""
+"""Discarded results of tensor operations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from shapefix.interpreter.values import Unknown, Value, as_tensor
 
 
 def is_unused(event: Discarded, operations: frozenset[str]) -> bool:
-    """Whether the code certainly discards a tensor that one of these operations returned."""
+    """Whether the code certainly discards a tensor returned by one of these operations."""
     kind, _, name = event.function.rpartition(".")
     if kind not in ("torch.Tensor", "torch") or name not in operations:
         return False
@@ -108,7 +108,7 @@ _CASTS = _WHOLE_NUMBERS | {"half", "float", "double", "bfloat16", "type", "type_
 
 
 def may_be_rebound(event: Discarded, context: CheckContext) -> bool:
-    """Whether assigning the result to the variable keeps gradients where the code expects them.
+    """Whether assigning the result to the variable keeps gradients at their expected place.
 
     Gradients flow to the original leaf: an optimizer may hold it, and the code may read its `grad`.
     """

@@ -115,7 +115,7 @@ def _evaluates(event: TryBlock) -> bool:
 
 
 def _returned(event: TryBlock, handler: ExceptClause, rule: Rule) -> Iterator[Diagnostic]:
-    """Report a handler that returns a number like a result of the evaluation."""
+    """Report a handler returning a number like a result of the evaluation."""
     module, node = event.place.module, handler.node
     last = _last_statement(node.body)
     if not isinstance(last, cst.Return) or last.value is None or not tells_only(module, node):

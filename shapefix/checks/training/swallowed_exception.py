@@ -1,4 +1,4 @@
-"""SF801: loops over batches that swallow every exception of the model, the loss or the backward pass."""
+"""SF801: loops over batches with all exceptions of model, loss and backward pass swallowed."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _foremost(event: TryBlock) -> TrainStep:
 
 
 def _hidden(event: TryBlock, context: CheckContext) -> list[Diagnostic]:
-    """Return findings of other rules in the body of the try statement: errors that raise."""
+    """Return findings of other rules in the body of the try statement: errors with an exception."""
     codes = frozenset(
         code
         for code, other in RULES.items()
@@ -126,7 +126,7 @@ def _tests(block: cst.BaseSuite) -> Iterator[cst.BaseExpression]:
 
 
 def _raising(module: Module, handler: ExceptHandler, block: cst.BaseSuite) -> Edit | None:
-    """Return the edit that ends a block with `raise`, in the branch for unexpected exceptions."""
+    """Return the edit to end a block with `raise`, in the branch for unexpected exceptions."""
     if not isinstance(block, cst.IndentedBlock):
         return None
     last = block.body[-1]

@@ -262,7 +262,7 @@ def _without_labels(sample: DictValue) -> tuple[tuple[str, Value] | None, DictVa
 
 
 def _labels(call: Call, features: ListValue, cell: Value, size: Size | None) -> Value | None:
-    """Labels in an integer tensor as wide as size; None if that raises or may raise."""
+    """Labels in an integer tensor as wide as size; None for a certain or possible exception."""
     if is_scalar(cell) or is_text(cell) or _is_none(cell):
         return None
     if size is None:

@@ -1,4 +1,4 @@
-"""torch.utils.data: datasets, samplers, and loaders that yield batches."""
+"""torch.utils.data: datasets, samplers, and batch loaders."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ def _batch_size(call: Call, loader: LibraryObject | InstanceValue) -> Size | Non
 
 
 def _wanted_name(loader: LibraryObject | InstanceValue) -> str:
-    """Name of the batch size in the code that creates the loader."""
+    """Name of the batch size in the code creating the loader."""
     node = loader.place.node if isinstance(loader, LibraryObject) and loader.place is not None else None
     for argument in node.args if isinstance(node, cst.Call) else ():
         if argument.keyword is not None and argument.keyword.value == "batch_size":

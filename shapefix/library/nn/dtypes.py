@@ -1,4 +1,4 @@
-"""Dtypes of layers: that of their weights, and the input dtypes that they reject.
+"""Dtypes of layers: dtypes of their weights, and rejected input dtypes.
 
 The dtype of a layer's weights is only known where every use of the layer is visible: in the script
 itself, or in the same run of a function without known callers.

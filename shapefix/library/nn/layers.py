@@ -1,4 +1,4 @@
-"""Registration of layers and functions of torch.nn with handlers that read arguments by name.
+"""Registration of layers and functions of torch.nn with handlers for arguments by name.
 
 A layer's settings are in its fields under the names of its constructor's parameters, as they do in torch,
 for an object of the library's class and for one of a project class that derives from it alike.
@@ -174,7 +174,7 @@ def _facts_of_layer(call: Call, settings: Mapping[str, Value]) -> Facts:
 
 
 def _settings(name: str, call: Call) -> dict[str, Value]:
-    """Arguments of a constructor, without private ones: `_weight`, which torch's own code passes."""
+    """Arguments of a constructor, without private ones: `_weight`, passed by torch's own code."""
     given = bound(signature(name), call.arguments)
     return {key: value for key, value in given.items() if not key.startswith("_")}
 

@@ -47,7 +47,7 @@ declare("torch.nn.modules.module.Module", MODULE)
 
 @method(MODULE, "__call__")
 def call_module(call: Call) -> Value:
-    """Call a module by its forward: the project's own, or that of the library's layer."""
+    """Call a module by its forward: the project's own, or the library layer's."""
     made = _forwarded(call)
     if call.ev.state[Gradients].recording and call.receiver is not None:
         _note_recorded(call, call.receiver, made)
@@ -55,7 +55,7 @@ def call_module(call: Call) -> Value:
 
 
 def _note_recorded(call: Call, module: Value, made: Value) -> None:
-    """Report a call in a loop, outside of any forward, with results that carry a graph."""
+    """Report a call in a loop, outside of any forward, with graphs in its results."""
     ev = call.ev
     if any(isinstance(node, cst.FunctionDef) and node.name.value == "forward" for node in ev.running):
         return
@@ -199,7 +199,7 @@ def modules_in(root: Value) -> Iterator[InstanceValue | LibraryObject]:
 
 @before_call
 def _invalidate_arguments(call: Call) -> None:
-    """Forget devices of modules passed to libraries other than torch, which may move them."""
+    """Forget devices of modules passed to libraries other than torch: they may move them."""
     if not call.name.startswith(("torch.", "builtins.", "operator.")):
         for given in call.arguments.everything:
             invalidate_device(call.ev, given)
@@ -222,7 +222,7 @@ def invalidate_device(ev: Evaluator, value: Value) -> None:
 
 @method(MODULE, "register_buffer", "register_parameter", "add_module", "register_module")
 def register(call: Call) -> Value:
-    """Set the attribute of that name."""
+    """Set the named attribute."""
     name = call.value(0, "name")
     value = next(
         (v for v in (call.value(1, key) for key in ("tensor", "param", "module")) if v is not None), None

@@ -44,7 +44,7 @@ def cast(call: Call, tensor: TensorValue) -> Value:
 
 
 def converted(call: Call, tensor: TensorValue, dtype: str | None) -> TensorValue:
-    """Convert the tensor to another dtype; return it unchanged if it has that dtype already."""
+    """Convert the tensor to another dtype; return it unchanged if its dtype is the same."""
     if dtype is not None and tensor.dtype == dtype:
         return tensor
     if dtype is not None and tensor.dtype is not None:

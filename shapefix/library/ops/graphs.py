@@ -1,4 +1,4 @@
-"""Autograd graphs of results: which ones require a gradient, and from where.
+"""Autograd graphs of results: whether they require a gradient, and its origin.
 
 These facts were executed with torch 2.13: every operation of the tables whose result
 never requires a gradient is listed here by its name, and tests check all others with torch.
@@ -190,7 +190,7 @@ def _carried(call: Call, tensors: list[TensorValue], others: bool, trained: bool
 
 
 def _may_convert(call: Call) -> bool:
-    """Check whether a conversion may be one to integers, which carry no graph."""
+    """Check whether a conversion may be one to integers; integers carry no graph."""
     last = call.name.rpartition(".")[2]
     if last == "view":
         return dtype_of(call.value(0, "dtype")) is not None
@@ -204,7 +204,7 @@ def _may_convert(call: Call) -> bool:
 
 
 def _operands(call: Call, last: str) -> tuple[list[TensorValue], bool]:
-    """Tensors that gradients may flow back to, and whether there may be others."""
+    """Tensors reachable by gradients, and whether there may be others."""
     given = call.arguments
     values = [*given.positional, *given.keywords.values()]
     if call.receiver is not None and not isinstance(call.receiver, (InstanceValue, LibraryObject)):

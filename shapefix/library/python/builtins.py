@@ -55,7 +55,7 @@ def reveal(call: Call) -> Value:
 
 
 def _as_known_now(value: Value) -> Value:
-    """Copy of the value with its current layouts, which may change later."""
+    """Copy of the value with its current layouts; later they may change."""
     if isinstance(value, Unknown) and value.tensor is not None and value.tensor.layout is not None:
         value = value.tensor
     if isinstance(value, TensorValue):
@@ -111,7 +111,7 @@ def range_(call: Call) -> Value:
 
 
 def _stepped(given: list[Value]) -> Value | None:
-    """`range(start, stop, step)` of bounds that are not numbers; None for other arguments."""
+    """`range(start, stop, step)` with bounds other than numbers; None for other arguments."""
     bounds = [as_size(value) for value in given]
     start, stop, step = bounds if len(bounds) == 3 else (None, None, None)
     if start is None or stop is None or step is None or not at_least(step, 1):

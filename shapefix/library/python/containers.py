@@ -1,4 +1,4 @@
-"""Python's containers: constructors, and methods that change their contents."""
+"""Python's containers: constructors, and content-changing methods."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ def load(call: Call) -> Value:
 
 
 def _by_name(call: Call, name: object, own: frozenset[str]) -> Value:
-    """Create the model of that name with the arguments that are not the caller's own."""
+    """Create the model of a given name, without the caller's own arguments."""
     from shapefix.library.torchvision import classifiers
 
     keywords = {key: value for key, value in call.arguments.keywords.items() if key not in own}

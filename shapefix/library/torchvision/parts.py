@@ -79,7 +79,7 @@ def stage(inner: int, outer: int, stride: int = 1) -> Layer:
 
 
 def body(outer: int, dim: int = 1) -> Layer:
-    """Layers that produce images of so many channels, in dimension dim, of other sizes."""
+    """Layers for images of so many channels, in dimension dim, of other sizes."""
     return Layer(BODY, (outer, dim))
 
 

@@ -61,7 +61,7 @@ _RESERVED = re.compile(r"\[unused\d+\]|<0x..>|<extra_id_\d+>")
 
 
 def note_added(call: Call, tokenizer: Value | None, given: Mapping[object, Value]) -> None:
-    """Record the first token that a call certainly adds to a tokenizer, a pad token last.
+    """Record the first token certainly added to a tokenizer by a call, a pad token last.
 
     given are the tokens, or lists of them, by their role.
     """

@@ -165,7 +165,7 @@ def _is_text(value: Value | None) -> TypeGuard[Constant]:
 
 
 def _made(call: Call, config: Value) -> LibraryObject:
-    """Model that keeps the name of its class, and that of an Auto class's configuration."""
+    """Model with the name of its class, and of an Auto class's configuration."""
     note_step(call.ev, StepKind.MADE, call.place.node)
     name = call.name
     for constructor in (".from_pretrained", "._from_config", ".from_config"):

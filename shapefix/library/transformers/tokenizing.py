@@ -233,7 +233,7 @@ def tensors_asked(given: BoundArguments) -> bool | None:
 
 
 def _encoding(call: Call, given: BoundArguments, sources: TokenizedTexts) -> DictValue:
-    """Encoding with all keys that are certain."""
+    """Encoding with all certain keys."""
     rows = _Rows(call, given, sources)
     fields: dict[object, Value] = {"input_ids": rows.of("id")}
     types = rows.of("token_type_id")

@@ -130,7 +130,7 @@ def _collator(call: Call, settings: dict[str, Value]) -> Value | None:
 def _choose(
     call: Call, kind: str, settings: dict[str, Value], one: DictValue, used: Value, is_table: bool
 ) -> DictValue:
-    """Row without the columns that forward does not name, if the trainer removes them."""
+    """Row without the columns unknown to forward, if the trainer removes them."""
     given = settings["args"]
     arguments = given if isinstance(given, LibraryObject) else None
     removes = _removes(given)
@@ -173,7 +173,7 @@ def _collate(
 
 
 def _model(call: Call, settings: dict[str, Value]) -> Value | None:
-    """Model whose loss is trained on; None if the project's trainer computes its own."""
+    """Model providing the training loss; None if the project's trainer computes its own."""
     trainer, model = call.receiver, settings["model"]
     if isinstance(trainer, InstanceValue):
         if any(member(trainer.cls, name) is not None for name in _OWN_STEPS):

@@ -188,7 +188,7 @@ def _merged(
 
 
 def _is_lost(key: object, removed: Chosen | None, rows: DictValue, handed: DictValue) -> bool:
-    """Check whether `remove_columns` removes a column: one that the dataset had before."""
+    """Check whether `remove_columns` removes an earlier column of the dataset."""
     if removed is None:
         return True
     if key in removed.names:
