@@ -63,7 +63,7 @@ class CheckContext:
 
     @cached_property
     def written_views(self) -> frozenset[cst.CSTNode]:
-        """The calls of `.view` with writes into their results."""
+        """The `.view` calls with results written into by the code."""
         return frozenset(
             node for event in self.events if isinstance(event, InPlaceWrite) for node in event.tensor.views
         )

@@ -127,7 +127,7 @@ def _note(note: Diagnostic, view: View) -> str:
 
 
 def _early_stop(failure: RaisedException, view: View) -> str:
-    """The line for an exception with the early end of a loop as a possible cause."""
+    """The line for an exception possibly caused by the early end of a loop."""
     place = failure.stack[0] if failure.stack else None
     at = f" at {view.relative(place.path)}:{place.row}" if place else ""
     text = f"{failure.type}{at}" + (f": {failure.message}" if failure.message else "")

@@ -260,7 +260,7 @@ def _note(node: cst.CSTNode, reads: set[str], walruses: list[str]) -> None:
 
 
 def _tests(statement: cst.CSTNode) -> Iterator[str]:
-    """Names in control of the blocks of a compound statement: conditions and iterables."""
+    """Names controlling the blocks of a compound statement: conditions and iterables."""
     if isinstance(statement, (cst.If, cst.While)):
         yield from _reads(statement.test)
         if isinstance(statement, cst.If) and isinstance(statement.orelse, cst.If):

@@ -129,7 +129,7 @@ def _attributes(target: cst.CSTNode, this: str) -> Iterator[str]:
 
 
 def loosen(instance: InstanceValue) -> None:
-    """Forget attributes with possible changes by any method before another one runs, flags above all.
+    """Forget attributes possibly changed by any method before another one runs, flags above all.
 
     The instance must not have been used yet: nothing of this is written to the journal.
     """

@@ -41,7 +41,7 @@ class Module:
 
     @property
     def bindings(self) -> dict[str, list[Statement]]:
-        """Top-level statements to bind each name or change its value, in order.
+        """Top-level statements binding each name or changing its value, in order.
 
         Star imports are under `*`.
         """

@@ -30,7 +30,7 @@ def axes_of(iterable: Value) -> frozenset[RaggedDim]:
 
 
 def provably_ragged(size: Size, axes: Collection[object] | None = None) -> PerItemSize | None:
-    """Symbol with a different size per item for any values of the other symbols.
+    """Symbol making size differ per item for any values of the other symbols.
 
     axes are the dimensions of the items, None for any. `ids + [pad] * n` of an unknown n may have one length
     after all, as may a size that ragged lengths are subtracted from; `ids[:n]` does not.

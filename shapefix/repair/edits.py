@@ -109,7 +109,7 @@ def newline_of(text: str) -> str:
 
 
 def plan(text: str, fixes: Sequence[Fix]) -> EditPlan:
-    """Choose fixes for joint application, in the given order.
+    """Choose fixes to apply together, in the given order.
 
     All edits of a fix are taken or none. A fix with an edit that overlaps or touches an edit of an earlier
     one is postponed, but an edit that both have in common is made once. Content gets the newline of the

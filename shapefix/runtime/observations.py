@@ -51,7 +51,7 @@ class ObservedModule:
 
 @dataclass(frozen=True)
 class RaisedException:
-    """An exception of a watched call, or of the end of the script.
+    """An exception leaving a watched call or ending the script.
 
     origin is the kind of the watched call. stack has the user's places, innermost first. handler is the
     `except` that swallowed it; ended_script says that it ended the script.
@@ -166,7 +166,7 @@ class Observations:
 
     @cached_property
     def exceptions(self) -> tuple[RaisedException, ...]:
-        """The exceptions of watched calls and of the end of the script, in order."""
+        """The exceptions leaving watched calls or ending the script, in order."""
         handlers = {line["id"]: line["handler"] for line in self.of(ExceptionSwallowedLine)}
         ended = set(self.end["exceptions"]) if self.end else set()
         return tuple(

@@ -497,7 +497,7 @@ class ExceptionCause(TypedDict):
 
 
 class ExceptionLine(TypedDict):
-    """An exception of a watched call, or of the end of the script. stack has the innermost place first."""
+    """An exception leaving a watched call or ending the script. stack has the innermost place first."""
 
     kind: Literal["exception"]
     id: int

@@ -16,7 +16,7 @@ _ROOT_FILES = ("pyproject.toml", "setup.py", "setup.cfg", "shapefix.toml")
 
 @dataclass(frozen=True)
 class PathProbes:
-    """Absolute paths with an influence on results: found files and missing paths.
+    """Absolute paths affecting results: found files and missing paths.
 
     A result stays valid as long as the found files exist and the missing paths do not.
     """

@@ -146,7 +146,7 @@ def _release(version: str) -> tuple[int, ...]:
 
 
 def _bounds(requirement: str) -> Iterator[str]:
-    """The bounds in a requirement, or in a line with one at its start."""
+    """The bounds in a requirement, or in a line starting with one."""
     found = _REQUIREMENT.match(" ".join(requirement.split()))
     tag = _TAG.search(requirement)
     if found is not None:

@@ -42,7 +42,7 @@ class Suppression:
 
 @dataclass(frozen=True)
 class SuppressionResult:
-    """The remaining findings in their order, and the comments responsible for the suppressed ones."""
+    """The remaining findings in their order, and the comments suppressing the others."""
 
     kept: tuple[Diagnostic, ...]
     used: tuple[Suppression, ...]

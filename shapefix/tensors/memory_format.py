@@ -78,7 +78,7 @@ def _is_channels_last(layout: Layout) -> bool:
 
 
 def in_suggested_format(sizes: Iterable[int | Size], *inputs: Layout) -> Layout:
-    """Layout of a result in the format suggested by its inputs: channels_last if by all, else contiguous.
+    """Layout of a result in the format suggested by its inputs: channels_last if unanimous, else contiguous.
 
     Strides are unknown if it is unknown what an input suggests.
     """

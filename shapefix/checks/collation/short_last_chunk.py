@@ -118,7 +118,7 @@ def _columns(sample: Value) -> Iterable[tuple[object, Value]]:
 
 
 def _cut(sizes: Iterable[Size]) -> Cut | None:
-    """Return the slice responsible for a shorter last chunk, if one of the sizes depends on it."""
+    """Return the slice making the last chunk shorter, if one of the sizes depends on it."""
     for size in sizes:
         for symbol in every_symbol(size):
             if isinstance(symbol, PerItemSize) and isinstance(symbol.source, Cut):

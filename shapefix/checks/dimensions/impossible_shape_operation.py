@@ -250,7 +250,7 @@ def _last_batch(event: OpRejectedForLastBatch, context: CheckContext, rule: Rule
 
 
 def _frozen(refused: OpRejected, batch: BatchSize, context: CheckContext) -> Iterator[Evidence]:
-    """Yield the steps responsible for a fixed number of samples."""
+    """Yield the steps fixing the number of samples."""
     seen: set[tuple[int, str]] = set()
     for operand in refused.operands:
         sizes = operand.layout.sizes if operand.layout is not None else ()

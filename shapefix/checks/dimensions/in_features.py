@@ -114,7 +114,7 @@ def _other_option(error: SizeMismatch) -> Iterator[Fix]:
 
 
 def _setter(event: OpRejected, error: SizeMismatch) -> str | None:
-    """Return the code of the layer responsible for the tensor's last size, or None without one."""
+    """Return the code of the layer setting the tensor's last size, or None without one."""
     step = event.operands[error.operand].tensor.origin
     while step is not None:
         if (

@@ -59,7 +59,7 @@ def _labels(event: Counted) -> Value | None:
 
 
 def _padded(event: Counted) -> Tokens | None:
-    """Return the tokenizer call responsible for padded labels; None unless it is certain."""
+    """Return the tokenizer call padding the labels; None unless it is certain."""
     counts = isinstance(event, TokensCompared) or bool(event.loss)
     row = row_of(_labels(event)) if counts else None
     sources = tokens_of(row)

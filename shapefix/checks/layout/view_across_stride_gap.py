@@ -61,7 +61,7 @@ def _is_unlikely(event: Viewed) -> bool:
 
 
 def _cause(event: Viewed) -> str:
-    """Return the operation responsible for the non-contiguous tensor, if on another line."""
+    """Return the operation making the tensor non-contiguous, if on another line."""
     first = None
     for step in lineage(event.tensor):
         if step.layout is None or is_contiguous(step.layout):

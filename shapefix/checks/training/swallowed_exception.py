@@ -1,4 +1,4 @@
-"""SF801: loops over batches with all exceptions of model, loss and backward pass swallowed."""
+"""SF801: loops over batches swallowing every exception of the model, the loss or the backward pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""torch.utils.data: datasets, samplers, and batch loaders."""
+"""torch.utils.data: datasets, samplers, and loaders of batches."""
 
 from __future__ import annotations
 

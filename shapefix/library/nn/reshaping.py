@@ -1,4 +1,4 @@
-"""Layers without arithmetic: flatten, unflatten, padding, pixel shuffling, folding."""
+"""Layers moving elements only: flatten, unflatten, padding, pixel shuffling, folding."""
 
 from __future__ import annotations
 

@@ -247,7 +247,7 @@ def _is_int(entry: Value) -> bool:
 
 
 def _reached_by_tensors(specs: list[indexing.Spec], rank: int) -> set[int]:
-    """Dimensions of the tensor subject to selection by index tensors and masks."""
+    """Dimensions of the tensor selected by index tensors and masks."""
     widths = [_width(spec) for spec in specs]
     reached: set[int] = set()
     dim = 0

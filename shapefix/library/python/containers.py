@@ -1,4 +1,4 @@
-"""Python's containers: constructors, and content-changing methods."""
+"""Python's containers: constructors and mutating methods."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ _AT_MOST, _SWALLOWED = 50, 20
 
 
 class ExceptionRecorder:
-    """The exceptions of one session, each written once, by its innermost watched call."""
+    """The exceptions of one session, each written once, at its innermost watched call."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -50,7 +50,7 @@ class ExceptionRecorder:
         caller: FrameType | None,
         details: Callable[[], ExceptionDetails],
     ) -> None:
-        """Record an exception on its way out of a watched call; caller is the calling frame."""
+        """Record an exception leaving a watched call; caller is the calling frame."""
         if isinstance(error, _CONTROL) or type(error).__name__ in _CONTROL_NAMES:
             return
         number = getattr(error, MARK, None)
@@ -92,14 +92,14 @@ class ExceptionRecorder:
         self._swallowed(gone)
 
     def finish(self, error: BaseException | None) -> None:
-        """Record all exceptions as swallowed except the cause of the script's end, if any."""
+        """Record all exceptions as swallowed except the one ending the script, if any."""
         raised = _numbers(error)
         gone = [each for each in self._session.pending if each[0] not in raised]
         self._session.pending.clear()
         self._swallowed(gone)
 
     def uncaught(self, error: BaseException) -> list[int]:
-        """Write the exception at the end of the script; returns its id, and the ids of its causes."""
+        """Write the exception ending the script; returns its id, and the ids of its causes."""
         if getattr(error, MARK, None) is None:
             self._write(error, "script", None, {})
         return sorted(_numbers(error))
@@ -136,7 +136,7 @@ class ExceptionRecorder:
 
 
 def _unpredictable(error: BaseException, guessed_at: UserPlace) -> str:
-    """The reason to stop at an exception with a guessed value as a possible cause."""
+    """The reason to stop at an exception possibly caused by a guessed value."""
     at = f"{os.path.basename(guessed_at['file'])}:{guessed_at['row']}"  # noqa: PTH119
     rows = _message(error).splitlines() or [""]
     return (

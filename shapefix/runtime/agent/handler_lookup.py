@@ -12,7 +12,7 @@ from ..protocol import UserPlace
 
 
 def find_handler(names: list[str], places: list[UserPlace]) -> UserPlace | None:
-    """The nearest handler around places, innermost first, for an exception, without a reraise.
+    """The nearest handler around places, innermost first, catching an exception without reraising it.
 
     names are those of the exception's class and its bases.
     """
@@ -53,7 +53,7 @@ def _around(tree: ast.Module, row: int) -> Iterator[Any]:
 
 
 def _catching(node: Any, names: list[str]) -> Any:
-    """The handler of a `try`, or the `with suppress(...)`, for an exception, without a reraise."""
+    """The handler of a `try`, or the `with suppress(...)`, catching and keeping an exception."""
     if isinstance(node, ast.With):
         for item in node.items:
             call = item.context_expr

@@ -74,7 +74,7 @@ def _follow(texts: dict[str, str]) -> None:
 
 
 class _RunsCode:
-    """An object with code to run on unpickling."""
+    """An object running code on unpickling."""
 
     def __init__(self, code: str, file: str) -> None:
         self.code = code

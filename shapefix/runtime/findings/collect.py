@@ -26,7 +26,7 @@ _EARLY_STOP = (
 
 @dataclass(frozen=True)
 class ProbeFindings:
-    """The findings, and an exception with the early end of a loop as a possible cause, if any.
+    """The findings, and an exception possibly caused by the early end of a loop, if any.
 
     notes are about code that may be intended.
     """

@@ -152,7 +152,7 @@ def _between(tried: Mapping[int, StepPeak], budget: int) -> tuple[int, int | Non
 
 
 def _guess(tried: Mapping[int, StepPeak], budget: int) -> int:
-    """The batch at the limit of the budget, by the line through the live bytes of two batches.
+    """The batch using up the budget, by the line through the live bytes of two batches.
 
     These are the two around the budget, or the two nearest to it. Live bytes grow linearly, while reserved
     bytes grow by whole segments: the difference between them is assumed to be constant.

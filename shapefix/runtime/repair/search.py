@@ -153,7 +153,7 @@ class _Search:
         return not persists(failing, after, step)
 
     def silent(self) -> None:
-        """Repair static findings in a training copy: all at once, or one by one if that fails."""
+        """Repair static findings in a copy proved to train: all at once, or one by one if that fails."""
         sources, gathered = self._gathered(self._result.best)
         if not gathered:
             return
@@ -239,7 +239,7 @@ class _Search:
         return trains(trial, self._result.first) and not new and trial.run.trained >= best.run.trained
 
     def _accepted(self, sources: PatchedSources, candidate: RepairCandidate, after: RepairTrial) -> Accepted:
-        """A repair of a training copy, for a finding of the run if it is gone now."""
+        """A repair of a copy proved to train, for a finding of the run if it is gone now."""
         code = candidate.finding.code
         gone = [each for each in self._result.best.trial.found.diagnostics if each.code == code]
         left = any(each.code == code for each in after.found.diagnostics)

@@ -45,7 +45,7 @@ class RepairTrial:
 
     @property
     def blocking(self) -> tuple[Diagnostic, ...]:
-        """The failures preventing training; for a training copy, unswallowed ones."""
+        """The failures preventing training; for a copy proved to train, unswallowed ones."""
         trains = self.is_whole and self.run.trained
         failed = (each for each in self.found.diagnostics if self.failure(each) is not None)
         return tuple(each for each in failed if not trains or each.severity is Severity.ERROR)

@@ -90,7 +90,7 @@ def _may_even_out(node: cst.CSTNode) -> bool:
 
 
 def _is_equality(operator: cst.BaseCompOp, left: cst.BaseExpression, right: cst.BaseExpression) -> bool:
-    """Check for a comparison able to fix a length or to bound it from below by the longest one."""
+    """Check for a comparison possibly fixing a length or bounding it from below by the longest one."""
     if isinstance(operator, (cst.NotEqual, cst.Is, cst.IsNot, cst.In, cst.NotIn)):
         return False
     if any(isinstance(side, cst.SimpleString) or _is_small(side) for side in (left, right)):

@@ -64,7 +64,7 @@ class ArithmeticWatcher:
             )
 
     def _write_promotion(self, tensor: Any, other: Any, caller: FrameType) -> None:
-        """Record an operand responsible for a promotion to float64."""
+        """Record an operand promoting a floating-point tensor to float64."""
         floats = tensor.is_floating_point() and other.is_floating_point()
         key = (caller.f_code, caller.f_lasti)
         if not floats or key in self._promoted or len(self._promoted) >= _PLACES:
@@ -81,7 +81,7 @@ class ArithmeticWatcher:
             )
 
     def report(self, loss: torch.Tensor) -> None:
-        """Write the outer broadcasts with an influence on a loss."""
+        """Write the outer broadcasts affecting a loss."""
         if not self._broadcasts:
             return
         with contextlib.suppress(Exception):  # older versions of torch expose less of their graph

@@ -1,4 +1,4 @@
-"""Nan or infinite losses and gradients, with the first responsible module or operation."""
+"""Nan or infinite losses and gradients, with the first module or operation causing them."""
 
 from __future__ import annotations
 
