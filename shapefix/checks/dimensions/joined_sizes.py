@@ -21,6 +21,7 @@ from shapefix.checks.support.operand_pairs import (
     subject,
 )
 from shapefix.checks.support.operands import is_unlikely
+from shapefix.checks.support.torch_errors import torch_error
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Fix
 from shapefix.interpreter.events import OpRejected
 from shapefix.tensors.bounds import at_least
@@ -47,6 +48,7 @@ def joined_sizes(event: OpRejected, context: CheckContext, rule: Rule) -> Iterat
     yield rule.diagnostic(
         event.place.span,
         f"`{code(event)}`: {shown_together(event, context, numbers)}; {reason}",
+        error=torch_error(event, context),
         evidence=evidence(event, context, numbers, reason),
         fixes=_fixes(event, error, numbers, context),
     )

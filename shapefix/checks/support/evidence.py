@@ -68,7 +68,7 @@ def _with_producer(steps: list[Evidence]) -> list[Evidence]:
 
 
 def _brackets(layout: Layout, context: CheckContext) -> str:
-    return f"[{', '.join(map(context.text, layout.sizes))}]"
+    return f"[{', '.join(map(context.concrete, layout.sizes))}]"
 
 
 def shape_trace(tensor: TensorValue, context: CheckContext) -> list[Evidence]:
