@@ -84,8 +84,10 @@ def torch_error(event: OpRejected, context: CheckContext) -> ExpectedError | Non
         return layer_error(event, context)
     error = event.error
     if isinstance(error, WrongNumberOfElements) and name in ("view", "reshape"):
-        size = "..." if error.have.value is None else str(error.have.value)
-        return ExpectedError("RuntimeError", f"shape ... is invalid for input of size {size}")
+        target, have = [size.value for size in error.target], error.have.value
+        shape = "..." if None in target else f"'{target}'"
+        size = "..." if have is None else str(have)
+        return ExpectedError("RuntimeError", f"shape {shape} is invalid for input of size {size}")
     if isinstance(error, TooManyIndices):
         return ExpectedError("IndexError", f"too many indices for tensor of dimension {error.rank}")
     if isinstance(error, IndexOutOfRange) and name == "embedding":
