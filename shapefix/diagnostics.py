@@ -103,7 +103,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class ExpectedError:
-    """The exception of the run: its type, and the words of its message that people search for.
+    """The exception of the run: its type, and searchable words of its message.
 
     at_first_batch is whether the first batch of a loop is certain to raise it.
     """
@@ -126,7 +126,7 @@ class Edit:
 
 @dataclass(frozen=True)
 class Import:
-    """A name that a fix needs: `import module`, or `from module import name`."""
+    """A name needed by a fix: `import module`, or `from module import name`."""
 
     module: str
     name: str | None = None
@@ -168,7 +168,7 @@ Expression = int | Variable | Arithmetic
 
 @dataclass(frozen=True)
 class Comparison:
-    """A relation of two numbers: `T > 1`. The third relation says that left is not a multiple of right."""
+    """A relation of two numbers: `T > 1`. In the third relation, left is not a multiple of right."""
 
     left: Expression
     relation: Literal[">", "!=", "is not a multiple of"]
@@ -177,7 +177,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Combination:
-    """Predicates of which all (and) or at least one (or) hold."""
+    """Predicates combined by and (all hold) or by or (at least one holds)."""
 
     operator: Literal["and", "or"]
     parts: tuple[Predicate, ...]
@@ -212,7 +212,7 @@ class Confirmation:
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """A finding: a rule, a place, the evidence chain that proves it, and how to repair it.
+    """A finding: a rule, a place, the evidence chain proving it, and its repair.
 
     condition says when it fails, None if it always does. The first of fixes is the one that `shapefix fix`
     considers. confirmation is the comparison with a run, None if there was no run. error is the exception,
@@ -245,7 +245,7 @@ class Diagnostic:
 
     @property
     def failing(self) -> Span:
-        """The place that raises or computes the wrong result; that of the finding if no step says so."""
+        """The place of the failure, the last one with this role; the finding's own without one."""
         steps = [step.span for step in self.evidence if step.role is Role.FAILURE]
         return steps[-1] if steps else self.span
 
@@ -263,7 +263,7 @@ class Diagnostic:
 
     @property
     def is_refuted(self) -> bool:
-        """Whether a run has shown that it does not happen."""
+        """Whether a run has disproved it."""
         return self.confirmation is not None and self.confirmation.verdict is RunVerdict.REFUTED
 
     @property
@@ -274,7 +274,7 @@ class Diagnostic:
 
 @dataclass(frozen=True)
 class Failure:
-    """A file, or a folder, that could not be answered for; row and column where a place is known."""
+    """A file, or a folder, without a result; row and column if a place is known."""
 
     path: str
     message: str

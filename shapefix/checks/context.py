@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -28,10 +28,14 @@ from shapefix.tensors.symbols import BatchSize, OpaqueStride, SizeOf, Symbol
 
 @dataclass(frozen=True)
 class CheckContext:
-    """All events of one run, in their order, and the names of symbols in the user's code."""
+    """All events of one run, in their order, and the names of symbols in the user's code.
+
+    uses_gpu returns whether some code of the project uses a GPU.
+    """
 
     events: Sequence[Event]
     symbol_names: Mapping[Symbol, Size]
+    uses_gpu: Callable[[], bool] = lambda: True
     loops_to: Mapping[Event, tuple[Loop, ...]] = field(default_factory=dict)
     """The loops around an event whose first pass is certain to get there."""
 
@@ -61,14 +65,14 @@ class CheckContext:
 
     @cached_property
     def written_views(self) -> frozenset[cst.CSTNode]:
-        """The calls of `.view` with a result that the code writes into."""
+        """The `.view` calls with results written into by the code."""
         return frozenset(
             node for event in self.events if isinstance(event, InPlaceWrite) for node in event.tensor.views
         )
 
     @cached_property
     def cut_views(self) -> frozenset[cst.CSTNode]:
-        """The view and reshape calls with results that are sliced, then viewed or reshaped again."""
+        """The view and reshape calls with results first sliced, then viewed or reshaped again."""
         found: set[cst.CSTNode] = set()
         for event in self.events:
             if isinstance(event, Viewed):
@@ -140,7 +144,7 @@ class CheckContext:
 
 
 def lineage(tensor: TensorValue) -> Iterator[LayoutStep]:
-    """Yield the steps that gave the tensor its layout, latest first."""
+    """Yield the steps leading to the tensor's layout, latest first."""
     step = tensor.origin
     while step is not None:
         yield step

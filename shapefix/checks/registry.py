@@ -10,6 +10,7 @@ from typing import Any
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.support.default_options import under_defaults
+from shapefix.checks.support.demo_calls import only_shown
 from shapefix.diagnostics import (
     Cause,
     Condition,
@@ -103,7 +104,7 @@ def rule(
 
 
 def listened_to(codes: frozenset[str]) -> frozenset[type[Event]]:
-    """The types of events that the rules of these codes check."""
+    """The types of events checked by the rules of these codes."""
     kinds = [on for code, on, _ in CHECKS if code in codes]
     return frozenset(kind for on in kinds for kind in (on if isinstance(on, tuple) else (on,)))
 
@@ -130,7 +131,7 @@ def findings(
     for moment, event in enumerate(context.events if events is None else events):
         for check in wanted[type(event)]:
             for found in check(event, context):
-                found = under_defaults(event, found)
+                found = under_defaults(event, only_shown(event, found))
                 first = found.condition is None and context.is_in_first_batch(event)
                 error = found.error and replace(found.error, at_first_batch=first)
                 yield replace(found, moment=moment, error=error)

@@ -48,7 +48,7 @@ class CachedResult:
 
 
 def content_hash(data: bytes) -> str:
-    """Return the hash that identifies the content of a file."""
+    """Return a hash to identify the content of a file."""
     return blake2b(data, digest_size=_DIGEST_SIZE).hexdigest()
 
 
@@ -71,7 +71,7 @@ def to_bytes(fingerprint: str, content: str, result: CachedResult) -> bytes:
 
 @dataclass(frozen=True)
 class CacheEntry:
-    """A cache entry read from disk; missing maps folders to names that were not in them."""
+    """A cache entry read from disk; missing maps folders to names not in them."""
 
     fingerprint: str
     content: str
@@ -81,7 +81,7 @@ class CacheEntry:
     failures: list[Any]
 
     def result(self) -> CachedResult:
-        """Return the result that was cached."""
+        """Return the cached result."""
         dependencies: dict[str, str | None] = dict(self.found)
         for folder, names in self.missing.items():
             dependencies.update(dict.fromkeys(f"{folder}{name}" for name in names))

@@ -64,7 +64,7 @@ class FindingsByFile:
         return tuple(kept)
 
     def wanted(self, path: str, findings: Iterable[Diagnostic]) -> list[Diagnostic]:
-        """Drop the findings in one file that its comments or its configuration suppress."""
+        """Drop the findings in one file suppressed by its comments or its configuration."""
         if path not in self._given and self._settings.excludes(path):
             return []
         reported = self._settings.reported(path)
@@ -123,7 +123,7 @@ def _place(finding: Diagnostic) -> tuple[int, int, str, int, int]:
 
 
 def with_imports(finding: Diagnostic, text: str | None) -> Diagnostic:
-    """Add the imports that the fixes need to their edits; text is the text of the finding's file.
+    """Add the imports needed by the fixes to their edits; text is the text of the finding's file.
 
     A fix whose import is impossible becomes display-only.
     """
@@ -144,7 +144,7 @@ def _with_imports(fix: Fix, path: str, text: str | None) -> Fix:
 
 
 class DisplayPaths:
-    """Maps real paths to the names that the user gave; the two differ for links."""
+    """Maps real paths to the user's names; the two differ for links."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
         """names maps absolute paths to the user's names for them."""

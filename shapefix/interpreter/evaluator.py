@@ -138,7 +138,7 @@ STATEMENTS: dict[type, Callable[..., Flow]] = {}
 
 
 def expression(*kinds: type) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
-    """Register the handler that evaluates nodes of these types."""
+    """Register the handler for evaluating nodes of these types."""
 
     def register(function: Callable[..., Value]) -> Callable[..., Value]:
         for kind in kinds:
@@ -149,7 +149,7 @@ def expression(*kinds: type) -> Callable[[Callable[..., Value]], Callable[..., V
 
 
 def statement(*kinds: type) -> Callable[[Callable[..., Flow]], Callable[..., Flow]]:
-    """Register the handler that executes nodes of these types."""
+    """Register the handler for executing nodes of these types."""
 
     def register(function: Callable[..., Flow]) -> Callable[..., Flow]:
         for kind in kinds:
@@ -230,7 +230,7 @@ class Evaluator:
         return Place(self.frames[-1].module, node)
 
     def may_not_reach(self, made_in: object) -> bool:
-        """Check whether a value reached this place through a branch of a function that may not be taken.
+        """Check whether a value reached this place through an uncertain branch of a function.
 
         Conditions in the functions that got the value may exclude it. A value that was created
         elsewhere, and returned, counts if the running function, or its caller, is in such a branch.
@@ -256,7 +256,7 @@ class Evaluator:
         loop.unfollowed = (loop.unfollowed[0], self.unfollowed)
 
     def note_type_check(self, value: Value) -> None:
-        """Remember a value that the code tests for its type without a known result."""
+        """Remember a value with an undecided type test in the code."""
         self.type_checked[id(value)] = value
 
     def expects(self, exception: str) -> bool:
@@ -270,7 +270,7 @@ class Evaluator:
                 self.loops_to[event] = loops
 
     def _certain_loops(self) -> Iterator[Loop]:
-        """Yield the open loops whose first pass is certain to reach this place, innermost first."""
+        """Yield the open loops with a first pass certain to reach this place, innermost first."""
         for frame in reversed(self.frames):
             tests, exits = len(frame.tests), len(frame.exits)
             for loop in reversed(frame.loops):

@@ -108,7 +108,7 @@ def _mark(label: Label, row: str, base: int, starts: Sequence[int]) -> _Mark:
 
 
 def _groups(marks: Sequence[_Mark], room: int) -> list[list[_Mark]]:
-    """Group marks that fit into the width, from left to right; steps keep their order in a group."""
+    """Group marks to fit the width, from left to right; steps keep their order in a group."""
     groups: list[list[_Mark]] = []
     for mark in sorted(marks, key=lambda mark: mark.start):
         if groups and min(mark.end, mark.start + room) <= groups[-1][0].start + room:

@@ -1,4 +1,4 @@
-"""The format `github`: workflow commands, which GitHub Actions shows as annotations."""
+"""The format `github`: workflow commands, shown by GitHub Actions as annotations."""
 
 from __future__ import annotations
 

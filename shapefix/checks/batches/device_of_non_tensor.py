@@ -1,4 +1,4 @@
-"""SF405: `.to(device)` on a value that is not a tensor."""
+"""SF405: `.to(device)` on a value other than a tensor."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def _stacked(event: Stacked, context: CheckContext, rule: Rule) -> Iterator[Diag
 
 
 def _several(event: Stacked) -> tuple[TensorValue, Size] | None:
-    """Return a tensor in the list, and its number of elements; None if that is unknown or one."""
+    """Return a tensor in the list, and its number of elements; None if the number is unknown or one."""
     tensor = _tensor_in(event.rows)
     node = event.place.node
     if event.function not in _OF_NUMBERS or not isinstance(node, cst.Call) or not node.args:

@@ -1,4 +1,4 @@
-"""SF403: an argument that `forward` requires and no batch key provides."""
+"""SF403: a required argument of `forward` without a batch key."""
 
 from __future__ import annotations
 

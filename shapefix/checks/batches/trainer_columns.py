@@ -1,4 +1,4 @@
-"""SF404: dataset columns that a Trainer removes or leaves in the batch."""
+"""SF404: dataset columns removed by a Trainer or left in the batch."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _left_text(event: ColumnsChosen, rule: Rule) -> Iterator[Diagnostic]:
 
 
 def _setting(event: ColumnsChosen) -> Place | None:
-    """Return the argument that sets `remove_unused_columns`."""
+    """Return the argument for `remove_unused_columns`."""
     made = event.settings.place if event.settings is not None else None
     stated = (
         argument(made.node, 99, "remove_unused_columns") if made and isinstance(made.node, cst.Call) else None

@@ -1,4 +1,4 @@
-"""SF401: a batch key that `forward` does not accept."""
+"""SF401: a batch key not accepted by `forward`."""
 
 from __future__ import annotations
 

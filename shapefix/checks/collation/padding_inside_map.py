@@ -63,7 +63,7 @@ def padding_inside_map(event: Tokenized, context: CheckContext, rule: Rule) -> I
 
 
 def _batch_of_map(node: cst.CSTNode) -> int | None:
-    """Return the number of rows per call of the function; None if that is not known, or all rows."""
+    """Return the number of rows per call of the function; None if it is not known, or all rows."""
     if not isinstance(node, cst.Call) or any(argument.star for argument in node.args):
         return None
     given = rewrites.argument(node, 5, "batch_size")
@@ -73,7 +73,7 @@ def _batch_of_map(node: cst.CSTNode) -> int | None:
 
 
 def _what_fails(combined: Event, event: Tokenized, module: Module) -> tuple[str, ExpectedError] | None:
-    """Return the call that fails on the rows of this one, and its error; None if none does."""
+    """Return a failing consumer of the rows, and its error; None if there is none."""
     if isinstance(combined, Stacked):
         found = ragged(combined.rows)
         if found is None or not _is_padded_by(event, found):
@@ -112,7 +112,7 @@ def _is_default(name: str, keys: list[object]) -> bool:
 
 
 def _is_padded_by(event: Tokenized, sizes: Iterable[Size]) -> bool:
-    """Whether one of the sizes is the length to which this call padded a map batch."""
+    """Whether one of the sizes is the length of this call's padding of a map batch."""
     return any(
         origin.what == PADDED_IN_MAP and origin.place.node is event.place.node
         for size in sizes

@@ -68,7 +68,7 @@ def _columns(sample: Value) -> Iterator[tuple[object, Value]]:
 
 
 def _default_text(event: Collated) -> str | None:
-    """Return the name of a collator that does not pad; None for any other."""
+    """Return the name of a collator without padding; None for any other."""
     collator = event.collator
     if isinstance(collator, Reference) and collator.name.endswith("default_data_collator"):
         return "`default_data_collator`"
@@ -84,7 +84,7 @@ def _default_text(event: Collated) -> str | None:
 
 
 def _collation_place(event: Collated) -> Place:
-    """Return the argument that names the collator, or else the call that creates the batches."""
+    """Return the argument naming the collator, or else the call creating the batches."""
     node = event.place.node
     if isinstance(node, cst.Call) and event.collator is not None:
         for name in ("data_collator", "collate_fn"):
@@ -125,7 +125,7 @@ def _pad_inputs(event: Collated, made: Origin, context: CheckContext) -> list[Fi
 
 
 def _pad_sequence(event: Collated, module: Module, call: cst.Call, keyword: str) -> list[Fix]:
-    """Return the fix that adds a collate function for samples of one row each."""
+    """Return the fix to add a collate function for samples of one row each."""
     row = event.sample
     if not (isinstance(row, TensorValue) and row.layout is not None and row.layout.rank == 1):
         return []

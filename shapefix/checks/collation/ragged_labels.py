@@ -1,4 +1,4 @@
-"""SF301: labels of different lengths that the collator does not pad."""
+"""SF301: labels of different lengths, not padded by the collator."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _without_labels(place: Place) -> list[Fix]:
 
 
 def _seq2seq_argument(module: Module, call: cst.Call) -> list[Edit]:
-    """Return the edit that passes a trainer the collator, with the tokenizer from its arguments."""
+    """Return the edit to pass the collator to a trainer, with the tokenizer from its arguments."""
     for name in ("processing_class", "tokenizer"):
         given = rewrites.argument(call, 99, name)
         if given is not None:

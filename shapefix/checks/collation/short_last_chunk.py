@@ -87,7 +87,7 @@ def _stacked(event: Stacked) -> tuple[Cut, Stacker] | None:
 
 
 def _collated(event: Collated) -> tuple[Cut, Stacker] | None:
-    """Return the chunks of a batch that is not padded."""
+    """Return the chunks of an unpadded batch."""
     collator = event.collator
     where, name = event.place, event.consumer.rpartition(".")[2]
     if isinstance(collator, LibraryObject):
@@ -118,7 +118,7 @@ def _columns(sample: Value) -> Iterable[tuple[object, Value]]:
 
 
 def _cut(sizes: Iterable[Size]) -> Cut | None:
-    """Return the slice that makes the last chunk shorter, if one of the sizes depends on it."""
+    """Return the slice making the last chunk shorter, if one of the sizes depends on it."""
     for size in sizes:
         for symbol in every_symbol(size):
             if isinstance(symbol, PerItemSize) and isinstance(symbol.source, Cut):
@@ -158,7 +158,7 @@ class _Chunks:
 
 
 def _chunks(cut: Cut) -> _Chunks | None:
-    """Return the loop that counts chunk starts; None if the slicing code has another form."""
+    """Return the loop over chunk starts; None if the slicing code has another form."""
     around = enclosing(cut.place.module, cut.place.node)
     functions = [node for node in around if isinstance(node, (cst.Module, cst.FunctionDef))]
     for node in reversed(around):
@@ -189,7 +189,7 @@ def _is_range(loop: cst.Call) -> bool:
 
 
 def _computed(chunks: _Chunks, module: Module) -> Place | None:
-    """Return the only statement of the function that computes the end of the chunks."""
+    """Return the only statement of the function to compute the end of the chunks."""
     name = chunks.stop.value if isinstance(chunks.stop, cst.Name) else None
     found = [node for node in _statements(chunks.function) if name in _assigned(node)]
     return Place(module, found[0]) if len(found) == 1 and isinstance(found[0], cst.Assign) else None

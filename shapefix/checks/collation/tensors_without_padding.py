@@ -54,7 +54,7 @@ def tensors_without_padding(event: Tokenized, context: CheckContext, rule: Rule)
 
 
 def _several(event: Tokenized, context: CheckContext) -> list[Condition]:
-    """Return the condition `batch_size > 1`, unless that is certain."""
+    """Return the condition `batch_size > 1`, unless it is certain."""
     count = event.rows.length if isinstance(event.rows, ListValue) else None
     found = context.condition([count]) if count is not None else None
     return [found] if found is not None else []
@@ -87,7 +87,7 @@ def _is_none(event: Tokenized, name: str) -> bool:
 
 
 def _before(module: Module, call: cst.Call, argument: cst.Arg, text: str) -> Edit:
-    """Return the edit that inserts an argument before another one."""
+    """Return the edit to insert an argument before another one."""
     start = module.span(argument)
     margin = module.text.split("\n")[start.row - 1][: start.column - 1]
     own_line = not margin.strip() and start.row != module.span(call).row

@@ -22,16 +22,15 @@ from shapefix.checks.support.rewrites import after_statement, argument, before_s
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, ExpectedError, Fix
 from shapefix.domains.training import (
-    ENABLED,
-    SCALES,
     GradientsClipped,
     GradientsUnscaled,
     OptimizerStepped,
     PendingGradients,
     ScalerUpdated,
+    Scales,
+    is_enabled,
 )
-from shapefix.interpreter.truth import truth
-from shapefix.interpreter.values import LibraryObject, Value
+from shapefix.interpreter.values import LibraryObject, Value, facts_of
 
 _GRADIENT = re.compile(r"\.grad\b")
 _SCALE = re.compile(r"scale", re.IGNORECASE)
@@ -54,11 +53,11 @@ def gradient_scaling_order(
 
 def _works(scaler: Value | None) -> bool:
     """Whether this is an enabled GradScaler."""
-    return isinstance(scaler, LibraryObject) and truth(scaler.fields[ENABLED]) is not False
+    return isinstance(scaler, LibraryObject) and is_enabled(scaler) is not False
 
 
 def _scales(scaler: Value | None) -> bool:
-    return isinstance(scaler, LibraryObject) and SCALES in scaler.fields
+    return Scales in facts_of(scaler)
 
 
 def _clipped_too_early(
@@ -171,7 +170,7 @@ def _without_update(event: OptimizerStepped, rule: Rule) -> Diagnostic:
 
 def _condition(scaler: Value | None) -> Condition | None:
     """Return the condition under which the scaler is enabled, or None if it always is."""
-    if not isinstance(scaler, LibraryObject) or truth(scaler.fields[ENABLED]) is True:
+    if not isinstance(scaler, LibraryObject) or is_enabled(scaler) is True:
         return None
     if scaler.place is None:
         return Condition("the scaler is enabled")

@@ -82,7 +82,7 @@ def _larger(event: OpRejected, error: IndexOutOfRange, context: CheckContext) ->
 
 
 def _setting(layer: Value | None, number: int) -> Edit | None:
-    """Return the edit of the number of rows in the call that creates the layer."""
+    """Return the edit of the number of rows in the call creating the layer."""
     if not isinstance(layer, LibraryObject) or layer.place is None:
         return None
     node, module = layer.place.node, layer.place.module
@@ -121,7 +121,7 @@ def _made(tokenizer: LibraryObject) -> Iterator[Evidence]:
 
 
 def _resized(event: TokensWithoutRow) -> Iterator[Fix]:
-    """Insert the line that resizes the model after both tokenizer and model are complete."""
+    """Insert a line to resize the model after both tokenizer and model are complete."""
     assert event.model.place is not None
     names = [_assigned(event.model.place), _receiver(event.added)]
     places = [event.model.place, event.added]

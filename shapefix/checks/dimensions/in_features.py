@@ -75,7 +75,9 @@ def _fixes(event: OpRejected, error: SizeMismatch, context: CheckContext) -> Ite
         sizes = layout.sizes
         if same(sizes[-2], error.want):
             edit = rewrites.method_called(module, node, "transpose(-2, -1)")
-            yield Fix(Applicability.UNSAFE, "swap the last two dimensions: their sizes are swapped", (edit,))
+            # The rows of a matrix are samples: their number fits by chance.
+            kind = Applicability.UNSAFE if layout.rank > 2 else Applicability.DISPLAY
+            yield Fix(kind, "swap the last two dimensions: their sizes are swapped", (edit,))
             return
         for start in range(1, layout.rank - 1):
             if same(product(sizes[start:]), error.want):
@@ -115,7 +117,7 @@ def _other_option(error: SizeMismatch) -> Iterator[Fix]:
 
 
 def _setter(event: OpRejected, error: SizeMismatch) -> str | None:
-    """Return the code of the layer that set the tensor's last size, or None if no layer did."""
+    """Return the code of the layer setting the tensor's last size, or None without one."""
     step = event.operands[error.operand].tensor.origin
     while step is not None:
         if (

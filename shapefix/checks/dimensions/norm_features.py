@@ -106,7 +106,7 @@ def _fixes(event: OpRejected, context: CheckContext) -> Iterator[Fix]:
 def _wrapped(
     event: OpRejected, error: SizeMismatch, layout: Layout
 ) -> tuple[str, str, tuple[Edit, ...]] | None:
-    """Return methods, and edits around the call, that move the features and back."""
+    """Return methods, and edits around the call, to move the features and back."""
     ways = _THERE_AND_BACK.get(layout.rank)
     node, call = code_of(event, 0), event.place.node
     if ways is None or node is None or not isinstance(call, cst.Call) or taken_by(event) is None:

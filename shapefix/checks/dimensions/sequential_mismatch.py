@@ -151,7 +151,7 @@ def _other_class(event: OpRejected, error: WrongRank, layout: Layout | None) -> 
 
 
 def _flattened(event: OpRejected, error: SizeMismatch, layout: Layout | None) -> tuple[Edit, int] | None:
-    """Return the edit that inserts a Flatten before a layer, and the first dimension to flatten."""
+    """Return the edit to insert a Flatten before a layer, and the first dimension to flatten."""
     if layout is None or event.function not in FEATURES or not isinstance(event.layer, LibraryObject):
         return None
     call, place = constructor(event.layer), event.layer.place

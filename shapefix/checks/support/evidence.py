@@ -1,4 +1,4 @@
-"""Evidence of findings: call chains, and the steps that gave a tensor its layout and sizes."""
+"""Evidence of findings: call chains, and the steps leading to a tensor's layout and sizes."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def _call_code(place: Place) -> str:
 
 
 def own_lengths(made: Origin) -> Evidence:
-    """Return the place that creates rows of different lengths."""
+    """Return the place creating rows of different lengths."""
     return Evidence(made.place.span, f"{made.what}: rows keep different lengths")
 
 
 def layout_trace(tensor: TensorValue, context: CheckContext) -> list[Evidence]:
-    """Return the steps that gave the tensor its layout, starting where it was last contiguous."""
+    """Return the steps leading to the tensor's layout, from its last contiguous one."""
     steps: list[LayoutStep] = []
     for step in lineage(tensor):
         steps.append(step)
@@ -72,7 +72,7 @@ def _brackets(layout: Layout, context: CheckContext) -> str:
 
 
 def shape_trace(tensor: TensorValue, context: CheckContext) -> list[Evidence]:
-    """Return the last steps that changed the sizes of the tensor, in their order."""
+    """Return the last size-changing steps of the tensor, in their order."""
     steps: list[LayoutStep] = []
     step = tensor.origin
     while step is not None and len(steps) < 40:
@@ -94,7 +94,7 @@ def shape_trace(tensor: TensorValue, context: CheckContext) -> list[Evidence]:
 
 
 def layer_trace(event: OpRejected, context: CheckContext) -> list[Evidence]:
-    """Return the calls that lead to a layer, its construction, and the steps that sized its input."""
+    """Return the calls leading to a layer, its construction, and the steps to its input size."""
     came = shape_trace(event.operands[0].tensor, context) if event.operands else []
     error = event.error
     label = ""
@@ -104,7 +104,7 @@ def layer_trace(event: OpRejected, context: CheckContext) -> list[Evidence]:
 
 
 def layer_code(layer: Value | None) -> str:
-    """Return the code that created a layer, `nn.Linear(271, 256)`; empty if it is not known."""
+    """Return the code creating a layer, `nn.Linear(271, 256)`; empty if it is not known."""
     if not isinstance(layer, LibraryObject) or layer.place is None:
         return ""
     return abbreviate(layer.place.code)

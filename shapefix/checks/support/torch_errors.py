@@ -107,7 +107,7 @@ def torch_error(event: OpRejected, context: CheckContext) -> ExpectedError | Non
 
 
 def _of_elements(error: SizeMismatch) -> ExpectedError | None:
-    """Return the exception for two operands that cannot be broadcast."""
+    """Return the exception for two operands with incompatible sizes."""
     if error.other is None:
         return None
     a, b = (error.have, error.want) if error.operand < error.other else (error.want, error.have)
@@ -118,7 +118,7 @@ def _of_elements(error: SizeMismatch) -> ExpectedError | None:
 
 
 def _of_product(event: OpRejected, error: SizeMismatch, name: str) -> ExpectedError | None:
-    """Return the exception for two matrices that cannot be multiplied."""
+    """Return the exception for two matrices with incompatible sizes."""
     if error.other is None or {error.operand, error.other} != {0, 1}:
         return None
     one, two = event.operands[0].layout, event.operands[1].layout

@@ -23,11 +23,11 @@ from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, ExpectedError, Fix
 from shapefix.domains.training import (
-    OWNERS,
     Backward,
     GradientsZeroed,
     OptimizerCreated,
     OptimizerStepped,
+    Owners,
     PendingGradients,
     SchedulerStepped,
     TrainingEvent,
@@ -130,8 +130,8 @@ def _zeroed_before(
 
 def _covers(owner: Value, optimizer: LibraryObject) -> bool:
     """Whether zero_grad of owner clears all gradients of an optimizer."""
-    owners = optimizer.fields.get(OWNERS)
-    return owner is optimizer or owners == {owner}
+    owners = optimizer.facts.known(Owners)
+    return owner is optimizer or (owners is not None and owners.modules == {owner})
 
 
 def _is_straight(first: TrainingEvent, last: TrainingEvent) -> bool:

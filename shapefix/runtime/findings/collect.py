@@ -26,7 +26,7 @@ _EARLY_STOP = (
 
 @dataclass(frozen=True)
 class ProbeFindings:
-    """The findings, and an exception that the early end of a loop may have caused, if any.
+    """The findings, and an exception possibly caused by the early end of a loop, if any.
 
     notes are about code that may be intended.
     """
@@ -83,7 +83,7 @@ def exception_diagnostic(failure: RaisedException, observed: Observations) -> Di
 
 
 def _relevant(observed: Observations) -> Iterator[RaisedException]:
-    """The exceptions that were swallowed, that ended the script, or that other rows of the data would raise.
+    """Exceptions to report: swallowed ones, the script's last one, and those of other rows of the data.
 
     If the last exception was raised from one that left a watched call, that one is the cause.
     """

@@ -1,4 +1,4 @@
-"""The registry of checks for faults that raise no exception, and the rule and severity of each fault."""
+"""The registry of checks for faults without an exception, and the rule and severity of each fault."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ KINDS: dict[str, tuple[str | None, Severity]] = {
 
 @dataclass(frozen=True)
 class RuntimeFinding:
-    """A fault that a run has shown."""
+    """A fault found by a run."""
 
     kind: str
     message: str
@@ -55,13 +55,13 @@ _CHECKS: list[SilentFaultCheck] = []
 
 
 def silent_fault(function: SilentFaultCheck) -> SilentFaultCheck:
-    """Register a function that finds faults of one sort in the observations of a run."""
+    """Register a function to find faults of one sort in the observations of a run."""
     _CHECKS.append(function)
     return function
 
 
 def silent_faults(observed: Observations) -> Iterator[Diagnostic]:
-    """The faults that all checks find in a run, without repetitions."""
+    """The faults found in a run by all checks, without repetitions."""
     seen: set[tuple[str, Span]] = set()
     for check in _CHECKS:
         for each in check(observed):
