@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from shapefix.domains.precision import Precision
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
+from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Unknown, Value, as_tensor
 from shapefix.library.signatures import BoundArguments
@@ -112,7 +113,7 @@ def note_registered(call: Call, fields: dict[str, Value], name: object) -> None:
     call.ev.journal.write(fields, _REGISTERED, TupleValue((*names, Constant(name))))
 
 
-def convert_tensors(call: Call, fields: dict[str, Value], dtype: str | None, whole: bool) -> None:
+def convert_tensors(ev: Evaluator, fields: dict[str, Value], dtype: str | None, whole: bool) -> None:
     """Convert the parameters and buffers in the fields of a module; None for an unknown dtype.
 
     Integer and bool tensors are only converted if whole is True.
@@ -127,7 +128,7 @@ def convert_tensors(call: Call, fields: dict[str, Value], dtype: str | None, who
         elif name == "_modules":
             after = _children(value, dtype, whole)
         if after is not value:
-            call.ev.journal.write(fields, name, after)
+            ev.journal.write(fields, name, after)
 
 
 def _converted(value: Value, dtype: str | None, whole: bool) -> Value:

@@ -11,10 +11,8 @@ from shapefix.domains.gradients import Gradients
 from shapefix.domains.modes import EvaluationRecorded
 from shapefix.domains.training import surroundings
 from shapefix.domains.try_blocks import StepKind, note_step
-from shapefix.interpreter import hooks
-from shapefix.interpreter.calls import Arguments, Call, before_call, call_method
-from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
-from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.calls import Arguments, Call, call_method
+from shapefix.interpreter.containers import DictValue, ListValue, elements
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue, requires_grad
 from shapefix.interpreter.values import (
     FALSE,
@@ -79,11 +77,7 @@ def _forwarded(call: Call) -> Value:
     return Unknown(tensor=TensorValue(origin=origin, certain=False))
 
 
-@method(
-    MODULE,
-    "apply",
-    "share_memory",
-)
+@method(MODULE, "share_memory")
 def itself(call: Call) -> Value:
     return call.receiver or Unknown()
 
@@ -117,7 +111,11 @@ def cast(call: Call) -> Value:
     """Convert the weights to another dtype; return the module itself."""
     name = call.name.rpartition(".")[2]
     receiver = call.receiver or Unknown()
-    _convert(call, receiver, _CASTS.get(name) or dtype_of(call.value(0, "dst_type")), whole=name == "type")
+    dtype = _CASTS.get(name) or dtype_of(call.value(0, "dst_type"))
+    _convert(call, receiver, dtype, whole=name == "type")
+    if dtype is None:
+        # `torch.cuda.HalfTensor` names a device, too.
+        parameter_devices.send(call, list(modules_in(receiver)), None)
     return receiver
 
 
@@ -129,7 +127,7 @@ def _convert(call: Call, receiver: Value, dtype: str | None, whole: bool = False
     for module in modules_in(receiver):
         if dtypes.DTYPE in module.fields:
             call.ev.journal.write(module.fields, dtypes.DTYPE, dtypes.converted(call, dtype))
-        dtypes.convert_tensors(call, module.fields, dtype, whole)
+        dtypes.convert_tensors(call.ev, module.fields, dtype, whole)
 
 
 @method(MODULE, "__init__")
@@ -196,29 +194,6 @@ def modules_in(root: Value) -> Iterator[InstanceValue | LibraryObject]:
                 waiting.append(field)
 
 
-@before_call
-def _invalidate_arguments(call: Call) -> None:
-    """Forget devices of modules passed to libraries other than torch, which may move them."""
-    if not call.name.startswith(("torch.", "builtins.", "operator.")):
-        for given in call.arguments.everything:
-            invalidate_device(call.ev, given)
-
-
-@hooks.read_unknown
-def _invalidate_owner(ev: Evaluator, owner: Value, name: str) -> None:
-    """Forget the device of a module after an unknown method, such as `parallelize`."""
-    invalidate_device(ev, owner)
-
-
-@hooks.escape
-def invalidate_device(ev: Evaluator, value: Value) -> None:
-    """Forget the device of a module and of all below it after a call of unknown code."""
-    if isinstance(value, (InstanceValue, LibraryObject)) and DEVICE_FIELD in value.fields:
-        for module in modules_in(value):
-            if DEVICE_FIELD in module.fields:
-                ev.journal.write(module.fields, DEVICE_FIELD, Unknown())
-
-
 @method(MODULE, "register_buffer", "register_parameter", "add_module", "register_module")
 def register(call: Call) -> Value:
     """Set the attribute of that name."""
@@ -239,21 +214,10 @@ def register(call: Call) -> Value:
     return NONE
 
 
-@method(MODULE, "modules", "children", "buffers")
-def several(call: Call) -> Value:
-    return ListValue(None)
-
-
-@method(MODULE, "named_modules", "named_children", "named_buffers")
-def named(call: Call) -> Value:
-    return ListValue(None, TupleValue((Unknown("name"), Unknown("value"))))
-
-
 @method(
     MODULE,
     "@training",
     "state_dict",
-    "load_state_dict",
     "get_submodule",
     "get_parameter",
     "register_full_backward_hook",
