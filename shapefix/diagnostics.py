@@ -55,7 +55,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Evidence:
-    """One step of the way to a finding: what happened at this place."""
+    """One step on the way to a finding: a place and its event."""
 
     span: Span
     message: str
@@ -79,7 +79,7 @@ class Import:
 
 @dataclass(frozen=True)
 class Fix:
-    """Edits that belong together, with one sentence on what they change.
+    """Edits to apply together, with a one-sentence description.
 
     unneeded are imports that go where nothing else in the file uses them.
     """

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import libcst as cst
 
-from shapefix.checks.support.conditions import combined, comparison, of_size
+from shapefix.checks.support.conditions import combined, comparison, in_backticks, of_size
 from shapefix.diagnostics import Condition, Expression
 from shapefix.domains.operations import InPlaceWrite, Viewed
 from shapefix.domains.training import TrainingEvent
@@ -18,9 +18,9 @@ from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.tensors.bounds import at_least
 from shapefix.tensors.layout import Layout, has_unknown_strides, is_contiguous
 from shapefix.tensors.ops import Op
-from shapefix.tensors.polynomials import ONE, Size
+from shapefix.tensors.polynomials import ONE, Size, every_symbol
 from shapefix.tensors.quotients import substitute
-from shapefix.tensors.symbols import OpaqueStride, Symbol
+from shapefix.tensors.symbols import OpaqueStride, SizeOf, Symbol
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,12 @@ class CheckContext:
         strides = [symbol for symbol in named.symbols if isinstance(symbol, OpaqueStride)]
         return named.text({symbol: f"stride({symbol.name.removeprefix('stride')})" for symbol in strides})
 
+    def qualified(self, size: Size) -> str:
+        """Return a size like text, with the tensor of an unknown size: `f(x).size(0)`, not `size(0)`."""
+        named = substitute(size, self.symbol_names)
+        unnamed = [symbol for symbol in every_symbol(named) if isinstance(symbol, SizeOf)]
+        return named.text({symbol: f"{symbol.code}.{symbol.name}" for symbol in unnamed})
+
     def shape(self, sizes: Sequence[Size]) -> str:
         """Return sizes or strides as the text of a tuple."""
         inner = ", ".join(self.text(size) for size in sizes)
@@ -105,7 +111,7 @@ class CheckContext:
         return of_size(substitute(size, self.symbol_names))
 
     def condition(self, sizes: Sequence[Size]) -> Condition | None:
-        """Return `B > 1 and T > 2` for sizes that must each exceed 1; None if all of them always do."""
+        """State when each of the sizes exceeds 1: "`B` > 1 and `T` > 2"; None if all of them always do."""
         parts: dict[str, Condition] = {}
         for size in sizes:
             if at_least(size, 2):
@@ -113,7 +119,7 @@ class CheckContext:
             base, rest = _without_constant(substitute(size, self.symbol_names))
             if base.only_symbol is None:
                 base, rest = size, 0
-            text = f"{self.text(base)} > {1 - rest}"
+            text = f"{in_backticks(self.qualified(base))} > {1 - rest}"
             parts[text] = Condition(text, comparison(self.expression(base), ">", 1 - rest))
         return combined("and", list(parts.values()))
 

@@ -102,7 +102,7 @@ def format_of(request: CheckRequest, settings: Settings) -> FindingFormat:
 
 
 def report_stats(request: CheckRequest, session: CheckSession, view: View) -> None:
-    """Print what --verbose adds."""
+    """Print the additional lines of --verbose."""
     if not request.verbose:
         return
     stats = session.stats

@@ -7,9 +7,10 @@ from enum import StrEnum
 
 import libcst as cst
 
+from shapefix.domains.devices import is_module
 from shapefix.domains.gradients import Gradients
 from shapefix.interpreter import hooks
-from shapefix.interpreter.containers import elements
+from shapefix.interpreter.containers import ListValue, elements
 from shapefix.interpreter.evaluator import Evaluator, Loop
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Place
@@ -130,9 +131,10 @@ def _note_recursion(ev: Evaluator, node: cst.CSTNode) -> None:
 @hooks.begin_loop
 def _note_loop(ev: Evaluator, loop: Loop) -> None:
     over_batches = ev.state[TrainSteps].loader_read_at > loop.header
-    loop.state[EnclosingLoop] = EnclosingLoop(
-        over_batches, loop.iterable is not None and _are_settings(loop.iterable)
+    of_settings = loop.iterable is not None and (
+        _are_settings(loop.iterable) or _has_modules(ev, loop.iterable)
     )
+    loop.state[EnclosingLoop] = EnclosingLoop(over_batches, of_settings)
 
 
 _SETTINGS = (Constant, Reference, ClassValue, FunctionValue, InstanceValue, LibraryObject)
@@ -145,6 +147,15 @@ def _are_settings(iterable: Value) -> bool:
         return False
     numbers = [item.value for item in items if isinstance(item, Constant)]
     return numbers != [*range(len(items))] and all(map(_is_setting, items))
+
+
+def _has_modules(ev: Evaluator, iterable: Value) -> bool:
+    """Check for a list of modules: the layers of a network."""
+    if not isinstance(iterable, ListValue):
+        return False
+    element = iterable.contents.element
+    of_library = isinstance(element, LibraryObject) and ev.library.inherits(element.kind, "torch.nn.Module")
+    return of_library or is_module(ev, element)
 
 
 def _is_setting(item: Value) -> bool:

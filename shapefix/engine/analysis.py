@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import libcst as cst
 
@@ -148,5 +150,16 @@ def _answers(run: CheckContext) -> Iterator[Diagnostic]:
         yield Diagnostic(REVEAL, "revealed", Severity.INFO, "; ".join(shown), span, way)
 
 
+_MESSAGE_LENGTH = 200
+"""Characters shown of the message of an internal error."""
+
+
 def _internal(path: str, what: str, error: Exception) -> Failure:
-    return Failure(path, f"internal error in {what}, please report it: {type(error).__name__}: {error}")
+    """Describe an exception of shapefix's own by its type, its first line and the code that raised it."""
+    at = traceback.extract_tb(error.__traceback__)[-1]
+    first, *more = str(error).splitlines() or [""]
+    shown = first if len(first) <= _MESSAGE_LENGTH and not more else f"{first[:_MESSAGE_LENGTH]}…"
+    where = f"{Path(at.filename).name}:{at.lineno}"
+    return Failure(
+        path, f"internal error in {what} ({where}), please report it: {type(error).__name__}: {shown}"
+    )

@@ -90,7 +90,7 @@ class CacheEntry:
 
 
 def from_bytes(data: bytes) -> CacheEntry | None:
-    """Read an entry; None if the bytes are not exactly those that were written."""
+    """Read an entry; None if the bytes are damaged."""
     digest, _, payload = data.partition(b"\n")
     if digest != content_hash(payload).encode():
         return None

@@ -1,4 +1,4 @@
-"""What every run of the interpreter needs: parsed modules of a project, the library, and limits."""
+"""Shared state of all interpreter runs: parsed modules of a project, the library, and limits."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ProjectFiles:
         self._modules[module.path] = module
 
     def release(self) -> None:
-        """Free what only this run needs."""
+        """Free the state of this run."""
         for module in self._modules.values():
             if module is not None:
                 module.forget_positions()
@@ -107,7 +107,7 @@ class ProjectModules:
 
 @contextmanager
 def deep_recursion() -> Iterator[None]:
-    """Raise Python's recursion limit to what deeply nested code needs."""
+    """Raise Python's recursion limit for deeply nested code."""
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, DEEPEST_RECURSION))
     try:

@@ -46,7 +46,7 @@ class FindingsByFile:
         )
 
     def reaching(self, path: str) -> tuple[str, ...]:
-        """Return the other files whose results have findings in the file at path."""
+        """Return the other files with findings in the file at path."""
         return tuple(
             checked
             for checked, found in self._found_from.items()

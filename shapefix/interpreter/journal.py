@@ -79,7 +79,7 @@ class Journal:
         self._logs.append({})
 
     def undo(self) -> Changes:
-        """Close the innermost branch as if it had not run, and return what it did."""
+        """Close the innermost branch as if it had not run, and return its changes."""
         changes = Changes()
         log = self._logs.pop()
         for location, (container, key, old) in log.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -33,18 +33,17 @@ class AssumedRanks:
 
 
 def refine_rank(
-    ev: Evaluator, tensor: TensorValue, names: list[str], *, certain: bool = True
+    ev: Evaluator, tensor: TensorValue, new: Sequence[Size], *, certain: bool = True
 ) -> tuple[Size, ...]:
-    """Assume that tensor has as many dimensions as there are names; its new sizes get these names.
+    """Assume that tensor has as many dimensions as there are new sizes, each used if its own is unknown.
 
     certain is False if it may have another rank, which torch then does not reject.
     """
     if tensor.layout is None:
-        rank = len(names)
-        sizes = []
-        for dim, name in enumerate(names):
-            known = tensor.known_size(dim) or tensor.known_size(dim - rank)
-            sizes.append(known or Size.symbol(name or f"size({dim})"))
+        rank = len(new)
+        sizes = [
+            tensor.known_size(dim) or tensor.known_size(dim - rank) or size for dim, size in enumerate(new)
+        ]
         layout = contiguous(sizes) if tensor.contiguous else unknown_strides(sizes)
         ev.journal.write(tensor, "layout", layout)
         if not certain:

@@ -207,17 +207,17 @@ class TensorValue(Value):
         self.own = False
         self._sizes: dict[int, Size] | None = None
 
-    def size(self, dim: int, name: str = "") -> Size:
-        """Size of dimension dim; an unknown one is the same symbol each time.
+    def size(self, dim: int, new: Size | None = None) -> Size:
+        """Size of dimension dim; an unknown one is the same symbol each time, new if it is given.
 
-        name is the name of a new symbol. Raises IndexError if the tensor has no such dimension.
+        Raises IndexError if the tensor has no such dimension.
         """
         if self.layout is not None:
             return self.layout.sizes[dim]
         if self._sizes is None:
             self._sizes = {}
         if dim not in self._sizes:
-            self._sizes[dim] = Size.symbol(name or f"size({dim})")
+            self._sizes[dim] = Size.symbol(f"size({dim})") if new is None else new
         return self._sizes[dim]
 
     def set_size(self, dim: int, size: Size) -> None:

@@ -67,7 +67,7 @@ class WatchedRun:
 
     @property
     def receiver(self) -> Value | None:
-        """Object whose method was run."""
+        """Object of the called method."""
         return self.frame.receiver
 
 

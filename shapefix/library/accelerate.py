@@ -11,9 +11,27 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import NONE, TRUE, LibraryObject, Unknown, Value
 from shapefix.library.data.loaders import LOADER, SENT
 from shapefix.library.registry import declare, derives, function, method
+from shapefix.library.signatures import bound
 
 ACCELERATOR = "accelerate.Accelerator"
+PARAMETERS = {
+    "prepare_model": "model",
+    "prepare_data_loader": "data_loader",
+    "prepare_optimizer": "optimizer",
+    "unwrap_model": "model",
+    "gather": "tensor",
+    "gather_for_metrics": "input_data",
+    "pad_across_processes": "tensor",
+    "reduce": "tensor",
+}
+"""First parameters of an accelerator's methods: the value that they return in another form."""
+
 declare(ACCELERATOR, "builtins.object")
+
+
+def _given(call: Call) -> Value:
+    name = PARAMETERS[call.name.rpartition(".")[2]]
+    return bound(name, call.arguments)[name]
 
 
 @function(ACCELERATOR)
@@ -46,17 +64,13 @@ def prepare(call: Call) -> Value:
 
 @method(ACCELERATOR, "prepare_model", "prepare_data_loader", "prepare_optimizer", "unwrap_model")
 def prepare_one(call: Call) -> Value:
-    for name in ("model", "data_loader", "optimizer"):
-        given = call.value(0, name)
-        if given is not None:
-            return _prepared(given)
-    return Unknown()
+    return _prepared(_given(call))
 
 
 @method(ACCELERATOR, "gather", "gather_for_metrics", "pad_across_processes", "reduce")
 def gathered(call: Call) -> Value:
     """Return the tensor itself on one process, the batches of all processes on several."""
-    given = call.value(0)
+    given = _given(call)
     return TensorValue(dtype=given.dtype) if isinstance(given, TensorValue) else Unknown()
 
 

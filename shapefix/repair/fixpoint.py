@@ -1,4 +1,4 @@
-"""Apply fixes in rounds until none is left, and keep only those that remove their finding."""
+"""Apply fixes in rounds until none is left; keep a fix only if it removes its finding."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ class NameTaken(ValueError):
 
 
 def import_edits(path: str, text: str, fix: Fix) -> tuple[Edit, ...]:
-    """Return the edits that add the imports of a fix, and remove those that become unused.
+    """Return edits to add the imports of a fix and remove unused ones.
 
     A new name replaces an old one of the same module. Raises like import_edit.
     """

@@ -197,7 +197,7 @@ class ModuleExitLine(TypedDict):
 
 
 class SignatureUse(TypedDict):
-    """The parameters of a forward that can be passed by name, and what one call passes.
+    """The named parameters of a forward, and the arguments of one call.
 
     extra are the names that went into `**kwargs`; unread are passed, but never read by the user's forward.
     """
@@ -254,7 +254,7 @@ class BackwardLine(TypedDict):
 
 
 class NonFiniteSource(TypedDict):
-    """The first module whose input or output was not finite."""
+    """The first module with an input or output that was not finite."""
 
     name: str
     type: str
@@ -428,7 +428,7 @@ class MemoryTimelineLine(TypedDict):
 
 
 class PeakMemory(TypedDict):
-    """The moment at which most memory was alive in a phase; bytes by what they are for in by_kind."""
+    """The moment of most living memory in a phase; by_kind has the bytes by purpose."""
 
     bytes: int
     by_kind: dict[str, int]
@@ -439,7 +439,7 @@ class PeakMemory(TypedDict):
 
 
 class StepMemoryLine(TypedDict):
-    """The memory of one training step on a simulated GPU: peaks by phase, and what is alive after it."""
+    """The memory of one training step on a simulated GPU: peaks by phase, and the memory alive after it."""
 
     kind: Literal["step_memory"]
     step: int
@@ -451,7 +451,7 @@ class StepMemoryLine(TypedDict):
 
 
 class TrialAppliedLine(TypedDict):
-    """What was to be tried instead of the script's own setting could be applied."""
+    """The setting of a trial was applied."""
 
     kind: Literal["trial_applied"]
     what: Literal["checkpointing", "bf16"]
@@ -481,7 +481,7 @@ class LoaderDetails(TypedDict):
 
 
 class ExceptionDetails(TypedDict, total=False):
-    """What is known of the watched call that an exception left."""
+    """The facts about a watched call with an exception."""
 
     module: ModuleDetails
     loader: LoaderDetails
@@ -625,7 +625,7 @@ AnyLine = TypeVar("AnyLine", bound=Line)
 
 
 class LineSink(Protocol):
-    """What the agent writes its lines to."""
+    """The destination of the agent's lines."""
 
     def write(self, line: Line) -> None: ...
 

@@ -1,4 +1,4 @@
-"""Find out what git ignores: nested .gitignore files, from the root of the repository down."""
+"""Find ignored paths by git's rules: nested .gitignore files, from the root of the repository down."""
 
 # Paths are plain strings here: this runs for every entry of every folder.
 # ruff: noqa: PTH118, PTH120, PTH123

@@ -47,9 +47,9 @@ class Requirements:
         self._nearest: dict[tuple[str, str], str | None] = {}
 
     def transformers_version(self, folder: str, root: str) -> str | None:
-        """What the nearest folder decides, from this one up to root, that of the project; both absolute.
+        """The version bounds of the nearest folder with any, from this one up to root; paths are absolute.
 
-        None where nothing decides: then it is best taken for the newest. Never raises.
+        None if no folder has any: assume the newest version. Never raises.
         """
         key = (folder, root)
         if key not in self._nearest:

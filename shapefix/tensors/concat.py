@@ -265,7 +265,7 @@ def masked_fill(layout: Layout, mask: Layout) -> Layout:
 
 
 def masked_select(layout: Layout, mask: Layout) -> Layout:
-    """Layout of `.masked_select(mask)`: one dimension, whose size is a new symbol that may be 0.
+    """Layout of `.masked_select(mask)`: one dimension of a new symbolic size, 0 or more.
 
     Raises ShapeError if the two provably do not broadcast.
     """

@@ -32,7 +32,7 @@ def _can_be(size: int | Size) -> bool:
 
 
 def needed_defaults(one: int | Size, two: int | Size) -> tuple[CommandLineOption, ...]:
-    """Options whose defaults are needed to prove that two sizes differ; empty if they differ without."""
+    """Options with defaults needed to prove two sizes different; empty if the sizes differ anyway."""
     return () if same(one, two) is False else options_in(one, two)
 
 

@@ -57,6 +57,16 @@ class OpaqueStride(Symbol):
         self.size = size
 
 
+class SizeOf(Symbol):
+    """Unknown size of a tensor without a name; code is the expression that creates the tensor."""
+
+    __slots__ = ("code",)
+
+    def __init__(self, name: str, code: str) -> None:
+        super().__init__(name, 1)
+        self.code = code
+
+
 class PerItemSize(Symbol):
     """Number that differs between items: the length of a row, the longest length of a batch.
 

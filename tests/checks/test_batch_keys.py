@@ -199,6 +199,7 @@ gpt2 = GPT2LMHeadModel(GPT2Config(n_layer=1, n_embd=8, n_head=2, vocab_size=50))
 """
 
 
+@pytest.mark.slow
 def test_the_heads_of_transformers_5_swallow_every_key(check: Check) -> None:
     text = HEADS + "bert(**{'input_ids': ids, 'idx': ids})\ngpt2(**{'input_ids': ids, 'idx': ids})\n"
     exec(text, {})

@@ -32,7 +32,7 @@ def test_the_condition_says_when_the_conversion_does_not_copy(
 ) -> None:
     (finding,) = check(CODE.format(convert=convert), ["SF101"])
     condition = CONVERSIONS[convert]
-    sizes = "y.size(0) > 1 and y.size(1) > 2"
+    sizes = "`y.size(0)` > 1 and `y.size(1)` > 2"
     assert finding.condition is not None
     assert finding.condition.text == (f"{sizes} and {condition}" if condition else sizes)
     names: dict[str, object] = {}

@@ -95,6 +95,7 @@ def losses(name: str) -> tuple[float, float, float]:
     return float(output.loss), float(shifted), float(entropy(output.logits.flatten(0, 1), labels.flatten()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHIFTING)
 def test_heads_that_shift_their_labels(name: str) -> None:
     loss, shifted, aligned = losses(name)

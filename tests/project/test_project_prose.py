@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import re
 import tokenize
@@ -134,3 +135,38 @@ def test_the_list_finds_what_it_bans(tmp_path: Path) -> None:
         (2, "colour"),
         (2, "is no"),
     ]
+
+
+RELATIVE = re.compile(r"\b(?:who|whose|what)\b|\bthose (?:that|which|who)\b", re.IGNORECASE)
+"""Words of relative clauses without a noun, or with a person or a possession."""
+
+ALLOWED_FIRST_LINES = ("shapefix/cli/main.py: Explain a rule: what it does, why, how to fix it",)
+
+
+def first_lines(source: str) -> Iterator[str]:
+    """Yield the first lines of the docstrings of a module and its public classes and functions."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            name, text = getattr(node, "name", ""), ast.get_docstring(node)
+            if text and not name.startswith("_"):
+                yield text.splitlines()[0]
+
+
+def with_relative_clause(source: str) -> list[str]:
+    """Return the first lines that contain such a word outside of code."""
+    return [line for line in first_lines(source) if RELATIVE.search(re.sub(r"`[^`]*`", "", line))]
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "shapefix").rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT))
+)
+def test_first_lines_of_docstrings_are_short_phrases(path: Path) -> None:
+    name = path.relative_to(ROOT)
+    found = [f"{name}: {line}" for line in with_relative_clause(path.read_text("utf-8"))]
+    assert not [line for line in found if not line.startswith(ALLOWED_FIRST_LINES)]
+
+
+def test_the_first_lines_with_relative_clauses_are_found() -> None:
+    source = '"""What it knows."""\ndef f():\n    """Layers whose sizes differ.\n\n    What it does."""\n'
+    assert with_relative_clause(source) == ["What it knows.", "Layers whose sizes differ."]
+    assert not with_relative_clause('def _f():\n    """What is private."""\n"""`what` is a name."""\n')

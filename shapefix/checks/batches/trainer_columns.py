@@ -43,10 +43,11 @@ def _left_text(event: ColumnsChosen, rule: Rule) -> Iterator[Diagnostic]:
     collator = _name(event.collator, place.module)
     if not left or skips is None or collator is None:
         return
+    words = "too many dimensions 'str'" if skips else "Unable to create tensor"
     yield rule.diagnostic(
         place.span,
         f"`remove_unused_columns=False` keeps {listed(left)}, but {collator} cannot create tensors from "
-        "text; ValueError",
+        f"text; ValueError: {words}",
         evidence=[
             *call_trace(event),
             *(
@@ -54,7 +55,7 @@ def _left_text(event: ColumnsChosen, rule: Rule) -> Iterator[Diagnostic]:
                 for key in left
                 if key in event.sample.written
             ),
-            Evidence(event.place.span, "batches of this dataset are created here"),
+            Evidence(event.place.span, "batches of this dataset created here"),
         ],
     )
 

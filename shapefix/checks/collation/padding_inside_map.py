@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import libcst as cst
 
+from shapefix.checks.collation.tensor_of_ragged_rows import stacking_error
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
@@ -22,6 +23,8 @@ from shapefix.tensors.polynomials import Size
 
 _LABELS = frozenset({"labels", "label", "label_ids"})
 _PAD_INPUTS_ONLY = ("DataCollatorForLanguageModeling", "DataCollatorWithPadding")
+_NOT_CREATED = "ValueError: Unable to create tensor"
+_DIFFERENT = "ValueError: expected sequence of length ... (got ...)"
 _STACKS = "stacks rows of several map batches"
 _DEFAULT_BATCH = 1000
 """The number of rows that `map` passes to its function at once."""
@@ -50,7 +53,7 @@ def padding_inside_map(event: Tokenized, context: CheckContext, rule: Rule) -> I
                 *call_trace(event),
                 Evidence(event.mapped.span, f"mapped here, {size} rows per map batch"),
                 Evidence(place.span, "padded to the longest row of the map batch"),
-                Evidence(combined.place.span, "rows of several map batches are combined here"),
+                Evidence(combined.place.span, "rows of several map batches combined here"),
             ],
             condition=Condition(f"the dataset has more than {size} rows"),
         )
@@ -74,9 +77,8 @@ def _what_fails(combined: Event, event: Tokenized, module: Module) -> str | None
         if found is None or not _is_padded_by(event, found):
             return None
         function = combined.function.replace("numpy.", "np.")
-        error = "RuntimeError" if combined.function == "torch.stack" else "ValueError"
         where = rewrites.line_of(combined.place, module)
-        return f"`{function}` ({where}) {_STACKS}; {error}"
+        return f"`{function}` ({where}) {_STACKS}; {stacking_error(combined)}"
     if not isinstance(combined, Collated) or not isinstance(combined.sample, DictValue) or combined.single:
         return None
     keys = [key for key, row in combined.sample.fields.items() if _is_padded_by(event, row_sizes(row))]
@@ -88,18 +90,19 @@ def _what_fails(combined: Event, event: Tokenized, module: Module) -> str | None
         name = collator.kind.rpartition(".")[2]
         if name in _PAD_INPUTS_ONLY and labels:
             where = rewrites.line_of(collator.place or combined.place, module)
-            return f"`{name}` ({where}) does not pad {labels[0]}; ValueError"
-        return f"`{name}` ({where}) {_STACKS}; ValueError" if _is_default(name, keys) else None
+            return f"`{name}` ({where}) does not pad {labels[0]}; {_NOT_CREATED}"
+        return f"`{name}` ({where}) {_STACKS}; {_DIFFERENT}" if _is_default(name, keys) else None
     if isinstance(collator, Reference):
         name = collator.name.rpartition(".")[2]
-        return f"`{name}` ({where}) {_STACKS}; ValueError" if _is_default(name, keys) else None
+        return f"`{name}` ({where}) {_STACKS}; {_DIFFERENT}" if _is_default(name, keys) else None
     if collator is not None or not keys:
         return None
     if combined.consumer.startswith("torch."):
-        return f"`{consumer}` ({where}) {_STACKS}; RuntimeError"
+        error = "RuntimeError: each element in list of batch should be of equal size"
+        return f"`{consumer}` ({where}) {_STACKS}; {error}"
     if combined.tokenizer is None:
-        return f"`{consumer}` ({where}) {_STACKS}; ValueError"
-    return f"`DataCollatorWithPadding` ({where}) does not pad {labels[0]}; ValueError" if labels else None
+        return f"`{consumer}` ({where}) {_STACKS}; {_DIFFERENT}"
+    return f"`DataCollatorWithPadding` ({where}) does not pad {labels[0]}; {_NOT_CREATED}" if labels else None
 
 
 def _is_default(name: str, keys: list[object]) -> bool:

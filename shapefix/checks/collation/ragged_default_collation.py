@@ -30,7 +30,7 @@ def ragged_default_collation(event: Collated, context: CheckContext, rule: Rule)
         if made is None:
             continue
         place = _collation_place(event)
-        error = _error(event, row)
+        error = collation_error(event, row)
         named = f"`{key}` rows" if key is not None else "rows"
         yield rule.diagnostic(
             place.span,
@@ -47,7 +47,7 @@ def ragged_default_collation(event: Collated, context: CheckContext, rule: Rule)
         return
 
 
-def _error(event: Collated, row: Value) -> str:
+def collation_error(event: Collated, row: Value) -> str:
     """Return the exception of torch or transformers on rows of different lengths."""
     if isinstance(row, TensorValue):
         return "RuntimeError: stack expects each tensor to be equal size"

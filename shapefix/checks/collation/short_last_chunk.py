@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from shapefix.checks.collation.ragged_default_collation import collation_error
+from shapefix.checks.collation.tensor_of_ragged_rows import stacking_error
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
-from shapefix.checks.support.conditions import comparison, of_code
+from shapefix.checks.support.conditions import comparison, in_backticks, of_code
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.syntax import enclosing, nodes
 from shapefix.checks.support.wording import abbreviate
@@ -52,12 +54,14 @@ def short_last_chunk(event: Collated | Stacked, context: CheckContext, rule: Rul
             Evidence(event.place.span, "chunks combined here"),
         ],
         condition=Condition(
-            f"{module.code(stop)} is not a multiple of {code}",
+            f"{in_backticks(module.code(stop))} is not a multiple of {in_backticks(code)}",
             comparison(of_code(module.code(stop)), "is not a multiple of", of_code(code)),
         ),
         fixes=_round_down(chunks, computed, module),
     )
 
+
+_FAILS = "fails on a shorter last chunk"
 
 Stacker = tuple[str, Place, str]
 """The function that combines the chunks, its place, and the effect."""
@@ -69,7 +73,7 @@ def _stacked(event: Stacked) -> tuple[Cut, Stacker] | None:
     cut = _cut(ragged(event.rows) or ())
     if cut is None or not isinstance(node, cst.Call):
         return None
-    return cut, (event.place.module.code(node.func), event.place, "fails on a shorter last chunk")
+    return cut, (event.place.module.code(node.func), event.place, f"{_FAILS}; {stacking_error(event)}")
 
 
 def _collated(event: Collated) -> tuple[Cut, Stacker] | None:
@@ -93,9 +97,9 @@ def _collated(event: Collated) -> tuple[Cut, Stacker] | None:
             return cut, (
                 name,
                 where,
-                f"does not pad {key} of a shorter last chunk"
+                f"does not pad {key} of a shorter last chunk; ValueError: Unable to create tensor"
                 if pads_inputs
-                else "fails on a shorter last chunk",
+                else f"{_FAILS}; {collation_error(event, cell)}",
             )
     return None
 

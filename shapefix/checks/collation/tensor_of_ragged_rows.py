@@ -42,7 +42,7 @@ def tensor_of_ragged_rows(event: Stacked, context: CheckContext, rule: Rule) -> 
         subject = f"`{abbreviate(module.code(call.args[0].value))}`: {rows}"
     else:
         subject = rows
-    error = _error(event)
+    error = stacking_error(event)
     if made is None:
         yield rule.diagnostic(
             event.place.span,
@@ -65,13 +65,20 @@ def tensor_of_ragged_rows(event: Stacked, context: CheckContext, rule: Rule) -> 
     )
 
 
-def _error(event: Stacked) -> str:
+def stacking_error(event: Stacked) -> str:
     """Return the exception of torch or numpy."""
     if "numpy" in event.function:
-        return "ValueError"
+        return numpy_error(event.function)
     if event.function.endswith("stack"):
         return "RuntimeError: stack expects each tensor to be equal size"
     return "ValueError: expected sequence of length ... (got ...)"
+
+
+def numpy_error(function: str) -> str:
+    """Return the exception of a numpy function on rows of different lengths."""
+    if function.endswith("stack"):
+        return "ValueError: all input arrays must have the same shape"
+    return "ValueError: setting an array element with a sequence"
 
 
 def _are_tensors(event: Stacked) -> bool:

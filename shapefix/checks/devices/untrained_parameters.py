@@ -1,4 +1,4 @@
-"""SF605: layers of a training loop whose parameters are in no optimizer."""
+"""SF605: layers of a training loop without an optimizer for their parameters."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _too_late(event: ForwardCalled, layer: Value, built: list[OptimizerCreated],
         f"`{kind}` is added to `{_called(event)}` after the optimizer was created: it is never trained",
         evidence=[
             *call_trace(event),
-            Evidence(last.place.span, "the optimizer is created here, with the current parameters"),
+            Evidence(last.place.span, "optimizer created here, with the current parameters"),
             Evidence(layer.place.span, "this layer is created later"),
             Evidence(event.place.span, "used in training here"),
         ],

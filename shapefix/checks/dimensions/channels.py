@@ -21,6 +21,7 @@ from shapefix.checks.support.layer_settings import (
 )
 from shapefix.checks.support.operands import code_of, is_unlikely, named, shown
 from shapefix.checks.support.sequential_layers import neighbor
+from shapefix.checks.support.torch_errors import with_error
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.values import as_size
@@ -56,7 +57,7 @@ def channels(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[D
         return
     yield rule.diagnostic(
         event.place.span,
-        message,
+        with_error(message, event, context),
         evidence=[*layer_trace(event, context), Evidence(event.place.span, _last_step(event, context))],
         fixes=_fixes(event, int(found[3]), context) if found[3] else (),
     )

@@ -116,7 +116,7 @@ def _added(event: TokensWithoutRow, rule: Rule) -> Iterator[Diagnostic]:
 
 def _made(tokenizer: LibraryObject) -> Iterator[Evidence]:
     if tokenizer.place is not None:
-        yield Evidence(tokenizer.place.span, f"`{abbreviate(tokenizer.place.code)}` is created here")
+        yield Evidence(tokenizer.place.span, f"`{abbreviate(tokenizer.place.code)}` created here")
 
 
 def _resized(event: TokensWithoutRow) -> Iterator[Fix]:

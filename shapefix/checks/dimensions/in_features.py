@@ -14,6 +14,7 @@ from shapefix.checks.support.layer_number_edits import merged_sizes, other_numbe
 from shapefix.checks.support.layer_settings import FEATURES, GIVES, taken_by
 from shapefix.checks.support.operands import code_of, is_unlikely, made_inside, named, product_text, shown
 from shapefix.checks.support.sequential_layers import neighbor
+from shapefix.checks.support.torch_errors import with_error
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
 from shapefix.interpreter.events import OpRejected
@@ -39,10 +40,10 @@ def in_features(event: OpRejected, context: CheckContext, rule: Rule) -> Iterato
     called = f"`{_called(event)}`"
     if made_inside(event, error.operand):
         called = f"`{layer_code(event.layer) or setting.name}` in {called}"
-    message = f"{called} expects {setting.name}={want} but gets {shown(operand, context)} (last size {have})"
+    message = f"{called} expects {setting.name}={want} but gets {shown(operand, context)}"
     yield rule.diagnostic(
         event.place.span,
-        message,
+        with_error(message, event, context),
         evidence=[
             *call_trace(event),
             *made_at(event.layer),

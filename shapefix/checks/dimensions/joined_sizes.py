@@ -1,4 +1,4 @@
-"""SF504: concatenated tensors whose sizes, or numbers of dimensions, differ."""
+"""SF504: concatenated tensors with different sizes or numbers of dimensions."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from shapefix.checks.support.layer_number_edits import number_fixes
 from shapefix.checks.support.layer_settings import NORMS, called, counted, renamed_class, taken_by
 from shapefix.checks.support.operands import code_of, is_unlikely, named, shown
 from shapefix.checks.support.sequential_layers import neighbor
+from shapefix.checks.support.torch_errors import with_error
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.interpreter.containers import elements
 from shapefix.interpreter.events import OpRejected
@@ -46,7 +47,7 @@ def norm_features(event: OpRejected, context: CheckContext, rule: Rule) -> Itera
         return
     yield rule.diagnostic(
         event.place.span,
-        message,
+        with_error(message, event, context),
         evidence=[*layer_trace(event, context), Evidence(event.place.span, str(event.error))],
         fixes=_fixes(event, context),
     )

@@ -1,4 +1,4 @@
-"""SF502: adjacent layers of a Sequential whose sizes differ."""
+"""SF502: adjacent layers of a Sequential with different sizes."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from shapefix.checks.support.layer_settings import (
 from shapefix.checks.support.operands import is_unlikely, product_text, shown
 from shapefix.checks.support.sequential_layers import neighbor
 from shapefix.checks.support.syntax import enclosing
+from shapefix.checks.support.torch_errors import with_error
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.values import LibraryObject, as_size
@@ -44,7 +45,7 @@ def sequential_mismatch(event: OpRejected, context: CheckContext, rule: Rule) ->
         return
     yield rule.diagnostic(
         event.place.span,
-        message,
+        with_error(message, event, context),
         evidence=[
             *call_trace(event),
             *made_at(before),

@@ -49,6 +49,9 @@ def write_into_expanded(event: InPlaceWrite, context: CheckContext, rule: Rule) 
 def _clone(event: InPlaceWrite) -> list[Fix]:
     """Clone the expanded tensor; no fix if another file expands it."""
     for step in lineage(event.tensor):
+        if step.op is Op.MESHGRID:
+            # The call returns a tuple, which has no clone().
+            return []
         if step.op is Op.EXPAND and step.place.module is event.place.module:
             span = step.place.span
             end = span.end()

@@ -74,7 +74,7 @@ def _differentiated(
     holder = event.place.module.code(event.holder)
     own = [entered.loop for entered in event.loops[len(event.loops) - event.own :]]
     for position, loop in reversed(list(enumerate(own))):
-        if _binds(event, loop, holder):
+        if _binds(event, loop, holder) or _is_reset_now_and_then(event, loop, holder):
             return None
         if _is_short(loop.node) or _is_one_step(event, own[: position + 1], holder):
             continue
@@ -121,6 +121,41 @@ def _block(module: Module, node: cst.CSTNode) -> cst.CSTNode | None:
 def _binds(event: LossAccumulated, loop: Loop, holder: str) -> bool:
     """Whether each pass of a loop assigns the accumulator again."""
     return holder in event.place.module.once(loop.node.body, _bound_each_pass)
+
+
+def _is_reset_now_and_then(event: LossAccumulated, loop: Loop, holder: str) -> bool:
+    """Whether a condition in the loop sets the accumulator to a constant: `if step % 50 == 0: total = 0`.
+
+    Then the graphs of a few passes are kept, not of all. A condition on the first pass alone does not count.
+    """
+    module, target = event.place.module, loop.node.target if isinstance(loop.node, cst.For) else None
+    counters = _names(target) - {""} if target is not None else frozenset()
+    for node in nodes(loop.node.body):
+        if not isinstance(node, cst.Assign) or not _is_constant(node.value):
+            continue
+        if holder not in {module.code(part) for each in node.targets for part in _parts(each.target)}:
+            continue
+        around = [each for each in enclosing(module, node) if isinstance(each, cst.If)]
+        if not any(_is_first_pass(each.test, counters) for each in around):
+            return True
+    return False
+
+
+def _is_constant(value: cst.BaseExpression) -> bool:
+    """Whether an expression has no graph: a number, an empty list, zeros; or a tuple of such."""
+    if isinstance(value, (cst.Tuple, cst.List)):
+        return all(_is_constant(element.value) for element in value.elements)
+    if isinstance(value, cst.Call):
+        return dotted_name(value.func).rpartition(".")[2] in ("zeros", "tensor", "list", "dict")
+    name = dotted_name(value)
+    return isinstance(value, (cst.BaseNumber, cst.Dict)) or name == "None"
+
+
+def _is_first_pass(test: cst.BaseExpression, counters: frozenset[str]) -> bool:
+    """Whether a test holds in the first pass only: `i == 0` or `not i`, for a counter of the loop."""
+    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        return dotted_name(test.expression) in counters
+    return isinstance(test, cst.Comparison) and dotted_name(test.left) in counters
 
 
 def _is_short(node: cst.For | cst.While) -> bool:

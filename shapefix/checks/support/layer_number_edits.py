@@ -126,7 +126,7 @@ def number_fixes(event: OpRejected, error: SizeMismatch, otherwise: str = "") ->
 
 
 def giver_of(event: OpRejected, error: SizeMismatch) -> LibraryObject | None:
-    """Return the layer whose setting gave the tensor its mismatched size, or None."""
+    """Return the layer with the setting for the tensor's mismatched size, or None."""
     step, dim = event.operands[error.operand].tensor.origin, from_end(event, error)
     while step is not None:
         if step.layout is not None:

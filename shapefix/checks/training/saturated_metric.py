@@ -124,7 +124,7 @@ def _returned(event: TryBlock, handler: ExceptClause, rule: Rule) -> Iterator[Di
         f"returns `{code}` after any exception, which looks like a real score",
         evidence=[
             *call_trace(event),
-            Evidence(header_span(module, node), "every exception of the evaluation is caught here"),
+            Evidence(header_span(module, node), "every exception of the evaluation caught here"),
             Evidence(span, f"and replaced by `{code}`"),
         ],
         fixes=[Fix(Applicability.UNSAFE, "re-raise it: the run stops", (Edit(span, "raise"),))],
@@ -154,7 +154,7 @@ def _averages_over_nothing(event: TryBlock, handler: ExceptClause, rule: Rule) -
             f"{verb} `{code}` if every batch fails, which looks like a real score",
             evidence=[
                 *call_trace(event),
-                Evidence(header_span(module, handler.node), "failed batches are swallowed here"),
+                Evidence(header_span(module, handler.node), "failed batches swallowed here"),
                 Evidence(span, f"result if no batch was counted: `{code}`"),
             ],
         )
@@ -240,7 +240,7 @@ def clamped_loss(event: Backward, context: CheckContext, rule: Rule) -> Iterator
                 place.span,
                 "the loss is clamped here" if step.op is not Op.NAN_TO_NUM else "nan is replaced here",
             ),
-            Evidence(event.place.span, "gradients are computed here, of the changed loss"),
+            Evidence(event.place.span, "gradients computed here, of the changed loss"),
         ],
         fixes=list(without_clamp(place, node)),
     )

@@ -10,6 +10,7 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.event_order import between, ends_early, is_followed, within
 from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.syntax import holds
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.modes import ForwardCalled, ModeSwitched
@@ -27,15 +28,23 @@ def training_mode(
     if isinstance(event, ModeSwitched):
         if event.training is False:
             yield from _never_back(event, context, rule)
-    elif event.training and event.mode_dependent and not event.recording and event.loops:
+    elif _is_evaluated_in_training(event) and event.loops:
         yield from _evaluated_in_training(event, context, rule)
+
+
+def _is_evaluated_in_training(event: ForwardCalled) -> bool:
+    return event.training is True and bool(event.mode_dependent) and not event.recording
 
 
 def _evaluated_in_training(event: ForwardCalled, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     loop = event.loops[-1].loop
     if not _is_over_batches(loop) or within(loop, context, Backward) or _is_meant(event, context):
         return
-    if any(each.module is event.module and each.recording for each in within(loop, context, ForwardCalled)):
+    calls = within(loop, context, ForwardCalled)
+    if any(each.module is event.module and each.recording for each in calls):
+        return
+    if next(filter(_is_evaluated_in_training, calls)) is not event:
+        # One finding for a loop: mostly, they are parts of one model.
         return
     named = _called(event.place)
     fixes = _in_front(event.place.module, loop.node, f"{named}.eval()", "switch to evaluation mode first")
@@ -101,7 +110,9 @@ def _made(layer: LibraryObject, what: str) -> Iterator[Evidence]:
 
 
 def _in_front(module: Module, loop: cst.CSTNode, code: str, what: str) -> Iterator[Fix]:
-    """Insert a line of code before a loop."""
+    """Insert a line of code before a loop, unless another file has the loop."""
+    if not holds(module.tree, loop):
+        return
     span = module.span(loop)
     line = module.text.split("\n")[span.row - 1]
     indent = line[: span.column - 1]

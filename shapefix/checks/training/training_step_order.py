@@ -123,7 +123,7 @@ def _zeroed_before(
         "first",
         evidence=[
             *call_trace(event),
-            Evidence(gradients.place.span, "gradients are computed here"),
+            Evidence(gradients.place.span, "gradients computed here"),
             Evidence(zeroed.place.span, "cleared here, still unused"),
             Evidence(event.place.span, "this step changes no weight"),
         ],
@@ -228,7 +228,7 @@ def _only_scheduled(event: SchedulerStepped, context: CheckContext, rule: Rule) 
         f"`{abbreviate(event.place.code)}` without `optimizer.step()`: no weight changes",
         evidence=[
             *call_trace(event),
-            Evidence(backward.place.span, "gradients are computed here"),
+            Evidence(backward.place.span, "gradients computed here"),
             Evidence(event.place.span, "the scheduler steps, but the optimizer does not"),
         ],
     )

@@ -1,4 +1,4 @@
-"""Activations and dropout: elementwise, except those that normalize or halve a dimension."""
+"""Activations and dropout: elementwise, except for normalizing and halving ones."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def layer(
 def functional(
     *names: str, namespaces: tuple[str, ...] = ("torch.nn.functional",)
 ) -> Callable[[Handler], Handler]:
-    """Register functions of torch whose handlers read arguments by name."""
+    """Register functions of torch with handlers for named arguments."""
 
     def register(handler: Handler) -> Handler:
         for namespace in namespaces:

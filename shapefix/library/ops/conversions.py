@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import libcst as cst
 
 from shapefix.domains.devices import device_of, named_device, placed
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import Device, DeviceKind, TensorValue, is_same_device, tensor_row
-from shapefix.interpreter.values import TEXT, Constant, Reference, Unknown, Value
+from shapefix.interpreter.values import NONE, TEXT, Constant, Reference, Value
 from shapefix.library.registry import tensor_method
+from shapefix.library.signatures import arguments_of
 from shapefix.library.tensors import (
     alias_of,
     as_result,
@@ -71,9 +74,9 @@ _LEGACY = {
 @tensor_method("type")
 def typed(call: Call, tensor: TensorValue) -> Value:
     """`x.type(torch.float16)`, `x.type(torch.cuda.FloatTensor)`, `x.type("torch.FloatTensor")`."""
-    given = call.value(0, "dtype")
-    if given is None:
-        return Unknown() if call.arguments.open else TEXT
+    given = arguments_of(call).value("dtype")
+    if isinstance(given, Constant) and given.value is None:
+        return TEXT
     name = given.name if isinstance(given, Reference) else getattr(given, "value", "")
     dtype = dtype_of(given) or (_LEGACY.get(name.rpartition(".")[2]) if isinstance(name, str) else None)
     made = converted(call, tensor, dtype)
@@ -87,9 +90,34 @@ def typed(call: Call, tensor: TensorValue) -> Value:
 
 @tensor_method("to", "type_as")
 def to(call: Call, tensor: TensorValue) -> Value:
-    wanted = call.value(-1, "memory_format")
-    if wanted is not None:
-        return in_memory_format(call, tensor, wanted)
+    target = _target(call, tensor)
+    wanted = call.arguments.keywords.get("memory_format")
+    if wanted is None:
+        return moved_and_converted(call, tensor, target)
+    made = in_memory_format(call, tensor, wanted)
+    made.dtype, made.device = target.dtype, target.device
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """Dtype and device of the result of a conversion.
+
+    known is False if the code may name others, converts whether it may name a dtype, moves a device.
+    """
+
+    dtype: str | None
+    device: Device | None
+    known: bool
+    converts: bool
+    moves: bool
+
+
+def _target(call: Call, tensor: TensorValue) -> _Target:
+    """Dtype and device that `.to(…)` names.
+
+    The overloads differ by the kinds of their arguments, not by their number.
+    """
     dtype, device = tensor.dtype, tensor.device
     known = not call.arguments.open
     converts = moves = call.arguments.open
@@ -109,26 +137,15 @@ def to(call: Call, tensor: TensorValue) -> Value:
             device, moves = None, True
             if not is_no_dtype(value):
                 dtype, converts = None, True
-    return moved_and_converted(call, tensor, dtype, device, known, converts=converts, moves=moves)
+    return _Target(dtype, device, known, converts, moves)
 
 
-def moved_and_converted(
-    call: Call,
-    tensor: TensorValue,
-    dtype: str | None,
-    device: Device | None,
-    known: bool = True,
-    *,
-    converts: bool,
-    moves: bool = True,
-) -> TensorValue:
-    """Convert and move the tensor: the result is the tensor itself, a copy, or unknown which.
-
-    converts is whether the code may name a dtype, moves whether it may name a device.
-    """
+def moved_and_converted(call: Call, tensor: TensorValue, target: _Target) -> TensorValue:
+    """Convert and move the tensor: the result is the tensor itself, a copy, or unknown which."""
+    dtype, device, known = target.dtype, target.device, target.known
     changes = [
-        _differs(tensor.dtype, dtype) if converts else False,
-        _is_elsewhere(tensor.device, device) if moves else False,
+        _differs(tensor.dtype, dtype) if target.converts else False,
+        _is_elsewhere(tensor.device, device) if target.moves else False,
     ]
     if known and changes == [False, False]:
         if tensor.device is None or not tensor.device.by_default:
@@ -140,22 +157,18 @@ def moved_and_converted(
     if True in changes:
         result = copied(call, tensor, Op.TO, dtype)
     else:
-        same_if = _same_if(call, tensor, dtype, device, *changes) if known else ""
+        same_if = _same_if(call, target, *changes) if known else ""
         result = copied_or_same(call, tensor, Op.TO, dtype, same_if)
     result.dtype, result.device, result.row = dtype, device, tensor_row(tensor)
     return result
 
 
-def _same_if(
-    call: Call,
-    tensor: TensorValue,
-    dtype: str | None,
-    device: Device | None,
-    converts: bool | None,
-    moves: bool | None,
-) -> str:
-    """What must hold for `.to(…)` to return the tensor itself; empty if that is unlikely."""
-    subject = _subject(call)
+def _same_if(call: Call, target: _Target, converts: bool | None, moves: bool | None) -> str:
+    """What must hold for `.to(…)` to return the tensor itself; empty if that is unlikely.
+
+    converts is whether the dtype changes, moves whether the device does, None if unknown.
+    """
+    subject, dtype, device = _subject(call), target.dtype, target.device
     parts = [f"`{subject}` is already {dtype}"] if converts is None and dtype is not None else []
     if converts is None and dtype is None:
         return ""
@@ -208,10 +221,10 @@ def _is_elsewhere(one: Device | None, two: Device | None) -> bool | None:
 @tensor_method("cuda", "cpu", "xpu")
 def moved(call: Call, tensor: TensorValue) -> Value:
     name = call.name.rpartition(".")[2]
-    given = call.value(0, "device")
-    device = named_device(name) if given is None and not call.arguments.open else device_of(given)
-    device = placed(call.ev, device, call.place)
-    return moved_and_converted(call, tensor, tensor.dtype, device, converts=False)
+    given = arguments_of(call).values.get("device", NONE)
+    is_stated = not isinstance(given, Constant) or given.value is not None
+    device = placed(call.ev, device_of(given) if is_stated else named_device(name), call.place)
+    return moved_and_converted(call, tensor, _Target(tensor.dtype, device, True, False, True))
 
 
 def in_memory_format(call: Call, tensor: TensorValue, wanted: Value | None) -> TensorValue:

@@ -92,8 +92,7 @@ _OF_FIRST = frozenset(
     {"getitem", "expand_as", "view_as", "reshape_as", "copy_", "setitem", "index_put", "index_put_", "set_"}
 )
 """Results of these are on the device of the first operand; the others may be elsewhere."""
-_NOT_FOLLOWED = frozenset({"copysign", "heaviside", "hypot", "isclose", "logaddexp", "xlogy"})
-_TOGETHER = frozenset(BINARY_NAMES) - _NOT_FOLLOWED | {
+_TOGETHER = frozenset(BINARY_NAMES) | {
     "addmm",
     "and",
     "baddbmm",

@@ -164,12 +164,6 @@ def note_graph(call: Call, made: Value, trained: bool | None = False) -> None:
 after_call(note_graph)
 
 
-after_call(note_graph)
-
-
-after_call(note_graph)
-
-
 def _note(ev: Evaluator, part: TensorValue, known: bool | None, tensors: list[TensorValue]) -> None:
     if known is not False and ev.state[Gradients].recording is False:
         # A possible operand, or a view of one, keeps its own requires_grad.

@@ -1,4 +1,4 @@
-"""Classifiers of torchvision as objects with known layers, including those that users replace."""
+"""Classifiers of torchvision as objects with known layers, including replaced ones."""
 
 from __future__ import annotations
 

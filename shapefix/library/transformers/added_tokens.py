@@ -1,4 +1,4 @@
-"""Tokens added to a tokenizer, and models whose embedding has no row for them.
+"""Tokens added to a tokenizer, and models without embedding rows for them.
 
 The public checkpoints were looked up: in each of these families the tokenizer has as many tokens as
 the model has rows, so that the first added token has none. T5 and GPT-J have spare rows.

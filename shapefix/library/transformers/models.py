@@ -302,7 +302,8 @@ def _leading(call: Call, *names: str) -> tuple[Size, Size] | None:
             continue
         if tensor.layout is None and name != "inputs_embeds":
             tensor.certain = True
-            refine_rank(call.ev, tensor, ["B", "T"], certain=not _takes_any_rank(call))
+            certain = not _takes_any_rank(call)
+            refine_rank(call.ev, tensor, [Size.symbol("B"), Size.symbol("T")], certain=certain)
         if tensor.layout is not None and tensor.layout.rank >= 2:
             return tensor.layout.sizes[0], tensor.layout.sizes[1]
         return None
@@ -410,7 +411,7 @@ def _image_batch(call: Call) -> tuple[Size, ...]:
     images = as_tensor(call.value(0, "pixel_values"))
     if images is None:
         return (Size.symbol("B"),)
-    return (images.size(0, "B"),)
+    return (images.size(0, Size.symbol("B")),)
 
 
 @method(ANSWERS, "forward")

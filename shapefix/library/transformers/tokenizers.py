@@ -143,7 +143,7 @@ def unknown_tokenizer() -> LibraryObject:
 
 
 def fields_of(call: Call) -> dict[object, Value]:
-    """Fields of the tokenizer whose method is called; a new dictionary for unknown objects."""
+    """Fields of the tokenizer of the called method; a new dictionary for unknown objects."""
     return call.receiver.fields if isinstance(call.receiver, LibraryObject) else {}
 
 

@@ -127,7 +127,7 @@ class Disk:
             self._session.sink.write(WriteRefusedLine(kind="write_refused", path=full))
 
     def at(self, path: Any, descriptor: Any) -> Any:
-        """A path relative to a folder's descriptor as a full one, where the system says of what folder."""
+        """The full path of a path relative to a folder's descriptor, if the system knows the folder."""
         if descriptor is None or descriptor == -1 or isinstance(path, int):
             return path
         try:

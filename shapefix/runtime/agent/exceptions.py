@@ -1,4 +1,4 @@
-"""Exceptions that leave a watched call: what is known of the call, and whether the script swallows them."""
+"""Exceptions from watched calls: facts about the call, and whether the script swallows them."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class ExceptionRecorder:
             session.stop(f"{_SWALLOWED} exceptions were swallowed without a training step")
 
     def flush(self) -> None:
-        """Record as swallowed what left a watched call and is not being handled now."""
+        """Record exceptions from watched calls as swallowed if no handler is running."""
         pending = self._session.pending
         if not pending:
             return

@@ -30,7 +30,7 @@ class NothingToRun(Exception):
 
 @dataclass(frozen=True)
 class Launch:
-    """What to run: name is a path, or a module's name; cells is a file with the cells of a notebook."""
+    """A script to run: name is a path, or a module's name; cells is a file with the cells of a notebook."""
 
     name: str
     arguments: Sequence[str]
@@ -40,7 +40,7 @@ class Launch:
 
 
 def run(launch: Launch, session: Session) -> None:
-    """Run it to its end. Raises NothingToRun, and what the script raises."""
+    """Run it to its end. Raises NothingToRun, and any exception of the script."""
     if launch.cells is not None:
         _notebook(launch, session)
     elif launch.module:

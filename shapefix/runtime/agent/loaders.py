@@ -30,7 +30,7 @@ _WITHOUT_MODEL = 20.0  # seconds for a pass that only looks at the data
 
 @dataclass
 class LoaderState:
-    """One loader: its id, where it was created, and what its passes led to."""
+    """One loader: its id, its place of creation, and the results of its passes."""
 
     id: int
     created_at: UserPlace | None

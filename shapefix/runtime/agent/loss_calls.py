@@ -1,4 +1,4 @@
-"""Calls of the loss functions of torch.nn.functional: their arguments, and what they raise."""
+"""Calls of the loss functions of torch.nn.functional: their arguments and exceptions."""
 
 from __future__ import annotations
 

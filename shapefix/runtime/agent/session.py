@@ -34,7 +34,7 @@ class LineFile:
         self._lock = threading.RLock()
 
     def write(self, line: Line) -> None:
-        """Add a line, with the seconds since the start for a person who debugs the agent."""
+        """Add a line, with the seconds since the start to help debugging."""
         if os.getpid() != self._process:
             return
         text = _encoded({**line, "at": round(time.monotonic() - self._start, 4)})
@@ -45,7 +45,7 @@ class LineFile:
 
 @dataclass
 class Session:
-    """One run: its options, and what has happened so far.
+    """One run: its options and its progress.
 
     depth counts the watched calls (modules, loaders, losses, backward, steps) that are running.
     loop_truncated says that a loop of the script was ended early; later exceptions may come from that.

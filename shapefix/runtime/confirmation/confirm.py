@@ -1,4 +1,4 @@
-"""Holds what `check` finds against what a run has seen."""
+"""Compare the findings of `check` with the record of a run."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Bytes = Callable[[str], bytes | None]
 
 
 class Confirmer:
-    """Says of each finding what a run has seen of it; data gives the files as they were checked."""
+    """Compares each finding with a run; data gives the files as they were checked."""
 
     def __init__(self, record: Record, data: Bytes) -> None:
         self._record, self._data = record, data
         self._orders: dict[str, Order | None] = {}
 
     def judged(self, findings: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-        """The findings with their verdicts; what answers `reveal(x)` gets none."""
+        """The findings with their verdicts; answers to `reveal(x)` get none."""
         known = [
             finding if finding.is_answer else replace(finding, confirmation=self._confirmation(finding))
             for finding in findings
@@ -132,12 +132,12 @@ class Confirmer:
             bound = order.bound_between(own, each.at)
             if bound is None or bound & needed:
                 continue
-            told = _told(needed, each.values)
+            shown = _values_text(needed, each.values)
             held = conditions.holds(predicate, each.values)
             if held:
-                return Confirmation(RunVerdict.REFUTED, f"it ran with {told}, and nothing was raised")
+                return Confirmation(RunVerdict.REFUTED, f"it ran with {shown}, and nothing was raised")
             if held is False:
-                failed.append(told)
+                failed.append(shown)
         if failed:
             return Confirmation(RunVerdict.OPEN, f"in this run the condition did not hold: {failed[0]}")
         return Confirmation(RunVerdict.OPEN, "whether the condition held in the run is not known")
@@ -211,8 +211,8 @@ def _meet(one: Span, *others: Span) -> bool:
     return any(_within(one, each) or _within(each, one) for each in others)
 
 
-def _told(names: frozenset[str], values: Mapping[str, RecordedValue]) -> str:
-    """What names held, in words."""
+def _values_text(names: frozenset[str], values: Mapping[str, RecordedValue]) -> str:
+    """Describe the values of names."""
     return ", ".join(
         f"{name} of sizes {list(held)}" if isinstance(held, tuple) else f"{name} = {held}"
         for name, held in ((name, values[name]) for name in sorted(names) if name in values)

@@ -1,4 +1,4 @@
-"""What one place of a file that was reached says of another: which expressions were evaluated before it."""
+"""Evaluation order: the expressions evaluated before a reached place of a file."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def explain(failure: RaisedException, observed: Observations) -> Explanation | N
     message = f"{what}: {measured}" if measured else what
     evidence = []
     if created_at and created_at != at:
-        evidence.append(Evidence(created_at, f"the loader is created here with `{name}`"))
+        evidence.append(Evidence(created_at, f"loader created here with `{name}`"))
     evidence.append(Evidence(at, measured or f"raises {failure.type} here"))
     return Explanation(code, message, at, tuple(evidence), _condition(failure, rows))
 

@@ -19,7 +19,7 @@ _STATE = "optimizer state"
 
 @dataclass(frozen=True)
 class StepPeak:
-    """The peak memory of one training step in bytes: live tensors, and what the allocator reserves.
+    """The peak memory of one training step in bytes: live tensors, and the allocator's reserved memory.
 
     by_kind are the live bytes by purpose. batch and length are the first two sizes of the first tensor that
     the model gets; calls is how often it is called for one step.
@@ -112,7 +112,7 @@ def step_peak(observed: Observations) -> StepPeak | None:
 
 
 def search_batch(measure: Callable[[int], StepPeak | None], first: StepPeak, budget: int) -> BatchSearch:
-    """Search the largest batch whose step reserves no more than the budget, by interpolating between runs.
+    """Search the largest batch within the memory budget, by interpolating between runs.
 
     measure runs the script with a batch size, and returns None if that failed. The search ends when the
     bounds are close, or when less than a segment of the allocator is left.

@@ -76,7 +76,7 @@ class SearchResult:
 
 
 def search(runner: TrialRunner, reader: StaticFindings) -> SearchResult:
-    """Search for repairs of a script that runs prove. Raises what TrialRunner.run and findings() raise."""
+    """Search for proven repairs of a script. Raises the exceptions of TrialRunner.run and findings()."""
     first = runner.run(PatchedSources(OriginalSources(), {}), "unchanged")
     result = SearchResult(first, RepairState(first))
     found = _Search(runner, reader, result)
@@ -99,7 +99,7 @@ class _Search:
         self._seen: set[object] = set()
 
     def crashes(self, state: RepairState) -> bool:
-        """Repair what keeps a copy from training; returns whether the copy trains in the end."""
+        """Repair the failures of a copy; returns whether the copy trains in the end."""
         result = self._result
         self._seen.add(state.trial.sources.key)
         if trains(state.trial, result.first):

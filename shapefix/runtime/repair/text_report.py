@@ -46,7 +46,7 @@ def repair_lines(result: SearchResult, show: ShowPath, width: int) -> Iterator[L
 
 
 def run_summary(trial: RepairTrial, show: ShowPath) -> str:
-    """A run in one sentence: what stopped it, or what it trained."""
+    """A run in one sentence: its failure, or its training."""
     stopped = min(trial.blocking, key=trial.reach, default=None)
     if stopped is not None:
         failure = trial.failure(stopped)

@@ -45,7 +45,7 @@ class RepairTrial:
 
     @property
     def blocking(self) -> tuple[Diagnostic, ...]:
-        """The failures that prevent training; for a copy that trains, those that are not swallowed."""
+        """The failures that prevent training; for a copy that trains, unswallowed ones."""
         trains = self.is_whole and self.run.trained
         failed = (each for each in self.found.diagnostics if self.failure(each) is not None)
         return tuple(each for each in failed if not trains or each.severity is Severity.ERROR)
@@ -114,7 +114,7 @@ class TrialRunner:
         return sum(trial.run.process.seconds for trial in self._known.values())
 
     def run(self, sources: PatchedSources, what: str) -> RepairTrial:
-        """Run a copy; what describes it for the progress report.
+        """Run a copy; `what` describes it in the progress report.
 
         Raises RunLimitReached, OSError if the interpreter cannot be started, and Unreadable if the copy
         cannot be written.

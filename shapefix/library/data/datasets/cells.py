@@ -62,7 +62,7 @@ def _nested(tensor: TensorValue, sizes: Sequence[Size]) -> Value:
 
 
 class Lengths:
-    """Lengths of rows given one by one: columns whose lengths agree row by row share theirs."""
+    """Lengths of rows given one by one; shared by columns of equal lengths."""
 
     def __init__(self, place: Place, what: str) -> None:
         self._origin = Origin(place, what)
@@ -125,7 +125,7 @@ def either(cells: Sequence[Value], lengths: Lengths, axis: RaggedDim | None = No
 
 
 def fresh(value: Value, axis: RaggedDim | None) -> Value:
-    """Copy cells into new objects whose varying sizes vary along axis (None: call by call)."""
+    """Copy cells into new objects; their varying sizes vary along axis (None: call by call)."""
     return _fresh(value, axis, {}, 0)
 
 

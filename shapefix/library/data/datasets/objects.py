@@ -114,7 +114,7 @@ def dataset_method(*names: str) -> Callable[[Handler], Handler]:
 
 
 def receiver(call: Call) -> LibraryObject:
-    """Dataset whose method is called; an arbitrary one for an object of a derived class."""
+    """Dataset of the called method; an arbitrary one for an object of a derived class."""
     return as_dataset(call.receiver) or make(DATASET, call.place, any_rows())
 
 

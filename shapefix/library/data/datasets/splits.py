@@ -126,7 +126,7 @@ def on_each_split(call: Call) -> Value:
 
 @method(DICT, "set_format", "reset_format", "set_transform")
 def in_place(call: Call) -> Value:
-    """Change every split in place, including those that the code has already read."""
+    """Change every split in place, including splits already read by the code."""
     name = call.name.rpartition(".")[2]
     owner = call.receiver
     splits = list(owner.fields.values()) if isinstance(owner, DictValue) else []

@@ -12,7 +12,7 @@ _HALVES = (torch.float16, torch.bfloat16)
 
 
 def install(on_device: Callable[[Any], bool]) -> None:
-    """Make attention, dropout and softmax save for backward what their CUDA kernels save."""
+    """Make attention, dropout and softmax save the same tensors for backward as their CUDA kernels."""
     plain_attention, plain_dropout = functional.scaled_dot_product_attention, functional.dropout
     plain_softmax, plain_log_softmax = functional.softmax, functional.log_softmax
 

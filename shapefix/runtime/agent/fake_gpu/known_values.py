@@ -16,7 +16,7 @@ _RANDOM = torch.Tag.nondeterministic_seeded
 
 
 class KnownValues:
-    """The values of small tensors, mostly of integers, and of what is computed from them."""
+    """The values of small tensors, mostly of integers, and of results computed from them."""
 
     def __init__(self) -> None:
         self._known: Any = WeakTensorKeyDictionary()

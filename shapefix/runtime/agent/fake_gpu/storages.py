@@ -97,7 +97,7 @@ class Storages:
             self._count(kind, known.size)
 
     def begin(self, phase: str, kind: str) -> None:
-        """Begin a phase; its peak starts with what is alive."""
+        """Begin a phase; its peak starts with the living storages."""
         self.phase, self.kind = phase, kind
         self._peak("")
 

@@ -38,7 +38,7 @@ def override_batch_size(old: int, new: int) -> None:
 
 
 class MemoryTrials:
-    """Tries to save memory with the models of one session, and writes a line for what could be applied."""
+    """Tries to save memory with the models of one session, and writes a line for each applied one."""
 
     def __init__(self, session: Session, checkpointing: bool, bf16: bool) -> None:
         self._session = session

@@ -81,7 +81,7 @@ class ArithmeticWatcher:
             )
 
     def report(self, loss: torch.Tensor) -> None:
-        """Write the outer broadcasts whose results a loss sums up."""
+        """Write the outer broadcasts with results that go into a loss."""
         if not self._broadcasts:
             return
         with contextlib.suppress(Exception):  # older versions of torch expose less of their graph

@@ -20,7 +20,7 @@ _NAMES = 50
 
 
 class OptimizerWatcher:
-    """The optimizers of a session, and the modules whose weights were loaded."""
+    """The optimizers of a session, and the modules with loaded weights."""
 
     def __init__(self, constructions: ConstructionSites) -> None:
         self._constructions = constructions

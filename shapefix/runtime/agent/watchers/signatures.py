@@ -15,7 +15,7 @@ _READS_ALL = ("locals", "vars", "eval", "exec")
 
 
 def forward_signature(module: Any, args: Any, kwargs: Any) -> SignatureUse | None:
-    """The signature of a module's forward and what one call passes; None if it has no signature."""
+    """The signature of a module's forward and the arguments of one call; None without a signature."""
     forward = type(module).forward
     try:
         signature = inspect.signature(forward)
