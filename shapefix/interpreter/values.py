@@ -63,6 +63,16 @@ class Unknown(Value):
         return self._size
 
 
+class TypeOf(Unknown):
+    """Result of `type(value)`."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Value) -> None:
+        super().__init__()
+        self.value = value
+
+
 class ModulePart(Unknown):
     """Any module below these modules, one of their buffers, or an attribute of one."""
 

@@ -216,7 +216,6 @@ def register(call: Call) -> Value:
 
 @method(
     MODULE,
-    "@training",
     "state_dict",
     "get_submodule",
     "get_parameter",
