@@ -228,9 +228,9 @@ def is_computed_from(ev: Evaluator, scores: TensorValue, ids: TensorValue) -> bo
     """Check whether scores are certainly computed from the ids in a tensor, or in a slice of them."""
     inputs = ev.state[ModelInputs].rows
     row = row_of(ids)
-    tokenized = {step.place.node for step in _steps(ids) if step.op is Op.TOKENIZE}
+    tokenized = {step for step in _steps(ids) if step.op is Op.TOKENIZE}
     return any(
-        step.place.node in tokenized or any(is_same(row, each) for each in inputs.get(step.place.node, ()))
+        step in tokenized or any(is_same(row, each) for each in inputs.get(step.place.node, ()))
         for step in _steps(scores)
     )
 
