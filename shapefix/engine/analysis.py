@@ -16,6 +16,7 @@ from shapefix.checks.support.describe import describe, in_words
 from shapefix.checks.support.evidence import call_trace
 from shapefix.diagnostics import REVEAL, Diagnostic, Evidence, Failure, Severity, Span
 from shapefix.engine.interpretation import ProjectFiles, ProjectModules, deep_recursion, parse_failure
+from shapefix.engine.merge import unique_in_run
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Revealed
 from shapefix.interpreter.program import run_program
@@ -111,7 +112,7 @@ class FileAnalyzer:
                 probes.found.add(user)
             return user is not None
 
-        run = CheckContext(ev.events, ev.symbol_names, uses_gpu)
+        run = CheckContext(ev.events, ev.symbol_names, uses_gpu, ev.loops_to)
         diagnostics: list[Diagnostic] = []
         failures: list[Failure] = []
         for code in sorted(self._rules):
@@ -120,7 +121,7 @@ class FileAnalyzer:
             except Exception as error:
                 failures.append(_internal(path, f"rule {code}", error))
         return AnalysisResult(
-            tuple(dict.fromkeys(diagnostics)),
+            tuple(unique_in_run(diagnostics)),
             tuple(failures),
             probes,
             ev.bounded,
@@ -155,7 +156,7 @@ _MESSAGE_LENGTH = 200
 
 
 def _internal(path: str, what: str, error: Exception) -> Failure:
-    """Describe an exception of shapefix's own by its type, its first line and the code that raised it."""
+    """Describe an exception of shapefix's own by its type, its first line and the raising code."""
     at = traceback.extract_tb(error.__traceback__)[-1]
     first, *more = str(error).splitlines() or [""]
     shown = first if len(first) <= _MESSAGE_LENGTH and not more else f"{first[:_MESSAGE_LENGTH]}…"

@@ -82,7 +82,7 @@ discard: Hooks[
 ] = Hooks()
 """An expression statement discards the result of a library call: statement, call, function, receiver, result.
 
-The last two are the variable at the start of a chain of methods, and the tensor in it.
+Then come the variable at the start of a chain of methods, and the tensor in it.
 """
 
 choose: Hooks[Callable[[Evaluator, cst.IfExp, Value, Value], Value | None]] = Hooks()

@@ -1,4 +1,4 @@
-"""Tensors as values: their layout and its trace, and the memory that they share."""
+"""Tensors as values: their layout and its trace, and their shared memory."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Device:
 
     @property
     def may_be_gpu(self) -> bool:
-        """Check whether the code itself sent the value to a device that may be, or is, a GPU."""
+        """Check whether the code itself sent the value to a device, certainly or possibly a GPU."""
         return self.kind in (DeviceKind.GPU, DeviceKind.CHOSEN)
 
 

@@ -1,4 +1,4 @@
-"""Events for operations that torch rejects, and the sources of results."""
+"""Events for operations rejected by torch, and the sources of results."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def reject(
 
 
 def refuse_beyond_one(call: Call, operands: Mapping[str, Value], layouts: Sequence[Layout]) -> None:
-    """Report that torch raises unless a size is 1, which would be expanded; operands as in reject.
+    """Report that torch raises unless a size is 1, and so expandable; operands as in reject.
 
     layouts are those of the operands, in their order.
     """

@@ -63,7 +63,7 @@ NAMES_OF_DTYPES = frozenset(
 
 
 def as_view(call: Call, tensor: TensorValue, layout: Layout | None, op: Op) -> TensorValue:
-    """Tensor that shares the storage of another, seen through another layout."""
+    """Tensor in the storage of another, seen through another layout."""
     return TensorValue(
         layout,
         dtype=tensor.dtype,
@@ -127,7 +127,7 @@ def contiguous_result(
 
 
 def copied(call: Call, tensor: TensorValue, op: Op, dtype: str | None = None) -> TensorValue:
-    """Copy in the memory format that torch calls preserve_format."""
+    """Copy in torch's memory format preserve_format."""
     layout = None if tensor.layout is None else preserve_format(tensor.layout)
     result = as_result(
         call,

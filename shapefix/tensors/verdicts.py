@@ -33,7 +33,7 @@ class Illegal:
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """View that torch may accept or reject: by the number of elements if numel is set, else by strides.
+    """View with an undecided outcome: by the number of elements if numel is set, else by strides.
 
     layout is the layout of the view if torch accepts it.
     """
@@ -44,7 +44,7 @@ class Undecided:
 
 @dataclass(frozen=True, slots=True)
 class WrongNumel:
-    """View to a number of elements `wants` that provably differs from the tensor's number `has`.
+    """View to a number of elements `wants`, provably different from the tensor's number `has`.
 
     With a -1 in the target, wants is the product of the other sizes.
     """

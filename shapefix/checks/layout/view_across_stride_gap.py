@@ -1,4 +1,4 @@
-"""SF101: a view that merges dimensions with incompatible strides."""
+"""SF101: a view merging dimensions with incompatible strides."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from shapefix.checks.support.evidence import call_trace, layout_trace
 from shapefix.checks.support.rewrites import line_of
 from shapefix.checks.support.view_calls import RESHAPES, reshape_instead, viewed_code
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Condition, Diagnostic, Evidence
+from shapefix.diagnostics import Condition, Diagnostic, Evidence, ExpectedError
 from shapefix.domains.operations import Viewed
 from shapefix.tensors.layout import is_contiguous
 from shapefix.tensors.verdicts import Illegal
 
-_ERROR = "RuntimeError: view size is not compatible with input tensor's size and stride"
+_ERROR = ExpectedError("RuntimeError", "view size is not compatible with input tensor's size and stride")
 
 
 @rule("SF101", on=Viewed)
@@ -27,13 +27,14 @@ def view_across_stride_gap(event: Viewed, context: CheckContext, rule: Rule) -> 
     subject, call = viewed_code(event), abbreviate(event.place.code)
     yield rule.diagnostic(
         event.place.span,
-        f"`{call}` fails: `{subject}` is not contiguous{_cause(event)}; {_ERROR}",
+        f"`{call}` fails: `{subject}` is not contiguous{_cause(event)}",
         evidence=[
             *call_trace(event),
             *layout_trace(event.tensor, context),
             Evidence(event.place.span, _merge(event, verdict, context)),
         ],
         condition=_condition(event, verdict, context),
+        error=_ERROR,
         fixes=reshape_instead(event, context),
     )
 
@@ -49,7 +50,7 @@ def _condition(event: Viewed, verdict: Illegal, context: CheckContext) -> Condit
 
 
 def _is_unlikely(event: Viewed) -> bool:
-    """Whether the view is in a branch that depends on an argument of the function.
+    """Whether the view is in a branch dependent on an argument of the function.
 
     The tensor and its layout come from the caller. It is not known whether this call takes the branch, and
     code often checks sizes before a view.
@@ -60,7 +61,7 @@ def _is_unlikely(event: Viewed) -> bool:
 
 
 def _cause(event: Viewed) -> str:
-    """Return the operation that made the tensor non-contiguous, if another line has it."""
+    """Return the operation making the tensor non-contiguous, if on another line."""
     first = None
     for step in lineage(event.tensor):
         if step.layout is None or is_contiguous(step.layout):

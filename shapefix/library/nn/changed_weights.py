@@ -5,14 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from shapefix.domains.devices import DEVICE_FIELD
+from shapefix.domains.devices import ModuleDevice
 from shapefix.interpreter import hooks
 from shapefix.interpreter.calls import Arguments, Call, before_call, call_value
 from shapefix.interpreter.containers import ListValue, TupleValue
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import InstanceValue, LibraryObject, ModulePart, Parameter, Unknown, Value
-from shapefix.library.nn.dtypes import DTYPE, convert_tensors
+from shapefix.interpreter.values import (
+    InstanceValue,
+    LibraryObject,
+    ModulePart,
+    Parameter,
+    Unknown,
+    Value,
+    facts_of,
+)
+from shapefix.library.nn.dtypes import WeightDtype, convert_tensors
 from shapefix.library.nn.module import MODULE, modules_in
 from shapefix.library.registry import derives, lookup_method, method
 from shapefix.tensors.bounds import same
@@ -46,10 +54,10 @@ def note_weight(call: Call, weight: Value) -> None:
 
 def forget_weights(ev: Evaluator, module: InstanceValue | LibraryObject) -> None:
     """Forget the device and the dtype of a module's own parameters and buffers."""
-    for name in (DEVICE_FIELD, DTYPE):
-        if name in module.fields:
-            ev.journal.write(module.fields, name, Unknown())
-    convert_tensors(ev, module.fields, None, whole=True)
+    for fact in (ModuleDevice, WeightDtype):
+        if fact in module.facts:
+            ev.journal.write(module.facts, fact, None)
+    convert_tensors(ev, module, None, whole=True)
 
 
 @hooks.escape
@@ -66,7 +74,7 @@ def invalidate_weights(ev: Evaluator, value: Value) -> None:
 def _is_module(value: Value) -> bool:
     if isinstance(value, LibraryObject):
         return derives(value.kind, MODULE)
-    return isinstance(value, InstanceValue) and DEVICE_FIELD in value.fields
+    return ModuleDevice in facts_of(value)
 
 
 @before_call
@@ -87,8 +95,8 @@ def _invalidate_owner(ev: Evaluator, owner: Value, name: str) -> None:
         invalidate_weights(ev, owner)
     elif _is_module(owner):
         for module in modules_in(owner):
-            if DEVICE_FIELD in module.fields:
-                ev.journal.write(module.fields, DEVICE_FIELD, Unknown())
+            if ModuleDevice in module.facts:
+                ev.journal.write(module.facts, ModuleDevice, None)
 
 
 @hooks.set_attribute

@@ -115,7 +115,7 @@ def _register(rank: int, *, transposed: bool) -> None:
         given = BoundArguments(fields_of(call.receiver))
         layout = _weight_layout(given, rank, transposed=transposed)
         made = TensorValue() if layout is None else as_result(call, layout, Op.PARAMETER)
-        made.graph = is_trained(call, fields_of(call.receiver))
+        made.graph = is_trained(call, call.receiver)
         note_weight(call, made)
         return made
 

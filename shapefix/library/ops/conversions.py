@@ -44,7 +44,7 @@ def cast(call: Call, tensor: TensorValue) -> Value:
 
 
 def converted(call: Call, tensor: TensorValue, dtype: str | None) -> TensorValue:
-    """Convert the tensor to another dtype; return it unchanged if it has that dtype already."""
+    """Convert the tensor to another dtype; return it unchanged if its dtype is the same."""
     if dtype is not None and tensor.dtype == dtype:
         return tensor
     if dtype is not None and tensor.dtype is not None:
@@ -114,10 +114,7 @@ class _Target:
 
 
 def _target(call: Call, tensor: TensorValue) -> _Target:
-    """Dtype and device that `.to(…)` names.
-
-    The overloads differ by the kinds of their arguments, not by their number.
-    """
+    """Read the arguments of `.to(…)`; its overloads differ by their kinds, not by their number."""
     dtype, device = tensor.dtype, tensor.device
     known = not call.arguments.open
     converts = moves = call.arguments.open

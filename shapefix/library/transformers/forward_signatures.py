@@ -172,5 +172,5 @@ class _Table:
 
 
 def _by_class(lines: Mapping[str, str]) -> dict[str, str]:
-    """Line of each class, for lines with the classes that have them."""
+    """Line of each class, from the classes of each line."""
     return {name: line for line, names in lines.items() for name in names.split()}
