@@ -76,6 +76,10 @@ def test_code_for_one_rank_or_the_other_is_right(
         ("y = y.permute(0, 2, 1)", "x = torch.zeros(2, 3, 9, 9)"),
         ("y = nn.Linear(5, 2)(nn.AdaptiveAvgPool2d(1)(y).flatten(1))", ""),
         ("y = nn.Conv2d(5, 4, 3)(y)", ""),
+        ("y = y.mean()[0]", ""),
+        ("y = nn.functional.mse_loss(y, torch.zeros_like(y))[0]", ""),
+        ("b, c, h = y.view(y.size(0), -1).shape", ""),
+        ("y = y.reshape(-1, 4)[:, 0, 0]", ""),
     ],
 )
 def test_what_fails_for_every_rank_is_found(use: str, known: str, check: Check) -> None:

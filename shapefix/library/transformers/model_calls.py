@@ -5,6 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from shapefix.domains.batches import CallSignature, ModelCalled
+from shapefix.domains.tokens import note_inputs
 from shapefix.domains.try_blocks import StepKind, note_step
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.classes import assigned_late, is_closed, member, outside_bases
@@ -34,6 +35,7 @@ def note_call(call: Call, model: Value | None) -> None:
     Code that catches the TypeError of a wrong argument expects it.
     """
     ev, given = call.ev, call.arguments
+    note_inputs(ev, call.place.node, given.everything)
     if model is not None:
         note_step(ev, StepKind.MODEL, call.place.node)
     note_rows_missing(call, model, call.value(0, "input_ids"))
