@@ -163,6 +163,8 @@ def views(draw: random.Random) -> Program:
         ["z = next(iter([y]))", "z *= 2"], ["torch.nn.init.zeros_(y)"], ["for name in ['add_']:", "    getattr(y, name)(1)"],
         ["h.add_(1)", "s = y.sum()"], ["h[0] = 3", "s = y * 2"],
     ])  # fmt: skip
+    if draw.random() < 0.5:
+        after = draw.choice([[], ["s = y.sum()"], ["y = y + 1"], ["z = y * 2"], ["z = y[:1]"], ["z = [y]"]])
     other_read = draw.choice([[], ["w = h.sum()"], ["w = h * 3"], ["w = x.sum()"]])
     begun, ended = [made], [*after, *other_read]
     write = draw.choice(
@@ -475,6 +477,8 @@ def modules(draw: random.Random) -> Program:
                         "class Base(nn.Module):\n    mask = None\n",
                         "class Base(nn.Module):\n    def __setattr__(self, name, value):\n        super().__setattr__(name, value)\n",
                         "class Base(nn.Module):\n    def reset(self):\n        self.mask = torch.ones(3)\n"])  # fmt: skip
+    calm = draw.random() < 0.6
+    base = "" if calm else base
     parent = "Base" if base else "nn.Module"
     layer = draw.choice(
         [
@@ -511,6 +515,7 @@ def modules(draw: random.Random) -> Program:
         )
     more = draw.choice([[], [],
                         ["def set(self):", block(["self.mask = self.mask * 2"])]])  # fmt: skip
+    more = [] if calm else more
     given = (
         draw.choice(["torch.ones(2, 3)", "torch.ones(2, 3)", "Sparse()", "Rows()"])
         if kind == "forward"
@@ -541,23 +546,21 @@ def modules(draw: random.Random) -> Program:
         "before = sorted(net.state_dict())",
     ]  # fmt: skip
     moved = f"{given}.to(device)" if given.startswith("torch") and "net" in lines[-2] else given
-    lines += [
-        f"out = net({moved})",
-        draw.choice(
-            [
-                "",
-                "net.set() if hasattr(net, 'set') else None",
-                "again = net(" + moved + ")",
-                "net.reset() if hasattr(net, 'reset') else None",
-                "net.mask = None",
-                "net.mask = [1]",
-                "class Sub(Net):\n    mask = 3\nsub = Sub()",
-                "class Sub(Net):\n    def forward(self, x):\n        self.mask = 2\n"
-                "        return x * self.mask\nsub = Sub()(" + moved + ")",
-                "import copy; twin = copy.deepcopy(net)",
-            ]
-        ),
-    ]
+    ends = draw.choice(
+        [
+            "",
+            "net.set() if hasattr(net, 'set') and hasattr(net, 'mask') else None",
+            "again = net(" + moved + ")",
+            "net.reset() if hasattr(net, 'reset') else None",
+            "net.mask = None",
+            "net.mask = [1]",
+            "class Sub(Net):\n    mask = 3\nsub = Sub()",
+            "class Sub(Net):\n    def forward(self, x):\n        self.mask = 2\n"
+            "        return x * self.mask\nsub = Sub()(" + moved + ")",
+            "import copy; twin = copy.deepcopy(net)",
+        ]
+    )
+    lines += [f"out = net({moved})", "" if calm else ends]
     return Program("SF603", HEAD + "\n".join(lines) + "\n", gpu=True)
 
 
