@@ -85,7 +85,7 @@ def _set_data(ev: Evaluator, owner: Value, name: str, value: Value) -> None:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Discarded(Event):
-    """Expression statement with an unused result: the call, its qualified function and its receiver.
+    """Expression statement with an unused result: the call, its qualified function, receiver and result.
 
     name is the variable at the start of the chain of methods, `y` of `y.permute(0, 2, 1).contiguous()`; None
     for any other start. held is the tensor in that variable, leaf is whether it was certainly made a leaf, so
@@ -96,6 +96,7 @@ class Discarded(Event):
     call: cst.Call
     function: str
     receiver: Value
+    result: Value
     name: str | None
     held: TensorValue | None
     leaf: bool
@@ -109,13 +110,13 @@ def _note_discarded(
     call: cst.Call,
     function: str,
     receiver: Value,
+    result: Value,
     name: str | None,
     held: TensorValue | None,
-    result: Value,
 ) -> None:
     leaf = held is not None and is_leaf(ev, held)
     alike = held is not None and isinstance(result, TensorValue) and _are_alike(held, result)
-    ev.emit(Discarded(ev.place(node), ev.calls, call, function, receiver, name, held, leaf, alike))
+    ev.emit(Discarded(ev.place(node), ev.calls, call, function, receiver, result, name, held, leaf, alike))
 
 
 def _are_alike(one: TensorValue, other: TensorValue) -> bool:

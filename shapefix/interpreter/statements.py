@@ -42,7 +42,7 @@ def expression_statement(ev: Evaluator, node: cst.Expr) -> Flow:
         call, function, receiver = ev.last_call
         name, held = _variable(ev, call)
         for hook in hooks.discard:
-            hook(ev, node, call, function, receiver, name, held, result)
+            hook(ev, node, call, function, receiver, result, name, held)
     return Flow.FALLS_THROUGH
 
 

@@ -1,4 +1,4 @@
-"""SF601: the unused result of an operation that is not in-place."""
+"""SF601: the unused result of an out-of-place operation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SF603: tensors of a module that stay on the CPU when the module moves to a GPU."""
+"""SF603: tensors of a module left on the CPU after the module moves to a GPU."""
 
 from __future__ import annotations
 
@@ -30,6 +30,8 @@ _MOVERS = frozenset({"_apply", "to", "cuda"})
 def left_on_the_cpu(event: DeviceMismatch, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     made = event.cpu.place
     if not made_in_module(event) or made is None or event.undecided or not _is_first(event, context):
+        return
+    if not context.uses_gpu():
         return
     assert event.cpu.within is not None
     if event.cpu.within.name.value in FORWARD:
@@ -92,7 +94,7 @@ def _with_device(event: DeviceMismatch, made: Place) -> Iterator[Fix]:
 
 
 def _sources(event: DeviceMismatch, made: Place, function: cst.FunctionDef) -> Iterator[str]:
-    """Yield tensors to copy the device from: one that gives the sizes, or one combined with the new one."""
+    """Yield tensors to copy the device from: one providing the sizes, or one combined with the new one."""
     named = [*_shaped(made.node)]
     other = code_of(event, event.there) if event.there is not None else None
     here = event.place.module is made.module and holds(function, event.place.node)
@@ -112,7 +114,7 @@ def _sources(event: DeviceMismatch, made: Place, function: cst.FunctionDef) -> I
 
 
 def _shaped(made: cst.CSTNode, *others: str) -> Iterator[str]:
-    """The names whose sizes an expression reads: `x` of `torch.zeros(x.size(0), 4)`."""
+    """Names with their sizes read by an expression: `x` of `torch.zeros(x.size(0), 4)`."""
     for node in nodes(made):
         if isinstance(node, cst.Attribute) and node.attr.value in ("shape", "size", *others):
             if isinstance(node.value, cst.Name):
@@ -120,7 +122,7 @@ def _shaped(made: cst.CSTNode, *others: str) -> Iterator[str]:
 
 
 def _is_tensor_at(name: str, event: DeviceMismatch, made: Place, function: cst.FunctionDef) -> bool:
-    """Whether a name certainly holds a tensor where another one is made.
+    """Whether a name certainly holds a tensor at the creation of another one.
 
     It does where tensors are combined, and is not bound in between. What a parameter holds was perhaps only
     learned from what came after, so that all must get there who make the tensor.
@@ -165,7 +167,7 @@ def _mentions(node: cst.CSTNode, name: str) -> bool:
 
 
 def _tests_value(node: cst.CSTNode, name: str) -> bool:
-    """Whether a condition is about what a name holds: `if mask is not None`, `isinstance(x, list)`."""
+    """Whether a condition is about the value of a name: `if mask is not None`, `isinstance(x, list)`."""
     if isinstance(node, (cst.If, cst.IfExp, cst.While, cst.Assert)):
         return _mentions(node.test, name)
     return isinstance(node, cst.BooleanOperation) and _mentions(node, name)
@@ -199,7 +201,7 @@ WEIGHTS = {
 
 
 def _weight(event: DeviceMismatch, made: Place, name: str) -> str:
-    """The attribute of the layer `self.name` that certainly holds a tensor; empty where it is not known."""
+    """The attribute of the layer `self.name` certain to hold a tensor; empty if it is not known."""
     layer = event.layer
     if not isinstance(layer, LibraryObject) or layer.place is None or layer.place.module is not made.module:
         return ""
@@ -216,13 +218,13 @@ def _mentions_target(assign: cst.Assign, name: str) -> bool:
 
 
 def _assignment(made: Place) -> cst.Assign | None:
-    """The statement whose value is what is made at a place, or computed from it."""
+    """The statement assigning the tensor made at a place, or a value computed from it."""
     around = enclosing(made.module, made.node)
     return next((node for node in reversed(around) if isinstance(node, cst.Assign)), None)
 
 
 def _attribute(assign: cst.Assign) -> str:
-    """`self.mask`, where the statement assigns nothing else."""
+    """`self.mask`, if the statement assigns nothing else."""
     if len(assign.targets) != 1:
         return ""
     name = dotted_name(assign.targets[0].target)
@@ -230,7 +232,7 @@ def _attribute(assign: cst.Assign) -> str:
 
 
 def _is_tensor(value: cst.BaseExpression, made: cst.CSTNode) -> bool:
-    """Whether a value is what torch computes of what is made in it, and no container, nor another object."""
+    """Whether torch computes a value from the one made in it; False for containers and other objects."""
     while value is not made:
         if not isinstance(value, cst.Call):
             return False
@@ -356,7 +358,7 @@ def _is_free(owner: cst.ClassDef, name: str) -> bool:
 
 
 def _stored(node: cst.CSTNode) -> Iterator[cst.BaseExpression]:
-    """What one node of the code gives a value, or takes it away from, part by part."""
+    """Targets assigned or deleted by one node of the code, part by part."""
     if isinstance(node, (cst.AssignTarget, cst.AnnAssign, cst.AugAssign, cst.For, cst.Del)):
         yield from _targets(node.target)
 
@@ -370,7 +372,7 @@ def _targets(target: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
 
 
 def _in_class(owner: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """The code of a class besides that of its methods; their own names are part of it."""
+    """The code of a class without the bodies of its methods."""
     for node in children(owner):
         yield node
         if not isinstance(node, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):

@@ -113,7 +113,7 @@ def _text(device: Device) -> str:
 
 
 def place_seen(event: DeviceMismatch) -> Place:
-    """Return the call that passes on the CPU tensor, in the function that created it."""
+    """Return the call passing on the CPU tensor, in the function of the tensor's creation."""
     if event.here is None or event.cpu.place is None:
         return event.place
     home = enclosing_function(event.cpu.place)
@@ -180,7 +180,7 @@ def _is_always_reached(there: Place, here: Place) -> bool:
 
 
 def _passed(event: DeviceMismatch, seen: Place) -> cst.BaseExpression | None:
-    """Return the expression of the tensor in the call that passes it on."""
+    """Return the expression of the tensor in the call passing it on."""
     if seen is event.place:
         return None if event.here is None else code_of(event, event.here)
     node = seen.node

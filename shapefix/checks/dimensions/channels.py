@@ -21,7 +21,7 @@ from shapefix.checks.support.layer_settings import (
 )
 from shapefix.checks.support.operands import code_of, is_unlikely, named, shown
 from shapefix.checks.support.sequential_layers import neighbor
-from shapefix.checks.support.torch_errors import with_error
+from shapefix.checks.support.torch_errors import layer_error
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.values import as_size
@@ -58,7 +58,8 @@ def channels(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[D
         return
     yield rule.diagnostic(
         event.place.span,
-        with_error(message, event, context),
+        message,
+        error=layer_error(event, context),
         evidence=[*layer_trace(event, context), Evidence(event.place.span, _last_step(event, context))],
         fixes=_fixes(event, int(found[3]), context) if found[3] else (),
     )
@@ -139,7 +140,7 @@ def _fixes(event: OpRejected, rank: int, context: CheckContext) -> Iterator[Fix]
 
 
 def moved_channels(layout: Layout, rank: int, want: Size) -> str | None:
-    """Return the method that moves the last dimension to the channels, if its size matches."""
+    """Return the method to move the last dimension to the channels, if its size matches."""
     if same(layout.sizes[-1], want) is not True:
         return None
     return _TO_CHANNELS_FIRST.get((rank, layout.rank))

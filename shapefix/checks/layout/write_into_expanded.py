@@ -11,11 +11,13 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.device_placement import is_creation
 from shapefix.checks.support.evidence import call_trace, layout_trace
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix
 from shapefix.domains.operations import InPlaceWrite
 from shapefix.tensors.ops import Op
 
-_ERROR = "RuntimeError: more than one element of the written-to tensor refers to a single memory location"
+_ERROR = ExpectedError(
+    "RuntimeError", "more than one element of the written-to tensor refers to a single memory location"
+)
 
 
 @rule("SF104", on=InPlaceWrite)
@@ -28,7 +30,7 @@ def write_into_expanded(event: InPlaceWrite, context: CheckContext, rule: Rule) 
     target, call = abbreviate(module.code(event.subject)), abbreviate(event.place.code)
     write = f"assigning to `{call}`" if isinstance(event.place.node, cst.Subscript) else f"`{call}`"
     if event.refused:
-        message = f"{write} fails: dimension {dim} of `{target}` is expanded; {_ERROR}"
+        message = f"{write} fails: dimension {dim} of `{target}` is expanded"
     else:
         message = f"{write} changes every element along dimension {dim} of `{target}`, which is expanded"
     yield rule.diagnostic(
@@ -44,6 +46,7 @@ def write_into_expanded(event: InPlaceWrite, context: CheckContext, rule: Rule) 
             ),
         ],
         condition=condition,
+        error=_ERROR if event.refused else None,
         fixes=_clone(event, always=condition is None),
     )
 

@@ -1,4 +1,4 @@
-"""SF703: reentrant checkpoints without an input that requires gradients."""
+"""SF703: reentrant checkpoints without any input requiring gradients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where tensors are created and on which device."""
+"""Places and devices of tensor creation."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def made_in_module(event: DeviceMismatch) -> bool:
 
 
 def is_creation(node: cst.CSTNode) -> bool:
-    """Whether a node calls a function of torch that takes `device=`."""
+    """Whether a node calls a function of torch with a parameter `device`."""
     return (
         isinstance(node, cst.Call)
         and isinstance(node.func, cst.Attribute)

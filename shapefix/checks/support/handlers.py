@@ -176,7 +176,7 @@ def _is_harmless(module: Module, handler: ExceptHandler, node: cst.CSTNode, dept
 
 
 def _only_tells(module: Module, handler: ExceptHandler, node: cst.CSTNode, depth: int) -> bool:
-    """Whether an expression calls only functions that report or clean up."""
+    """Whether an expression calls only functions for reports or cleanup."""
     if isinstance(node, (cst.Await, cst.Yield, cst.NamedExpr)):
         return False
     if isinstance(node, cst.Call) and not _is_known(module, handler, node, depth):
@@ -243,7 +243,7 @@ def speaks_of_memory(handler: ExceptHandler) -> bool:
 
 
 def shrinks_batches(handler: ExceptHandler) -> str:
-    """Return the name of the batch size that a handler shrinks, or an empty string."""
+    """Return the name of the batch size reduced by a handler, or an empty string."""
     for node in nodes(handler.body):
         target: cst.BaseExpression | None = None
         if isinstance(node, cst.AugAssign) and isinstance(
@@ -301,7 +301,7 @@ def header_text(module: Module, handler: ExceptHandler) -> str:
 
 
 def memory_errors_only(module: Module, handler: ExceptHandler) -> Edit | None:
-    """Return the edit that catches only out-of-memory errors, or None for a tuple of exceptions."""
+    """Return the edit to catch only out-of-memory errors, or None for a tuple of exceptions."""
     wanted = "torch.cuda.OutOfMemoryError"
     if handler.type is not None:
         if isinstance(handler.type, cst.Tuple):

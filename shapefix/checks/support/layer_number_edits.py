@@ -1,4 +1,4 @@
-"""Edits of the size that a layer was created with."""
+"""Edits of a layer's size in the code of its creation."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _is_explained(module: Module, node: cst.CSTNode, number: int) -> bool:
 
 
 def written_at(event: OpRejected) -> Iterator[Evidence]:
-    """Yield the place of the number that the layer was created with, unless it is in the constructor call."""
+    """Yield the place of the number used to create the layer, unless it is in the constructor call."""
     taken, layer = taken_by(event), event.layer
     if taken is None or not isinstance(layer, LibraryObject) or constructor(layer) is None:
         return

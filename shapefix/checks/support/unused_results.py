@@ -1,4 +1,4 @@
-"""Results of tensor operations that the code discards."""
+"""Discarded results of tensor operations."""
 
 from __future__ import annotations
 
@@ -19,41 +19,65 @@ from shapefix.interpreter.containers import DictValue, elements
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.modules import dotted_name, target_names
 from shapefix.interpreter.tensor_values import TensorValue, requires_grad
-from shapefix.interpreter.values import Unknown, Value
+from shapefix.interpreter.values import Unknown, Value, as_tensor
 
 
 def is_unused(event: Discarded, operations: frozenset[str]) -> bool:
-    """Whether the code certainly discards a tensor that one of these operations returned."""
+    """Whether the code certainly discards a tensor returned by one of these operations."""
     kind, _, name = event.function.rpartition(".")
     if kind not in ("torch.Tensor", "torch") or name not in operations:
         return False
-    if _is_display(event) or any(each.keyword and each.keyword.value == "out" for each in event.call.args):
+    if any(each.keyword and each.keyword.value == "out" for each in event.call.args):
+        return False
+    if _is_display(event) or _loses_nothing(event):
         return False
     receiver = event.receiver.tensor if isinstance(event.receiver, Unknown) else event.receiver
     return isinstance(receiver, TensorValue) and receiver.certain
+
+
+def _loses_nothing(event: Discarded) -> bool:
+    """Whether the result is what the variable holds: `x.float()` of a float32 tensor.
+
+    After a write in place, a conversion to a dtype that the tensor may have already is not worth a finding.
+    """
+    before, after = event.held or as_tensor(event.receiver), event.result
+    if before is None or not isinstance(after, TensorValue):
+        return False
+    name = event.function.rpartition(".")[2]
+    if after is before:
+        return True
+    if before.storage is after.storage and before.layout is not None and before.layout == after.layout:
+        return name != "detach" or requires_grad(before) is False
+    return before.dtype is None and name in _CASTS and _written_in_place(event.call) is not None
 
 
 def unused_result(event: Discarded, rule: Rule, fixes: Sequence[Fix]) -> Diagnostic:
     """Return the finding for an unused result."""
     code, owner = abbreviate(event.place.code), event.function.rpartition(".")
     called = f".{owner[2]}()" if owner[0] == "torch.Tensor" else f"torch.{owner[2]}()"
-    if _writes_in_place(event.call):
-        code = _without_receiver(event)
+    written = _written_in_place(event.call)
+    if written is not None:
+        before, code = abbreviate(event.place.module.code(written)), _without_receiver(event)
+        return rule.diagnostic(
+            event.place.span, f"`{before}` is in-place, but the result of `{code}` is unused", fixes=fixes
+        )
     return rule.diagnostic(
         event.place.span, f"result of `{code}` is unused; `{called}` is not in-place", fixes=fixes
     )
 
 
-def _writes_in_place(call: cst.Call) -> bool:
-    """Whether an earlier part of a chain changes the tensor: `squeeze_` of `x.squeeze_(-1).to(device)`."""
-    return any(
-        isinstance(node, cst.Call)
-        and node is not call
-        and isinstance(node.func, cst.Attribute)
-        and node.func.attr.value.endswith("_")
-        and not node.func.attr.value.endswith("__")
-        for node in nodes(call)
-    )
+def _written_in_place(call: cst.Call) -> cst.Call | None:
+    """Return the part of a chain that changes the tensor: `x.squeeze_(-1)` of `x.squeeze_(-1).to(device)`."""
+    node: cst.BaseExpression = call.func
+    while isinstance(node, (cst.Call, cst.Attribute)):
+        if isinstance(node, cst.Call):
+            name = node.func.attr.value if isinstance(node.func, cst.Attribute) else ""
+            if name.endswith("_") and not name.endswith("__"):
+                return node
+            node = node.func
+        else:
+            node = node.value
+    return None
 
 
 def _without_receiver(event: Discarded) -> str:
@@ -80,10 +104,11 @@ _OF_GRADIENTS = frozenset(
 
 
 _WHOLE_NUMBERS = frozenset(["long", "int", "short", "char", "byte", "bool"])
+_CASTS = _WHOLE_NUMBERS | {"half", "float", "double", "bfloat16", "type", "type_as"}
 
 
 def may_be_rebound(event: Discarded, context: CheckContext) -> bool:
-    """Whether assigning the result to the variable keeps gradients where the code expects them.
+    """Whether assigning the result to the variable keeps gradients at their expected place.
 
     Gradients flow to the original leaf: an optimizer may hold it, and the code may read its `grad`.
     """

@@ -1,4 +1,4 @@
-"""Calls of `.view`: their parts, and the edit that calls `.reshape` instead."""
+"""Calls of `.view`: their parts, and the edit to call `.reshape` instead."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from shapefix.checks.support.handlers import (
 from shapefix.checks.support.loss_clamps import clamping_step, has_upper_bound, without_clamp
 from shapefix.checks.support.syntax import enclosing, nodes
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
+from shapefix.diagnostics import Applicability, Cause, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.exponentials import ClampedExp
 from shapefix.domains.training import Backward
 from shapefix.domains.try_blocks import ExceptClause, StepKind, TryBlock
@@ -115,7 +115,7 @@ def _evaluates(event: TryBlock) -> bool:
 
 
 def _returned(event: TryBlock, handler: ExceptClause, rule: Rule) -> Iterator[Diagnostic]:
-    """Report a handler that returns a number like a result of the evaluation."""
+    """Report a handler returning a number like a result of the evaluation."""
     module, node = event.place.module, handler.node
     last = _last_statement(node.body)
     if not isinstance(last, cst.Return) or last.value is None or not tells_only(module, node):
@@ -177,6 +177,7 @@ def _averages_over_nothing(event: TryBlock, handler: ExceptClause, rule: Rule) -
                 Evidence(header_span(module, handler.node), "failed batches swallowed here"),
                 Evidence(span, f"result if no batch was counted: `{code}`"),
             ],
+            follows=Cause("SF801", header_span(module, handler.node)),
         )
 
 

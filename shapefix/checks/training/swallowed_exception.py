@@ -1,8 +1,9 @@
-"""SF801: loops over batches that swallow every exception of the model, the loss or the backward pass."""
+"""SF801: loops over batches swallowing every exception of the model, the loss or the backward pass."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import libcst as cst
 
@@ -21,7 +22,7 @@ from shapefix.checks.support.handlers import (
     memory_errors_only,
     tests_exception,
 )
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity
+from shapefix.diagnostics import Applicability, Cause, Diagnostic, Edit, Evidence, Fix, Import, Severity
 from shapefix.domains.try_blocks import ExceptClause, StepKind, TrainStep, TryBlock
 from shapefix.interpreter.modules import Module
 
@@ -61,9 +62,10 @@ def _finding(event: TryBlock, handler: ExceptClause, context: CheckContext, rule
         evidence=[
             *call_trace(event),
             Evidence(act.place.span, f"{act.kind} runs here"),
-            *(Evidence(each.span, f"{each.code}, hidden: {each.message}") for each in hidden[:3]),
+            *(Evidence(each.span, f"{each.code}, hidden: {each.text}") for each in hidden[:3]),
         ],
         fixes=list(_fixes(event, handler)),
+        follows=Cause(hidden[0].code, hidden[0].span) if hidden else None,
     )
 
 
@@ -81,13 +83,13 @@ def _foremost(event: TryBlock) -> TrainStep:
 
 
 def _hidden(event: TryBlock, context: CheckContext) -> list[Diagnostic]:
-    """Return findings of other rules in the body of the try statement: errors that raise."""
+    """Return findings of other rules in the body of the try statement: errors with an exception."""
     codes = frozenset(
         code
         for code, other in RULES.items()
         if other.severity is Severity.ERROR and (code[:3] in _FAMILIES or code == "SF602")
     )
-    found = findings(CheckContext(event.hidden, context.symbol_names), codes)
+    found = findings(replace(context, events=event.hidden), codes)
     by_place = {(each.code, each.span): each for each in found}
     return sorted(by_place.values(), key=lambda each: (each.condition is not None, each.span, each.code))
 
@@ -124,7 +126,7 @@ def _tests(block: cst.BaseSuite) -> Iterator[cst.BaseExpression]:
 
 
 def _raising(module: Module, handler: ExceptHandler, block: cst.BaseSuite) -> Edit | None:
-    """Return the edit that ends a block with `raise`, in the branch for unexpected exceptions."""
+    """Return the edit to end a block with `raise`, in the branch for unexpected exceptions."""
     if not isinstance(block, cst.IndentedBlock):
         return None
     last = block.body[-1]

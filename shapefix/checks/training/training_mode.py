@@ -156,7 +156,7 @@ def _may_train_later(event: ForwardCalled, loop: Loop, context: CheckContext) ->
 
 
 def _never_back(event: ModeSwitched, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
-    """Report a loop that trains, evaluates, and then trains in evaluation mode from its second pass on."""
+    """Report a loop training and evaluating in turn, in evaluation mode from its second pass on."""
     for around in reversed(event.loops):
         loop = around.loop
         trained = _trained_before(event, loop, context)
@@ -185,7 +185,7 @@ def _never_back(event: ModeSwitched, context: CheckContext, rule: Rule) -> Itera
 
 
 def _trained_before(event: ModeSwitched, loop: Loop, context: CheckContext) -> ForwardCalled | None:
-    """Return the call that trains the model in each pass before it is switched to evaluation mode."""
+    """Return the training call in each pass before the model is switched to evaluation mode."""
     position = context.positions[event]
     before = [each for each in within(loop, context, ForwardCalled) if context.positions[each] < position]
     if not within(loop, context, Backward) or not within(loop, context, OptimizerStepped):
