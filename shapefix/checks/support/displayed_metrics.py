@@ -62,7 +62,7 @@ def _variables(node: cst.CSTNode) -> Iterator[str]:
 
 
 def _assigned_name(around: list[cst.CSTNode]) -> str | None:
-    """Return the variable that the statement assigns, None for a statement that is no assignment."""
+    """Return the variable that the statement assigns, None for any other statement."""
     for node in reversed(around):
         if isinstance(node, cst.Assign):
             return dotted_name(node.targets[0].target) or None
