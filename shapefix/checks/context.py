@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import libcst as cst
@@ -12,6 +12,7 @@ from shapefix.checks.support.conditions import combined, comparison, in_backtick
 from shapefix.diagnostics import Condition, Expression
 from shapefix.domains.operations import InPlaceWrite, Viewed
 from shapefix.domains.training import TrainingEvent
+from shapefix.domains.try_blocks import EnclosingLoop
 from shapefix.interpreter.evaluator import Loop
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
@@ -25,10 +26,16 @@ from shapefix.tensors.symbols import OpaqueStride, SizeOf, Symbol
 
 @dataclass(frozen=True)
 class CheckContext:
-    """All events of one run, in their order, and the names of symbols in the user's code."""
+    """All events of one run, in their order, and the names of symbols in the user's code.
+
+    uses_gpu returns whether some code of the project uses a GPU.
+    """
 
     events: Sequence[Event]
     symbol_names: Mapping[Symbol, Size]
+    uses_gpu: Callable[[], bool] = lambda: True
+    loops_to: Mapping[Event, tuple[Loop, ...]] = field(default_factory=dict)
+    """The loops around an event whose first pass is certain to get there."""
 
     @cached_property
     def kinds(self) -> frozenset[type[Event]]:
@@ -56,14 +63,14 @@ class CheckContext:
 
     @cached_property
     def written_views(self) -> frozenset[cst.CSTNode]:
-        """The calls of `.view` with a result that the code writes into."""
+        """The `.view` calls with results written into by the code."""
         return frozenset(
             node for event in self.events if isinstance(event, InPlaceWrite) for node in event.tensor.views
         )
 
     @cached_property
     def cut_views(self) -> frozenset[cst.CSTNode]:
-        """The view and reshape calls with results that are sliced, then viewed or reshaped again."""
+        """The view and reshape calls with results first sliced, then viewed or reshaped again."""
         found: set[cst.CSTNode] = set()
         for event in self.events:
             if isinstance(event, Viewed):
@@ -73,6 +80,10 @@ class CheckContext:
                     if sliced and step.op in (Op.VIEW, Op.RESHAPE):
                         found.add(step.place.node)
         return frozenset(found)
+
+    def is_in_first_batch(self, event: Event) -> bool:
+        """Whether the first pass of a loop over batches gets to an event."""
+        return any(loop.state[EnclosingLoop].over_batches for loop in self.loops_to.get(event, ()))
 
     def text(self, size: Size) -> str:
         """Return a size or stride with the names of the user's code."""
@@ -121,7 +132,7 @@ class CheckContext:
 
 
 def lineage(tensor: TensorValue) -> Iterator[LayoutStep]:
-    """Yield the steps that gave the tensor its layout, latest first."""
+    """Yield the steps leading to the tensor's layout, latest first."""
     step = tensor.origin
     while step is not None:
         yield step

@@ -1,4 +1,4 @@
-"""`shapefix check`, and the steps that `shapefix fix` shares with it."""
+"""`shapefix check`, and the steps shared with `shapefix fix`."""
 
 # ruff: noqa: PTH109, PTH112
 
@@ -7,19 +7,20 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from shapefix.cli.exit_codes import CLEAN, FAILED, exit_code
 from shapefix.cli.output import counted, report_failures, report_skipped_links, write
 from shapefix.cli.request import CheckRequest
 from shapefix.cli.terminal import ProgressBar, echo_err, use_color, width
-from shapefix.diagnostics import Diagnostic
+from shapefix.diagnostics import Applicability, Diagnostic
 from shapefix.engine.batch import project_root_of
 from shapefix.engine.session import CheckSession, StandardInput, discovered_files
 from shapefix.engine.settings import Settings
 from shapefix.engine.source_overlay import real_path
 from shapefix.report.formats import FINDING_FORMATS
-from shapefix.report.view import Coverage, View, one_line
+from shapefix.report.view import Coverage, FixOffer, View, one_line
 from shapefix.sources.configuration import ConfigurationError, suggestion
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def run_session(request: CheckRequest, settings: Settings) -> CheckSession:
 
 
 def without_answers(reported: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
-    """Drop the answers to `reveal(x)`, which do not count as findings."""
+    """Drop the answers to `reveal(x)`; they do not count as findings."""
     return tuple(finding for finding in reported if not finding.is_answer)
 
 
@@ -82,11 +83,23 @@ def view_of(request: CheckRequest, settings: Settings, session: CheckSession) ->
         os.getcwd(),
         width(sys.stdout),
         use_color(request.color, sys.stdout),
-        settings.unsafe_fixes(os.path.join(os.path.realpath(os.curdir), "-")),  # noqa: PTH118
+        request.options.unsafe_fixes is True,
         session.source,
         quiet=request.quiet,
+        verbose=request.verbose,
         coverage=Coverage(session.read, session.stats.irrelevant, len(session.notebooks)),
+        offers=partial(_offer, session, settings),
     )
+
+
+def _offer(session: CheckSession, settings: Settings, finding: Diagnostic) -> FixOffer:
+    """Return what `shapefix fix` does about a finding of the session."""
+    fix, path = finding.fix, session.real_path(finding.span.path)
+    if fix is None or fix.applicability is Applicability.DISPLAY:
+        return FixOffer.NONE
+    if not session.is_given(path):
+        return FixOffer.OUTSIDE
+    return FixOffer.APPLIED if settings.fixes(path, fix) else FixOffer.NEEDS_OPTION
 
 
 def format_of(request: CheckRequest, settings: Settings) -> FindingFormat:
@@ -110,6 +123,9 @@ def report_stats(request: CheckRequest, session: CheckSession, view: View) -> No
     does = "does not import" if skipped == 1 else "do not import"
     why = f" ({skipped} skipped: {does} torch or transformers)" if skipped else ""
     echo_err(f"Checked {counted(stats.files, 'file')}{why}")
+    if stats.importers:
+        does = "imports" if stats.importers == 1 else "import"
+        echo_err(f"Also ran {counted(stats.importers, 'file')} of the project that {does} the given files")
     for path, calls in sorted(stats.bounded.items()):
         place = one_line(view.relative(path))
         echo_err(f"{place}: analysis limit reached, {counted(calls, 'call')} not followed")

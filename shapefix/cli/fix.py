@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from shapefix.cli.check import format_of, report_stats, run_session, view_of, without_answers
 from shapefix.cli.exit_codes import exit_code
-from shapefix.cli.output import counted, report_failures, report_rejected, report_unchanged, write, write_diff
+from shapefix.cli.output import report_failures, report_rejected, report_unchanged, write, write_diff
 from shapefix.cli.request import CheckRequest
 from shapefix.cli.terminal import echo_err
+from shapefix.diagnostics import Diagnostic, Failure
 from shapefix.engine.session import CheckSession
 from shapefix.engine.settings import Settings
 from shapefix.report.view import View, one_line
 
 if TYPE_CHECKING:
+    from shapefix.engine.repairs import FileRepair
     from shapefix.report.formats import FindingFormat
 
 
@@ -27,71 +31,83 @@ def fix(request: CheckRequest) -> int:
     view = view_of(request, settings, session)
     if request.reads_stdin:
         return _fix_standard_input(request, session, view, output_format)
-    if request.apply:
-        return _apply(request, session, view, output_format)
-    applied = 0
-    files = 0
+    return (_apply if request.apply else _show)(request, session, view, output_format)
+
+
+def _show(request: CheckRequest, session: CheckSession, view: View, output_format: FindingFormat) -> int:
+    """Show the repairs as a diff; for programs, all findings with their fixes."""
+    if not output_format.for_people:
+        write(list(output_format.render(without_answers(session.findings()), session.failures(), view)))
+    repairs: list[FileRepair] = []
     for repair in session.repair(None):
         report_rejected(repair.rejected, view)
         if repair.old != repair.new:
-            applied += len(repair.applied)
-            files += 1
-            write_diff(view, repair.old.path, repair.old.text, repair.new.text)
-    failures = session.failures()
-    report_failures(failures, view)
+            repairs.append(repair)
+            if output_format.for_people:
+                write_diff(view, repair.old.path, repair.old.text, repair.new.text)
+    remaining, failures = without_answers(session.findings()), session.failures()
+    if output_format.for_people:
+        report_failures(failures, view)
     report_unchanged(session.outside(), view)
     if not request.quiet:
-        from shapefix.report.summary import nothing_checked, remaining
-
-        said = remaining(without_answers(session.findings()), view)
-        if files:
-            said.insert(
-                0, f"Would repair {counted(applied, 'finding')} in {counted(files, 'file')} with --apply."
-            )
-        elif not said and not failures:
-            said.append(nothing_checked(view) or "Nothing to repair.")
-        if said:
-            echo_err(" ".join(said))
+        echo_err(_summary(remaining, failures, view, repairs, wrote=False))
     report_stats(request, session, view)
-    return exit_code(bool(files), bool(failures), request.exit_zero)
+    return exit_code(bool(repairs or remaining), bool(failures), request.exit_zero)
 
 
 def _apply(request: CheckRequest, session: CheckSession, view: View, output_format: FindingFormat) -> int:
+    """Write the repairs, and report what remains."""
     from shapefix.repair import writes
 
     # Programs that parse findings from stdout must not see anything else there.
     stream = sys.stdout if output_format.for_people else sys.stderr
-    repaired = files = 0
+    repairs: list[FileRepair] = []
     for repair in session.repair(writes.write):
         report_rejected(repair.rejected, view)
         if repair.old == repair.new:
             continue
-        repaired += len(repair.applied)
-        files += 1
+        repairs.append(repair)
         if not request.quiet:
             path = one_line(view.relative(repair.old.path))
             counts = Counter(finding.code for finding in repair.applied)
             what = ", ".join(f"{number} x {code}" for code, number in sorted(counts.items()))
             stream.write(f"{path}: repaired {what}\n")
-    if not request.quiet and files:
-        stream.write(f"Repaired {counted(repaired, 'finding')} in {counted(files, 'file')}.\n")
-    findings, failures = without_answers(session.findings()), session.failures()
-    if findings or failures or not files or not output_format.for_people:
-        write(output_format.render(findings, failures, view))
+    remaining, failures = without_answers(session.findings()), session.failures()
+    write(output_format.render(remaining, failures, replace(view, quiet=True)))
+    if not request.quiet:
+        stream.write(_summary(remaining, failures, view, repairs, wrote=True) + "\n")
     report_unchanged(session.outside(), view)
     report_stats(request, session, view)
-    return exit_code(bool(findings), bool(failures), request.exit_zero)
+    return exit_code(bool(remaining), bool(failures), request.exit_zero)
 
 
 def _fix_standard_input(
     request: CheckRequest, session: CheckSession, view: View, output_format: FindingFormat
 ) -> int:
     """Write the repaired text to stdout and messages to stderr."""
+    repairs: list[FileRepair] = []
     for repair in session.repair(None):
         report_rejected(repair.rejected, view)
+        if repair.old != repair.new:
+            repairs.append(repair)
     sys.stdout.flush()
     sys.stdout.buffer.write(session.standard_output())
-    findings, failures = without_answers(session.findings()), session.failures()
-    if findings or failures:
-        sys.stderr.writelines(output_format.render(findings, failures, view))
-    return exit_code(bool(findings), bool(failures), request.exit_zero)
+    remaining, failures = without_answers(session.findings()), session.failures()
+    if remaining or failures:
+        sys.stderr.writelines(output_format.render(remaining, failures, replace(view, quiet=True)))
+        if not request.quiet:
+            echo_err(_summary(remaining, failures, view, repairs, wrote=True))
+    return exit_code(bool(remaining), bool(failures), request.exit_zero)
+
+
+def _summary(
+    remaining: Sequence[Diagnostic],
+    failures: Sequence[Failure],
+    view: View,
+    repairs: Sequence[FileRepair],
+    wrote: bool,
+) -> str:
+    from shapefix.report.summary import fix_summary
+
+    repaired = sum(len(repair.applied) for repair in repairs)
+    return fix_summary(remaining, failures, view, repaired, len(repairs), wrote)

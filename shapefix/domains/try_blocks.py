@@ -73,7 +73,7 @@ class ExceptClause:
 
     @property
     def catches_all(self) -> bool:
-        """Check whether the handler catches every exception that torch raises."""
+        """Check whether the handler catches every exception raised by torch."""
         return self.catches is None or not self.catches.isdisjoint(_ALL)
 
 
@@ -105,7 +105,7 @@ class TryBlock(Event):
 
 @dataclass(eq=False, slots=True)
 class TrainSteps:
-    """Steps of a run so far that a `try` statement may hide."""
+    """Steps of a run so far, possibly hidden by a `try` statement."""
 
     open_parts: list[list[TrainStep]] = field(default_factory=list)
     """The steps in the bodies and handlers of the open `try` statements, outermost first."""
@@ -141,7 +141,7 @@ _SETTINGS = (Constant, Reference, ClassValue, FunctionValue, InstanceValue, Libr
 
 
 def _are_settings(iterable: Value) -> bool:
-    """Check for items stated one by one that are not data: numbers, texts, classes or models."""
+    """Check for items stated one by one, other than data: numbers, texts, classes or models."""
     items = elements(iterable)
     if not items:
         return False

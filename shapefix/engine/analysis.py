@@ -16,9 +16,12 @@ from shapefix.checks.support.describe import describe, in_words
 from shapefix.checks.support.evidence import call_trace
 from shapefix.diagnostics import REVEAL, Diagnostic, Evidence, Failure, Severity, Span
 from shapefix.engine.interpretation import ProjectFiles, ProjectModules, deep_recursion, parse_failure
+from shapefix.engine.merge import unique_in_run
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Revealed
 from shapefix.interpreter.program import run_program
+from shapefix.sources.gpu_use import GpuUse
+from shapefix.sources.gpu_use import uses_gpu as uses_gpu_itself
 from shapefix.sources.project import PathProbes, Project
 from shapefix.sources.text import SourceText, read_source
 
@@ -37,7 +40,8 @@ class AnalysisResult:
 
     probes are the files and missing paths that the result depends on, besides the file itself. bounded counts
     the calls that were not followed because a limit was reached. reveals has one entry for each time that a
-    `reveal(x)` is reached; answers are the same values as they are reported, one for each place.
+    `reveal(x)` is reached; answers are the same values as they are reported, one for each place. A result
+    that is not cacheable depends on all files of the project.
     """
 
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -46,6 +50,7 @@ class AnalysisResult:
     bounded: int = 0
     reveals: tuple[Evidence, ...] = ()
     answers: tuple[Diagnostic, ...] = ()
+    cacheable: bool = True
 
 
 class FileAnalyzer:
@@ -63,6 +68,7 @@ class FileAnalyzer:
         transformers_version: str | None = None,
     ) -> None:
         self._rules = rules
+        self._gpu_use = GpuUse(project.root, read)
         self._modules = ProjectModules(project, read, transformers_version)
 
     def analyze(self, path: str, source: SourceText) -> AnalysisResult:
@@ -86,13 +92,27 @@ class FileAnalyzer:
         try:
             lines = source.text.count("\n") + 1
             run_program(ev, module, UNCALLED_STEPS + UNCALLED_STEPS_PER_LINE * lines)
-            return self._result(path, ev, files.probes)
+            return self._result(path, source, ev, files.probes)
         finally:
             ev.close()
 
-    def _result(self, path: str, ev: Evaluator, probes: PathProbes) -> AnalysisResult:
+    def _result(self, path: str, source: SourceText, ev: Evaluator, probes: PathProbes) -> AnalysisResult:
         """Check the events of a run against every rule."""
-        run = CheckContext(ev.events, ev.symbol_names)
+        is_cacheable = True
+
+        def uses_gpu() -> bool:
+            nonlocal is_cacheable
+            if uses_gpu_itself(source.text):
+                return True
+            user = self._gpu_use.file()
+            if user is None:
+                # Any file of the project may change this.
+                is_cacheable = False
+            elif user != path:
+                probes.found.add(user)
+            return user is not None
+
+        run = CheckContext(ev.events, ev.symbol_names, uses_gpu, ev.loops_to)
         diagnostics: list[Diagnostic] = []
         failures: list[Failure] = []
         for code in sorted(self._rules):
@@ -101,12 +121,13 @@ class FileAnalyzer:
             except Exception as error:
                 failures.append(_internal(path, f"rule {code}", error))
         return AnalysisResult(
-            tuple(dict.fromkeys(diagnostics)),
+            tuple(unique_in_run(diagnostics)),
             tuple(failures),
             probes,
             ev.bounded,
             tuple(_reveals(run)),
             tuple(_answers(run)),
+            is_cacheable,
         )
 
 
@@ -135,7 +156,7 @@ _MESSAGE_LENGTH = 200
 
 
 def _internal(path: str, what: str, error: Exception) -> Failure:
-    """Describe an exception of shapefix's own by its type, its first line and the code that raised it."""
+    """Describe an exception of shapefix's own by its type, its first line and the raising code."""
     at = traceback.extract_tb(error.__traceback__)[-1]
     first, *more = str(error).splitlines() or [""]
     shown = first if len(first) <= _MESSAGE_LENGTH and not more else f"{first[:_MESSAGE_LENGTH]}…"

@@ -32,7 +32,7 @@ class _Miss:
 
 
 class BatchRunner:
-    """Checks many files, which share texts, caches and project roots.
+    """Checks many files with shared texts, caches and project roots.
 
     folders are absolute: files below one of them are one project unless a repository or project file says
     otherwise.
@@ -78,7 +78,7 @@ class BatchRunner:
         return FileTask(path, data, root, self.settings.rules(path), version)
 
     def forget(self, path: str) -> None:
-        """Drop cached knowledge of a file that was written."""
+        """Drop cached knowledge of a written file."""
         for cache in self._caches.values():
             cache.forget(path)
 
@@ -132,9 +132,12 @@ class BatchRunner:
         cache.put(result.path, miss.content, CachedResult(result.diagnostics, result.failures, dependencies))
 
     def _cache(self, task: FileTask) -> Cache | None:
-        """Return the cache for the rules and project of a task; None for texts in memory."""
+        """Return the cache for the rules and project of a task; None while any text is in memory.
+
+        The result of a file on disk may depend on such a text as well.
+        """
         folder = self.settings.cache_dir(task.path)
-        if folder is None or self.overlay.get(task.path) is not None:
+        if folder is None or self.overlay:
             return None
         version = task.transformers_version
         key = (folder, task.root, task.rules, version)
@@ -151,7 +154,7 @@ def project_root_of(path: str, folders: Iterable[str]) -> str:
 
 
 def processors() -> int:
-    """Return the number of processors that this process may use."""
+    """Return the number of processors available to this process."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:

@@ -50,7 +50,7 @@ class ProjectFiles:
         self._left = min(self._left, size)
 
     def add(self, module: Module) -> None:
-        """Add a module that is already parsed."""
+        """Add a parsed module."""
         self._modules[module.path] = module
 
     def release(self) -> None:
@@ -70,7 +70,7 @@ class ProjectFiles:
 
 
 class ProjectModules:
-    """Parses the files of one project; files that are checked in a row share parsed modules and the library.
+    """Parses the files of one project; consecutive files share parsed modules and the library.
 
     read returns the text of a path and may raise Unreadable. lines limits the size of the cache, in lines.
     """
@@ -98,7 +98,7 @@ class ProjectModules:
         return self._cache.kept(source.path, source.text) or self._cache.add(self._parse(source))
 
     def files(self, reading: int = READING) -> ProjectFiles:
-        """Return the project's files for one run that reads at most this many bytes."""
+        """Return the project's files for one run, limited to this many bytes."""
         return ProjectFiles(self._project, self._cache, reading)
 
     def _parse(self, source: SourceText) -> Module:

@@ -10,13 +10,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from shapefix.diagnostics import Diagnostic, Failure
-from shapefix.engine.batch import BatchRunner
+from shapefix.engine.batch import BatchRunner, project_root_of
 from shapefix.engine.merge import DisplayPaths, FindingsByFile, with_imports
 from shapefix.engine.repairs import FileRepair, repair_files
 from shapefix.engine.settings import Settings
 from shapefix.engine.source_overlay import SourceOverlay, real_path
 from shapefix.engine.tasks import FileResult
 from shapefix.sources.discovery import DiscoveredFiles, discover
+from shapefix.sources.importers import MOST_SEARCHED, importers, is_importable
+from shapefix.sources.project import Project
 from shapefix.sources.text import Unreadable
 
 Progress = Callable[[int, int], None]
@@ -33,11 +35,15 @@ class StandardInput:
 
 @dataclass
 class Stats:
-    """Counts of checked files; bounded maps files to their number of calls that were not followed."""
+    """Counts of checked files; bounded maps files to their number of calls that were not followed.
+
+    importers counts the other files that were run because they import a given one.
+    """
 
     files: int = 0
     cached: int = 0
     irrelevant: int = 0
+    importers: int = 0
     bounded: dict[str, int] = field(default_factory=dict)
 
     def add(self, result: FileResult) -> None:
@@ -54,7 +60,8 @@ class CheckSession:
 
     run() checks them; findings, failures and repairs are known afterwards. Internally paths are absolute;
     what a session returns names files as the user did. overlay maps absolute paths to texts that replace the
-    files on disk. Raises ConfigurationError.
+    files on disk. run_importers also runs the files of the project that import a file given by name, and
+    adds the findings in the given files. Raises ConfigurationError.
     """
 
     def __init__(
@@ -64,6 +71,8 @@ class CheckSession:
         standard_input: StandardInput | None = None,
         progress: Progress | None = None,
         overlay: Mapping[str, bytes] | None = None,
+        *,
+        run_importers: bool = True,
     ) -> None:
         self._settings = settings
         self._overlay = SourceOverlay()
@@ -77,8 +86,9 @@ class CheckSession:
         for path, data in (overlay or {}).items():
             self._overlay.set(path, data)
         self._display = DisplayPaths(self._names)
-        folders = [os.path.realpath(path) for path in paths if os.path.isdir(path)]
-        self._runner = BatchRunner(settings, self._overlay, folders)
+        self._folders = [os.path.realpath(path) for path in paths if os.path.isdir(path)]
+        self._runner = BatchRunner(settings, self._overlay, self._folders)
+        self._run_importers = run_importers
         self._findings = FindingsByFile(settings, self._overlay, self._names.keys())
         self._imports: dict[str, frozenset[str]] = {}
         self._failed_repairs: list[Failure] = []
@@ -86,8 +96,23 @@ class CheckSession:
 
     def run(self) -> CheckSession:
         """Check all files, and return the session itself."""
-        self._check(list(self._names), self._progress)
+        others = self._importers() if self._run_importers else ()
+        self._check([*self._names, *others], self._progress)
+        self.stats.importers = len(others)
         return self
+
+    def _importers(self) -> tuple[str, ...]:
+        """Return the files that import the files given by name, and are not given themselves."""
+        named: dict[str, list[str]] = {}
+        for path in self._names:
+            in_folder = any(path.startswith(folder.rstrip(os.sep) + os.sep) for folder in self._folders)
+            if not in_folder and is_importable(path):
+                named.setdefault(project_root_of(path, self._folders), []).append(path)
+        found: list[str] = []
+        for root, paths in named.items():
+            files = discover([root], self._settings.configurations, most=MOST_SEARCHED).files
+            found += importers(Project(root), paths, map(real_path, files), self.data)
+        return tuple(path for path in dict.fromkeys(found) if path not in self._names)
 
     def _check(self, paths: Sequence[str], progress: Progress | None) -> None:
         done = 0
@@ -95,13 +120,23 @@ class CheckSession:
         def take(result: FileResult) -> None:
             nonlocal done
             done += 1
-            self.stats.add(result)
+            if result.path in self._names:
+                self.stats.add(result)
+            else:
+                result = self._only_given(result)
             self._findings.add(result)
             self._imports[result.path] = result.found & self._names.keys()
             if progress is not None:
                 progress(done, len(paths))
 
         self._runner.check(paths, take)
+
+    def _only_given(self, result: FileResult) -> FileResult:
+        """Return the result of an importer with its findings in the given files only."""
+        found = tuple(
+            each for each in result.diagnostics if each.span.path in self._names and not each.is_answer
+        )
+        return replace(result, diagnostics=found, failures=())
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -115,7 +150,7 @@ class CheckSession:
 
     @property
     def read(self) -> int:
-        """The number of files that could be read and parsed."""
+        """The number of readable, parsed files."""
         return len(self._names.keys() - {failure.path for failure in self._findings.failures})
 
     @property
@@ -131,22 +166,30 @@ class CheckSession:
         )
 
     def failures(self) -> tuple[Failure, ...]:
-        """Return the files and folders that could not be checked, with the reasons."""
+        """Return the unchecked files and folders, with the reasons."""
         return (
             *self._discovered.failures,
             *(self._display.failure(each) for each in (*self._findings.failures, *self._failed_repairs)),
         )
 
     def source(self, path: str) -> str | None:
-        """Return the text that was checked, for a path from a finding."""
+        """Return the checked text, for a path from a finding."""
         return self._overlay.text(self._display.real(path))
 
     def data(self, path: str) -> bytes | None:
-        """Return the bytes that were checked, None if the file cannot be read."""
+        """Return the checked bytes, None if the file cannot be read."""
         try:
             return self._overlay.data(self._display.real(path))
         except Unreadable:
             return None
+
+    def real_path(self, path: str) -> str:
+        """Return the absolute path of a file, by its path in a finding."""
+        return self._display.real(path)
+
+    def is_given(self, path: str) -> bool:
+        """Check whether the file at an absolute path is under the given paths."""
+        return path in self._names
 
     def standard_output(self) -> bytes:
         """Return the repaired content of standard input."""
@@ -178,12 +221,7 @@ class CheckSession:
                 changed.add(outcome.old.path)
             yield self._named(outcome)
         if changed:
-            stale = [
-                path
-                for path, found in self._imports.items()
-                # A result that depends on a text in memory must not be cached.
-                if path in changed or (write is not None and found & changed)
-            ]
+            stale = [path for path, found in self._imports.items() if path in changed or found & changed]
             self._check(stale, None)
 
     def _named(self, outcome: FileRepair) -> FileRepair:

@@ -28,6 +28,10 @@ class SourceOverlay:
         """Return the replacement for the file at path, or None."""
         return self._texts.get(path)
 
+    def __bool__(self) -> bool:
+        """Check whether any file is replaced."""
+        return bool(self._texts)
+
     def data(self, path: str) -> bytes:
         """Return the bytes of a file. Raises Unreadable."""
         data = self._texts.get(path)

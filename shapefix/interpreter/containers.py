@@ -108,7 +108,7 @@ class ListValue(Value):
 
 
 class TextTuple(ListValue):
-    """Texts of samples that are tuples or lists; collation returns a tuple of unknown length."""
+    """Texts of samples given as tuples or lists; collation returns a tuple of unknown length."""
 
     __slots__ = ()
 

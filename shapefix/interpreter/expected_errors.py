@@ -1,4 +1,4 @@
-"""Code that raises on purpose: tests of an exception, and `try` statements that demonstrate one."""
+"""Errors on purpose: tests of an exception, and demonstrations of one."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def skip_expected(ev: Evaluator, node: cst.Call) -> None:
 
 
 def fails_without_exception(node: Try) -> bool:
-    """Check for a `try` that fails if its body does not raise: `assert False` at its end, or in `else`."""
+    """Check for a failure without an exception: `assert False` at the end of the body, or in `else`."""
     blocks = [node.body, *([node.orelse.body] if node.orelse is not None else [])]
     return any(_is_failure(block.body[-1]) for block in blocks)
 

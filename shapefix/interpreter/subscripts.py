@@ -37,7 +37,7 @@ from shapefix.tensors.symbols import PerItemSize, RangeItem
 
 
 def evaluate_subscript(ev: Evaluator, node: cst.Subscript) -> Value:
-    """Value of a subscript that is read."""
+    """Value of a subscript in a read."""
     owner = ev.evaluate(node.value)
     index = evaluate_index(ev, node)
     _note_integers(ev, owner, index, node)

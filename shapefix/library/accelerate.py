@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import cast
+from dataclasses import dataclass
 
 from shapefix.domains.devices import DeviceValue, chosen
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, TupleValue
-from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import NONE, TRUE, LibraryObject, Unknown, Value
-from shapefix.library.data.loaders import LOADER, SENT
+from shapefix.interpreter.facts import Fact, Facts
+from shapefix.interpreter.tensor_values import Device, TensorValue
+from shapefix.interpreter.values import NONE, LibraryObject, Unknown, Value, facts_of
+from shapefix.library.data.loaders import LOADER, Sent
 from shapefix.library.registry import declare, derives, function, method
 from shapefix.library.signatures import bound
 
@@ -34,6 +35,13 @@ def _given(call: Call) -> Value:
     return bound(name, call.arguments)[name]
 
 
+@dataclass(frozen=True, slots=True)
+class PreparedDevice(Fact):
+    """Device of all objects that an accelerator prepares."""
+
+    device: Device
+
+
 @function(ACCELERATOR)
 def accelerator(call: Call) -> Value:
     return LibraryObject(ACCELERATOR, dict(call.arguments.keywords), call.place)
@@ -42,14 +50,18 @@ def accelerator(call: Call) -> Value:
 @method(ACCELERATOR, "@device")
 def device(call: Call) -> Value:
     """Device shared by all prepared objects."""
-    fields = getattr(call.receiver, "fields", {})
-    return cast("Value", fields.setdefault("<chosen>", DeviceValue(chosen())))
+    facts = facts_of(call.receiver)
+    prepared = facts.known(PreparedDevice)
+    if prepared is None:
+        prepared = facts[PreparedDevice] = PreparedDevice(chosen())
+    return DeviceValue(prepared.device)
 
 
 def _prepared(value: Value) -> Value:
     """Let batches of a loader go to a device of its own choice; return other values unchanged."""
     if isinstance(value, LibraryObject) and derives(value.kind, LOADER):
-        return LibraryObject(value.kind, value.arguments, value.place, {**value.fields, SENT: TRUE})
+        facts = Facts({**value.facts, Sent: Sent()})
+        return LibraryObject(value.kind, value.arguments, value.place, dict(value.fields), facts)
     return value
 
 

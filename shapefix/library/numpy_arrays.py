@@ -167,7 +167,7 @@ def full(call: Call) -> Value:
 
 
 def _scalar(value: Value | None) -> str | None:
-    """Scalar that numpy makes of a Python number."""
+    """Dtype of the numpy scalar for a Python number."""
     kinds = {bool: "bool", int: "int64", float: "float64"}
     return kinds.get(type(value.value)) if isinstance(value, Constant) else None
 

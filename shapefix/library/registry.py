@@ -36,7 +36,7 @@ _declared = {TENSOR}
 
 
 class RegisteredTwiceError(Exception):
-    """Second handler for one name, which would disable the first one."""
+    """Second handler for one name; it would disable the first one."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"{name} is registered twice; wrap_method() adds to a method that is registered")
@@ -70,7 +70,7 @@ def declare(kind: str, *bases: str) -> None:
 
 
 def method(kind: str, *names: str) -> Callable[[Handler], Handler]:
-    """Register methods of a library class; a name that starts with @ is a property."""
+    """Register methods of a library class; an @ at the start of a name marks a property."""
     BASES.setdefault(kind, ())
 
     def register(handler: Handler) -> Handler:

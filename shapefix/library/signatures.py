@@ -11,6 +11,7 @@ from shapefix.interpreter.calls import Arguments, Call
 from shapefix.interpreter.containers import TupleValue, elements
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import NONE, Constant, Integer, Unknown, Value, as_size, as_tensor
+from shapefix.library.library_signatures import library_signature
 from shapefix.library.tensors import size_list
 from shapefix.library.torch_signatures import overloads
 from shapefix.tensors.polynomials import Size
@@ -22,24 +23,36 @@ def parameters(signature: str) -> tuple[tuple[str, Value | None], ...]:
 
     `*size` is a parameter, too: its arguments come one by one, or as one tuple or list.
     """
-    node = ast.parse(f"lambda {signature}: 0", mode="eval").body
-    assert isinstance(node, ast.Lambda)
-    positional = [parameter.arg for parameter in node.args.args]
-    defaults: list[ast.expr | None] = [None] * (len(positional) - len(node.args.defaults))
-    pairs = list(zip(positional, [*defaults, *node.args.defaults], strict=True))
-    if node.args.vararg is not None:
-        pairs.append((node.args.vararg.arg, None))
-    pairs += zip((p.arg for p in node.args.kwonlyargs), node.args.kw_defaults, strict=True)
+    node = _parsed(signature)
+    positional = [parameter.arg for parameter in (*node.posonlyargs, *node.args)]
+    defaults: list[ast.expr | None] = [None] * (len(positional) - len(node.defaults))
+    pairs = list(zip(positional, [*defaults, *node.defaults], strict=True))
+    if node.vararg is not None:
+        pairs.append((node.vararg.arg, None))
+    pairs += zip((p.arg for p in node.kwonlyargs), node.kw_defaults, strict=True)
     return tuple(
         (name, None if default is None else _constant(ast.literal_eval(default))) for name, default in pairs
     )
 
 
 @cache
+def _parsed(signature: str) -> ast.arguments:
+    node = ast.parse(f"lambda {signature}: 0", mode="eval").body
+    assert isinstance(node, ast.Lambda)
+    return node.args
+
+
+@cache
 def _positional(signature: str) -> int:
     """Number of parameters before the `*` of a signature."""
-    before, star, _ = signature.partition("*")
-    return len(parameters(before.rstrip(", ") if star else signature))
+    node = _parsed(signature)
+    return len(node.posonlyargs) + len(node.args)
+
+
+@cache
+def _only_by_position(signature: str) -> frozenset[str]:
+    """Parameters before the `/` of a signature."""
+    return frozenset(parameter.arg for parameter in _parsed(signature).posonlyargs)
 
 
 @cache
@@ -69,10 +82,11 @@ def bound(signature: str, arguments: Arguments) -> dict[str, Value]:
     values: dict[str, Value] = {}
     count, variadic = _positional(signature), _variadic(signature)
     positional, rest = arguments.positional[:count], arguments.positional[count:]
+    unnamed = _only_by_position(signature)
     for position, (name, default) in enumerate(parameters(signature)):
         if position < len(positional):
             values[name] = positional[position]
-        elif name in arguments.keywords:
+        elif name in arguments.keywords and name not in unnamed:
             values[name] = arguments.keywords[name]
         elif name == variadic and not arguments.open:
             values[name] = _one_or_all(rest)
@@ -89,7 +103,7 @@ def _one_or_all(given: list[Value]) -> Value:
 
 
 def arguments_of(call: Call) -> BoundArguments:
-    """Arguments of a tensor method, or of a function (after its tensor, if registered as that), by name."""
+    """Arguments of a tensor method, or of a function (after its tensor, if so registered), by name."""
     signatures = bound_names(call.name, call.receiver is not None)
     given = call.arguments
     if not given.keywords.keys().isdisjoint(_NUMPY_NAMES):
@@ -99,7 +113,7 @@ def arguments_of(call: Call) -> BoundArguments:
 
 
 def fitted(signatures: tuple[str, ...], given: Arguments) -> BoundArguments:
-    """Arguments by parameter name, under the first signature that they fit."""
+    """Arguments by parameter name, under the first fitting signature."""
     if len(signatures) == 1:
         return BoundArguments(bound(signatures[0], given))
     if given.open:
@@ -109,7 +123,7 @@ def fitted(signatures: tuple[str, ...], given: Arguments) -> BoundArguments:
 
 
 def _fits(signature: str, given: Arguments, signatures: tuple[str, ...]) -> bool:
-    """Check the number of arguments and their names; names that no overload has fit any of them."""
+    """Check the number of arguments and their names; names unknown to all overloads fit any of them."""
     known = dict(parameters(signature))
     others = {name for each in signatures for name, _ in parameters(each)}
     if len(given.positional) > _positional(signature) or not others.isdisjoint(given.keywords.keys() - known):
@@ -118,6 +132,12 @@ def _fits(signature: str, given: Arguments, signatures: tuple[str, ...]) -> bool
     if any(name in given.keywords for name in list(known)[:count]):
         return False
     return all(default is not None or name in given.keywords for name, default in list(known.items())[count:])
+
+
+def arguments_under(call: Call, name: str) -> BoundArguments:
+    """Arguments of a call by parameter name, under the signature of the function of this name."""
+    known = overloads(name) if name.startswith("torch.") else (library_signature(name),)
+    return fitted(known, call.arguments)
 
 
 _NUMPY_NAMES = {"axis": "dim", "axes": "dims", "keepdims": "keepdim"}

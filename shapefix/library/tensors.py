@@ -18,6 +18,7 @@ from shapefix.domains.precision import Precision
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import Shape, elements
 from shapefix.interpreter.modules import dotted_name
+from shapefix.interpreter.refinement import note_assumed
 from shapefix.interpreter.tensor_values import Device, LayoutStep, TensorValue
 from shapefix.interpreter.values import (
     Constant,
@@ -62,7 +63,7 @@ NAMES_OF_DTYPES = frozenset(
 
 
 def as_view(call: Call, tensor: TensorValue, layout: Layout | None, op: Op) -> TensorValue:
-    """Tensor that shares the storage of another, seen through another layout."""
+    """Tensor in the storage of another, seen through another layout."""
     return TensorValue(
         layout,
         dtype=tensor.dtype,
@@ -126,7 +127,7 @@ def contiguous_result(
 
 
 def copied(call: Call, tensor: TensorValue, op: Op, dtype: str | None = None) -> TensorValue:
-    """Copy in the memory format that torch calls preserve_format."""
+    """Copy in torch's memory format preserve_format."""
     layout = None if tensor.layout is None else preserve_format(tensor.layout)
     result = as_result(
         call,
@@ -141,16 +142,26 @@ def copied(call: Call, tensor: TensorValue, op: Op, dtype: str | None = None) ->
     return result
 
 
-def copied_or_same(call: Call, tensor: TensorValue, op: Op, dtype: str | None = None) -> TensorValue:
-    """Copy or the tensor itself, depending on unknown facts."""
-    layout = tensor.layout
+def copied_or_same(
+    call: Call, tensor: TensorValue, op: Op, dtype: str | None = None, same_if: str = ""
+) -> TensorValue:
+    """Copy or the tensor itself, depending on unknown facts.
+
+    same_if are the facts that make it the tensor itself, in words, as far as they are worth a condition.
+    """
+    layout, origin = tensor.layout, tensor.origin
     if layout is not None and preserve_format(layout) != layout:
         layout = unknown_strides(layout.sizes)
+    assumed = origin.layout if layout is None and origin is not None else None
+    if assumed is not None and preserve_format(assumed) != assumed:
+        # A copy of a slice of unknown rank has no gaps.
+        origin = LayoutStep(call.place, op, assumed if same_if else None, origin, call.ev.function)
+        origin.condition = same_if
     result = TensorValue(
         layout,
         dtype=dtype or tensor.dtype,
         device=None,
-        origin=tensor.origin,
+        origin=origin,
         contiguous=tensor.contiguous,
     )
     result.copy_sizes(tensor)
@@ -257,8 +268,11 @@ def _short_code(call: Call, node: cst.CSTNode) -> str:
     return f"({code})"
 
 
-def assume_rank(call: Call, tensor: TensorValue, rank: int) -> Layout:
-    """Layout of a tensor used as one of this rank; an unknown rank is known from now on."""
+def assume_rank(call: Call, tensor: TensorValue, rank: int, *, certain: bool = True) -> Layout:
+    """Layout of a tensor used as one of this rank; an unknown rank is known from now on.
+
+    certain is False if the operation takes other ranks, too.
+    """
     if tensor.layout is not None:
         return tensor.layout
     sizes = [
@@ -267,4 +281,6 @@ def assume_rank(call: Call, tensor: TensorValue, rank: int) -> Layout:
     ]
     layout = contiguous(sizes) if tensor.contiguous else unknown_strides(sizes)
     call.ev.journal.write(tensor, "layout", layout)
+    if not certain:
+        note_assumed(call.ev, sizes[0])
     return layout

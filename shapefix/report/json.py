@@ -41,10 +41,15 @@ def finding_entry(finding: Diagnostic, view: View) -> dict[str, object]:
     return {
         "code": finding.code,
         "name": finding.name,
-        "message": finding.message,
+        "message": finding.text,
         "severity": finding.severity.value,
         **place(finding.span, view),
-        "evidence": [{**place(step.span, view), "message": step.message} for step in finding.evidence],
+        "error": None if finding.error is None else str(finding.error),
+        "cause": {"code": finding.cause.code, **place(finding.cause.span, view)},
+        "evidence": [
+            {**place(step.span, view), "message": step.message, "role": step.role.value}
+            for step in finding.evidence
+        ],
         "condition": None if finding.condition is None else finding.condition.text,
         "fix": _fix(finding.fix),
         **judged,
@@ -71,6 +76,8 @@ def _failure(failure: Failure, view: View) -> dict[str, object]:
         "filename": view.absolute(failure.path),
         "location": place,
         "end_location": place,
+        "error": None,
+        "cause": None,
         "evidence": [],
         "condition": None,
         "fix": None,

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from shapefix.diagnostics import Applicability, Diagnostic, Failure, RunVerdict, Severity
-from shapefix.report.view import View
+from shapefix.report.view import FixOffer, View, one_line
 
 
 def summary(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: View) -> str:
@@ -16,9 +16,8 @@ def summary(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: V
     refuted = sum(finding.is_refuted for finding in findings)
     findings = [finding for finding in findings if not finding.is_refuted]
     if answers < len(findings):
-        counts = Counter(finding.severity for finding in findings if not finding.is_answer)
-        found = [_count(counts[severity], severity) for severity in Severity if counts[severity]]
-        sentences.append(f"Found {', '.join(found)}{_confirmed(findings)}.")
+        counted = [finding for finding in findings if not finding.is_answer]
+        sentences.append(f"Found {_severities(counted)}{_confirmed(findings)}.")
     failed = len({failure.path for failure in failures})
     if failed and (sentences or view.coverage is None):
         sentences.append(f"{_count(failed, 'file')} could not be checked.")
@@ -32,16 +31,75 @@ def summary(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: V
         sentences.append(_skipped(view.coverage.notebooks))
     if answers:
         sentences.append(f"{_count(answers, 'value')} revealed.")
-    applicable = Counter(finding.fix.applicability for finding in findings if finding.fix is not None)
-    safe, unsafe = applicable[Applicability.SAFE], applicable[Applicability.UNSAFE]
-    if view.proves and safe + unsafe:
-        sentences.append("Try `shapefix probe --repair`.")
-    elif unsafe and (view.unsafe_fixes or not safe):
-        sentences.append(f"{safe + unsafe} fixable with `shapefix fix --unsafe-fixes`.")
-    elif safe:
-        more = f" ({unsafe} more with --unsafe-fixes)" if unsafe else ""
-        sentences.append(f"{safe} fixable with `shapefix fix`{more}.")
+    sentences += _offers(findings, view)
     return " ".join(sentences)
+
+
+def fix_summary(
+    remaining: Sequence[Diagnostic],
+    failures: Sequence[Failure],
+    view: View,
+    repaired: int,
+    files: int,
+    wrote: bool,
+) -> str:
+    """Say what `shapefix fix` repaired, which fixes are left, and what remains without them.
+
+    remaining are the findings in the repaired texts; repaired counts those that the repairs removed, in this
+    number of files. wrote is false if the repairs are only shown.
+    """
+    sentences = []
+    if files:
+        what = f"{_count(repaired, 'finding')} in {_count(files, 'file')}"
+        sentences.append(f"Repaired {what}." if wrote else f"Would repair {what} with --apply.")
+    elif remaining:
+        sentences.append(_no_repair(remaining, view))
+    left = sum(view.offer(finding) is FixOffer.NEEDS_OPTION for finding in remaining)
+    if left:
+        sentences.append(f"{_count(left, 'unsafe fix', 'unsafe fixes')} available (--unsafe-fixes).")
+    if remaining:
+        sentences.append(f"{_severities(remaining)} {'remains' if len(remaining) == 1 else 'remain'}.")
+    failed = len({failure.path for failure in failures})
+    if failed:
+        sentences.append(f"{_count(failed, 'file')} could not be checked or repaired.")
+    return " ".join(sentences) or nothing_checked(view) or "All checks passed."
+
+
+def _no_repair(remaining: Sequence[Diagnostic], view: View) -> str:
+    """Say why no finding was repaired."""
+    offers = {view.offer(finding) for finding in remaining}
+    if FixOffer.APPLIED in offers:
+        return "No repair succeeded."
+    if FixOffer.OUTSIDE in offers:
+        return "Nothing to repair under the given paths."
+    return "No safe fixes." if FixOffer.NEEDS_OPTION in offers else "No automatic fixes."
+
+
+def _offers(findings: Sequence[Diagnostic], view: View) -> list[str]:
+    """Count the available fixes by the command that makes them."""
+    offers = [(view.offer(finding), finding) for finding in findings if not finding.is_answer]
+    applied = [finding for offer, finding in offers if offer is FixOffer.APPLIED]
+    more = sum(offer is FixOffer.NEEDS_OPTION for offer, _ in offers)
+    if view.proves:
+        return ["Try `shapefix probe --repair`."] if applied or more else []
+    sentences = []
+    unsafe = any(each.fix is not None and each.fix.applicability is Applicability.UNSAFE for each in applied)
+    if applied:
+        option = " --unsafe-fixes" if unsafe and view.unsafe_fixes else ""
+        also = f" ({more} more with --unsafe-fixes)" if more else ""
+        sentences.append(f"{len(applied)} fixable with `shapefix fix{option}`{also}.")
+    elif more:
+        sentences.append(f"{more} fixable with `shapefix fix --unsafe-fixes`.")
+    outside = [finding for offer, finding in offers if offer is FixOffer.OUTSIDE]
+    paths = {one_line(view.relative(finding.span.path)) for finding in outside}
+    if outside:
+        where = (
+            f"`shapefix fix {paths.pop()}`"
+            if len(paths) == 1
+            else f"{len(paths)} files outside the given paths"
+        )
+        sentences.append(f"{len(outside)} fixable {'with' if where[0] == '`' else 'in'} {where}.")
+    return sentences
 
 
 def nothing_checked(view: View) -> str:
@@ -55,21 +113,6 @@ def nothing_checked(view: View) -> str:
     else:
         sentences.append("Nothing was checked.")
     return " ".join(sentences)
-
-
-def remaining(findings: Sequence[Diagnostic], view: View) -> list[str]:
-    """Count findings without an automatic fix, or with only an unsafe one, after `shapefix fix`."""
-    unsafe = [each for each in findings if each.fix and each.fix.applicability is Applicability.UNSAFE]
-    manual = [each for each in findings if not each.fix or each.fix.applicability is Applicability.DISPLAY]
-    sentences = []
-    if manual:
-        counts = Counter(finding.severity for finding in manual)
-        found = ", ".join(_count(counts[severity], severity) for severity in Severity if counts[severity])
-        verb = "remains" if len(manual) == 1 else "remain"
-        sentences.append(f"{found} {verb} without an automatic fix; see `shapefix check`.")
-    if unsafe and not view.unsafe_fixes:
-        sentences.append(f"{_count(len(unsafe), 'finding')} fixable with --unsafe-fixes.")
-    return sentences
 
 
 def _skipped(notebooks: int) -> str:
@@ -86,5 +129,13 @@ def _confirmed(findings: Sequence[Diagnostic]) -> str:
     return f", {verdicts[RunVerdict.CONFIRMED]} confirmed by the run and {verdicts[RunVerdict.OPEN]} open"
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" + ("s" if number != 1 and what != Severity.INFO else "")
+def _severities(findings: Sequence[Diagnostic]) -> str:
+    """Count findings by severity: `2 errors, 1 warning`."""
+    counts = Counter(finding.severity for finding in findings)
+    return ", ".join(_count(counts[severity], severity) for severity in Severity if counts[severity])
+
+
+def _count(number: int, what: str, several: str = "") -> str:
+    if number == 1 or what == Severity.INFO:
+        return f"{number} {what}"
+    return f"{number} {several or what + 's'}"

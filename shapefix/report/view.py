@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum, auto
 from pathlib import Path
 from typing import TextIO
 
@@ -18,11 +19,23 @@ def _no_source(path: str) -> str | None:
 
 @dataclass(frozen=True)
 class Coverage:
-    """Counts of read files, of those without a library that rules know, and of skipped notebooks."""
+    """Counts of read files, of those without a library covered by rules, and of skipped notebooks."""
 
     files: int
     irrelevant: int = 0
     notebooks: int = 0
+
+
+class FixOffer(Enum):
+    """What `shapefix fix` does about a finding: it applies the fix, or why it does not."""
+
+    APPLIED = auto()
+    NEEDS_OPTION = auto()
+    """The fix is unsafe: `--unsafe-fixes` applies it."""
+    OUTSIDE = auto()
+    """The finding is in a file outside the given paths."""
+    NONE = auto()
+    """There is no fix, or only one by hand."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +43,10 @@ class View:
     """The settings of a report.
 
     folder is the base of displayed paths; width counts terminal cells; sources returns the text of a path as
-    it was analyzed, or None. unsafe_fixes is true if the user enabled them; proves is true if `shapefix
-    probe` makes the fixes and runs the script to prove them. coverage is None if a script was run. quiet
-    omits the summary.
+    it was analyzed, or None. unsafe_fixes is true if the command line enables them; offers decides about each
+    fix, and by default follows unsafe_fixes. proves is true if `shapefix probe` makes the fixes and runs the
+    script to prove them. coverage is None if a script was run. quiet omits the summary. verbose shows every
+    step of the evidence, and no finding folded into another one.
     """
 
     folder: str
@@ -42,7 +56,9 @@ class View:
     sources: Callable[[str], str | None] = _no_source
     proves: bool = False
     quiet: bool = False
+    verbose: bool = False
     coverage: Coverage | None = None
+    offers: Callable[[Diagnostic], FixOffer] | None = None
 
     def relative(self, path: str) -> str:
         """Return the path for display: relative inside the folder, absolute outside of it."""
@@ -55,12 +71,18 @@ class View:
             return path
         return os.path.normpath(Path(self.folder, path).absolute())
 
+    def offer(self, finding: Diagnostic) -> FixOffer:
+        """Return what `shapefix fix` does about a finding with the current options."""
+        if self.offers is not None:
+            return self.offers(finding)
+        if finding.fix is None or finding.fix.applicability is Applicability.DISPLAY:
+            return FixOffer.NONE
+        is_safe = finding.fix.applicability is Applicability.SAFE
+        return FixOffer.APPLIED if is_safe or self.unsafe_fixes else FixOffer.NEEDS_OPTION
+
     def fixable(self, finding: Diagnostic) -> bool:
         """Check whether `shapefix fix` would apply the finding's fix with the current options."""
-        if finding.fix is None:
-            return False
-        taken = (Applicability.SAFE, Applicability.UNSAFE) if self.unsafe_fixes else (Applicability.SAFE,)
-        return finding.fix.applicability in taken
+        return self.offer(finding) is FixOffer.APPLIED
 
 
 def wants_color(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:

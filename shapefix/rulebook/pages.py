@@ -20,7 +20,7 @@ class RulebookError(Exception):
 
 
 class MissingPages(RulebookError):
-    """The rule pages are not where they were installed."""
+    """The rule pages are missing from their place of installation."""
 
 
 class UnmatchedRule(RulebookError):
@@ -32,7 +32,7 @@ class InvalidPage(RulebookError):
 
 
 class Raises(StrEnum):
-    """Where the reported code raises an exception at run time."""
+    """Place of the exception raised by the reported code at run time."""
 
     HERE = "here"
     """At the finding or at a step of its evidence: a run that passes all of them does not have the fault."""
@@ -153,7 +153,7 @@ _FINDING = re.compile(r'# (error|warning|info): \[SF\d{3}\] "([^"]+)"')
 
 
 def documentation(body: str, examples: bool) -> str:
-    """A page for readers: without blocks that only tests need, and with findings as ordinary comments.
+    """A page for readers: without blocks for tests only, and with findings as ordinary comments.
 
     examples includes the section "More examples".
     """

@@ -33,16 +33,20 @@ class DiscoveredFiles:
 
 
 def discover(
-    paths: Iterable[str], configurations: Configurations, *, force_exclude: bool = False
+    paths: Iterable[str],
+    configurations: Configurations,
+    *,
+    force_exclude: bool = False,
+    most: int | None = None,
 ) -> DiscoveredFiles:
-    """Find the files to analyze.
+    """Find the files to analyze, at most this many files and folders.
 
     An explicitly given file is always included, also if it is excluded or has another suffix, unless
     force_exclude. In folders, *.py files are included unless git or the configuration excludes them. Links in
     folders are followed to files in one of the folders. Missing and unreadable paths and link loops become
     Failures. Raises ConfigurationError.
     """
-    walk = _Walk(configurations)
+    walk = _Walk(configurations, most)
     for given in paths:
         path = os.path.normpath(given) if given else given
         absolute = _real_folder(path)
@@ -79,6 +83,7 @@ class _Walk:
     """The files found so far."""
 
     configurations: Configurations
+    most: int | None = None
     files: dict[str, str] = field(default_factory=dict)  # absolute path -> path as written
     links: set[str] = field(default_factory=set)  # absolute paths of symbolic links to files
     named: set[str] = field(default_factory=set)  # absolute paths of explicitly given files
@@ -127,7 +132,9 @@ class _Walk:
         self.folders.append(absolute)
         # A stack instead of recursion: folders may be nested deeper than Python can recurse.
         pending = [(path, absolute, ignored_above(absolute))]
-        while pending:
+        visited = 0
+        while pending and (self.most is None or visited + len(self.files) < self.most):
+            visited += 1
             at, absolute_at, ignored = pending.pop()
             pending += reversed(self._entries(at, absolute_at, ignored))
 

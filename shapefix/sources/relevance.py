@@ -14,8 +14,25 @@ _OTHERS = re.compile(rb"\b(?:%s)" % "|".join(sorted(LIBRARIES - {"torch"})).enco
 
 
 def mentions_library(data: bytes) -> bool:
-    """Check whether the bytes of a file mention torch or a library that works on its tensors.
+    """Check whether the bytes of a file mention torch or a library for torch tensors.
 
     A file that does not still matters when such a file imports it.
     """
     return b"torch" in data or _OTHERS.search(data) is not None
+
+
+_TRAINING = (
+    b"__main__",
+    b"DataLoader(",
+    b"Trainer(",
+    b".backward(",
+    b".fit(",
+    b"load_dataset(",
+    b"no_grad(",
+    b"inference_mode(",
+)
+
+
+def mentions_training(data: bytes) -> bool:
+    """Check whether the bytes of a file look like those of a script that runs a model on batches."""
+    return any(text in data for text in _TRAINING)

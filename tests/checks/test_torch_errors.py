@@ -59,7 +59,7 @@ def assert_quoted(message: str, real: str) -> None:
 def test_a_message_quotes_the_error_of_the_layer(check: Check, layer: str, shape: str) -> None:
     code = f"{HEAD}layer = {layer}\nlayer(torch.randn({shape}))\n"
     (found,) = [each for each in check(code) if each.code.startswith("SF5")]
-    assert_quoted(found.message, raised(code))
+    assert_quoted(found.text, raised(code))
 
 
 @pytest.mark.parametrize("affected", ["affine=False", "track_running_stats=False"])
@@ -67,9 +67,9 @@ def test_settings_of_a_normalization_that_change_the_error(check: Check, affecte
     code = f"{HEAD}layer = nn.BatchNorm2d(4, {affected})\nlayer(torch.randn(2, 5, 3, 3))\n"
     (found,) = check(code, {"SF511"})
     has_statistics = "affine" in affected
-    assert ("Error: " in found.message) is has_statistics
+    assert ("Error: " in found.text) is has_statistics
     if has_statistics:
-        assert_quoted(found.message, raised(code))
+        assert_quoted(found.text, raised(code))
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_the_words_of_numpy(function: str, rows: str) -> None:
     from shapefix.checks.collation.tensor_of_ragged_rows import numpy_error
 
     error = numpy_error(function)
-    assert raised(f"import numpy as np\n{function}({rows})").startswith(error)
+    assert raised(f"import numpy as np\n{function}({rows})").startswith(str(error))
 
 
 @pytest.mark.parametrize(

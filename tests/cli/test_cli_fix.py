@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Collection, Iterable, Iterator
+from itertools import chain, combinations
 
 import pytest
 from command_line import (  # noqa: F401
@@ -59,9 +61,12 @@ def test_apply_repairs_and_says_what_remains(project: Project) -> None:
     assert ran.code == 1
     assert (folder / "train.py").read_text() == REPAIRED_VIEW
     assert (folder / "mix.py").read_text() == SWAPPED
-    assert ran.out.startswith("train.py: repaired 1 x SF101\nRepaired 1 finding in 1 file.\n")
-    assert "warning[SF103]" in ran.out
-    assert shapefix("fix", "--apply").out.startswith("warning[SF103]")
+    assert ran.out.startswith("train.py: repaired 1 x SF101\nwarning[SF103]")
+    left = "1 unsafe fix available (--unsafe-fixes). 1 warning remains.\n"
+    assert ran.out.endswith(f"\n\nRepaired 1 finding in 1 file. {left}")
+    again = shapefix("fix", "--apply").out
+    assert again.startswith("warning[SF103]")
+    assert again.endswith(f"\n\nNo safe fixes. {left}")
 
 
 def test_apply_exits_with_0_when_nothing_remains(project: Project) -> None:
@@ -129,19 +134,104 @@ def test_a_look_at_the_diff_leaves_nothing_false_in_the_cache(project: Project) 
 def test_nothing_to_repair(project: Project) -> None:
     project(train=CLEAN)
     ran = shapefix("fix")
-    assert (ran.code, ran.out, ran.err) == (0, "", "Nothing to repair.\n")
+    assert (ran.code, ran.out, ran.err) == (0, "", "All checks passed.\n")
 
 
 def test_findings_without_an_automatic_fix_are_counted(project: Project) -> None:
     project(train=BY_HAND)
-    remains = "2 errors remain without an automatic fix; see `shapefix check`."
     ran = shapefix("fix")
-    assert (ran.code, ran.out, ran.err) == (0, "", f"{remains}\n")
+    assert (ran.code, ran.out, ran.err) == (1, "", "No automatic fixes. 2 errors remain.\n")
     project(view=VIEW, mix=SWAPPED)
     assert shapefix("fix").err == (
-        f"Would repair 1 finding in 1 file with --apply. {remains} 1 finding fixable with --unsafe-fixes.\n"
+        "Would repair 1 finding in 1 file with --apply. 1 unsafe fix available (--unsafe-fixes). "
+        "2 errors, 1 warning remain.\n"
     )
     assert shapefix("fix", "-q").err == ""
+
+
+def powerset(items: Iterable[str]) -> Iterator[tuple[str, ...]]:
+    listed = list(items)
+    return chain.from_iterable(combinations(listed, length) for length in range(len(listed) + 1))
+
+
+SAFE, UNSAFE, NO_FIX = "SF101", "SF103", "SF503"
+PROGRAMS = {SAFE: VIEW, UNSAFE: SWAPPED, NO_FIX: BY_HAND}
+
+
+@pytest.mark.parametrize("kinds", list(powerset(PROGRAMS)), ids="+".join)
+@pytest.mark.parametrize("unsafe", [False, True], ids=["safe-only", "unsafe-fixes"])
+@pytest.mark.parametrize("apply", [False, True], ids=["diff", "apply"])
+@pytest.mark.parametrize("output_format", ["full", "concise", "json", "github"])
+def test_check_and_fix_agree(
+    project: Project, kinds: tuple[str, ...], unsafe: bool, apply: bool, output_format: str
+) -> None:
+    """The counts, exit codes and formats of fix follow from what check reports before and after it."""
+    folder = project(clean=CLEAN, **{f"file_{code.lower()}": PROGRAMS[code] for code in kinds})
+    options = ("--output-format", output_format, *(["--unsafe-fixes"] if unsafe else []))
+    before = reported()
+    assert set(before) == set(kinds)
+    checked = shapefix("check", *(["--unsafe-fixes"] if unsafe else []))
+    ran = shapefix("fix", *(["--apply"] if apply else []), *options)
+
+    repaired = [code for code in before if code == SAFE or (code == UNSAFE and unsafe)]
+    remaining = [code for code in before if code not in repaired]
+    assert ("fixable with `shapefix fix" in checked.out) == bool({SAFE, UNSAFE} & set(kinds))
+    assert checked.code == (1 if before else 0)
+    assert ran.code == (1 if remaining or (repaired and not apply) else 0)
+    assert reported() == (remaining if apply else before)
+    assert (folder / "file_sf101.py").exists() == (SAFE in kinds)
+
+    for_people = output_format in ("full", "concise")
+    summary = (ran.out if for_people and apply else ran.err).splitlines()[-1]
+    verb = "Repaired" if apply else "Would repair"
+    assert (f"{verb} {counted(repaired)} in {counted(set(repaired), 'file')}" in summary) == bool(repaired)
+    assert ("All checks passed." in summary) == (not before)
+    assert ("No safe fixes." in summary) == (UNSAFE in remaining and not repaired)
+    assert ("No automatic fixes." in summary) == (set(remaining) == {NO_FIX} and not repaired)
+    assert ("1 unsafe fix available (--unsafe-fixes)." in summary) == (UNSAFE in remaining)
+    left = [f"{counted(each, kind)}" for kind, each in by_severity(remaining).items() if each]
+    assert (f"{', '.join(left)} remain" in summary) == bool(remaining)
+    if output_format == "json":
+        assert [each["code"] for each in json.loads(ran.out)] == (remaining if apply else before)
+    if output_format == "github":
+        assert ran.out.count("title=shapefix") == len(remaining if apply else before)
+
+
+def reported() -> list[str]:
+    """Return the codes that check reports, in its order."""
+    return [each["code"] for each in json.loads(shapefix("check", "--output-format", "json").out)]
+
+
+def counted(found: Collection[str], what: str = "finding") -> str:
+    return f"{len(found)} {what}{'' if len(found) == 1 else 's'}"
+
+
+def by_severity(found: list[str]) -> dict[str, list[str]]:
+    return {
+        "error": [code for code in found if code != UNSAFE],
+        "warning": [code for code in found if code == UNSAFE],
+    }
+
+
+def test_the_nearest_configuration_decides_what_check_calls_fixable(project: Project) -> None:
+    folder = project(bold__mix=SWAPPED, mix=SWAPPED)
+    (folder / "bold" / "shapefix.toml").write_text("unsafe-fixes = true\n")
+    assert shapefix("check").out.endswith("1 fixable with `shapefix fix` (1 more with --unsafe-fixes).\n")
+    assert shapefix("fix").err == (
+        "Would repair 1 finding in 1 file with --apply. 1 unsafe fix available (--unsafe-fixes). "
+        "1 warning remains.\n"
+    )
+
+
+def test_a_fix_outside_the_given_paths_is_offered_for_its_file(project: Project) -> None:
+    project(model=MODEL, train=CALLER)
+    assert shapefix("check", "train.py").out.endswith(
+        "Found 1 error. 1 fixable with `shapefix fix model.py`.\n"
+    )
+    assert shapefix("fix", "train.py").err == (
+        "not changed, because outside the given paths: model.py\n"
+        "Nothing to repair under the given paths. 1 error remains.\n"
+    )
 
 
 def test_nothing_to_repair_where_nothing_was_checked(project: Project) -> None:

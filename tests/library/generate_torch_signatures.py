@@ -56,12 +56,12 @@ def parameters(name: str) -> str | None:
     given = _of_python(found)
     if given is None:
         overloads = _of_schemas(getattr(found, "__name__", last), is_method=owner == TENSOR)
-        return " | ".join(map(_written, overloads)) or None if overloads != [[]] else ""
+        return " | ".join(map(written, overloads)) or None if overloads != [[]] else ""
     if owner == TENSOR or last == "forward":
         given = given[1:]
     if name.startswith(_LAYERS) and isinstance(found, type):
         given = [each for each in given if each.name not in _OF_LAYERS]
-    return _written(given)
+    return written(given)
 
 
 def _resolve(name: str) -> Any:
@@ -165,15 +165,22 @@ def _converted(argument: Any) -> Parameter:
     )
 
 
-def _written(given: Iterable[Parameter]) -> str:
+def written(given: Iterable[Parameter]) -> str:
+    """The parameters as in a `def`: those before a `/` only by position, those after a `*` only by name."""
     words: list[str] = []
+    before: Parameter | None = None
     for each in given:
+        if before is not None and before.kind is Parameter.POSITIONAL_ONLY is not each.kind:
+            words.append("/")
+        before = each
         if each.kind is Parameter.VAR_POSITIONAL:
             words.append(f"*{each.name}")
             continue
         if each.kind is Parameter.KEYWORD_ONLY and not any(word.startswith("*") for word in words):
             words.append("*")
         words.append(each.name if each.default is Parameter.empty else f"{each.name}={_default(each)}")
+    if before is not None and before.kind is Parameter.POSITIONAL_ONLY:
+        words.append("/")
     return ", ".join(words)
 
 

@@ -15,10 +15,10 @@ from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Diagnostic, Evidence
 from shapefix.domains.gradients import lineage
 from shapefix.domains.modes import ForwardCalled
-from shapefix.domains.training import OWNERS, Backward, OptimizerCreated, OptimizerStepped
+from shapefix.domains.training import Backward, OptimizerCreated, OptimizerStepped, Owners
 from shapefix.interpreter.evaluator import Loop
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.values import LibraryObject, Value, as_tensor
+from shapefix.interpreter.values import LibraryObject, Value, as_tensor, facts_of
 
 _WEIGHTED = frozenset(
     f"torch.nn.{name}"
@@ -80,7 +80,8 @@ def _row(layer: Value) -> tuple[str, int]:
 def _are_all_known(steps: list[OptimizerStepped], built: list[OptimizerCreated]) -> bool:
     """Whether the parameters of all optimizers are known."""
     optimizers = [*(each.optimizer for each in steps), *(each.optimizer for each in built)]
-    return all(isinstance(each, LibraryObject) and each.fields.get(OWNERS) for each in optimizers)
+    owners = [facts_of(each).known(Owners) for each in optimizers]
+    return all(each is not None and each.modules for each in owners)
 
 
 def _is_learned_from(event: ForwardCalled, loop: Loop, context: CheckContext) -> bool:

@@ -1,4 +1,4 @@
-"""SF507: views, permutations, indices and splits that a tensor's sizes do not allow."""
+"""SF507: views, permutations, indices and splits impossible for a tensor's sizes."""
 
 from __future__ import annotations
 
@@ -250,7 +250,7 @@ def _last_batch(event: OpRejectedForLastBatch, context: CheckContext, rule: Rule
 
 
 def _frozen(refused: OpRejected, batch: BatchSize, context: CheckContext) -> Iterator[Evidence]:
-    """Yield the steps that fixed the number of samples."""
+    """Yield the steps fixing the number of samples."""
     seen: set[tuple[int, str]] = set()
     for operand in refused.operands:
         sizes = operand.layout.sizes if operand.layout is not None else ()
@@ -291,7 +291,7 @@ def _batch_size_of_tensor(event: OpRejectedForLastBatch) -> Iterator[Fix]:
 
 
 def _is_full(error: ShapeError, batch: BatchSize) -> bool:
-    """Whether the first size of a view is that of a full batch."""
+    """Whether the first size of a view is a full batch's."""
     return isinstance(error, WrongNumberOfElements) and same(error.target[0], batch.full) is True
 
 

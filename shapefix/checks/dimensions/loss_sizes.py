@@ -134,7 +134,7 @@ def _equal(one: Size, two: Size) -> bool:
 
 
 def _extra(longer: tuple[Size, ...], shorter: tuple[Size, ...]) -> int | None:
-    """Return the dimension of size 1 that is missing in shorter."""
+    """Return the dimension of size 1 missing in shorter."""
     found = extra_dimension(longer, shorter)
     if found is None and longer and longer[0].value == 1 and all(map(_equal, longer[1:], shorter)):
         return 0

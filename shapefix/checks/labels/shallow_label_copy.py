@@ -1,4 +1,4 @@
-"""SF201: labels that share their rows with the input ids."""
+"""SF201: labels sharing their rows with the input ids."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def shallow_label_copy(event: MaskWritten, context: CheckContext, rule: Rule) ->
 
 
 def _is_ragged(place: Place, context: CheckContext) -> bool:
-    """Whether SF301 reports labels that are set on the same line."""
+    """Whether SF301 reports labels on the same line."""
     return any(
         failing.module is place.module and failing.span.row == place.span.row
         for event in context.events
@@ -51,7 +51,7 @@ def _is_ragged(place: Place, context: CheckContext) -> bool:
 
 
 def _shared_rows(event: MaskWritten) -> SharedLabels | None:
-    """Return labels and inputs that share the list, or the row, of a -100 write."""
+    """Return labels and inputs sharing the list, or the row, of a -100 write."""
     written = event.written
     if not isinstance(written, ListValue):
         return None
@@ -63,7 +63,7 @@ def _shared_rows(event: MaskWritten) -> SharedLabels | None:
 
 
 def _copied_node(event: Event) -> cst.CSTNode | None:
-    """Return the code that copies rows before -100 is written into them."""
+    """Return the code copying rows before -100 is written into them."""
     pair = _shared_rows(event) if isinstance(event, MaskWritten) else None
     return None if pair is None else pair.bound.place.node
 

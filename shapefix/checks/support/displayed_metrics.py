@@ -1,4 +1,4 @@
-"""Metrics that are shown beside the loss that they are computed from."""
+"""Metrics beside the loss in a line of output, a log or a result."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def is_beside_loss(event: ClampedExp) -> bool:
 
 
 def _losses(event: ClampedExp, around: list[cst.CSTNode]) -> set[str]:
-    """Return the names that the perplexity is computed from, without modules and functions."""
+    """Return the variables of the exponent."""
     exponential = event.exponential.node
     if not isinstance(exponential, cst.Call):
         return set()
@@ -62,7 +62,7 @@ def _variables(node: cst.CSTNode) -> Iterator[str]:
 
 
 def _assigned_name(around: list[cst.CSTNode]) -> str | None:
-    """Return the variable that the statement assigns, None for any other statement."""
+    """Return the variable of an assignment, None for any other statement."""
     for node in reversed(around):
         if isinstance(node, cst.Assign):
             return dotted_name(node.targets[0].target) or None
@@ -86,7 +86,7 @@ def _reads(module: Module, body: cst.CSTNode, name: str) -> Iterator[list[cst.CS
 
 
 def _is_shown(path: list[cst.CSTNode], losses: set[str]) -> bool:
-    """Whether a use is in a call, text or collection that has the loss as another part."""
+    """Whether a use is in a call, text or collection with the loss as another part."""
     for position in range(len(path) - 2, -1, -1):
         node = path[position]
         if isinstance(node, cst.BaseSmallStatement):

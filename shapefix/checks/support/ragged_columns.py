@@ -25,7 +25,7 @@ RAGGED = Condition("two rows of a batch have different lengths")
 
 
 def failing_labels(event: Collated) -> list[Place]:
-    """Return the places that set the labels reported by SF301."""
+    """Return the places of the labels reported by SF301."""
     sample = event.sample
     if padding_kind(event) is None or not isinstance(sample, DictValue) or event.single:
         return []
@@ -44,7 +44,7 @@ def ragged_origin(row: Value | None) -> Origin | None:
 
 
 def padding_kind(event: Collated) -> str | None:
-    """Return the collator that pads inputs but not labels; None for any other."""
+    """Return the collator padding inputs but not labels; None for any other."""
     collator = event.collator
     if isinstance(collator, LibraryObject):
         kind = collator.kind

@@ -15,6 +15,7 @@ from shapefix.checks.support.displayed_metrics import is_beside_loss
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.handlers import (
     header_span,
+    is_swallowed_again,
     is_swallowing,
     report_of,
     tells_only,
@@ -23,7 +24,7 @@ from shapefix.checks.support.handlers import (
 from shapefix.checks.support.loss_clamps import clamping_step, has_upper_bound, without_clamp
 from shapefix.checks.support.syntax import enclosing, nodes
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
+from shapefix.diagnostics import Applicability, Cause, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.exponentials import ClampedExp
 from shapefix.domains.training import Backward
 from shapefix.domains.try_blocks import ExceptClause, StepKind, TryBlock
@@ -116,7 +117,7 @@ def _evaluates(event: TryBlock) -> bool:
 
 
 def _returned(event: TryBlock, handler: ExceptClause, rule: Rule) -> Iterator[Diagnostic]:
-    """Report a handler that returns a number like a result of the evaluation."""
+    """Report a handler returning a number like a result of the evaluation."""
     module, node = event.place.module, handler.node
     last = _last_statement(node.body)
     if not isinstance(last, cst.Return) or last.value is None or not tells_only(module, node):
@@ -134,8 +135,22 @@ def _returned(event: TryBlock, handler: ExceptClause, rule: Rule) -> Iterator[Di
             Evidence(header_span(module, node), "every exception of the evaluation caught here"),
             Evidence(span, f"and replaced by `{code}`"),
         ],
-        fixes=[Fix(Applicability.UNSAFE, "re-raise it: the run stops", (Edit(span, "raise"),))],
+        fixes=_raised(event),
     )
+
+
+def _raised(event: TryBlock) -> list[Fix]:
+    """Raise in every handler of the statement that returns a number; nothing if a caller swallows it."""
+    module = event.place.module
+    ends = [_last_statement(handler.node.body) for handler in event.handlers if handler.catches_all]
+    edits = [
+        Edit(module.span(last), "raise")
+        for last in ends
+        if isinstance(last, cst.Return) and last.value is not None and number_of(last.value) is not None
+    ]
+    if is_swallowed_again(event):
+        return []
+    return [Fix(Applicability.UNSAFE, "re-raise it: the run stops", tuple(edits))]
 
 
 def _averages_over_nothing(event: TryBlock, handler: ExceptClause, rule: Rule) -> Iterator[Diagnostic]:
@@ -167,6 +182,7 @@ def _averages_over_nothing(event: TryBlock, handler: ExceptClause, rule: Rule) -
                 Evidence(header_span(module, handler.node), "failed batches swallowed here"),
                 Evidence(span, f"result if no batch was counted: `{code}`"),
             ],
+            follows=Cause("SF801", header_span(module, handler.node)),
         )
 
 

@@ -81,7 +81,7 @@ def note_item(call: Call, tensor: TensorValue, made: Value) -> Value:
 
 
 def exponent_of(call: Call, value: Value | None) -> Place | None:
-    """Place at which an exponential was computed; None for any other value."""
+    """Place of the computation of an exponential; None for any other value."""
     if isinstance(value, TensorValue):
         return _computed_at(value.origin)
     found = call.ev.state[Exponentials].computed_at.get(id(value))

@@ -1,4 +1,4 @@
-"""Functions that create tensors: contiguous, of the given sizes."""
+"""Tensor-creating functions: contiguous, of the given sizes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _dtype(given: BoundArguments, default: str | None) -> str | None:
 
 
 def device_like(call: Call, tensor: TensorValue) -> Device | None:
-    """Device of a tensor created after another one: that of the other, unless the code names one."""
+    """Device of a tensor created after another one: the other's, unless the code names one."""
     if "device" not in call.arguments.keywords and not call.arguments.open:
         return tensor.device
     return device_asked(call)

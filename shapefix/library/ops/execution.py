@@ -63,7 +63,7 @@ def checkpointed(call: Call) -> Value:
 
 
 def _cut_off(call: Call, function: Value, arguments: Arguments, made: Value) -> None:
-    """Report a reentrant checkpoint that cuts all gradients because none of its inputs requires one."""
+    """Report a reentrant checkpoint without gradients: none of its inputs requires one."""
     parts = [part for part in elements(made) or (made,) if isinstance(part, TensorValue)]
     cut = [part for part in parts if requires_grad(part) and not any(part is x for x in arguments.everything)]
     # Only the arguments themselves count; torch does not search lists.

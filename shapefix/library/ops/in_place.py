@@ -99,7 +99,7 @@ def emit_write(
 
 
 def subject_of(call: Call) -> cst.CSTNode | None:
-    """Expression of the tensor that a call writes to: the method's object or the first argument."""
+    """Expression of the tensor written to by a call: the method's object or the first argument."""
     node = call.place.node
     if isinstance(node, cst.Call):
         if (
@@ -201,7 +201,7 @@ def setitem(call: Call) -> Value:
 
 
 def _check_part(call: Call, tensor: TensorValue, index: Value) -> None:
-    """Report a value that provably cannot be expanded to its part of a tensor."""
+    """Report a value provably not expandable to its part of a tensor."""
     value = call.value(2)
     specs = specs_of(list(index.items) if isinstance(index, TupleValue) else [index])
     if not isinstance(value, TensorValue) or value.layout is None or tensor.layout is None or specs is None:
@@ -247,7 +247,7 @@ def _is_int(entry: Value) -> bool:
 
 
 def _reached_by_tensors(specs: list[indexing.Spec], rank: int) -> set[int]:
-    """Dimensions of the tensor that index tensors and masks select from."""
+    """Dimensions of the tensor selected by index tensors and masks."""
     widths = [_width(spec) for spec in specs]
     reached: set[int] = set()
     dim = 0

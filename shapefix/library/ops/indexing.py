@@ -101,7 +101,7 @@ def _ranked(call: Call, tensor: TensorValue, entries: list[Value]) -> tuple[Layo
         return None, False
     last = entries[-1]
     if len(entries) > 2 and isinstance(last, Slice) and _is_full(last):
-        return assume_rank(call, tensor, len(entries)), True
+        return assume_rank(call, tensor, len(entries), certain=False), True
     if len(entries) > 2 or not all(isinstance(entry, Slice) for entry in entries):
         return None, False
     sizes = [tensor.size(dim, new_size(call, dim)) for dim in range(len(entries))]

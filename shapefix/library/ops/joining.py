@@ -1,4 +1,4 @@
-"""Operations that combine tensors, or select from them by index."""
+"""Operations to combine tensors, or to select from them by index."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _TO_INT = frozenset({"argmax", "argmin", "count_nonzero"})
 
 
 def _reduced(tensor: TensorValue, given: BoundArguments) -> Layout | None:
-    """Layout after reducing the dimensions that the call names, or all of them."""
+    """Layout after reducing the dimensions named by the call, or all of them."""
     if given.is_none("dim"):
         return Layout((), ())
     dims, keepdim = given.numbers("dim"), _keeps_dim(given)
@@ -31,7 +31,7 @@ def _reduced(tensor: TensorValue, given: BoundArguments) -> Layout | None:
 
 
 def _keeps_dim(given: BoundArguments) -> bool | None:
-    """Argument keepdim, which count_nonzero lacks."""
+    """Argument keepdim, missing in count_nonzero."""
     return given.flag("keepdim") if "keepdim" in given.values else False
 
 

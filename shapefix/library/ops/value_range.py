@@ -91,6 +91,6 @@ def _numbers(data: Value | None, depth: int = 0) -> Iterator[int | None]:
 
 
 def kept(name: str, source: TensorValue, made: TensorValue) -> None:
-    """Record in the result of an operation of this name that it has the elements of its source."""
+    """Record that the result of an operation with this name has its source's elements."""
     if source.extremes is not None and name in KEPT and not source.storage.overwritten:
         made.extremes = source.extremes

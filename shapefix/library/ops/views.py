@@ -1,4 +1,4 @@
-"""Views of the same memory, and reshape, which returns one if possible."""
+"""Views of the same memory, and reshape: a view if possible."""
 
 from __future__ import annotations
 
@@ -359,7 +359,7 @@ def make_contiguous(call: Call, tensor: TensorValue) -> Value:
 
 @tensor_method("requires_grad_")
 def requires_grad(call: Call, tensor: TensorValue) -> Value:
-    """Make the tensor itself a leaf that gradients are kept for, or no longer."""
+    """Make the tensor itself a leaf with gradients, or no longer."""
     require_grad(call.ev, tensor, arguments_of(call).flag("requires_grad"))
     return tensor
 

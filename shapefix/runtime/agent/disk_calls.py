@@ -19,7 +19,7 @@ _LARGEST_COPY = 1 << 30
 
 
 def install(disk: Disk) -> None:
-    """Redirect the file functions of the script, including references that other modules already hold."""
+    """Redirect the file functions of the script, including references held by other modules."""
     owners = (builtins, io, os, shutil)
     before = [(owner, name, value) for owner in owners for name, value in vars(owner).items()]
     _open(disk)

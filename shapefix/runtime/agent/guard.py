@@ -1,4 +1,4 @@
-"""Block changes of the user's files by calls that were not redirected.
+"""Block changes of the user's files by calls without redirection.
 
 Python raises an audit event for each file that it opens, moves or deletes, even if C code does it, or a
 reference to `open` that was not replaced. A blocked call fails like on a read-only disk.

@@ -36,7 +36,7 @@ class RecordedCall:
 
 @dataclass(frozen=True)
 class RecordedException:
-    """An exception of the run, with the user's places that it has passed, innermost first.
+    """An exception of the run, with its places in the user's code, innermost first.
 
     swallowed is the `except` that made nothing of it.
     """

@@ -1,4 +1,4 @@
-"""Rows of different lengths without padding; the collator decides which rule describes them."""
+"""Rows of different lengths without padding; the rule depends on the collator."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PADS_INPUTS_ONLY = ("DataCollatorForLanguageModeling", "DataCollatorWithPadding
 
 
 def explain(failure: RaisedException, observed: Observations) -> Explanation | None:
-    """The rule for an exception of a loader, or for two rows that only the probe combined."""
+    """The rule for an exception of a loader, or for two rows combined only by the probe."""
     loader = failure.details.get("loader")
     if failure.origin not in ("loader", "rows") or loader is None:
         return None

@@ -1,4 +1,4 @@
-"""Predict the GPU memory of a training step, the largest batch that fits, and possible savings."""
+"""Predict the GPU memory of a training step, the largest fitting batch, and possible savings."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class StepPeak:
 
 @dataclass(frozen=True)
 class BatchSearch:
-    """The batches that were tried, the largest that fits, and the smallest that does not, if any.
+    """The batches tried so far, the largest fitting one, and the smallest one beyond the budget, if any.
 
     limit is the largest batch that the data allows, if it was reached.
     """
@@ -145,14 +145,14 @@ def search_batch(measure: Callable[[int], StepPeak | None], first: StepPeak, bud
 
 
 def _between(tried: Mapping[int, StepPeak], budget: int) -> tuple[int, int | None]:
-    """The largest batch that fits, 0 if none does, and the smallest that does not."""
+    """The largest fitting batch, 0 if none fits, and the smallest one beyond the budget."""
     fitting = [size for size, each in tried.items() if each.reserved <= budget]
     over = [size for size, each in tried.items() if each.reserved > budget]
     return max(fitting, default=0), min(over, default=None)
 
 
 def _guess(tried: Mapping[int, StepPeak], budget: int) -> int:
-    """The batch that uses up the budget, by the line through the live bytes of two batches.
+    """The batch using up the budget, by the line through the live bytes of two batches.
 
     These are the two around the budget, or the two nearest to it. Live bytes grow linearly, while reserved
     bytes grow by whole segments: the difference between them is assumed to be constant.
@@ -168,7 +168,7 @@ def _guess(tried: Mapping[int, StepPeak], budget: int) -> int:
 
 
 def accumulation(batch: int, largest: int) -> tuple[int, int]:
-    """The largest batch that fits and divides the effective one, and how many of them add up to it."""
+    """The largest fitting divisor of the effective batch, and the number of accumulation steps."""
     steps = next((n for n in range(1, batch + 1) if batch % n == 0 and batch // n <= largest), batch)
     return batch // steps, steps
 

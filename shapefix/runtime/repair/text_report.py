@@ -105,7 +105,7 @@ def _row(title: str, text: str, style: str, width: int) -> Iterator[Line]:
 
 
 def by_hand(found: Diagnostic, read: tuple[Diagnostic, ...]) -> tuple[Fix, ...]:
-    """The manual fixes that static analysis suggests for a finding of a run."""
+    """The manual fixes suggested by static analysis for a finding of a run."""
     return tuple(
         fix
         for each in read

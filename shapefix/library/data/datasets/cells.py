@@ -104,7 +104,7 @@ def row(column: Value, lengths: Lengths) -> Value:
 
 
 def either(cells: Sequence[Value], lengths: Lengths, axis: RaggedDim | None = None) -> Value:
-    """Representative of several cells; axis is the dimension of one row that they range over."""
+    """Representative of several cells; axis is their range, a dimension of one row."""
     if not cells:
         return Unknown()
     first = cells[0]
@@ -186,7 +186,7 @@ def _differ_in_a_map_batch(size: Size, axes: frozenset[RaggedDim]) -> bool:
 
 
 def columns(row: DictValue, length: Size | None, axis: RaggedDim) -> DictValue:
-    """Convert many rows to columns: for each the list of its cells, which range over axis."""
+    """Convert many rows to columns: for each the list of its cells, over axis."""
     cells = fresh_row(row, axis)
     axes = frozenset({axis})
 

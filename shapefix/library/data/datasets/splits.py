@@ -68,7 +68,7 @@ def make(call: Call) -> Value:
 
 
 def each_split(call: Call, change: Callable[[LibraryObject], Value], kind: str | None = None) -> DictValue:
-    """Apply change to each split; splits that are alike share the result."""
+    """Apply change to each split; equal splits share the result."""
     owner = call.receiver if isinstance(call.receiver, DictValue) else DictValue({}, False, DICT)
     made: dict[tuple[int, object], Value] = {}
 

@@ -49,7 +49,7 @@ def attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Any:
-    """Attention by the kernel that CUDA uses: flash for halves without a mask, otherwise memory-efficient."""
+    """Attention by CUDA's kernel: flash for halves without a mask, otherwise memory-efficient."""
     if torch.is_autocast_enabled("cuda"):
         dtype = torch.get_autocast_dtype("cuda")
         query, key, value = (each.to(dtype) for each in (query, key, value))

@@ -1,4 +1,4 @@
-"""Settings that a run tries instead of the script's own: batch size, checkpointing, or bf16."""
+"""Trial settings in place of the script's own: batch size, checkpointing, or bf16."""
 
 from __future__ import annotations
 

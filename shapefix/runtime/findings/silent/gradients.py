@@ -1,4 +1,4 @@
-"""Losses that give no gradient: not connected to the parameters, or constant."""
+"""Losses without a gradient: not connected to the parameters, or constant."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def _broadcast(line: LossCallLine, prediction: DescribedValue, target: Described
 
 
 def outer_broadcast(left: list[int], right: list[int]) -> list[int] | None:
-    """The result size of two operands that differ in a last dimension of 1; None for all others.
+    """The result size of two operands, one with an extra last dimension of 1; None for all others.
 
     `[16, 1]` with `[16]` is an accident; `[16, 1]` with `[1, 16]`, or with `[8]`, may be intended.
     """

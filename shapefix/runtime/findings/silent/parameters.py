@@ -85,7 +85,7 @@ def _number(count: int) -> str:
 
 
 def _constructed(parameters: Sequence[UncoveredParameter]) -> Iterator[Evidence]:
-    """The first two places that construct the modules of some parameters."""
+    """The first two construction sites of the modules of some parameters."""
     places = dict.fromkeys(
         each for each in (span(one["constructed_at"]) for one in parameters) if each is not None
     )
