@@ -15,7 +15,7 @@ _Value = TypeVar("_Value")
 
 
 def reveal(value: _Value) -> _Value:
-    """Return value unchanged; `shapefix check` shows what it knows about it."""
+    """Return value unchanged; `shapefix check` shows its known facts."""
     return value
 
 

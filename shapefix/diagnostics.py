@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal
 
@@ -53,12 +54,66 @@ class Span:
         return Span(self.path, self.row, self.column, last.end_row, last.end_column)
 
 
+class Role(StrEnum):
+    """Part of a step in its finding. The short report shows a cause, a producer and the failure."""
+
+    CALL = "call"
+    """A call on the way to the failure."""
+    CAUSE = "cause"
+    """A place that states what is wrong: a size, an option, an earlier statement."""
+    HISTORY = "history"
+    """An earlier step in the history of a value."""
+    PRODUCER = "producer"
+    """The last step that gave a value its sizes or its layout."""
+    FAILURE = "failure"
+    """The place that raises, or that computes the wrong result."""
+
+
 @dataclass(frozen=True)
 class Evidence:
-    """One step of the way to a finding: what happened at this place."""
+    """One step on the way to a finding: a place and its event.
+
+    label replaces the message in the short report; that of a call is its code, `model(images)`.
+    """
 
     span: Span
     message: str
+    role: Role = Role.CAUSE
+    label: str = ""
+
+
+def with_failure(evidence: Iterable[Evidence], place: Span) -> tuple[Evidence, ...]:
+    """Return the steps; if none is the failure, those at the place of the finding are."""
+    steps = tuple(evidence)
+    if any(step.role is Role.FAILURE for step in steps):
+        return steps
+    return tuple(
+        replace(step, role=Role.FAILURE) if step.span == place and step.role is Role.CAUSE else step
+        for step in steps
+    )
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Target of one repair: a place, and the code of the rule for it."""
+
+    code: str
+    span: Span
+
+
+@dataclass(frozen=True)
+class ExpectedError:
+    """The exception of the run: its type, and the words of its message that people search for.
+
+    at_first_batch is whether the first batch of a loop is certain to raise it.
+    """
+
+    type: str
+    message: str = ""
+    at_first_batch: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.type}: {self.message}" if self.message else self.type
 
 
 @dataclass(frozen=True)
@@ -71,7 +126,7 @@ class Edit:
 
 @dataclass(frozen=True)
 class Import:
-    """A name that a fix needs: `import module`, or `from module import name`."""
+    """A name needed by a fix: `import module`, or `from module import name`."""
 
     module: str
     name: str | None = None
@@ -79,7 +134,7 @@ class Import:
 
 @dataclass(frozen=True)
 class Fix:
-    """Edits that belong together, with one sentence on what they change.
+    """Edits to apply together, with a one-sentence description.
 
     unneeded are imports that go where nothing else in the file uses them.
     """
@@ -113,7 +168,7 @@ Expression = int | Variable | Arithmetic
 
 @dataclass(frozen=True)
 class Comparison:
-    """A relation of two numbers: `T > 1`. The third relation says that left is not a multiple of right."""
+    """A relation of two numbers: `T > 1`. In the third relation, left is not a multiple of right."""
 
     left: Expression
     relation: Literal[">", "!=", "is not a multiple of"]
@@ -122,7 +177,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Combination:
-    """Predicates of which all (and) or at least one (or) hold."""
+    """Predicates combined by and (all hold) or by or (at least one holds)."""
 
     operator: Literal["and", "or"]
     parts: tuple[Predicate, ...]
@@ -157,10 +212,12 @@ class Confirmation:
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """A finding: a rule, a place, the evidence chain that proves it, and how to repair it.
+    """A finding: a rule, a place, the evidence chain proving it, and its repair.
 
     condition says when it fails, None if it always does. The first of fixes is the one that `shapefix fix`
-    considers. confirmation is the comparison with a run, None if there was no run.
+    considers. confirmation is the comparison with a run, None if there was no run. error is the exception,
+    None if nothing is raised or its words are not known. follows is the cause shared with other findings,
+    None if the evidence has it. moment is the position in the run of the script, for the order of reports.
     """
 
     code: str
@@ -172,6 +229,33 @@ class Diagnostic:
     condition: Condition | None = None
     fixes: tuple[Fix, ...] = ()
     confirmation: Confirmation | None = None
+    error: ExpectedError | None = None
+    follows: Cause | None = None
+    moment: int = field(default=0, compare=False)
+
+    @property
+    def text(self) -> str:
+        """The message and the exception in one line."""
+        return self.message if self.error is None else f"{self.message}; {self.error}"
+
+    @property
+    def calls(self) -> tuple[Evidence, ...]:
+        """The calls on the way to the failure, outermost first."""
+        return tuple(step for step in self.evidence if step.role is Role.CALL)
+
+    @property
+    def failing(self) -> Span:
+        """The place that raises or computes the wrong result; that of the finding if no step says so."""
+        steps = [step.span for step in self.evidence if step.role is Role.FAILURE]
+        return steps[-1] if steps else self.span
+
+    @property
+    def cause(self) -> Cause:
+        """The stated cause, the first one of the evidence, or the place of the finding."""
+        if self.follows is not None:
+            return self.follows
+        stated = (step.span for step in self.evidence if step.role is Role.CAUSE)
+        return Cause(self.code, next(stated, self.span))
 
     @property
     def fix(self) -> Fix | None:
@@ -179,7 +263,7 @@ class Diagnostic:
 
     @property
     def is_refuted(self) -> bool:
-        """Whether a run has shown that it does not happen."""
+        """Whether a run has disproved it."""
         return self.confirmation is not None and self.confirmation.verdict is RunVerdict.REFUTED
 
     @property
@@ -190,7 +274,7 @@ class Diagnostic:
 
 @dataclass(frozen=True)
 class Failure:
-    """A file, or a folder, that could not be answered for; row and column where a place is known."""
+    """A file, or a folder, without a result; row and column if a place is known."""
 
     path: str
     message: str

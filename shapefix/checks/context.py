@@ -2,33 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import libcst as cst
 
-from shapefix.checks.support.conditions import combined, comparison, of_size
+from shapefix.checks.support.conditions import combined, comparison, in_backticks, of_size
 from shapefix.diagnostics import Condition, Expression
 from shapefix.domains.operations import InPlaceWrite, Viewed
 from shapefix.domains.training import TrainingEvent
+from shapefix.domains.try_blocks import EnclosingLoop
 from shapefix.interpreter.evaluator import Loop
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.tensors.bounds import at_least
 from shapefix.tensors.layout import Layout, has_unknown_strides, is_contiguous
 from shapefix.tensors.ops import Op
-from shapefix.tensors.polynomials import ONE, Size
+from shapefix.tensors.polynomials import ONE, Size, every_symbol
 from shapefix.tensors.quotients import substitute
-from shapefix.tensors.symbols import OpaqueStride, Symbol
+from shapefix.tensors.symbols import OpaqueStride, SizeOf, Symbol
 
 
 @dataclass(frozen=True)
 class CheckContext:
-    """All events of one run, in their order, and the names of symbols in the user's code."""
+    """All events of one run, in their order, and the names of symbols in the user's code.
+
+    uses_gpu returns whether some code of the project uses a GPU.
+    """
 
     events: Sequence[Event]
     symbol_names: Mapping[Symbol, Size]
+    uses_gpu: Callable[[], bool] = lambda: True
+    loops_to: Mapping[Event, tuple[Loop, ...]] = field(default_factory=dict)
+    """The loops around an event whose first pass is certain to get there."""
 
     @cached_property
     def kinds(self) -> frozenset[type[Event]]:
@@ -56,14 +63,14 @@ class CheckContext:
 
     @cached_property
     def written_views(self) -> frozenset[cst.CSTNode]:
-        """The calls of `.view` with a result that the code writes into."""
+        """The `.view` calls with results written into by the code."""
         return frozenset(
             node for event in self.events if isinstance(event, InPlaceWrite) for node in event.tensor.views
         )
 
     @cached_property
     def cut_views(self) -> frozenset[cst.CSTNode]:
-        """The view and reshape calls with results that are sliced, then viewed or reshaped again."""
+        """The view and reshape calls with results first sliced, then viewed or reshaped again."""
         found: set[cst.CSTNode] = set()
         for event in self.events:
             if isinstance(event, Viewed):
@@ -74,11 +81,21 @@ class CheckContext:
                         found.add(step.place.node)
         return frozenset(found)
 
+    def is_in_first_batch(self, event: Event) -> bool:
+        """Whether the first pass of a loop over batches gets to an event."""
+        return any(loop.state[EnclosingLoop].over_batches for loop in self.loops_to.get(event, ()))
+
     def text(self, size: Size) -> str:
         """Return a size or stride with the names of the user's code."""
         named = substitute(size, self.symbol_names)
         strides = [symbol for symbol in named.symbols if isinstance(symbol, OpaqueStride)]
         return named.text({symbol: f"stride({symbol.name.removeprefix('stride')})" for symbol in strides})
+
+    def qualified(self, size: Size) -> str:
+        """Return a size like text, with the tensor of an unknown size: `f(x).size(0)`, not `size(0)`."""
+        named = substitute(size, self.symbol_names)
+        unnamed = [symbol for symbol in every_symbol(named) if isinstance(symbol, SizeOf)]
+        return named.text({symbol: f"{symbol.code}.{symbol.name}" for symbol in unnamed})
 
     def shape(self, sizes: Sequence[Size]) -> str:
         """Return sizes or strides as the text of a tuple."""
@@ -101,7 +118,7 @@ class CheckContext:
         return of_size(substitute(size, self.symbol_names))
 
     def condition(self, sizes: Sequence[Size]) -> Condition | None:
-        """Return `B > 1 and T > 2` for sizes that must each exceed 1; None if all of them always do."""
+        """State when each of the sizes exceeds 1: "`B` > 1 and `T` > 2"; None if all of them always do."""
         parts: dict[str, Condition] = {}
         for size in sizes:
             if at_least(size, 2):
@@ -109,13 +126,13 @@ class CheckContext:
             base, rest = _without_constant(substitute(size, self.symbol_names))
             if base.only_symbol is None:
                 base, rest = size, 0
-            text = f"{self.text(base)} > {1 - rest}"
+            text = f"{in_backticks(self.qualified(base))} > {1 - rest}"
             parts[text] = Condition(text, comparison(self.expression(base), ">", 1 - rest))
         return combined("and", list(parts.values()))
 
 
 def lineage(tensor: TensorValue) -> Iterator[LayoutStep]:
-    """Yield the steps that gave the tensor its layout, latest first."""
+    """Yield the steps leading to the tensor's layout, latest first."""
     step = tensor.origin
     while step is not None:
         yield step

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
 from typing import Any
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.support.default_options import under_defaults
-from shapefix.diagnostics import Condition, Diagnostic, Evidence, Fix, Severity, Span
+from shapefix.checks.support.demo_calls import only_shown
+from shapefix.diagnostics import (
+    Cause,
+    Condition,
+    Diagnostic,
+    Evidence,
+    ExpectedError,
+    Fix,
+    Severity,
+    Span,
+    with_failure,
+)
 from shapefix.interpreter.events import Event
 from shapefix.rulebook.pages import Page, UnmatchedRule, pages, pages_by_code
 
@@ -43,10 +54,21 @@ class Rule:
         evidence: Iterable[Evidence] = (),
         condition: Condition | None = None,
         fixes: Iterable[Fix] = (),
+        error: ExpectedError | None = None,
+        follows: Cause | None = None,
     ) -> Diagnostic:
-        """Return a finding of this rule."""
+        """Return a finding of this rule. The steps at its own place are the failure."""
         return Diagnostic(
-            self.code, self.name, self.severity, message, span, tuple(evidence), condition, tuple(fixes)
+            self.code,
+            self.name,
+            self.severity,
+            message,
+            span,
+            with_failure(evidence, span),
+            condition,
+            tuple(fixes),
+            error=error,
+            follows=follows,
         )
 
 
@@ -82,7 +104,7 @@ def rule(
 
 
 def listened_to(codes: frozenset[str]) -> frozenset[type[Event]]:
-    """The types of events that the rules of these codes check."""
+    """The types of events checked by the rules of these codes."""
     kinds = [on for code, on, _ in CHECKS if code in codes]
     return frozenset(kind for on in kinds for kind in (on if isinstance(on, tuple) else (on,)))
 
@@ -106,7 +128,10 @@ def findings(
     wanted = {kind: [check for on, check in checks if issubclass(kind, on)] for kind in context.kinds}
     if not any(wanted.values()):
         return
-    for event in context.events if events is None else events:
+    for moment, event in enumerate(context.events if events is None else events):
         for check in wanted[type(event)]:
             for found in check(event, context):
-                yield under_defaults(event, found)
+                found = under_defaults(event, only_shown(event, found))
+                first = found.condition is None and context.is_in_first_batch(event)
+                error = found.error and replace(found.error, at_first_batch=first)
+                yield replace(found, moment=moment, error=error)

@@ -1,4 +1,4 @@
-"""`shapefix check`, and the steps that `shapefix fix` shares with it."""
+"""`shapefix check`, and the steps shared with `shapefix fix`."""
 
 # ruff: noqa: PTH109, PTH112
 
@@ -80,7 +80,7 @@ def run_session(request: CheckRequest, settings: Settings) -> CheckSession:
 
 
 def without_answers(reported: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
-    """Drop the answers to `reveal(x)`, which do not count as findings."""
+    """Drop the answers to `reveal(x)`; they do not count as findings."""
     return tuple(finding for finding in reported if not finding.is_answer)
 
 
@@ -92,6 +92,7 @@ def view_of(request: CheckRequest, settings: Settings, session: CheckSession) ->
         request.options.unsafe_fixes is True,
         session.source,
         quiet=request.quiet,
+        verbose=request.verbose,
         coverage=Coverage(session.read, session.stats.irrelevant, len(session.notebooks)),
         offers=partial(_offer, session, settings),
         unchecked=session.unchecked(),

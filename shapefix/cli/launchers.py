@@ -37,7 +37,7 @@ def _probe_command(words: Sequence[str]) -> str:
 
 
 def _processes(words: Sequence[str]) -> str | None:
-    """The number of processes that a launcher starts; 2 if it depends on the machine."""
+    """The number of processes started by a launcher; 2 if it depends on the machine."""
     for place, word in enumerate(words):
         found = _PROCESSES.match(word)
         if found is not None:

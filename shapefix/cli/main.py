@@ -33,7 +33,7 @@ class _CommandGroup(click.Group):
 
 
 class _FilesCommand(click.Command):
-    """The command check or fix; explains options that other linters have."""
+    """The command check or fix; explains other linters' options."""
 
     HINTS: ClassVar = {
         ("check", "--fix"): "`check` never edits files. Use `shapefix fix` (diff) or `shapefix fix --apply`",
@@ -320,7 +320,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _command_path(error: click.ClickException, arguments: Sequence[str]) -> str:
-    """Name the command that error is about. click does not always say."""
+    """Name the command of an error. click does not always report it."""
     where = getattr(error, "ctx", None)
     if where is not None:
         return str(where.command_path)
@@ -347,7 +347,7 @@ def _failed(error: Exception, verbose: bool) -> int:
 
 
 def _broken_pipe() -> int:
-    """Exit like a program whose output is closed early, for example by `head`."""
+    """Exit like a program after its output is closed early, for example by `head`."""
     # Python would complain at exit about what it could not flush.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return BROKEN_PIPE

@@ -1,4 +1,4 @@
-"""The options that several commands share, and the parsing of their values."""
+"""The options shared by several commands, and the parsing of their values."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ color_option = click.option(
 
 
 def shared_options(command: Command) -> Command:
-    """Add the options that check and fix share."""
+    """Add the options shared by check and fix."""
     options = [
         click.argument("paths", nargs=-1),
         _rules_option("--select", "Enable only these rules: codes, prefixes, names or ALL, comma-separated."),

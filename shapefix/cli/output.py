@@ -33,13 +33,13 @@ def write_diff(view: View, path: str, old: str, new: str) -> None:
 
 
 def report_failures(failures: Iterable[Failure], view: View) -> None:
-    """Report each file that could not be checked in one line."""
+    """Report each unchecked file in one line."""
     for failure in failures:
         echo_err(failure_line(failure, view))
 
 
 def report_rejected(rejected: Iterable[tuple[Diagnostic, str]], view: View) -> None:
-    """Report each repair that was not made, and the reason, in one line."""
+    """Report each rejected repair, and the reason, in one line."""
     for finding, reason in rejected:
         place = f"{one_line(view.relative(finding.span.path))}:{finding.span.row}:{finding.span.column}"
         echo_err(f"not repaired: {place}: {finding.code}: {one_line(reason)}")
@@ -81,7 +81,7 @@ def report_unchecked(unchecked: Iterable[Unchecked], view: View, verbose: bool) 
 
 
 def report_unchanged(paths: Sequence[str], view: View) -> None:
-    """Report files that have findings to repair but are outside the given paths."""
+    """Report files with findings to repair outside the given paths."""
     outside = [one_line(view.relative(path)) for path in paths]
     if outside:
         listed = ", ".join(outside[:5]) + (f" and {len(outside) - 5} more" if len(outside) > 5 else "")

@@ -1,4 +1,4 @@
-"""What a command line of probe asks for, and what of it cannot be."""
+"""Options of the probe's command line, and their conflicts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ProbeOptions:
 
     @property
     def agent_options(self) -> tuple[str, ...]:
-        """The options of the agent that say what script is."""
+        """The agent's options for the kind of script."""
         return ("--module",) if self.module else ()
 
 

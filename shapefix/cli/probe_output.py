@@ -42,7 +42,7 @@ def view_of(options: ProbeOptions) -> View:
 
 
 def painter(view: View) -> Callable[[list[list[tuple[str, str]]]], str]:
-    """A function that converts styled rows into text."""
+    """A function to convert styled rows into text."""
     from shapefix.report.paint import painter
 
     paint = painter(view.color)
@@ -117,17 +117,17 @@ def full(result: ProbeResult, view: View) -> Iterator[str]:
 
 
 def _failed(run: ProbeRun, view: View) -> Failed:
-    """The error for a run without findings that did not complete."""
+    """The error for an incomplete run without findings."""
     return Failed(run.script, f"the run did not complete: {ending(run, view.relative)}")
 
 
 def _note(note: Diagnostic, view: View) -> str:
-    """The line for a finding that may be intended."""
+    """The line for a possibly intended finding."""
     return one_line(f"note: {view.relative(note.span.path)}:{note.span.row}: {note.message}")
 
 
 def _early_stop(failure: RaisedException, view: View) -> str:
-    """The line for an exception that the early end of a loop may have caused."""
+    """The line for an exception possibly caused by the early end of a loop."""
     place = failure.stack[0] if failure.stack else None
     at = f" at {view.relative(place.path)}:{place.row}" if place else ""
     text = f"{failure.type}{at}" + (f": {failure.message}" if failure.message else "")

@@ -1,4 +1,4 @@
-"""`probe --repair`: show or write the repairs that runs prove."""
+"""`probe --repair`: show or write the repairs proved by runs."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class CheckRequest:
 
 
 def parse_request(given: Mapping[str, Any]) -> CheckRequest:
-    """Build a Request from click's parameters. Raises click.UsageError for options that contradict."""
+    """Build a Request from click's parameters. Raises click.UsageError for contradictory options."""
     import click
 
     paths = tuple(given["paths"])

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def prepare_streams() -> None:
-    """Escape characters that the encoding of the terminal lacks, instead of failing."""
+    """Escape characters missing from the encoding of the terminal, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -43,7 +43,7 @@ def echo_err(line: str) -> None:
 
 
 class ProgressBar:
-    """A progress bar that appears after a second, on a terminal only, and disappears at the end."""
+    """A progress bar, shown after a second on terminals only, and removed at the end."""
 
     PATIENCE = 1.0
     INTERVAL = 0.1

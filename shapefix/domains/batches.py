@@ -122,7 +122,7 @@ class ModelCalled(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class OpRejectedForLastBatch(Event):
-    """Rejection by torch for the last batch of a loader only, which is smaller than the others."""
+    """Rejection by torch for the last, smaller batch of a loader only."""
 
     refused: OpRejected
     batch: BatchSize

@@ -12,6 +12,7 @@ from shapefix.interpreter.classes import outside_bases
 from shapefix.interpreter.containers import DictValue
 from shapefix.interpreter.evaluator import Evaluator, Frame
 from shapefix.interpreter.events import Event, OperationEvent
+from shapefix.interpreter.facts import Fact
 from shapefix.interpreter.joins import join_values
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import Device, DeviceKind, is_same_device
@@ -22,8 +23,6 @@ ASKED_CPU = Device(DeviceKind.CPU, "cpu", "explicit")
 """The CPU, because the code says so."""
 OF_MODULE = Device(DeviceKind.SHARED, symbol=object())
 """The device of a module's parameters, and of its inputs, if nothing else is known of it."""
-DEVICE_FIELD = "<device>"
-"""The field of a module for the device of its parameters: a ModuleDevice."""
 
 
 @dataclass(eq=False, slots=True)
@@ -43,18 +42,16 @@ class DeviceValue(Value):
         self.device = device
 
 
-class ModuleDevice(Value):
+@dataclass(frozen=True, eq=False, slots=True)
+class ModuleDevice(Fact):
     """Device of a module's parameters, and its entry point of validity; a join forgets it."""
 
-    __slots__ = ("device", "entry_point")
-
-    def __init__(self, device: Device, entry_point: int) -> None:
-        self.device = device
-        self.entry_point = entry_point
+    device: Device
+    entry_point: int
 
 
 class DeviceName(Text):
-    """Text that is "cpu" or names a GPU."""
+    """Text equal to "cpu" or the name of a GPU."""
 
     __slots__ = ("device",)
 
@@ -130,7 +127,7 @@ def is_named_as_device(value: Unknown) -> bool:
 
 
 def _of_name(name: str) -> Device:
-    """Device in a variable: a setting's is chosen, that of any other variable belongs to a tensor."""
+    """Device in a variable: chosen for a setting, otherwise a tensor's."""
     owner, dot, _ = name.partition(".")
     return chosen() if not dot or owner in _SETTINGS else shared()
 
@@ -166,7 +163,7 @@ def _method_of_module(ev: Evaluator) -> cst.FunctionDef | None:
 
 
 def is_forward(ev: Evaluator, function: cst.CSTNode | None, receiver: Value | None) -> bool:
-    """Check for a method of a module that computes on its inputs."""
+    """Check for a computing method of a module, such as forward."""
     return (
         isinstance(function, cst.FunctionDef) and function.name.value in FORWARD and is_module(ev, receiver)
     )
@@ -231,7 +228,7 @@ def _place_inputs(ev: Evaluator, frame: Frame) -> None:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class MoveOfNonTensor(Event):
-    """Call of `value.to(device)` on a list, a number, a string or another value that cannot be moved."""
+    """Call of `value.to(device)` on a list, a number, a string or another immovable value."""
 
     value: Value
     key: object = field(default=None)

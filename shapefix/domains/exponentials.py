@@ -1,4 +1,4 @@
-"""Exponentials, and bounds that clamp them."""
+"""Exponentials, and their clamping bounds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ClampedExp(Event):
 
 @dataclass(eq=False, slots=True)
 class Exponentials:
-    """Numbers of a run that are exponentials."""
+    """The exponentials among the numbers of a run."""
 
     computed_at: dict[int, tuple[Value, Place]] = field(default_factory=dict)
     """Numbers by their ids, each with its place of computation."""

@@ -7,15 +7,21 @@ from dataclasses import dataclass, field
 
 from shapefix.interpreter import hooks
 from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.facts import Fact
 from shapefix.interpreter.tensor_values import TensorValue, requires_grad
-from shapefix.interpreter.values import FALSE, TRUE, Constant, LibraryObject, Unknown, Value
+from shapefix.interpreter.values import FALSE, TRUE, Constant, Unknown, Value, facts_of
 
 NO_GRAD = frozenset({"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad"})
 ENABLE_GRAD, SET_GRAD_ENABLED = "torch.enable_grad", "torch.set_grad_enabled"
 
-RECORDED_BEFORE = "<recorded before>"
-"""The field of a `set_grad_enabled` object: whether gradients were recorded before it was created."""
 NONE_PROVED: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedBefore(Fact):
+    """Whether gradients were recorded before a `set_grad_enabled` object was created, None if unknown."""
+
+    recording: bool | None
 
 
 @dataclass(eq=False, slots=True)
@@ -33,9 +39,8 @@ class Gradients:
 @hooks.enter_context
 def _enter(ev: Evaluator, value: Value) -> hooks.Exit | None:
     state = ev.state[Gradients]
-    before = state.recording
-    if isinstance(value, LibraryObject) and RECORDED_BEFORE in value.fields:
-        before = value.fields[RECORDED_BEFORE]
+    created = facts_of(value).known(RecordedBefore)
+    before = state.recording if created is None else created.recording
     state.recording = records_gradients(value, before)
 
     def leave() -> None:
@@ -107,7 +112,7 @@ def carries_graph(tensor: TensorValue, proved: Collection[int] = NONE_PROVED) ->
 
 
 def lineage(tensor: TensorValue) -> list[TensorValue]:
-    """The tensor, and all tensors that gradients flow back to from it."""
+    """The tensor, and all tensors on the paths of its gradients."""
     found = [tensor]
     seen = {id(tensor)}
     for each in found:

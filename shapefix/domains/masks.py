@@ -1,4 +1,4 @@
-"""Masked labels: writes of -100, and the variables and dictionaries that share the written memory."""
+"""Masked labels: writes of -100, and the variables and dictionaries with the written memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from shapefix.interpreter.values import Constant, Unknown, Value
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Holder:
-    """Variable, or key of a dictionary in it, with a value that shares memory with a written one.
+    """Variable, or key of a dictionary in it, with a value in the same memory as a written one.
 
     value is the tensor, the list itself or a list with it as a row. body is the function, or the file, of the
     variable; at is the running place in it, and set_at the place where the key was set.
@@ -47,7 +47,7 @@ def note_mask(
     node: cst.CSTNode,
     subject: cst.CSTNode | None,
 ) -> None:
-    """Report a write of -100, with all names that share the written memory."""
+    """Report a write of -100, with all names of the written memory."""
     if is_mask(value) and not ev.silenced:
         ev.emit(MaskWritten(ev.place(node), ev.calls, written, subject, tuple(_holders(ev, written, node))))
 

@@ -10,7 +10,7 @@ from shapefix.domains.gradients import is_leaf
 from shapefix.interpreter import hooks
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Event, OperationEvent
-from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.tensor_values import TensorValue, is_same_device
 from shapefix.interpreter.values import Value
 from shapefix.tensors.layout import Layout
 from shapefix.tensors.polynomials import Size
@@ -85,19 +85,22 @@ def _set_data(ev: Evaluator, owner: Value, name: str, value: Value) -> None:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Discarded(Event):
-    """Expression statement with an unused result: the call, its qualified function and its receiver.
+    """Expression statement with an unused result: the call, its qualified function, receiver and result.
 
     name is the variable at the start of the chain of methods, `y` of `y.permute(0, 2, 1).contiguous()`; None
     for any other start. held is the tensor in that variable, leaf is whether it was certainly made a leaf, so
-    that gradients flow to it, and no further.
+    that gradients flow to it, and no further. alike is whether the result has the sizes, dtype and device of
+    that tensor.
     """
 
     call: cst.Call
     function: str
     receiver: Value
+    result: Value
     name: str | None
     held: TensorValue | None
     leaf: bool
+    alike: bool
 
 
 @hooks.discard
@@ -107,8 +110,18 @@ def _note_discarded(
     call: cst.Call,
     function: str,
     receiver: Value,
+    result: Value,
     name: str | None,
     held: TensorValue | None,
 ) -> None:
     leaf = held is not None and is_leaf(ev, held)
-    ev.emit(Discarded(ev.place(node), ev.calls, call, function, receiver, name, held, leaf))
+    alike = held is not None and isinstance(result, TensorValue) and _are_alike(held, result)
+    ev.emit(Discarded(ev.place(node), ev.calls, call, function, receiver, result, name, held, leaf, alike))
+
+
+def _are_alike(one: TensorValue, other: TensorValue) -> bool:
+    """Whether two tensors have the same known sizes and dtype, and are not on two devices."""
+    if one.layout is None or other.layout is None or one.dtype is None or one.dtype != other.dtype:
+        return False
+    on_same = one.device is other.device or is_same_device(one.device, other.device)
+    return on_same and one.layout.sizes == other.layout.sizes

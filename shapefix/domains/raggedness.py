@@ -22,7 +22,7 @@ PADDED_IN_MAP = "padded to the longest of a map batch"
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Origin:
-    """Origin of sizes that differ per row: the `source` of a PerItemSize.
+    """Origin of per-row sizes: the `source` of a PerItemSize.
 
     what completes "…: the rows keep their own lengths", as "tokenizer called without padding".
     """
@@ -83,7 +83,7 @@ def row_sizes(row: Value | None) -> tuple[Size, ...]:
 
 
 def differs(row: Value | None) -> PerItemSize | None:
-    """Symbol that certainly makes the length of this row, or a size of this tensor, differ per sample."""
+    """Symbol for a certain per-sample difference in the length of this row, or in a size of this tensor."""
     found = (provably_ragged(size) for size in row_sizes(row))
     return next((symbol for symbol in found if symbol is not None), None)
 
@@ -101,7 +101,7 @@ def origins(size: Size) -> Iterator[Origin]:
 
 
 def varying(size: Size, axes: Collection[object]) -> PerItemSize | None:
-    """Symbol of size that differs along one of the axes; None if the size is the same for all items."""
+    """Symbol of a size varying along one of the axes; None if the size is the same for all items."""
     for symbol in every_symbol(size):
         if isinstance(symbol, PerItemSize) and symbol.axis in axes:
             return symbol
@@ -114,7 +114,7 @@ def over_samples(value: Value, axis: RaggedDim, since: int) -> Value:
 
 
 def longest(size: Size, axes: Collection[RaggedDim], source: object = None) -> Size:
-    """Largest of a size over all items; a size that does not differ is its own maximum."""
+    """Largest of a size over all items; a constant size is its own maximum."""
     return _over_all(size, axes, "longest", source)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import libcst as cst
 
@@ -12,12 +12,42 @@ from shapefix.interpreter import hooks
 from shapefix.interpreter.containers import Contents, ListValue
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Event
+from shapefix.interpreter.facts import Fact
 from shapefix.interpreter.joins import join_integers
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import START, LabelMask, TensorValue, TokenRow, tensor_row
-from shapefix.interpreter.values import Constant, Integer, LibraryObject, Slice, Unknown, Value, as_size
+from shapefix.interpreter.values import (
+    Constant,
+    Integer,
+    LibraryObject,
+    Slice,
+    Unknown,
+    Value,
+    as_size,
+    facts_of,
+)
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.symbols import UNBOUNDED, ItemPosition, MaskedLabel, SpecialId, Symbol, TokenId
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SpecialIds(Fact):
+    """Ids of the special tokens of a tokenizer, created when first read."""
+
+    by_token: dict[Value | str, Value] = field(default_factory=dict)
+
+
+def special_id(tokenizer: Value, token: Value) -> Value | None:
+    """Id of a special token that the code has read; None for others."""
+    ids = facts_of(tokenizer).known(SpecialIds)
+    return None if ids is None else ids.by_token.get(token)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint(Fact):
+    """Name of the checkpoint that a model or a tokenizer was loaded from."""
+
+    name: Value
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -68,7 +98,7 @@ def is_same(one: TokenRow | None, other: TokenRow | None) -> bool:
 
 
 def tokens_of(row: TokenRow | None) -> tuple[Tokens, ...]:
-    """Tokenizer calls that produced the ids in a row; empty if other ids may be among them."""
+    """Tokenizer calls with the ids in a row as results; empty if other ids may be among them."""
     symbol = row.symbol if row is not None else None
     return () if isinstance(symbol, TokenId) and symbol.added else sources_of(row)
 
@@ -82,7 +112,7 @@ def sources_of(row: TokenRow | None) -> tuple[Tokens, ...]:
 
 
 def added_to(row: TokenRow | None, special: Symbol) -> Place | None:
-    """Place that added the id of a special token to a row; None if it was not added."""
+    """Place of the addition of a special token's id to a row; None if it was not added."""
     symbol = row.symbol if row is not None else None
     for one, place in symbol.added if isinstance(symbol, TokenId) else ():
         if one is special and isinstance(place, Place):
@@ -113,7 +143,7 @@ def from_the_start(index: Value) -> bool:
 
 @hooks.choose
 def masked(ev: Evaluator, node: cst.IfExp, first: Value, second: Value) -> Value | None:
-    """Label that is -100 or an id, depending on the position; None for other conditional expressions.
+    """Label equal to -100 or an id, depending on the position; None for other conditional expressions.
 
     A condition on the id itself, or on an attention mask, may select the padding.
     """
@@ -146,7 +176,7 @@ def _is_below(ev: Evaluator, test: cst.Comparison) -> bool | None:
 
 
 def _plain(*sides: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
-    """Sides that may be evaluated once more."""
+    """Sides safe to evaluate once more."""
     return (side for side in sides if isinstance(side, (cst.Name, cst.Integer, cst.Attribute)))
 
 
@@ -171,7 +201,7 @@ class Tokenized(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PadTokenMissing(Event):
-    """Padding by a tokenizer that has no pad token at this moment.
+    """Padding by a tokenizer without a pad token at this moment.
 
     subject is its name in the code, asked is what needs the pad token: `padding=True`, `tokenizer.pad`, a
     collator. later is whether only the first batch raises.

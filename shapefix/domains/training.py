@@ -10,14 +10,36 @@ from shapefix.domains.gradients import Gradients
 from shapefix.interpreter import hooks
 from shapefix.interpreter.evaluator import Evaluator, Loop
 from shapefix.interpreter.events import Event
+from shapefix.interpreter.facts import Fact
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import TensorValue, requires_grad
-from shapefix.interpreter.values import LibraryObject, Unknown, Value
+from shapefix.interpreter.truth import truth
+from shapefix.interpreter.values import LibraryObject, Unknown, Value, facts_of
 
-ENABLED, SCALES = "enabled", "has scaled"
-"""Fields of a GradScaler: whether it is enabled, and whether any call of `scale` was seen."""
-OWNERS = "owners of the parameters"
-"""Field of an optimizer for the modules of its parameters, None for unknown ones."""
+
+@dataclass(frozen=True, slots=True)
+class Enabled(Fact):
+    """Setting `enabled` of a GradScaler."""
+
+    setting: Value
+
+
+def is_enabled(scaler: Value) -> bool | None:
+    """Check whether a GradScaler is enabled; None if unknown."""
+    enabled = facts_of(scaler).known(Enabled)
+    return None if enabled is None else truth(enabled.setting)
+
+
+@dataclass(frozen=True, slots=True)
+class Scales(Fact):
+    """A call of `scale` of a GradScaler, on any path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owners(Fact):
+    """Modules of the parameters of an optimizer."""
+
+    modules: frozenset[Value]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -208,7 +230,7 @@ def note_accumulated(
     value: Value,
     total: Value | None,
 ) -> None:
-    """Report a statement at node that adds value to holder in each pass of a loop."""
+    """Report an addition of value to holder at node, in each pass of a loop."""
     loops = ev.frame.loops
     if not loops or not isinstance(value, (TensorValue, Unknown)):
         return

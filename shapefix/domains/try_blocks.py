@@ -7,9 +7,10 @@ from enum import StrEnum
 
 import libcst as cst
 
+from shapefix.domains.devices import is_module
 from shapefix.domains.gradients import Gradients
 from shapefix.interpreter import hooks
-from shapefix.interpreter.containers import elements
+from shapefix.interpreter.containers import ListValue, elements
 from shapefix.interpreter.evaluator import Evaluator, Loop
 from shapefix.interpreter.events import Event
 from shapefix.interpreter.modules import Place
@@ -72,7 +73,7 @@ class ExceptClause:
 
     @property
     def catches_all(self) -> bool:
-        """Check whether the handler catches every exception that torch raises."""
+        """Check whether the handler catches every exception raised by torch."""
         return self.catches is None or not self.catches.isdisjoint(_ALL)
 
 
@@ -104,7 +105,7 @@ class TryBlock(Event):
 
 @dataclass(eq=False, slots=True)
 class TrainSteps:
-    """Steps of a run so far that a `try` statement may hide."""
+    """Steps of a run so far, possibly hidden by a `try` statement."""
 
     open_parts: list[list[TrainStep]] = field(default_factory=list)
     """The steps in the bodies and handlers of the open `try` statements, outermost first."""
@@ -130,21 +131,31 @@ def _note_recursion(ev: Evaluator, node: cst.CSTNode) -> None:
 @hooks.begin_loop
 def _note_loop(ev: Evaluator, loop: Loop) -> None:
     over_batches = ev.state[TrainSteps].loader_read_at > loop.header
-    loop.state[EnclosingLoop] = EnclosingLoop(
-        over_batches, loop.iterable is not None and _are_settings(loop.iterable)
+    of_settings = loop.iterable is not None and (
+        _are_settings(loop.iterable) or _has_modules(ev, loop.iterable)
     )
+    loop.state[EnclosingLoop] = EnclosingLoop(over_batches, of_settings)
 
 
 _SETTINGS = (Constant, Reference, ClassValue, FunctionValue, InstanceValue, LibraryObject)
 
 
 def _are_settings(iterable: Value) -> bool:
-    """Check for items stated one by one that are not data: numbers, texts, classes or models."""
+    """Check for items stated one by one, other than data: numbers, texts, classes or models."""
     items = elements(iterable)
     if not items:
         return False
     numbers = [item.value for item in items if isinstance(item, Constant)]
     return numbers != [*range(len(items))] and all(map(_is_setting, items))
+
+
+def _has_modules(ev: Evaluator, iterable: Value) -> bool:
+    """Check for a list of modules: the layers of a network."""
+    if not isinstance(iterable, ListValue):
+        return False
+    element = iterable.contents.element
+    of_library = isinstance(element, LibraryObject) and ev.library.inherits(element.kind, "torch.nn.Module")
+    return of_library or is_module(ev, element)
 
 
 def _is_setting(item: Value) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import libcst as cst
 
@@ -14,10 +16,13 @@ from shapefix.checks.support.describe import describe, in_words
 from shapefix.checks.support.evidence import call_trace
 from shapefix.diagnostics import REVEAL, Diagnostic, Evidence, Failure, Severity, Span, Unchecked
 from shapefix.engine.interpretation import ProjectFiles, ProjectModules, deep_recursion, parse_failure
+from shapefix.engine.merge import unique_in_run
 from shapefix.engine.unchecked import unchecked_places
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Revealed
 from shapefix.interpreter.program import run_program
+from shapefix.sources.gpu_use import GpuUse
+from shapefix.sources.gpu_use import uses_gpu as uses_gpu_itself
 from shapefix.sources.project import PathProbes, Project
 from shapefix.sources.relevance import training_functions
 from shapefix.sources.text import SourceText, read_source
@@ -36,7 +41,8 @@ class AnalysisResult:
 
     probes are the files and missing paths that the result depends on, besides the file itself. bounded counts
     the calls that were not followed because a limit was reached. reveals has one entry for each time that a
-    `reveal(x)` is reached; answers are the same values as they are reported, one for each place.
+    `reveal(x)` is reached; answers are the same values as they are reported, one for each place. A result
+    that is not cacheable depends on all files of the project.
     """
 
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -46,6 +52,7 @@ class AnalysisResult:
     reveals: tuple[Evidence, ...] = ()
     answers: tuple[Diagnostic, ...] = ()
     unchecked: tuple[Unchecked, ...] = ()
+    cacheable: bool = True
 
 
 class FileAnalyzer:
@@ -63,6 +70,7 @@ class FileAnalyzer:
         transformers_version: str | None = None,
     ) -> None:
         self._rules = rules
+        self._gpu_use = GpuUse(project.root, read)
         self._modules = ProjectModules(project, read, transformers_version)
 
     def analyze(self, path: str, source: SourceText) -> AnalysisResult:
@@ -85,13 +93,27 @@ class FileAnalyzer:
         ev = Evaluator(self._modules.library, files, STEPS, self._modules.versions, listened)
         try:
             run_program(ev, module, UNCALLED_STEPS, training_functions(source.text))
-            return self._result(path, ev, files.probes)
+            return self._result(path, source, ev, files.probes)
         finally:
             ev.close()
 
-    def _result(self, path: str, ev: Evaluator, probes: PathProbes) -> AnalysisResult:
+    def _result(self, path: str, source: SourceText, ev: Evaluator, probes: PathProbes) -> AnalysisResult:
         """Check the events of a run against every rule."""
-        run = CheckContext(ev.events, ev.symbol_names)
+        is_cacheable = True
+
+        def uses_gpu() -> bool:
+            nonlocal is_cacheable
+            if uses_gpu_itself(source.text):
+                return True
+            user = self._gpu_use.file()
+            if user is None:
+                # Any file of the project may change this.
+                is_cacheable = False
+            elif user != path:
+                probes.found.add(user)
+            return user is not None
+
+        run = CheckContext(ev.events, ev.symbol_names, uses_gpu, ev.loops_to)
         diagnostics: list[Diagnostic] = []
         failures: list[Failure] = []
         for code in sorted(self._rules):
@@ -100,13 +122,14 @@ class FileAnalyzer:
             except Exception as error:
                 failures.append(_internal(path, f"rule {code}", error))
         return AnalysisResult(
-            tuple(dict.fromkeys(diagnostics)),
+            tuple(unique_in_run(diagnostics)),
             tuple(failures),
             probes,
             ev.bounded,
             tuple(_reveals(run)),
             tuple(_answers(run)),
             tuple(unchecked_places(path, ev)),
+            is_cacheable,
         )
 
 
@@ -130,5 +153,16 @@ def _answers(run: CheckContext) -> Iterator[Diagnostic]:
         yield Diagnostic(REVEAL, "revealed", Severity.INFO, "; ".join(shown), span, way)
 
 
+_MESSAGE_LENGTH = 200
+"""Characters shown of the message of an internal error."""
+
+
 def _internal(path: str, what: str, error: Exception) -> Failure:
-    return Failure(path, f"internal error in {what}, please report it: {type(error).__name__}: {error}")
+    """Describe an exception of shapefix's own by its type, its first line and the raising code."""
+    at = traceback.extract_tb(error.__traceback__)[-1]
+    first, *more = str(error).splitlines() or [""]
+    shown = first if len(first) <= _MESSAGE_LENGTH and not more else f"{first[:_MESSAGE_LENGTH]}…"
+    where = f"{Path(at.filename).name}:{at.lineno}"
+    return Failure(
+        path, f"internal error in {what} ({where}), please report it: {type(error).__name__}: {shown}"
+    )

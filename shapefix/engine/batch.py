@@ -32,7 +32,7 @@ class _Miss:
 
 
 class BatchRunner:
-    """Checks many files, which share texts, caches and project roots.
+    """Checks many files with shared texts, caches and project roots.
 
     folders are absolute: files below one of them are one project unless a repository or project file says
     otherwise.
@@ -78,7 +78,7 @@ class BatchRunner:
         return FileTask(path, data, root, self.settings.rules(path), version)
 
     def forget(self, path: str) -> None:
-        """Drop cached knowledge of a file that was written."""
+        """Drop cached knowledge of a written file."""
         for cache in self._caches.values():
             cache.forget(path)
 
@@ -155,7 +155,7 @@ def project_root_of(path: str, folders: Iterable[str]) -> str:
 
 
 def processors() -> int:
-    """Return the number of processors that this process may use."""
+    """Return the number of processors available to this process."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:

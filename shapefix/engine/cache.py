@@ -1,4 +1,4 @@
-"""Results of earlier runs, valid until a file that they depend on changes."""
+"""Results of earlier runs, valid until a dependency changes."""
 
 # Paths are plain strings here: this runs for every file of a warm run.
 # ruff: noqa: PTH100, PTH103, PTH105, PTH108, PTH110, PTH116, PTH118, PTH120, PTH123, PTH208

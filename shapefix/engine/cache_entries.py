@@ -5,24 +5,27 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from hashlib import blake2b
 from typing import Any
 
 from shapefix.diagnostics import (
     Applicability,
     Arithmetic,
+    Cause,
     Combination,
     Comparison,
     Condition,
     Diagnostic,
     Edit,
     Evidence,
+    ExpectedError,
     Expression,
     Failure,
     Fix,
     Import,
     Predicate,
+    Role,
     Severity,
     Span,
     Unchecked,
@@ -47,7 +50,7 @@ class CachedResult:
 
 
 def content_hash(data: bytes) -> str:
-    """Return the hash that identifies the content of a file."""
+    """Return a hash to identify the content of a file."""
     return blake2b(data, digest_size=_DIGEST_SIZE).hexdigest()
 
 
@@ -71,7 +74,7 @@ def to_bytes(fingerprint: str, content: str, result: CachedResult) -> bytes:
 
 @dataclass(frozen=True)
 class CacheEntry:
-    """A cache entry read from disk; missing maps folders to names that were not in them."""
+    """A cache entry read from disk; missing maps folders to names not in them."""
 
     fingerprint: str
     content: str
@@ -82,7 +85,7 @@ class CacheEntry:
     unchecked: list[Any]
 
     def result(self) -> CachedResult:
-        """Return the result that was cached."""
+        """Return the cached result."""
         dependencies: dict[str, str | None] = dict(self.found)
         for folder, names in self.missing.items():
             dependencies.update(dict.fromkeys(f"{folder}{name}" for name in names))
@@ -95,7 +98,7 @@ class CacheEntry:
 
 
 def from_bytes(data: bytes) -> CacheEntry | None:
-    """Read an entry; None if the bytes are not exactly those that were written."""
+    """Read an entry; None if the bytes are damaged."""
     digest, _, payload = data.partition(b"\n")
     if digest != content_hash(payload).encode():
         return None
@@ -119,9 +122,12 @@ def _from_diagnostic(diagnostic: Diagnostic) -> list[Any]:
         diagnostic.severity,
         diagnostic.message,
         _from_span(diagnostic.span),
-        [[_from_span(each.span), each.message] for each in diagnostic.evidence],
+        [[_from_span(each.span), each.message, each.role, each.label] for each in diagnostic.evidence],
         diagnostic.condition and [diagnostic.condition.text, _from_predicate(diagnostic.condition.predicate)],
         [_from_fix(each) for each in diagnostic.fixes],
+        diagnostic.error and astuple(diagnostic.error),
+        diagnostic.follows and [diagnostic.follows.code, _from_span(diagnostic.follows.span)],
+        diagnostic.moment,
     ]
 
 
@@ -161,16 +167,19 @@ def _from_fix(fix: Fix) -> list[Any]:
 
 
 def _to_diagnostic(content: list[Any]) -> Diagnostic:
-    code, name, severity, message, span, evidence, condition, fixes = content
+    code, name, severity, message, span, evidence, condition, fixes, error, follows, moment = content
     return Diagnostic(
         code,
         name,
         Severity(severity),
         message,
         Span(*span),
-        tuple(Evidence(Span(*at), step) for at, step in evidence),
+        tuple(Evidence(Span(*at), step, Role(role), label) for at, step, role, label in evidence),
         None if condition is None else Condition(condition[0], _to_predicate(condition[1])),
         tuple(_to_fix(each) for each in fixes),
+        error=error and ExpectedError(*error),
+        follows=follows and Cause(follows[0], Span(*follows[1])),
+        moment=moment,
     )
 
 

@@ -22,7 +22,7 @@ class PausedCollector:
 
 @contextmanager
 def gc_paused() -> Iterator[PausedCollector]:
-    """Pause the garbage collector, which would take a third of the time of an analysis.
+    """Pause the garbage collector; it would take a third of the time of an analysis.
 
     Trees have no cycles, and a run breaks its own: reference counting frees nearly everything.
     """

@@ -1,4 +1,4 @@
-"""What every run of the interpreter needs: parsed modules of a project, the library, and limits."""
+"""Shared state of all interpreter runs: parsed modules of a project, the library, and limits."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ class ProjectFiles:
         self._left = min(self._left, size)
 
     def add(self, module: Module) -> None:
-        """Add a module that is already parsed."""
+        """Add a parsed module."""
         self._modules[module.path] = module
 
     def release(self) -> None:
-        """Free what only this run needs."""
+        """Free the state of this run."""
         for module in self._modules.values():
             if module is not None:
                 module.forget_positions()
@@ -70,7 +70,7 @@ class ProjectFiles:
 
 
 class ProjectModules:
-    """Parses the files of one project; files that are checked in a row share parsed modules and the library.
+    """Parses the files of one project; consecutive files share parsed modules and the library.
 
     read returns the text of a path and may raise Unreadable. lines limits the size of the cache, in lines.
     """
@@ -98,7 +98,7 @@ class ProjectModules:
         return self._cache.kept(source.path, source.text) or self._cache.add(self._parse(source))
 
     def files(self, reading: int = READING) -> ProjectFiles:
-        """Return the project's files for one run that reads at most this many bytes."""
+        """Return the project's files for one run, limited to this many bytes."""
         return ProjectFiles(self._project, self._cache, reading)
 
     def _parse(self, source: SourceText) -> Module:
@@ -107,7 +107,7 @@ class ProjectModules:
 
 @contextmanager
 def deep_recursion() -> Iterator[None]:
-    """Raise Python's recursion limit to what deeply nested code needs."""
+    """Raise Python's recursion limit for deeply nested code."""
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, DEEPEST_RECURSION))
     try:

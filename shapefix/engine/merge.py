@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Failure, Fix, Span
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Failure, Fix, Role, Span
 from shapefix.engine.settings import Settings
 from shapefix.engine.source_overlay import SourceOverlay
 from shapefix.engine.tasks import FileResult
@@ -46,7 +46,7 @@ class FindingsByFile:
         )
 
     def reaching(self, path: str) -> tuple[str, ...]:
-        """Return the other files whose results have findings in the file at path."""
+        """Return the other files with findings in the file at path."""
         return tuple(
             checked
             for checked, found in self._found_from.items()
@@ -64,7 +64,7 @@ class FindingsByFile:
         return tuple(kept)
 
     def wanted(self, path: str, findings: Iterable[Diagnostic]) -> list[Diagnostic]:
-        """Drop the findings in one file that its comments or its configuration suppress."""
+        """Drop the findings in one file suppressed by its comments or its configuration."""
         if path not in self._given and self._settings.excludes(path):
             return []
         reported = self._settings.reported(path)
@@ -80,11 +80,27 @@ class FindingsByFile:
 
 def unique(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
     """Keep one finding per code and place: an unconditional one, else the one with the most evidence."""
+    return _best(findings, _weight)
+
+
+def unique_in_run(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Keep one finding of a run per code and place: the most evidence, and of the same the first one."""
+
+    def weight(finding: Diagnostic) -> tuple[object, ...]:
+        shown = sum(step.role not in (Role.CALL, Role.HISTORY) for step in finding.evidence)
+        return finding.condition is None, shown, -finding.moment
+
+    return _best(findings, weight)
+
+
+def _best(
+    findings: Iterable[Diagnostic], weight: Callable[[Diagnostic], tuple[object, ...]]
+) -> list[Diagnostic]:
     best: dict[tuple[str, Span], Diagnostic] = {}
     for finding in findings:
         key = (finding.code, finding.span)
         known = best.get(key)
-        if known is None or _weight(finding) > _weight(known):
+        if known is None or weight(finding) > weight(known):
             best[key] = finding
     return list(best.values())
 
@@ -107,7 +123,7 @@ def _place(finding: Diagnostic) -> tuple[int, int, str, int, int]:
 
 
 def with_imports(finding: Diagnostic, text: str | None) -> Diagnostic:
-    """Add the imports that the fixes need to their edits; text is the text of the finding's file.
+    """Add the imports needed by the fixes to their edits; text is the text of the finding's file.
 
     A fix whose import is impossible becomes display-only.
     """
@@ -128,7 +144,7 @@ def _with_imports(fix: Fix, path: str, text: str | None) -> Fix:
 
 
 class DisplayPaths:
-    """Maps real paths to the names that the user gave; the two differ for links."""
+    """Maps real paths to the user's names; the two differ for links."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
         """names maps absolute paths to the user's names for them."""
@@ -144,7 +160,8 @@ class DisplayPaths:
         return replace(
             finding,
             span=self._span(finding.span),
-            evidence=tuple(Evidence(self._span(step.span), step.message) for step in finding.evidence),
+            evidence=tuple(replace(step, span=self._span(step.span)) for step in finding.evidence),
+            follows=finding.follows and replace(finding.follows, span=self._span(finding.follows.span)),
             fixes=tuple(
                 replace(fix, edits=tuple(Edit(self._span(edit.span), edit.content) for edit in fix.edits))
                 for fix in finding.fixes

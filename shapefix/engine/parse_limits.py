@@ -1,4 +1,4 @@
-"""Reject texts that libcst cannot parse: it would take minutes, or crash the process."""
+"""Reject texts beyond libcst's limits: parsing would take minutes, or crash the process."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _TOKEN = re.compile(
 
 
 def check_parse_limits(source: SourceText) -> None:
-    """Raise Unreadable for a text that is too large, or nested too deeply, for libcst."""
+    """Raise Unreadable for a text too large, or nested too deeply, for libcst."""
     text = source.text
     if len(text) > LARGEST:
         raise Unreadable(
@@ -76,7 +76,7 @@ def _may_nest_deeply(text: str) -> bool:
 
 
 def _too_deep_row(text: str) -> int | None:
-    """Return the row (from 1) where brackets or operators nest too deeply; None if they do not."""
+    """Return the row (from 1) with brackets or operators nested too deeply; None without one."""
     row = 1
     chains = [0]  # operators since the last comma, for each open bracket
     total = 0  # of all of them

@@ -30,7 +30,7 @@ def repair_files(
     given: Collection[str],
     write: Callable[[str, bytes, bytes], None] | None,
 ) -> Iterator[FileRepair | Failure]:
-    """Repair the given files that have something to repair, and yield each repair.
+    """Repair the given files with something to repair, and yield each repair.
 
     write(path, new, expected) replaces the content of a file if it is still the expected one; it may raise
     OSError and ChangedOnDisk. Without write, new texts stay in the overlay, so that each file is repaired as
@@ -81,7 +81,7 @@ class AnalysisFailed(Exception):
 
 
 class _RepairedFile:
-    """A file under repair, and the files whose results have findings in it."""
+    """A file under repair, and the checked files with findings in it."""
 
     def __init__(self, runner: BatchRunner, findings: FindingsByFile, source: SourceText) -> None:
         self._runner = runner

@@ -150,7 +150,7 @@ class CheckSession:
 
     @property
     def read(self) -> int:
-        """The number of files that could be read and parsed."""
+        """The number of readable, parsed files."""
         return len(self._names.keys() - {failure.path for failure in self._findings.failures})
 
     @property
@@ -166,7 +166,7 @@ class CheckSession:
         )
 
     def failures(self) -> tuple[Failure, ...]:
-        """Return the files and folders that could not be checked, with the reasons."""
+        """Return the unchecked files and folders, with the reasons."""
         return (
             *self._discovered.failures,
             *(self._display.failure(each) for each in (*self._findings.failures, *self._failed_repairs)),
@@ -182,11 +182,11 @@ class CheckSession:
         )
 
     def source(self, path: str) -> str | None:
-        """Return the text that was checked, for a path from a finding."""
+        """Return the checked text, for a path from a finding."""
         return self._overlay.text(self._display.real(path))
 
     def data(self, path: str) -> bytes | None:
-        """Return the bytes that were checked, None if the file cannot be read."""
+        """Return the checked bytes, None if the file cannot be read."""
         try:
             return self._overlay.data(self._display.real(path))
         except Unreadable:

@@ -43,7 +43,7 @@ class CheckOptions:
 
 
 class Settings:
-    """The settings of one run. Methods that read a configuration raise ConfigurationError."""
+    """The settings of one run. Reading an invalid configuration raises ConfigurationError."""
 
     def __init__(self, options: CheckOptions, table: Sequence[RuleRow] | None = None) -> None:
         self.options = options
@@ -84,7 +84,7 @@ class Settings:
         return known
 
     def reported(self, path: str) -> frozenset[str]:
-        """Return the codes that are reported for a file."""
+        """Return the codes reported for a file."""
         configuration = self.configuration(path)
         ignored = configuration.ignored_in(path)
         rules = self.rules_of(configuration)
@@ -93,7 +93,7 @@ class Settings:
         return rules - covered(self.table, ignored, f"{configuration.path}: per-file-ignores")
 
     def excludes(self, path: str) -> bool:
-        """Check whether the configuration excludes a file that exists."""
+        """Check whether the configuration excludes an existing file."""
         return not discover([path], self.configurations, force_exclude=True).files
 
     def cache_dir(self, path: str) -> str | None:

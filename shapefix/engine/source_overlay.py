@@ -25,7 +25,7 @@ class SourceOverlay:
             self._texts[path] = data
 
     def get(self, path: str) -> bytes | None:
-        """Return what replaces the file at path, None if nothing does."""
+        """Return the replacement for the file at path, or None."""
         return self._texts.get(path)
 
     def __bool__(self) -> bool:

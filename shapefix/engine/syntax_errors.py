@@ -11,7 +11,7 @@ from shapefix.sources.text import SourceText
 
 
 def python_failure(source: SourceText) -> Failure | None:
-    """Return the syntax error that this Python reports for a text; None if the text is valid."""
+    """Return the syntax error reported by this Python for a text; None if the text is valid."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -85,6 +85,7 @@ class FileChecker:
             frozenset(analysis.probes.found),
             frozenset(analysis.probes.missing),
             analysis.unchecked,
+            cacheable=analysis.cacheable,
         )
 
     def _analyzer_for(self, task: FileTask) -> FileAnalyzer:

@@ -1,4 +1,4 @@
-"""Check files in several processes. A process that dies costs only the file that it was checking."""
+"""Check files in several processes. If a process dies, only its current file is lost."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ MOST_TERMS = 64
 
 
 def concerns_tensors(left: Value, right: Value) -> bool:
-    """Check whether an operand is a tensor, so that the result is one."""
+    """Check whether an operand, and therefore the result, is a tensor."""
     return _is_tensor(left) or _is_tensor(right)
 
 

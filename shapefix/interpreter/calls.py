@@ -190,9 +190,10 @@ def _may_do_anything(ev: Evaluator, function: Value, node: cst.CSTNode) -> bool:
 
 
 def _decorated(ev: Evaluator, function: FunctionValue, arguments: Arguments, node: cst.CSTNode) -> Value:
-    """Call a function with an unknown decorator, which may have replaced it: the result is Unknown.
+    """Call a function with an unknown decorator: the result is Unknown.
 
-    The function is still followed if it gets no arguments that a decorator might change.
+    The decorator may have replaced the function. The function is still followed if it gets no arguments that
+    a decorator might change.
     """
     if not arguments.everything:
         run_function(ev, function, [], {}, arguments.open, node)
@@ -239,7 +240,7 @@ def _note_operation(
 def call_method(
     ev: Evaluator, instance: InstanceValue, name: str, arguments: Arguments, node: cst.CSTNode
 ) -> Value:
-    """Call a method of an object of a project class, its own or that of a library base."""
+    """Call a method of an object of a project class, its own or a library base's."""
     own = instance.fields.get(name) or member(instance.cls, name)
     if isinstance(own, FunctionValue) and own.binding is not Binding.UNKNOWN:
         return run_function(

@@ -1,4 +1,4 @@
-"""Loop-carried dependencies: after one pass, invalidate every value that depends on a change of that pass."""
+"""Loop-carried dependencies: after one pass, invalidate every value dependent on a change of that pass."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class LoopCarried:
         }
 
     def forget(self, ev: Evaluator) -> None:
-        """Forget values that depend on changes of the first iteration; call in the state after it."""
+        """Forget values dependent on changes of the first iteration; call in the state after it."""
         changed = {
             location
             for location, (container, key, before) in self._before.items()
@@ -243,7 +243,7 @@ def _reads(node: cst.CSTNode) -> set[str]:
 
 
 def _note(node: cst.CSTNode, reads: set[str], walruses: list[str]) -> None:
-    """Add the names in node, and the attributes of names, to reads, and what `:=` binds to walruses."""
+    """Add names in node, and attributes of names, to reads, and the targets of `:=` to walruses."""
     kind = type(node)
     if kind is cst.Name:
         reads.add(node.value)  # type: ignore[attr-defined]
@@ -260,7 +260,7 @@ def _note(node: cst.CSTNode, reads: set[str], walruses: list[str]) -> None:
 
 
 def _tests(statement: cst.CSTNode) -> Iterator[str]:
-    """Names that control the blocks of a compound statement: conditions and iterables."""
+    """Names controlling the blocks of a compound statement: conditions and iterables."""
     if isinstance(statement, (cst.If, cst.While)):
         yield from _reads(statement.test)
         if isinstance(statement, cst.If) and isinstance(statement.orelse, cst.If):

@@ -59,7 +59,7 @@ def outside_bases(cls: ClassValue) -> list[str]:
 
 
 def is_closed(cls: ClassValue) -> bool:
-    """Check whether every base is known, so that a name not found is missing."""
+    """Check whether every base is known, so that an unknown name is missing."""
     return all(isinstance(base, (ClassValue, Reference)) for base in lineage(cls))
 
 
@@ -129,7 +129,7 @@ def _attributes(target: cst.CSTNode, this: str) -> Iterator[str]:
 
 
 def loosen(instance: InstanceValue) -> None:
-    """Forget attributes that any method may have changed before another one runs, flags above all.
+    """Forget attributes possibly changed by any method before another one runs, flags above all.
 
     The instance must not have been used yet: nothing of this is written to the journal.
     """

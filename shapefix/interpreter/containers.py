@@ -108,7 +108,7 @@ class ListValue(Value):
 
 
 class TextTuple(ListValue):
-    """Texts of samples that are tuples or lists; collation returns a tuple of unknown length."""
+    """Texts of samples given as tuples or lists; collation returns a tuple of unknown length."""
 
     __slots__ = ()
 
@@ -153,12 +153,20 @@ def elements(value: Value | None) -> tuple[Value, ...] | None:
 
 
 class Shape(Value):
-    """`x.shape` of a tensor of unknown rank: unpacking it reveals the rank."""
+    """`x.shape` of a tensor of unknown rank: unpacking it reveals the rank.
 
-    __slots__ = ("tensor",)
+    new_size creates the size of a dimension: `x.size(0)`.
+    """
 
-    def __init__(self, tensor: TensorValue) -> None:
+    __slots__ = ("new_size", "tensor")
+
+    def __init__(self, tensor: TensorValue, new_size: Callable[[int], Size]) -> None:
         self.tensor = tensor
+        self.new_size = new_size
+
+    def size(self, dim: int) -> Size:
+        """Size of dimension dim."""
+        return self.tensor.size(dim, self.new_size(dim))
 
 
 class Sizes(TupleValue):

@@ -24,7 +24,7 @@ class Entries(ListValue):
 
 
 def certain_keys(ev: Evaluator, owner: DictValue) -> list[Any]:
-    """Keys that a dictionary has on every path."""
+    """Keys of a dictionary on every path."""
     return [key for key in owner.fields if not ev.journal.is_maybe_unbound(owner.fields, key)]
 
 

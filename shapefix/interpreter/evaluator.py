@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -138,7 +138,7 @@ STATEMENTS: dict[type, Callable[..., Flow]] = {}
 
 
 def expression(*kinds: type) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
-    """Register the handler that evaluates nodes of these types."""
+    """Register the handler for evaluating nodes of these types."""
 
     def register(function: Callable[..., Value]) -> Callable[..., Value]:
         for kind in kinds:
@@ -149,7 +149,7 @@ def expression(*kinds: type) -> Callable[[Callable[..., Value]], Callable[..., V
 
 
 def statement(*kinds: type) -> Callable[[Callable[..., Flow]], Callable[..., Flow]]:
-    """Register the handler that executes nodes of these types."""
+    """Register the handler for executing nodes of these types."""
 
     def register(function: Callable[..., Flow]) -> Callable[..., Flow]:
         for kind in kinds:
@@ -179,6 +179,8 @@ class Evaluator:
         self.notes_operations = OperationCalled in listening
         self.journal = Journal()
         self.events: list[Event] = []
+        self.loops_to: dict[Event, tuple[Loop, ...]] = {}
+        """The loops around an event whose first pass is certain to get there, innermost first."""
         self.frames: list[Frame] = []
         self.calls: tuple[Place, ...] = ()
         self.running: list[cst.CSTNode] = []
@@ -230,7 +232,7 @@ class Evaluator:
         return Place(self.frames[-1].module, node)
 
     def may_not_reach(self, made_in: object) -> bool:
-        """Check whether a value reached this place through a branch of a function that may not be taken.
+        """Check whether a value reached this place through an uncertain branch of a function.
 
         Conditions in the functions that got the value may exclude it. A value that was created
         elsewhere, and returned, counts if the running function, or its caller, is in such a branch.
@@ -256,7 +258,7 @@ class Evaluator:
         loop.unfollowed = (loop.unfollowed[0], self.unfollowed)
 
     def note_type_check(self, value: Value) -> None:
-        """Remember a value that the code tests for its type without a known result."""
+        """Remember a value with an undecided type test in the code."""
         self.type_checked[id(value)] = value
 
     def reach_limit(self, node: cst.CSTNode | None = None) -> None:
@@ -272,6 +274,19 @@ class Evaluator:
     def emit(self, event: Event) -> None:
         if not self.silenced:
             self.events.append(event)
+            if type(event) is not OperationCalled and (loops := tuple(self._certain_loops())):
+                self.loops_to[event] = loops
+
+    def _certain_loops(self) -> Iterator[Loop]:
+        """Yield the open loops whose first pass is certain to reach this place, innermost first."""
+        for frame in reversed(self.frames):
+            tests, exits = len(frame.tests), len(frame.exits)
+            for loop in reversed(frame.loops):
+                if tests > loop.tests or exits > loop.exits or loop.breaks or loop.continues:
+                    return
+                yield loop
+            if frame.tests or frame.exits:
+                return
 
     def evaluate(self, node: cst.BaseExpression) -> Value:
         """Value of an expression; Unknown if it cannot be known."""
@@ -299,6 +314,7 @@ class Evaluator:
     def close(self) -> None:
         """Release all values, so that memory is free at once, without the garbage collector."""
         self.events.clear()
+        self.loops_to.clear()
         self.type_checked.clear()
         self.state.clear()
         self.journal.maybe_unbound.clear()

@@ -35,7 +35,7 @@ class Revealed(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TensorUsedAsIndex(Event):
-    """A tensor where Python needs an int, converted to its only integer.
+    """A tensor in place of a Python int, converted to its only integer.
 
     layout is the tensor's at that moment, subject the code of the tensor. role is its use: the "index" of a
     list or text, the "bound" of a slice, the argument of a "range".
@@ -49,7 +49,7 @@ class TensorUsedAsIndex(Event):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class AttributeSet(Event):
-    """`x.name = value` where x is an object of a library: `tokenizer.pad_token = tokenizer.eos_token`."""
+    """`x.name = value` on an object x of a library: `tokenizer.pad_token = tokenizer.eos_token`."""
 
     owner: LibraryObject
     name: str

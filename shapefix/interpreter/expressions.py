@@ -376,7 +376,7 @@ def _run_comprehension(
 
 
 def _unknown_conditions(ev: Evaluator, loop: cst.CompFor) -> list[cst.CSTNode] | None:
-    """Conditions that may or may not hold; None if one certainly does not."""
+    """Conditions without a known result; None if one is certainly false."""
     unknown: list[cst.CSTNode] = []
     for condition in loop.ifs:
         known = truth(ev.evaluate(condition.test))

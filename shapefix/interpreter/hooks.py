@@ -81,11 +81,11 @@ The sum is None if a value is appended to a list.
 """
 
 discard: Hooks[
-    Callable[[Evaluator, cst.Expr, cst.Call, str, Value, str | None, TensorValue | None], None]
+    Callable[[Evaluator, cst.Expr, cst.Call, str, Value, Value, str | None, TensorValue | None], None]
 ] = Hooks()
-"""An expression statement discards the result of a library call: statement, call, function and receiver.
+"""An expression statement discards the result of a library call: statement, call, function, receiver, result.
 
-The last two are the variable at the start of a chain of methods, and the tensor in it.
+Then come the variable at the start of a chain of methods, and the tensor in it.
 """
 
 choose: Hooks[Callable[[Evaluator, cst.IfExp, Value, Value], Value | None]] = Hooks()

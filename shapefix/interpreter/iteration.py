@@ -21,7 +21,7 @@ UNROLLED_ENTRIES = 32
 
 
 def unrolled(ev: Evaluator, iterable: Value) -> tuple[Value, ...] | None:
-    """Items of a loop that runs item by item; None if it runs once for all of them.
+    """Items of a loop run item by item; None for one run for all of them.
 
     The allowance of the run bounds nested loops.
     """

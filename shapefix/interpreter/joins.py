@@ -1,4 +1,4 @@
-"""Join of two values at the end of two paths: only the facts that hold on both."""
+"""Join of two values at the end of two paths: only the facts true on both."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from shapefix.interpreter.containers import Contents, DictValue, ListValue, TupleValue
+from shapefix.interpreter.facts import Fact, Facts
 from shapefix.interpreter.per_item_sizes import provably_ragged
 from shapefix.interpreter.state import Hooks
 from shapefix.interpreter.tensor_values import TensorValue, join_devices, join_rows, requires_grad, tensor_row
@@ -51,6 +52,8 @@ def join(left: Any, right: Any) -> Any:
         return join_contents(left, right)
     if isinstance(left, tuple) and isinstance(right, tuple) and len(left) == len(right):
         return tuple(join(a, b) for a, b in zip(left, right, strict=True))
+    if isinstance(left, Fact) and left == right:
+        return left
     if isinstance(left, Value) or isinstance(right, Value):
         return left if right is None else right if left is None else Unknown()
     return None
@@ -73,7 +76,7 @@ def join_contents(left: Contents, right: Contents, depth: int = 0) -> Contents:
 
 
 def join_lengths(left: Size | None, right: Size | None) -> Size | None:
-    """Join the lengths of two lists; a length that varies in both remains varying."""
+    """Join the lengths of two lists; a varying length in both remains varying."""
     if left is None or right is None or left == right:
         return left if left == right else None
     one, other = provably_ragged(left), provably_ragged(right)
@@ -171,7 +174,7 @@ def _join_dictionaries(left: DictValue, right: DictValue, depth: int) -> Value:
 
 
 def join_objects(left: LibraryObject, right: LibraryObject, depth: int) -> Value:
-    """Join two objects of one class: keep the fields that are alike."""
+    """Join two objects of one class: keep the fields with like values."""
     if depth > DEEPEST:
         return Unknown()
     fields: dict[Any, Any] = {}
@@ -181,7 +184,10 @@ def join_objects(left: LibraryObject, right: LibraryObject, depth: int) -> Value
             fields[key] = _join_values(one, other, depth)
         elif one == other:
             fields[key] = one
-    return LibraryObject(left.kind, {}, left.place, fields)
+    facts = Facts(
+        {kind: join(left.facts[kind], right.facts[kind]) for kind in left.facts.keys() & right.facts.keys()}
+    )
+    return LibraryObject(left.kind, {}, left.place, fields, facts)
 
 
 def _is_number(value: Value) -> bool:
@@ -197,7 +203,8 @@ def _join_tensors(left: TensorValue, right: TensorValue) -> TensorValue:
         device=join_devices(left.device, right.device),
         storage=left.storage if left.storage is right.storage else None,
         origin=left.origin if same else None,
-        views=left.views if left.views == right.views else (),
+        # A write may be a write into either.
+        views=tuple(dict.fromkeys((*left.views, *right.views))),
         certain=left.certain and right.certain,
         row=join_rows(tensor_row(left), tensor_row(right)),
     )
@@ -207,7 +214,7 @@ def _join_tensors(left: TensorValue, right: TensorValue) -> TensorValue:
 
 
 def join_layouts(left: Layout | None, right: Layout | None) -> Layout | None:
-    """Join two layouts of a tensor: keep the sizes that agree; strides are unknown."""
+    """Join two layouts of a tensor: keep the equal sizes; strides are unknown."""
     if left is None or right is None:
         return None
     if left == right:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from shapefix.interpreter.facts import Facts
 from shapefix.interpreter.joins import join
 from shapefix.interpreter.tensor_values import TensorValue
 
@@ -79,7 +80,7 @@ class Journal:
         self._logs.append({})
 
     def undo(self) -> Changes:
-        """Close the innermost branch as if it had not run, and return what it did."""
+        """Close the innermost branch as if it had not run, and return its changes."""
         changes = Changes()
         log = self._logs.pop()
         for location, (container, key, old) in log.items():
@@ -137,6 +138,6 @@ class Journal:
             missing = missing or value is MISSING
             if value is not MISSING and value is not after:
                 after = value if after is MISSING else join(after, value)
-        if missing and after is not MISSING and type(container) is dict:
+        if missing and after is not MISSING and type(container) in (dict, Facts):
             self.doubt(container, key)
         return after

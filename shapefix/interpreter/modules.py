@@ -34,14 +34,14 @@ class Module:
 
     @property
     def package(self) -> str:
-        """Package that relative imports in this file start from."""
+        """Base package of relative imports in this file."""
         if self.path.endswith("__init__.py"):
             return self.name
         return self.name.rpartition(".")[0]
 
     @property
     def bindings(self) -> dict[str, list[Statement]]:
-        """Top-level statements that bind each name or change its value, in order.
+        """Top-level statements binding each name or changing its value, in order.
 
         Star imports are under `*`.
         """
@@ -58,7 +58,7 @@ class Module:
 
     @property
     def rebound(self) -> frozenset[str]:
-        """Top-level names that a function may rebind; names in strings count as well."""
+        """Top-level names possibly rebound by a function; names in strings count as well."""
         if self._rebound is None:
             lists = _GLOBAL.findall(self.text)
             self._rebound = frozenset(name.strip() for names in lists for name in names.split(","))
@@ -190,7 +190,7 @@ def _own_names(statement: Statement) -> Iterator[str]:
 
 
 def _is_for_scripts(test: cst.BaseExpression) -> bool:
-    """Check for a condition that only holds for a file run as a script, not for an imported one."""
+    """Check for a condition true only for a file run as a script, not for an imported one."""
     return isinstance(test, cst.Comparison) and dotted_name(test.left) == "__name__"
 
 

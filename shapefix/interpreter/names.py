@@ -59,7 +59,7 @@ def scope_of(ev: Evaluator, module: Module) -> Scope:
 
 
 def module_name(ev: Evaluator, module: Module, name: str) -> Value | None:
-    """Top-level value of name in a module, running only the statements that bind it; None if unbound."""
+    """Top-level value of name in a module, from only its binding statements; None if unbound."""
     scope = scope_of(ev, module)
     found = scope.names.get(name)
     if found is None and name not in scope.names:
@@ -91,7 +91,7 @@ def _define(ev: Evaluator, module: Module, name: str, statements: list[Statement
 
 
 def _execute_for(ev: Evaluator, module: Module, name: str, statement: Statement) -> None:
-    """Run a top-level statement for the sake of one name that it binds."""
+    """Run a top-level statement for the sake of one name bound by it."""
     top = scope_of(ev, module)
     scope = top
     if not isinstance(statement, (cst.FunctionDef, cst.ClassDef, cst.Import, cst.ImportFrom)):

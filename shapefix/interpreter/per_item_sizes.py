@@ -30,7 +30,7 @@ def axes_of(iterable: Value) -> frozenset[RaggedDim]:
 
 
 def provably_ragged(size: Size, axes: Collection[object] | None = None) -> PerItemSize | None:
-    """Symbol that makes size differ per item for any values of the other symbols.
+    """Symbol making size differ per item for any values of the other symbols.
 
     axes are the dimensions of the items, None for any. `ids + [pad] * n` of an unknown n may have one length
     after all, as may a size that ragged lengths are subtracted from; `ids[:n]` does not.
@@ -139,7 +139,7 @@ def with_others(
 
 
 def along(symbol: PerItemSize, axis: RaggedDim | None) -> Size:
-    """Size like that of symbol, varying along axis."""
+    """Size equal to symbol, but varying along axis."""
     return Size.from_symbol(PerItemSize(symbol.name, axis, symbol.source, symbol.least))
 
 

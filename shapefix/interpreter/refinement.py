@@ -2,29 +2,90 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
 import libcst as cst
 
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Operand, OpRejected
-from shapefix.interpreter.tensor_values import TensorValue
+from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.interpreter.values import Integer, Value
-from shapefix.tensors.errors import ShapeError
+from shapefix.tensors.errors import (
+    NoSuchDimension,
+    ShapeError,
+    SizeMismatch,
+    TooManyIndices,
+    WrongNumberOfElements,
+    WrongRank,
+)
 from shapefix.tensors.layout import contiguous, unknown_strides
-from shapefix.tensors.polynomials import Size
+from shapefix.tensors.polynomials import Size, every_symbol, product
+from shapefix.tensors.symbols import Symbol
 
 
-def refine_rank(ev: Evaluator, tensor: TensorValue, names: list[str]) -> tuple[Size, ...]:
-    """Assume that tensor has as many dimensions as there are names; its new sizes get these names."""
+@dataclass(eq=False, slots=True)
+class AssumedRanks:
+    """Ranks that are only likely: an operation takes unbatched inputs as well, or more dimensions."""
+
+    firsts: set[Symbol] = field(default_factory=set)
+    """Sizes of the first dimension of these tensors, where they are symbols."""
+
+
+def refine_rank(
+    ev: Evaluator, tensor: TensorValue, new: Sequence[Size], *, certain: bool = True
+) -> tuple[Size, ...]:
+    """Assume that tensor has as many dimensions as there are new sizes, each used if its own is unknown.
+
+    certain is False if it may have another rank, which torch then does not reject.
+    """
     if tensor.layout is None:
-        rank = len(names)
-        sizes = []
-        for dim, name in enumerate(names):
-            known = tensor.known_size(dim) or tensor.known_size(dim - rank)
-            sizes.append(known or Size.symbol(name or f"size({dim})"))
+        rank = len(new)
+        sizes = [
+            tensor.known_size(dim) or tensor.known_size(dim - rank) or size for dim, size in enumerate(new)
+        ]
         layout = contiguous(sizes) if tensor.contiguous else unknown_strides(sizes)
         ev.journal.write(tensor, "layout", layout)
+        if not certain:
+            note_assumed(ev, sizes[0])
         return tuple(sizes)
     return tensor.layout.sizes
+
+
+def note_assumed(ev: Evaluator, first: Size) -> None:
+    """Note that the rank of a tensor with this first size is assumed."""
+    if first.only_symbol is not None:
+        ev.state[AssumedRanks].firsts.add(first.only_symbol)
+
+
+def needs_assumed_rank(ev: Evaluator, tensors: Iterable[TensorValue], error: ShapeError) -> bool:
+    """Check whether an operation is only rejected if tensors have their assumed ranks."""
+    firsts = ev.state[AssumedRanks].firsts
+    if not firsts:
+        return False
+    if isinstance(error, SizeMismatch):
+        return _has(firsts, error.have) or _has(firsts, error.want)
+    if isinstance(error, WrongNumberOfElements):
+        return _has(firsts, error.have) and not _has(firsts, product(error.target))
+    if isinstance(error, (WrongRank, NoSuchDimension, TooManyIndices)) or type(error) is ShapeError:
+        return any(_is_assumed(firsts, tensor) for tensor in tensors)
+    return False
+
+
+def _has(firsts: set[Symbol], size: Size) -> bool:
+    return not firsts.isdisjoint(every_symbol(size))
+
+
+def _is_assumed(firsts: set[Symbol], tensor: TensorValue) -> bool:
+    """Check whether the rank of a tensor follows from an assumed one."""
+    if tensor.layout is not None and any(_has(firsts, size) for size in tensor.layout.sizes):
+        return True
+    step: LayoutStep | None = tensor.origin
+    while step is not None:
+        if step.layout is not None and any(_has(firsts, size) for size in step.layout.sizes):
+            return True
+        step = step.source or step.before
+    return False
 
 
 def name_size(ev: Evaluator, value: Value, name: str) -> None:
@@ -52,6 +113,8 @@ def reject_sizes(
     ev: Evaluator, node: cst.CSTNode, function: str, name: str, tensor: TensorValue, error: ShapeError
 ) -> None:
     """Report that the code at node raises over the sizes of a tensor, its operand of this name."""
+    if needs_assumed_rank(ev, (tensor,), error):
+        return
     made_in = None if tensor.origin is None else tensor.origin.function
     operand = Operand(name, tensor, tensor.layout)
     event = OpRejected(

@@ -37,12 +37,12 @@ def expression_statement(ev: Evaluator, node: cst.Expr) -> Flow:
     if type(node.value) is cst.SimpleString:
         return Flow.FALLS_THROUGH
     ev.last_call = None
-    ev.evaluate(node.value)
+    result = ev.evaluate(node.value)
     if ev.last_call is not None and ev.last_call[0] is node.value:
         call, function, receiver = ev.last_call
         name, held = _variable(ev, call)
         for hook in hooks.discard:
-            hook(ev, node, call, function, receiver, name, held)
+            hook(ev, node, call, function, receiver, result, name, held)
     return Flow.FALLS_THROUGH
 
 

@@ -37,7 +37,7 @@ from shapefix.tensors.symbols import PerItemSize, RangeItem
 
 
 def evaluate_subscript(ev: Evaluator, node: cst.Subscript) -> Value:
-    """Value of a subscript that is read."""
+    """Value of a subscript in a read."""
     owner = ev.evaluate(node.value)
     index = evaluate_index(ev, node)
     _note_integers(ev, owner, index, node)
@@ -104,7 +104,7 @@ def item(ev: Evaluator, owner: Value, index: Value, node: cst.CSTNode) -> Value:
         return owner.absent(index) if owner.absent is not None else Unknown()
     if isinstance(owner, Shape):
         if isinstance(index, Constant) and isinstance(index.value, int):
-            return integer(owner.tensor.size(index.value))
+            return integer(owner.size(index.value))
         return Unknown()
     if isinstance(owner, LibraryObject):
         method = ev.library.method(owner.kind, "__getitem__")

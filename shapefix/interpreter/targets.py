@@ -32,6 +32,7 @@ from shapefix.interpreter.values import (
 )
 from shapefix.tensors.errors import WrongRank
 from shapefix.tensors.ops import Op
+from shapefix.tensors.polynomials import Size
 
 PARTS = "parts"
 """Operand name of an unpacking of the parts of a tensor."""
@@ -55,11 +56,20 @@ def bind(ev: Evaluator, target: cst.CSTNode, value: Value) -> None:
         bind(ev, target.value, value)
 
 
+def _size_named(target: cst.CSTNode) -> Size | None:
+    name = target_name(target)
+    return Size.symbol(name) if name else None
+
+
 def _unpack(ev: Evaluator, target: cst.Tuple | cst.List, value: Value) -> None:
     entries = target.elements
     stars = [i for i, entry in enumerate(entries) if isinstance(entry, cst.StarredElement)]
     if isinstance(value, Shape) and not stars:
-        sizes = refine_rank(ev, value.tensor, [target_name(entry.value) for entry in entries])
+        sizes = refine_rank(
+            ev,
+            value.tensor,
+            [_size_named(entry.value) or value.new_size(dim) for dim, entry in enumerate(entries)],
+        )
         if len(sizes) == len(entries):
             for entry, size in zip(entries, sizes, strict=True):
                 bind(ev, entry.value, integer(size))

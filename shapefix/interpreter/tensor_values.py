@@ -1,4 +1,4 @@
-"""Tensors as values: their layout and its trace, and the memory that they share."""
+"""Tensors as values: their layout and its trace, and their shared memory."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Device:
 
     @property
     def may_be_gpu(self) -> bool:
-        """Check whether the code itself sent the value to a device that may be, or is, a GPU."""
+        """Check whether the code itself sent the value to a device, certainly or possibly a GPU."""
         return self.kind in (DeviceKind.GPU, DeviceKind.CHOSEN)
 
 
@@ -70,11 +70,12 @@ class LayoutStep:
     """One operation in the life of a tensor's layout, and the one before it.
 
     function is the function that was being run, None at the top level of a file. before is the step whose
-    layout was taken over; source is the last one of the tensor that this one was computed from, and maker the
-    layer that did it. detail follows the operation's text.
+    layout was taken over; source is the last one of the tensor that this one was computed from, and producer
+    the layer that did it. detail follows the operation's text. condition is what must hold for the tensor to
+    be the one before, in words, empty if that is certain; otherwise it is a copy, with another layout.
     """
 
-    __slots__ = ("before", "detail", "function", "layout", "op", "place", "producer", "source")
+    __slots__ = ("before", "condition", "detail", "function", "layout", "op", "place", "producer", "source")
 
     def __init__(
         self,
@@ -92,6 +93,7 @@ class LayoutStep:
         self.source = before
         self.producer: Value | None = None
         self.detail = ""
+        self.condition = ""
 
     @property
     def text(self) -> str:
@@ -205,17 +207,17 @@ class TensorValue(Value):
         self.own = False
         self._sizes: dict[int, Size] | None = None
 
-    def size(self, dim: int, name: str = "") -> Size:
-        """Size of dimension dim; an unknown one is the same symbol each time.
+    def size(self, dim: int, new: Size | None = None) -> Size:
+        """Size of dimension dim; an unknown one is the same symbol each time, new if it is given.
 
-        name is the name of a new symbol. Raises IndexError if the tensor has no such dimension.
+        Raises IndexError if the tensor has no such dimension.
         """
         if self.layout is not None:
             return self.layout.sizes[dim]
         if self._sizes is None:
             self._sizes = {}
         if dim not in self._sizes:
-            self._sizes[dim] = Size.symbol(name or f"size({dim})")
+            self._sizes[dim] = Size.symbol(f"size({dim})") if new is None else new
         return self._sizes[dim]
 
     def set_size(self, dim: int, size: Size) -> None:

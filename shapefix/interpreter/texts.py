@@ -12,7 +12,7 @@ LARGEST_NUMBER = 10**18
 
 
 class JoinedText(Text):
-    """Text made of others, in an order that is not kept; parts are the known ones."""
+    """Text made of others, in unknown order; parts are the known ones."""
 
     __slots__ = ("parts",)
 

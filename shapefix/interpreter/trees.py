@@ -1,4 +1,4 @@
-"""Parser for read-only trees, without the validation and copies that libcst makes for edits."""
+"""Parser for read-only trees, without libcst's validation and copies for edits."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 # Tensors are values that an Unknown refers to: the base is in a module of its own.
 from shapefix.interpreter.base import Value as Value
+from shapefix.interpreter.facts import Facts
 from shapefix.interpreter.modules import Module, Place
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.tensors.polynomials import Size
@@ -98,7 +99,7 @@ class Constant(Value):
 
 
 class IntegerLiteral(Constant):
-    """An int, or a product of ints, and the place where it is written: `271`, `16 * 5 * 5`."""
+    """An int, or a product of ints, and its place in the code: `271`, `16 * 5 * 5`."""
 
     __slots__ = ("place",)
 
@@ -201,7 +202,7 @@ class Scope:
         """Names bound in another scope by a `global` or `nonlocal` statement."""
 
     def home(self, name: str) -> Scope:
-        """Scope that an assignment to name writes to."""
+        """Target scope of an assignment to name."""
         if self.elsewhere is not None:
             return self.elsewhere.get(name, self)
         return self
@@ -295,18 +296,22 @@ class ClassValue(Value):
 class InstanceValue(Value):
     """Object of a project class; fields holds its attributes, open if others may have been set."""
 
-    __slots__ = ("cls", "fields", "open")
+    __slots__ = ("cls", "facts", "fields", "open")
 
     def __init__(self, cls: ClassValue, *, open: bool = False) -> None:
         self.cls = cls
         self.fields: dict[str, Value] = {}
+        self.facts = Facts()
         self.open = open
 
 
 class LibraryObject(Value):
-    """Object of a library class, created with these arguments: `nn.Linear(271, 256)`."""
+    """Object of a library class, created with these arguments: `nn.Linear(271, 256)`.
 
-    __slots__ = ("arguments", "fields", "kind", "place")
+    fields holds its attributes, facts what else is known of it.
+    """
+
+    __slots__ = ("arguments", "facts", "fields", "kind", "place")
 
     def __init__(
         self,
@@ -314,11 +319,18 @@ class LibraryObject(Value):
         arguments: Mapping[str, Value] | None = None,
         place: Place | None = None,
         fields: dict[Any, Any] | None = None,
+        facts: Facts | None = None,
     ) -> None:
         self.kind = kind
         self.arguments: Mapping[str, Value] = arguments or {}
         self.place = place
         self.fields: dict[Any, Any] = fields if fields is not None else {}
+        self.facts = facts if facts is not None else Facts()
+
+
+def facts_of(value: Value | None) -> Facts:
+    """Facts of an object; none for other values."""
+    return value.facts if isinstance(value, (InstanceValue, LibraryObject)) else Facts()
 
 
 class BoundMethod(Value):
@@ -350,7 +362,7 @@ def as_size(value: Value | None) -> Size | None:
 
 
 def as_tensor(value: Value | None) -> TensorValue | None:
-    """Tensor of a value, certain or possible; None for values that cannot be tensors."""
+    """Tensor of a value, certain or possible; None for values of other types."""
     if isinstance(value, TensorValue):
         return value
     if isinstance(value, Unknown):

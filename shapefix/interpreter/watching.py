@@ -23,7 +23,7 @@ _BLOCKS = (cst.If, cst.For, cst.While, cst.With, cst.Try, cst.TryStar, cst.Match
 
 
 def known_now(value: Value, depth: int = 0) -> Value:
-    """Value with the layouts of this moment, which may change or be forgotten later."""
+    """Value with the layouts of this moment; later they may change or be forgotten."""
     if isinstance(value, Unknown):
         if value.tensor is not None and value.tensor.layout is not None:
             return known_now(value.tensor)
@@ -45,7 +45,7 @@ def known_now(value: Value, depth: int = 0) -> Value:
 
 @dataclass(eq=False)
 class WatchedRun:
-    """One run of a watched function: the calls that led to it, outermost first, and the values of its names.
+    """One run of a watched function: the calls leading to it, outermost first, and the values of its names.
 
     requested is False for the program's own call; root is the function without known callers where a chain of
     calls began; known is True if an argument is a tensor of known sizes. parameters are the arguments, or
@@ -67,7 +67,7 @@ class WatchedRun:
 
     @property
     def receiver(self) -> Value | None:
-        """Object whose method was run."""
+        """Object of the called method."""
         return self.frame.receiver
 
 
@@ -245,7 +245,7 @@ def parameters_of(function: cst.FunctionDef) -> list[cst.Param]:
 
 
 def targets_of(node: cst.CSTNode) -> Iterator[cst.BaseExpression]:
-    """Names and attributes that a statement assigns, or changes in place."""
+    """Names and attributes assigned by a statement, or changed in place."""
     if isinstance(node, cst.Assign):
         for target in node.targets:
             yield from _parts(target.target)

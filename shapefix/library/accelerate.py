@@ -2,18 +2,44 @@
 
 from __future__ import annotations
 
-from typing import cast
+from dataclasses import dataclass
 
 from shapefix.domains.devices import DeviceValue, chosen
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, TupleValue
-from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import NONE, TRUE, LibraryObject, Unknown, Value
-from shapefix.library.data.loaders import LOADER, SENT
+from shapefix.interpreter.facts import Fact, Facts
+from shapefix.interpreter.tensor_values import Device, TensorValue
+from shapefix.interpreter.values import NONE, LibraryObject, Unknown, Value, facts_of
+from shapefix.library.data.loaders import LOADER, Sent
 from shapefix.library.registry import declare, derives, function, method
+from shapefix.library.signatures import bound
 
 ACCELERATOR = "accelerate.Accelerator"
+PARAMETERS = {
+    "prepare_model": "model",
+    "prepare_data_loader": "data_loader",
+    "prepare_optimizer": "optimizer",
+    "unwrap_model": "model",
+    "gather": "tensor",
+    "gather_for_metrics": "input_data",
+    "pad_across_processes": "tensor",
+    "reduce": "tensor",
+}
+"""First parameters of an accelerator's methods: the value that they return in another form."""
+
 declare(ACCELERATOR, "builtins.object")
+
+
+def _given(call: Call) -> Value:
+    name = PARAMETERS[call.name.rpartition(".")[2]]
+    return bound(name, call.arguments)[name]
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedDevice(Fact):
+    """Device of all objects that an accelerator prepares."""
+
+    device: Device
 
 
 @function(ACCELERATOR)
@@ -24,14 +50,18 @@ def accelerator(call: Call) -> Value:
 @method(ACCELERATOR, "@device")
 def device(call: Call) -> Value:
     """Device shared by all prepared objects."""
-    fields = getattr(call.receiver, "fields", {})
-    return cast("Value", fields.setdefault("<chosen>", DeviceValue(chosen())))
+    facts = facts_of(call.receiver)
+    prepared = facts.known(PreparedDevice)
+    if prepared is None:
+        prepared = facts[PreparedDevice] = PreparedDevice(chosen())
+    return DeviceValue(prepared.device)
 
 
 def _prepared(value: Value) -> Value:
     """Let batches of a loader go to a device of its own choice; return other values unchanged."""
     if isinstance(value, LibraryObject) and derives(value.kind, LOADER):
-        return LibraryObject(value.kind, value.arguments, value.place, {**value.fields, SENT: TRUE})
+        facts = Facts({**value.facts, Sent: Sent()})
+        return LibraryObject(value.kind, value.arguments, value.place, dict(value.fields), facts)
     return value
 
 
@@ -46,17 +76,13 @@ def prepare(call: Call) -> Value:
 
 @method(ACCELERATOR, "prepare_model", "prepare_data_loader", "prepare_optimizer", "unwrap_model")
 def prepare_one(call: Call) -> Value:
-    for name in ("model", "data_loader", "optimizer"):
-        given = call.value(0, name)
-        if given is not None:
-            return _prepared(given)
-    return Unknown()
+    return _prepared(_given(call))
 
 
 @method(ACCELERATOR, "gather", "gather_for_metrics", "pad_across_processes", "reduce")
 def gathered(call: Call) -> Value:
     """Return the tensor itself on one process, the batches of all processes on several."""
-    given = call.value(0)
+    given = _given(call)
     return TensorValue(dtype=given.dtype) if isinstance(given, TensorValue) else Unknown()
 
 

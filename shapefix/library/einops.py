@@ -6,7 +6,7 @@ A pure permutation is a view; a merge after it is a copy if a view would be reje
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -16,6 +16,7 @@ from shapefix.interpreter.values import Constant, LibraryObject, Value, as_size,
 from shapefix.library.nn.module import MODULE
 from shapefix.library.registry import declare, function, method
 from shapefix.library.rejections import reject
+from shapefix.library.signatures import bound
 from shapefix.library.tensors import as_result, as_view, assume_rank
 from shapefix.tensors import dims, legality, views
 from shapefix.tensors.errors import ShapeError
@@ -29,6 +30,12 @@ Group = tuple[str, ...]
 """The axes of one dimension; none for a dimension of size 1."""
 
 _DOTS: Group = ("... outside of parentheses",)
+_SIGNATURES = {
+    "rearrange": "tensor, pattern",
+    "repeat": "tensor, pattern",
+    "reduce": "tensor, pattern, reduction",
+}
+"""Parameters of the functions; all other keywords are lengths of axes."""
 _LAYERS = {"Rearrange": "rearrange", "Reduce": "reduce"}
 _TOKEN = re.compile(r"\.\.\.|\(|\)|\w+")
 
@@ -169,15 +176,20 @@ def _followed(
 
 @function("einops.rearrange", "einops.repeat", "einops.reduce")
 def transform(call: Call) -> Value:
-    axes = {k: v for k, v in call.arguments.keywords.items() if k not in ("tensor", "pattern", "reduction")}
     operation = call.name.rpartition(".")[2]
-    return _applied(call, call.value(0, "tensor"), call.value(1, "pattern"), axes, operation)
+    given = bound(_SIGNATURES[operation], call.arguments)
+    return _applied(call, given["tensor"], given["pattern"], _axes(call, given), operation)
+
+
+def _axes(call: Call, given: Mapping[str, Value]) -> dict[str, Value]:
+    return {name: value for name, value in call.arguments.keywords.items() if name not in given}
 
 
 @function(*(f"einops.layers.torch.{layer}" for layer in _LAYERS))
 def make_layer(call: Call) -> Value:
-    axes = {k: v for k, v in call.arguments.keywords.items() if k not in ("pattern", "reduction")}
-    return LibraryObject(call.name, axes, call.place, {"pattern": call.value(0, "pattern")})
+    signature = _SIGNATURES[_LAYERS[call.name.rpartition(".")[2]]].removeprefix("tensor, ")
+    given = bound(signature, call.arguments)
+    return LibraryObject(call.name, _axes(call, given), call.place, {"pattern": given["pattern"]})
 
 
 for _layer in _LAYERS:
@@ -191,4 +203,10 @@ def apply_layer(call: Call) -> Value:
     if not isinstance(layer, LibraryObject):
         return TensorValue()
     operation = _LAYERS[layer.kind.rpartition(".")[2]]
-    return _applied(call, call.value(0, "input"), layer.fields["pattern"], dict(layer.arguments), operation)
+    return _applied(
+        call,
+        bound("input", call.arguments)["input"],
+        layer.fields["pattern"],
+        dict(layer.arguments),
+        operation,
+    )

@@ -1,4 +1,4 @@
-"""Library for the interpreter: imports every module of the package, which registers handlers."""
+"""Library for the interpreter: imports every module of the package to register the handlers."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def fit(call: Call) -> Value:
 
 @method(TRAINER, "validate", "test", "predict")
 def evaluate(call: Call) -> Value:
-    """Run one round over the batches of one loader; without a model, that of the last fit."""
+    """Run one round over the batches of one loader, with the model of the last fit if none is given."""
     stage = call.name.rpartition(".")[2]
     step = {"validate": VALIDATION, "test": TESTING, "predict": PREDICTION}[stage]
     others = "datamodule=None" if stage == "predict" else "ckpt_path=None, verbose=True, datamodule=None"
@@ -164,7 +164,7 @@ def _run(call: Call, stage: str, given: dict[str, Value], loaders: dict[Lightnin
 
 
 def _forget_changes(call: Call, owner: InstanceValue) -> None:
-    """Forget attributes that methods assign: another method may have assigned them again."""
+    """Forget attributes assigned by methods: another method may have assigned them again."""
     for name in assigned_late(owner.cls):
         if name in owner.fields:
             call.ev.journal.write(owner.fields, name, Unknown(f"self.{name}"))
@@ -199,7 +199,7 @@ def _accepted(model: InstanceValue, name: str) -> int | None:
 
 
 def _batch(run: _Run, loader: Value) -> Value:
-    """One batch of a loader, or of several at once; Unknown with hooks that may be unknown."""
+    """One batch of a loader, or of several at once; Unknown with possibly unknown hooks."""
     ev = run.call.ev
     owners = [owner for owner in (run.model, run.datamodule) if owner is not None]
     if not all(_is_known(run.call, owner) for owner in owners):

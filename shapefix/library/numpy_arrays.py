@@ -22,7 +22,8 @@ from shapefix.interpreter.values import (
 from shapefix.library.data.rows import note_rows
 from shapefix.library.ops.nested_lists import leaf_dtype, nested_sizes
 from shapefix.library.registry import declare, function, method
-from shapefix.library.tensors import as_result, device_asked, is_number, size_list
+from shapefix.library.signatures import BoundArguments, arguments_of, fitted
+from shapefix.library.tensors import as_result, device_asked, is_number
 from shapefix.tensors.layout import Layout, contiguous, is_contiguous, unknown_strides
 from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
@@ -47,7 +48,46 @@ _NAMES = {
 }
 _SAME = frozenset({"float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool"})
 
+_DRAWN = {
+    "random": "size=None",
+    "random_sample": "size=None",
+    "standard_normal": "size=None",
+    "uniform": "low=0.0, high=1.0, size=None",
+    "normal": "loc=0.0, scale=1.0, size=None",
+    "randint": "low, high=None, size=None, dtype=None",
+}
+SIGNATURES = {
+    **{f"numpy.random.{name}": text for name, text in _DRAWN.items()},
+    "numpy.random.rand": "*args",
+    "numpy.random.randn": "*args",
+    "numpy.zeros": "shape, dtype=None, order='C'",
+    "numpy.ones": "shape, dtype=None, order='C'",
+    "numpy.empty": "shape, dtype=None, order='C'",
+    "numpy.full": "shape, fill_value, dtype=None, order='C'",
+    "numpy.arange": "stop, *, dtype=None | start, stop, step=1, dtype=None",
+    "numpy.linspace": "start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0",
+    "numpy.array": "object, dtype=None, *, copy=True, order='K', subok=False, ndmin=0",
+    "numpy.asarray": "a, dtype=None, order=None, *, copy=None",
+    "numpy.stack": "arrays, axis=0, out=None, *, dtype=None",
+    "numpy.vstack": "tup, *, dtype=None",
+    "numpy.ndarray.astype": "dtype, order='K', casting='unsafe', subok=True, copy=True",
+    "numpy.ndarray.copy": "order='C'",
+    "numpy.ndarray.reshape": "*shape, order='C', copy=None",
+}
+"""Parameters of numpy's functions and methods that are read here."""
+
 declare(ARRAY, "builtins.object")
+
+
+def _arguments_of(call: Call) -> BoundArguments:
+    return fitted(tuple(SIGNATURES[call.name].split(" | ")), call.arguments)
+
+
+def _ordered(given: BoundArguments, layout: Layout | None) -> Layout | None:
+    """Layout of a new array: rows first, unless the code requests another order."""
+    if layout is None or given.is_none("order") or given.text("order") in ("C", "K", "A"):
+        return layout
+    return unknown_strides(layout.sizes)
 
 
 def as_array(value: Value | None) -> TensorValue | None:
@@ -70,7 +110,9 @@ def numpy_dtype(value: Value | None) -> str | None:
 
 
 def _array(call: Call, sizes: list[Size] | None, dtype: str | None) -> Value:
-    return _of_layout(call, None if sizes is None else contiguous(sizes), dtype)
+    layout = None if sizes is None else contiguous(sizes)
+    given = _arguments_of(call)
+    return _of_layout(call, _ordered(given, layout) if "order" in given.values else layout, dtype)
 
 
 def _of_layout(
@@ -91,114 +133,98 @@ def _copied(layout: Layout | None) -> Layout | None:
     return None if layout is None else layout if is_contiguous(layout) else unknown_strides(layout.sizes)
 
 
-def _with_dtype(call: Call, default: str | None, position: int) -> str | None:
-    given = call.value(position, "dtype")
-    if given is None:
-        return None if call.arguments.open else default
-    return numpy_dtype(given)
-
-
-def _sizes(value: Value | None) -> list[Size] | None:
-    """Sizes given as an int or a tuple."""
-    if isinstance(value, (Integer, Unknown)) or (isinstance(value, Constant) and type(value.value) is int):
-        # An unknown value may be a whole shape.
-        return None if isinstance(value, Unknown) else size_list(TupleValue((value,)))
-    return size_list(value)
+def _dtype(given: BoundArguments, default: str | None) -> str | None:
+    return default if given.is_none("dtype") else numpy_dtype(given.value("dtype"))
 
 
 @function("numpy.random.rand", "numpy.random.randn")
 def drawn(call: Call) -> Value:
-    given = TupleValue(tuple(call.arguments.positional))
-    return _array(call, None if call.arguments.open else size_list(given), "float64")
+    given = _arguments_of(call)
+    # Without sizes it is a float.
+    return Unknown() if given.is_none("args") else _array(call, given.shape("args"), "float64")
 
 
-_SIZE_AT = {
-    "random": 0,
-    "random_sample": 0,
-    "standard_normal": 0,
-    "uniform": 2,
-    "normal": 2,
-    "randint": 2,
-}
-
-
-@function(*(f"numpy.random.{name}" for name in _SIZE_AT))
+@function(*(f"numpy.random.{name}" for name in _DRAWN))
 def distributed(call: Call) -> Value:
     """Random numbers of a distribution; a single one without a size."""
-    name = call.name.rpartition(".")[2]
-    size = call.value(_SIZE_AT[name], "size")
-    if size is None or (isinstance(size, Constant) and size.value is None):
+    given = _arguments_of(call)
+    if given.is_none("size"):
         return Unknown()
-    dtype = "float64" if name != "randint" else _with_dtype(call, "int64", 3)
-    return _array(call, _sizes(size), dtype)
+    dtype = _dtype(given, "int64") if call.name.endswith("randint") else "float64"
+    return _array(call, given.shape("size"), dtype)
 
 
 @function("numpy.zeros", "numpy.ones", "numpy.empty")
 def filled(call: Call) -> Value:
-    return _array(call, _sizes(call.value(0, "shape")), _with_dtype(call, "float64", 1))
+    given = _arguments_of(call)
+    return _array(call, given.shape("shape"), _dtype(given, "float64"))
 
 
 @function("numpy.full")
 def full(call: Call) -> Value:
-    return _array(
-        call, _sizes(call.value(0, "shape")), _with_dtype(call, _scalar(call.value(1, "fill_value")), 2)
-    )
+    given = _arguments_of(call)
+    return _array(call, given.shape("shape"), _dtype(given, _scalar(given.value("fill_value"))))
 
 
 def _scalar(value: Value | None) -> str | None:
-    """Scalar that numpy makes of a Python number."""
+    """Dtype of the numpy scalar for a Python number."""
     kinds = {bool: "bool", int: "int64", float: "float64"}
     return kinds.get(type(value.value)) if isinstance(value, Constant) else None
 
 
 @function("numpy.arange")
 def arange(call: Call) -> Value:
-    given = call.arguments.positional
-    if call.arguments.open or not given or not all(map(is_number, given)):
+    given = _arguments_of(call)
+    bounds = [given.values[name] for name in ("start", "stop", "step") if name in given.values]
+    if call.arguments.open or not all(map(is_number, bounds)):
         return Unknown()
-    whole = all(isinstance(v, Integer) or (isinstance(v, Constant) and type(v.value) is int) for v in given)
-    kinds = [_scalar(value) for value in given]
+    whole = all(isinstance(v, Integer) or (isinstance(v, Constant) and type(v.value) is int) for v in bounds)
+    kinds = [_scalar(value) for value in bounds]
     default = "int64" if whole else "float64" if "float64" in kinds else None
-    length = size_list(TupleValue((given[0],))) if len(given) == 1 and whole else [Size.symbol("length")]
-    return _array(call, length, _with_dtype(call, default, 3))
+    length = given.shape("stop") if len(bounds) == 1 and whole else [Size.symbol("length")]
+    return _array(call, length, _dtype(given, default))
 
 
 @function("numpy.linspace")
 def linspace(call: Call) -> Value:
-    number = call.value(2, "num")
-    sizes = [Size.of(50)] if number is None else _sizes(number)
-    return _array(call, sizes, _with_dtype(call, "float64", 5))
+    given = _arguments_of(call)
+    return _array(call, given.shape("num"), _dtype(given, "float64"))
 
 
 @function("numpy.array", "numpy.asarray", "numpy.stack", "numpy.vstack")
 def array(call: Call) -> Value:
     """Create an array from rows, or combine a list of arrays."""
-    data = call.value(0, "object")
+    given = _arguments_of(call)
+    data = next(iter(given.values.values()))
     is_joined = call.name.endswith("stack")
-    if "dtype" not in call.arguments.keywords or is_joined:
+    if is_joined or given.is_none("dtype"):
         note_rows(call, data)
-    if is_joined or elements(data) is None:
+    if is_joined or ("ndmin" in given.values and given.number("ndmin") != 0):
+        return Unknown()
+    if elements(data) is None:
         held = as_array(data)
-        if held is None or is_joined or call.arguments.keywords or len(call.arguments.positional) > 1:
+        if held is None or call.arguments.keywords or len(call.arguments.positional) > 1:
             return Unknown()
         return _of_layout(call, _copied(held.layout), held.dtype, held)
     sizes, leaf = nested_sizes(data), leaf_dtype(data)
-    if sizes is None or "object" in call.arguments.keywords:
+    if sizes is None:
         return Unknown()
-    return _array(call, sizes, _with_dtype(call, "float64" if leaf == "float32" else leaf, 1))
+    return _array(call, sizes, _dtype(given, "float64" if leaf == "float32" else leaf))
 
 
 @method(ARRAY, "astype")
 def converted(call: Call) -> Value:
-    held = as_array(call.receiver)
-    dtype = numpy_dtype(call.value(0, "dtype"))
-    return _of_layout(call, None if held is None else _copied(held.layout), dtype, held)
+    held, given = as_array(call.receiver), _arguments_of(call)
+    layout = None if held is None else _ordered(given, _copied(held.layout))
+    return _of_layout(call, layout, numpy_dtype(given.value("dtype")), held)
 
 
 @method(ARRAY, "copy")
 def copied(call: Call) -> Value:
     held = as_array(call.receiver)
     layout = None if held is None or held.layout is None else contiguous(held.layout.sizes)
+    if _arguments_of(call).text("order") != "C":
+        layout = None if layout is None else unknown_strides(layout.sizes)
     return Unknown() if held is None else _of_layout(call, layout, held.dtype, held)
 
 
@@ -207,13 +233,9 @@ def reshaped(call: Call) -> Value:
     held = as_array(call.receiver)
     if held is None or call.arguments.keywords:
         return Unknown()
-    made = call_library(call.ev, "torch.reshape", Arguments([held, _shape(call)]), call.place.node)
+    target = _arguments_of(call).value("shape")
+    made = call_library(call.ev, "torch.reshape", Arguments([held, target]), call.place.node)
     return _of_layout(call, made.layout if isinstance(made, TensorValue) else None, held.dtype, held)
-
-
-def _shape(call: Call) -> Value:
-    given = call.arguments.positional
-    return given[0] if len(given) == 1 and elements(given[0]) is not None else TupleValue(tuple(given))
 
 
 @method(ARRAY, "@shape")
@@ -262,7 +284,7 @@ def as_tensor_of(
 
 @function("torch.from_numpy")
 def from_numpy(call: Call) -> Value:
-    held = as_array(call.value(0, "ndarray"))
+    held = as_array(arguments_of(call).value("ndarray"))
     if held is None:
         return TensorValue(device=placed(call.ev, ASKED_CPU, call.place))
     made = as_tensor_of(call, held, copies=False)

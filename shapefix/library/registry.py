@@ -15,6 +15,7 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value, as_tensor
 from shapefix.library.data.last_batches import try_last_batch
 from shapefix.library.rejections import by_position, reject, trace
+from shapefix.library.signatures import names_of_subject
 from shapefix.tensors.bounds import at_least, same
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import Layout
@@ -35,7 +36,7 @@ _declared = {TENSOR}
 
 
 class RegisteredTwiceError(Exception):
-    """Second handler for one name, which would disable the first one."""
+    """Second handler for one name; it would disable the first one."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"{name} is registered twice; wrap_method() adds to a method that is registered")
@@ -69,7 +70,7 @@ def declare(kind: str, *bases: str) -> None:
 
 
 def method(kind: str, *names: str) -> Callable[[Handler], Handler]:
-    """Register methods of a library class; a name that starts with @ is a property."""
+    """Register methods of a library class; an @ at the start of a name marks a property."""
     BASES.setdefault(kind, ())
 
     def register(handler: Handler) -> Handler:
@@ -125,7 +126,7 @@ def operation(
 
 
 def tensor_function(*names: str) -> Callable[[TensorHandler], TensorHandler]:
-    """Register functions whose first argument is a tensor; positions count without it."""
+    """Register functions with a tensor as first argument; positions count without it."""
 
     def register(handler: TensorHandler) -> TensorHandler:
         for name in names:
@@ -141,7 +142,6 @@ def _method(handler: TensorHandler) -> Handler:
         tensor = as_tensor(call.receiver)
         if tensor is None:
             return TensorValue()
-        call.arguments = _with_dim(call.arguments)
         return _applied(handler, call, tensor, call)
 
     return call_method
@@ -150,14 +150,15 @@ def _method(handler: TensorHandler) -> Handler:
 def _free(handler: TensorHandler) -> Handler:
     @wraps(handler)
     def call_function(call: Call) -> Value:
-        given = _with_dim(call.arguments)
+        given = call.arguments
         if given.positional:
             subject, rest = given.positional[0], Arguments(given.positional[1:], given.keywords, given.open)
-        elif "input" in given.keywords:
-            subject = given.keywords["input"]
-            rest = Arguments([], {k: v for k, v in given.keywords.items() if k != "input"}, given.open)
         else:
-            return TensorValue()
+            name = next((each for each in names_of_subject(call.name) if each in given.keywords), None)
+            if name is None:
+                return TensorValue()
+            subject = given.keywords[name]
+            rest = Arguments([], {k: v for k, v in given.keywords.items() if k != name}, given.open)
         tensor = as_tensor(subject)
         if tensor is None:
             return TensorValue()
@@ -199,15 +200,6 @@ def _try_last_batch(call: Call, handler: TensorHandler) -> None:
             handler(Call(call.ev, call.name, call.place, arguments, tensor), tensor)
 
     try_last_batch(call, by_position(call), again)
-
-
-def _with_dim(given: Arguments) -> Arguments:
-    """Arguments with numpy's names for dimensions replaced by torch's, which knows both."""
-    if "axis" not in given.keywords and "axes" not in given.keywords and "keepdims" not in given.keywords:
-        return given
-    names = {"axis": "dim", "axes": "dims", "keepdims": "keepdim"}
-    keywords = {names.get(name, name): value for name, value in given.keywords.items()}
-    return Arguments(given.positional, keywords, given.open, given.starred, given.unpacked)
 
 
 def _written_out(call: Call, out: TensorValue) -> Value:

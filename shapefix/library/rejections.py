@@ -1,4 +1,4 @@
-"""Events for operations that torch rejects, and the sources of results."""
+"""Events for operations rejected by torch, and the sources of results."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import elements
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Operand, OpRejected
+from shapefix.interpreter.refinement import needs_assumed_rank
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Unknown, Value
 from shapefix.library.ops.value_range import kept
@@ -41,7 +42,7 @@ def reject(
 
 
 def refuse_beyond_one(call: Call, operands: Mapping[str, Value], layouts: Sequence[Layout]) -> None:
-    """Report that torch raises unless a size is 1, which would be expanded; operands as in reject.
+    """Report that torch raises unless a size is 1, and so expandable; operands as in reject.
 
     layouts are those of the operands, in their order.
     """
@@ -61,10 +62,12 @@ def refusal(
     layer: Value | None = None,
     settings: Mapping[str, Value] | None = None,
 ) -> OpRejected | None:
-    """Event of torch raising here; None if an operand may be an array of numpy."""
+    """Event of torch raising here; None if it may not raise."""
     found = operands_in(operands)
     if not all(operand.tensor.certain for operand in found):
         # Arrays of numpy follow other rules.
+        return None
+    if needs_assumed_rank(call.ev, [operand.tensor for operand in found], error):
         return None
     if _needs_defaults(error) and any(frame.undecided for frame in call.ev.frames):
         # Runs that take another branch may also pass another number.

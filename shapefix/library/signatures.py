@@ -10,30 +10,56 @@ from typing import Any
 from shapefix.interpreter.calls import Arguments, Call
 from shapefix.interpreter.containers import TupleValue, elements
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Constant, Integer, Unknown, Value, as_size, as_tensor
-from shapefix.library.torch_signatures import signature
+from shapefix.interpreter.values import NONE, Constant, Integer, Unknown, Value, as_size, as_tensor
+from shapefix.library.library_signatures import library_signature
+from shapefix.library.tensors import size_list
+from shapefix.library.torch_signatures import overloads
 from shapefix.tensors.polynomials import Size
 
 
 @cache
 def parameters(signature: str) -> tuple[tuple[str, Value | None], ...]:
-    """Parameters of a signature such as `kernel_size, stride=None`; None for one without a default."""
-    node = ast.parse(f"lambda {signature}: 0", mode="eval").body
-    assert isinstance(node, ast.Lambda)
-    positional = [parameter.arg for parameter in node.args.args]
-    defaults: list[ast.expr | None] = [None] * (len(positional) - len(node.args.defaults))
-    pairs = list(zip(positional, [*defaults, *node.args.defaults], strict=True))
-    pairs += zip((p.arg for p in node.args.kwonlyargs), node.args.kw_defaults, strict=True)
+    """Parameters of a signature such as `kernel_size, stride=None`; None for one without a default.
+
+    `*size` is a parameter, too: its arguments come one by one, or as one tuple or list.
+    """
+    node = _parsed(signature)
+    positional = [parameter.arg for parameter in (*node.posonlyargs, *node.args)]
+    defaults: list[ast.expr | None] = [None] * (len(positional) - len(node.defaults))
+    pairs = list(zip(positional, [*defaults, *node.defaults], strict=True))
+    if node.vararg is not None:
+        pairs.append((node.vararg.arg, None))
+    pairs += zip((p.arg for p in node.kwonlyargs), node.kw_defaults, strict=True)
     return tuple(
         (name, None if default is None else _constant(ast.literal_eval(default))) for name, default in pairs
     )
 
 
 @cache
+def _parsed(signature: str) -> ast.arguments:
+    node = ast.parse(f"lambda {signature}: 0", mode="eval").body
+    assert isinstance(node, ast.Lambda)
+    return node.args
+
+
+@cache
 def _positional(signature: str) -> int:
     """Number of parameters before the `*` of a signature."""
-    before, star, _ = signature.partition("*")
-    return len(parameters(before.rstrip(", ") if star else signature))
+    node = _parsed(signature)
+    return len(node.posonlyargs) + len(node.args)
+
+
+@cache
+def _only_by_position(signature: str) -> frozenset[str]:
+    """Parameters before the `/` of a signature."""
+    return frozenset(parameter.arg for parameter in _parsed(signature).posonlyargs)
+
+
+@cache
+def _variadic(signature: str) -> str:
+    """Name of the parameter `*size` of a signature; empty without one."""
+    _, star, after = signature.partition("*")
+    return after.partition(",")[0].strip() if star else ""
 
 
 def numbers(value: Value | None) -> list[int] | None:
@@ -54,25 +80,64 @@ def _constant(value: Any) -> Value:
 def bound(signature: str, arguments: Arguments) -> dict[str, Value]:
     """Bind each parameter of signature to its argument or its default; Unknown if neither is known."""
     values: dict[str, Value] = {}
-    positional = arguments.positional[: _positional(signature)]
+    count, variadic = _positional(signature), _variadic(signature)
+    positional, rest = arguments.positional[:count], arguments.positional[count:]
+    unnamed = _only_by_position(signature)
     for position, (name, default) in enumerate(parameters(signature)):
         if position < len(positional):
             values[name] = positional[position]
-        elif name in arguments.keywords:
+        elif name in arguments.keywords and name not in unnamed:
             values[name] = arguments.keywords[name]
+        elif name == variadic and not arguments.open:
+            values[name] = _one_or_all(rest)
         else:
             values[name] = Unknown(name) if default is None or arguments.open else default
     return values
 
 
+def _one_or_all(given: list[Value]) -> Value:
+    """Arguments of `*size`: `f(2, 3)` is the same as `f((2, 3))`, a single one is left as it is."""
+    if not given:
+        return NONE
+    return given[0] if len(given) == 1 else TupleValue(tuple(given))
+
+
 def arguments_of(call: Call) -> BoundArguments:
-    """Arguments of a tensor method, or of a function after its tensor, by parameter name."""
-    positions = bound_names(call.name, call.receiver is not None)
+    """Arguments of a tensor method, or of a function (after its tensor, if so registered), by name."""
+    signatures = bound_names(call.name, call.receiver is not None)
     given = call.arguments
     if not given.keywords.keys().isdisjoint(_NUMPY_NAMES):
         keywords = {_NUMPY_NAMES.get(name, name): value for name, value in given.keywords.items()}
         given = Arguments(given.positional, keywords, given.open)
-    return BoundArguments(bound(positions, given))
+    return fitted(signatures, given)
+
+
+def fitted(signatures: tuple[str, ...], given: Arguments) -> BoundArguments:
+    """Arguments by parameter name, under the first fitting signature."""
+    if len(signatures) == 1:
+        return BoundArguments(bound(signatures[0], given))
+    if given.open:
+        return BoundArguments(given.keywords)
+    fitting = (each for each in signatures if _fits(each, given, signatures))
+    return BoundArguments(bound(next(fitting, signatures[-1]), given))
+
+
+def _fits(signature: str, given: Arguments, signatures: tuple[str, ...]) -> bool:
+    """Check the number of arguments and their names; names unknown to all overloads fit any of them."""
+    known = dict(parameters(signature))
+    others = {name for each in signatures for name, _ in parameters(each)}
+    if len(given.positional) > _positional(signature) or not others.isdisjoint(given.keywords.keys() - known):
+        return False
+    count = len(given.positional)
+    if any(name in given.keywords for name in list(known)[:count]):
+        return False
+    return all(default is not None or name in given.keywords for name, default in list(known.items())[count:])
+
+
+def arguments_under(call: Call, name: str) -> BoundArguments:
+    """Arguments of a call by parameter name, under the signature of the function of this name."""
+    known = overloads(name) if name.startswith("torch.") else (library_signature(name),)
+    return fitted(known, call.arguments)
 
 
 _NUMPY_NAMES = {"axis": "dim", "axes": "dims", "keepdims": "keepdim"}
@@ -80,11 +145,21 @@ _NUMPY_NAMES = {"axis": "dim", "axes": "dims", "keepdims": "keepdim"}
 
 
 @cache
-def bound_names(name: str, has_receiver: bool) -> str:
-    """Signature of a function or tensor method without its tensor."""
-    text = signature(name)
-    is_function = not name.startswith("torch.Tensor.")
-    return text.partition(", ")[2] if has_receiver and is_function else text
+def bound_names(name: str, has_receiver: bool) -> tuple[str, ...]:
+    """Overloads of a function or tensor method without its tensor."""
+    if not has_receiver or name.startswith("torch.Tensor."):
+        return overloads(name)
+    return tuple(each.partition(", ")[2] for each in overloads(name))
+
+
+@cache
+def names_of_subject(name: str) -> tuple[str, ...]:
+    """Names of a function's first parameter: mostly `input`."""
+    try:
+        signatures = overloads(name)
+    except KeyError:
+        return ("input",)
+    return ("input", *(each.partition(",")[0].partition("=")[0] for each in signatures))
 
 
 class BoundArguments:
@@ -131,6 +206,17 @@ class BoundArguments:
             return None
         found = [size for size in map(as_size, items) if size is not None]
         return found * (rank if len(items) == 1 else 1) if len(found) == len(items) else None
+
+    def shape(self, name: str) -> list[Size] | None:
+        """Sizes in a tuple, a list or a torch.Size, or a single int; None if their number is unknown.
+
+        An unknown value may be a whole shape.
+        """
+        value = self.value(name)
+        if isinstance(value, Integer) or (isinstance(value, Constant) and type(value.value) is int):
+            size = as_size(value)
+            return None if size is None else [size]
+        return size_list(value)
 
     def flag(self, name: str) -> bool | None:
         """Truth of an argument; None if unknown."""

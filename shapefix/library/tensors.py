@@ -16,8 +16,9 @@ from shapefix.domains.devices import (
 )
 from shapefix.domains.precision import Precision
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.containers import ListValue, Shape, TupleValue, elements
+from shapefix.interpreter.containers import Shape, elements
 from shapefix.interpreter.modules import dotted_name
+from shapefix.interpreter.refinement import note_assumed
 from shapefix.interpreter.tensor_values import Device, LayoutStep, TensorValue
 from shapefix.interpreter.values import (
     Constant,
@@ -29,11 +30,11 @@ from shapefix.interpreter.values import (
     Value,
     as_size,
 )
-from shapefix.library.signatures import numbers
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
 from shapefix.tensors.memory_format import preserve_format
 from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
+from shapefix.tensors.symbols import SizeOf
 
 DTYPES = {
     "half": "float16",
@@ -62,7 +63,7 @@ NAMES_OF_DTYPES = frozenset(
 
 
 def as_view(call: Call, tensor: TensorValue, layout: Layout | None, op: Op) -> TensorValue:
-    """Tensor that shares the storage of another, seen through another layout."""
+    """Tensor in the storage of another, seen through another layout."""
     return TensorValue(
         layout,
         dtype=tensor.dtype,
@@ -126,7 +127,7 @@ def contiguous_result(
 
 
 def copied(call: Call, tensor: TensorValue, op: Op, dtype: str | None = None) -> TensorValue:
-    """Copy in the memory format that torch calls preserve_format."""
+    """Copy in torch's memory format preserve_format."""
     layout = None if tensor.layout is None else preserve_format(tensor.layout)
     result = as_result(
         call,
@@ -141,16 +142,26 @@ def copied(call: Call, tensor: TensorValue, op: Op, dtype: str | None = None) ->
     return result
 
 
-def copied_or_same(call: Call, tensor: TensorValue, op: Op, dtype: str | None = None) -> TensorValue:
-    """Copy or the tensor itself, depending on unknown facts."""
-    layout = tensor.layout
+def copied_or_same(
+    call: Call, tensor: TensorValue, op: Op, dtype: str | None = None, same_if: str = ""
+) -> TensorValue:
+    """Copy or the tensor itself, depending on unknown facts.
+
+    same_if are the facts that make it the tensor itself, in words, as far as they are worth a condition.
+    """
+    layout, origin = tensor.layout, tensor.origin
     if layout is not None and preserve_format(layout) != layout:
         layout = unknown_strides(layout.sizes)
+    assumed = origin.layout if layout is None and origin is not None else None
+    if assumed is not None and preserve_format(assumed) != assumed:
+        # A copy of a slice of unknown rank has no gaps.
+        origin = LayoutStep(call.place, op, assumed if same_if else None, origin, call.ev.function)
+        origin.condition = same_if
     result = TensorValue(
         layout,
         dtype=dtype or tensor.dtype,
         device=None,
-        origin=tensor.origin,
+        origin=origin,
         contiguous=tensor.contiguous,
     )
     result.copy_sizes(tensor)
@@ -171,40 +182,6 @@ def size_list(value: Value | None) -> list[Size] | None:
             return None
         sizes.append(size)
     return sizes
-
-
-def sizes_from(call: Call, position: int = 0, keyword: str = "size") -> list[Size] | None:
-    """Sizes given one by one or as a tuple: `x.view(B, -1)` or `x.view((B, -1))`. None if unknown."""
-    if call.arguments.open:
-        return None
-    given = call.arguments.positional[position:]
-    if not given:
-        return size_list(call.arguments.keywords.get(keyword))
-    first = given[0]
-    if isinstance(first, (TupleValue, ListValue, Shape)):
-        return size_list(first)
-    # A single unknown argument may be a whole shape.
-    if len(given) == 1 and isinstance(first, Unknown):
-        return None
-    sizes = []
-    for value in given:
-        size = as_size(value)
-        if size is None:
-            return None
-        sizes.append(size)
-    return sizes
-
-
-def int_arguments(call: Call, position: int, keyword: str) -> list[int] | None:
-    """Ints given one by one or as a tuple: `x.permute(0, 2, 1)`. None if one of them is unknown."""
-    given = call.arguments.positional[position:]
-    if call.arguments.open:
-        return None
-    if not given:
-        return numbers(call.arguments.keywords.get(keyword))
-    if len(given) == 1:
-        return numbers(given[0])
-    return numbers(TupleValue(tuple(given)))
 
 
 def dtype_of(value: Value | None) -> str | None:
@@ -260,27 +237,50 @@ def _receiver(call: cst.Call) -> cst.BaseExpression | None:
     return call.func.value if isinstance(call.func, cst.Attribute) else None
 
 
-def size_name(call: Call, dim: int) -> str:
-    """Name for the size of a dimension of the called tensor: `labels.size(1)`."""
+def new_size(call: Call, dim: int) -> Size:
+    """Create the unknown size of a dimension of the called tensor: `labels.size(1)`."""
     node = call.place.node
     subject: cst.CSTNode | None = None
-    if isinstance(node, cst.Subscript):
+    if isinstance(node, (cst.Attribute, cst.Subscript)):
         subject = node.value
     elif isinstance(node, cst.Call):
         is_method = call.name.startswith("torch.Tensor.")
         subject = _receiver(node) if is_method else node.args[0].value if node.args else None
-    name = dotted_name(subject) if subject is not None else ""
-    return f"{name}.size({dim})" if name else f"size({dim})"
+    if subject is None:
+        return Size.symbol(f"size({dim})")
+    name = dotted_name(subject)
+    if name:
+        return Size.symbol(f"{name}.size({dim})")
+    return Size.from_symbol(SizeOf(f"size({dim})", _short_code(call, subject)))
 
 
-def assume_rank(call: Call, tensor: TensorValue, rank: int) -> Layout:
-    """Layout of a tensor used as one of this rank; an unknown rank is known from now on."""
+_LONGEST_NAME = 40
+
+
+def _short_code(call: Call, node: cst.CSTNode) -> str:
+    """Code of a tensor without a name; a long call is shown without its arguments."""
+    code = call.place.module.code(node)
+    if len(code) > _LONGEST_NAME:
+        function = dotted_name(node.func) if isinstance(node, cst.Call) else ""
+        return f"{function}(…)" if function else "(…)"
+    if isinstance(node, (cst.Call, cst.Subscript, cst.Attribute)) or code.startswith("("):
+        return code
+    return f"({code})"
+
+
+def assume_rank(call: Call, tensor: TensorValue, rank: int, *, certain: bool = True) -> Layout:
+    """Layout of a tensor used as one of this rank; an unknown rank is known from now on.
+
+    certain is False if the operation takes other ranks, too.
+    """
     if tensor.layout is not None:
         return tensor.layout
     sizes = [
-        tensor.known_size(dim) or tensor.known_size(dim - rank) or tensor.size(dim, size_name(call, dim))
+        tensor.known_size(dim) or tensor.known_size(dim - rank) or tensor.size(dim, new_size(call, dim))
         for dim in range(rank)
     ]
     layout = contiguous(sizes) if tensor.contiguous else unknown_strides(sizes)
     call.ev.journal.write(tensor, "layout", layout)
+    if not certain:
+        note_assumed(call.ev, sizes[0])
     return layout

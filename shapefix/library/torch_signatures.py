@@ -20,6 +20,29 @@ WRITTEN: Final = {
     "torch.scatter": "input, dim, index, src=None, *, value=None, reduce=None",
     "torch.Tensor.scatter": "dim, index, src=None, *, value=None, reduce=None",
     "torch.Tensor.scatter_": "dim, index, src=None, *, value=None, reduce=None",
+    # Two overloads, for a dimension and for another tensor.
+    **dict.fromkeys(("torch.max", "torch.min"), "input, dim=None, keepdim=False, *, other=None"),
+    **dict.fromkeys(("torch.Tensor.max", "torch.Tensor.min"), "dim=None, keepdim=False, *, other=None"),
+    # Two overloads, for sizes and for a dtype.
+    "torch.Tensor.view": "*size, dtype=None",
+    # The tensor is the second parameter of the function.
+    "torch.Tensor.where": "condition, other",
+    "torch.einsum": "equation, *operands",
+    "torch.spmm": "input, mat2",
+    # Parsed by hand in C++.
+    "torch.tensor": "data, *, dtype=None, device=None, requires_grad=False, pin_memory=False",
+    "torch.as_tensor": "data, *, dtype=None, device=None",
+    "torch.asarray": "obj, *, dtype=None, device=None, copy=None, requires_grad=False",
+    "torch.from_numpy": "ndarray",
+    "torch.Tensor.new_tensor": "data, *, dtype=None, device=None, requires_grad=False, pin_memory=False",
+    "torch.Tensor.type": "dtype=None, non_blocking=False",
+    "torch.Tensor.cuda": "device=None, non_blocking=False, memory_format=None",
+    "torch.Tensor.xpu": "device=None, non_blocking=False, memory_format=None",
+    "torch.Tensor.cpu": "memory_format=None",
+    **dict.fromkeys(
+        ("torch.Tensor", "torch.FloatTensor", "torch.LongTensor", "torch.BoolTensor", "torch.IntTensor"),
+        "*data",
+    ),
 }
 """Signatures that differ from torch's, each for a reason."""
 
@@ -35,3 +58,8 @@ def generated() -> Mapping[str, str]:
 def signature(name: str) -> str:
     """Parameters of a function, a constructor, a forward method or a tensor method, without self."""
     return WRITTEN.get(name) or generated()[name]
+
+
+def overloads(name: str) -> tuple[str, ...]:
+    """Signatures of a function: one for each group of overloads with the same first parameter."""
+    return tuple(signature(name).split(" | "))

@@ -109,7 +109,7 @@ def newline_of(text: str) -> str:
 
 
 def plan(text: str, fixes: Sequence[Fix]) -> EditPlan:
-    """Choose fixes that can be applied together, in the given order.
+    """Choose fixes to apply together, in the given order.
 
     All edits of a fix are taken or none. A fix with an edit that overlaps or touches an edit of an earlier
     one is postponed, but an edit that both have in common is made once. Content gets the newline of the
@@ -145,7 +145,7 @@ def _place(edit: Replacement) -> tuple[int, int]:
 
 
 def _touches(edit: Replacement, taken: Sequence[Replacement]) -> bool:
-    """Check whether an edit touches one of taken, which are sorted and do not overlap."""
+    """Check whether an edit touches one of taken; taken edits are sorted and do not overlap."""
     first = bisect_left(taken, edit.start, key=lambda old: old.end)
     return first < len(taken) and taken[first].start <= edit.end
 

@@ -1,4 +1,4 @@
-"""Apply fixes in rounds until none is left, and keep only those that remove their finding."""
+"""Apply fixes in rounds until none is left; keep a fix only if it removes its finding."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def repair(text: str, analyze: Analyze, allowed: Allowed, rounds: int = 20) -> R
 
 
 def _candidates(state: _State, allowed: Allowed, rejected: dict[Diagnostic, str]) -> list[_Candidate]:
-    """Return findings and fixes to apply, imports as edits; reject fixes that do not fit the text."""
+    """Return findings and fixes to apply, imports as edits; reject fixes with invalid edits."""
     candidates = []
     for finding in state.findings:
         fix = finding.fix
@@ -178,7 +178,7 @@ class _Places:
 def _carried(
     rejected: dict[Diagnostic, str], old: _State, step: EditPlan, new: _State
 ) -> dict[Diagnostic, str]:
-    """Return the rejections as findings of the new text, without those that other repairs removed."""
+    """Return the rejections as findings of the new text, without those removed by other repairs."""
     places = _Places(old.text, new.text, step, new.findings)
     moved = ((places.find(finding), reason) for finding, reason in rejected.items())
     return {finding: reason for finding, reason in moved if finding is not None}

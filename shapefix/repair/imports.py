@@ -13,11 +13,11 @@ from shapefix.repair.outline import ImportedName, ImportLine, ImportOutline, out
 
 
 class NameTaken(ValueError):
-    """The name that an import would bind means something else in the file."""
+    """The file uses the name of the import for something else."""
 
 
 def import_edits(path: str, text: str, fix: Fix) -> tuple[Edit, ...]:
-    """Return the edits that add the imports of a fix, and remove those that become unused.
+    """Return edits to add the imports of a fix and remove unused ones.
 
     A new name replaces an old one of the same module. Raises like import_edit.
     """
@@ -86,7 +86,7 @@ def _removed(path: str, text: str, line: ImportLine, alias: ImportedName) -> Edi
 
 
 def import_edit(path: str, text: str, wanted: Import) -> Edit | None:
-    """Return the edit that adds an import at the top level of text; None if it is there.
+    """Return the edit to add an import at the top level of text; None if it is there.
 
     It joins an existing `from module import …` of the same module; otherwise it becomes a line of its own
     among the imports, after the docstring and the `__future__` imports. Raises NameTaken when the name is

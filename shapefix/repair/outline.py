@@ -1,4 +1,4 @@
-"""Find the imports of a module, and the names that its functions and its top level bind."""
+"""Find the imports of a module, and the names bound by its functions and its top level."""
 
 from __future__ import annotations
 

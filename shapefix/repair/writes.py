@@ -18,7 +18,7 @@ class ChangedOnDisk(Exception):
 
 
 def write(path: str | Path, data: bytes, expected: bytes) -> None:
-    """Replace the content of a file atomically and durably; expected is the content that was read.
+    """Replace the content of a file atomically and durably; expected is its current content.
 
     The file keeps its mode and, where permitted, its owner and group; a symlink keeps pointing at its
     target, which changes; another hard link to the file keeps the old content. A failure leaves the file

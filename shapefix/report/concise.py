@@ -18,6 +18,6 @@ def render(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: Vi
         place = f"{one_line(view.relative(span.path))}:{span.row}:{span.column}"
         mark = " [*]" if view.fixable(finding) else ""
         seen = "" if finding.confirmation is None else f" [{finding.confirmation.verdict.value}]"
-        yield f"{place}: {finding.code}{mark}{seen} {one_line(finding.message)}\n"
+        yield f"{place}: {finding.code}{mark}{seen} {one_line(finding.text)}\n"
     for failure in failures:
         yield failure_line(failure, view) + "\n"

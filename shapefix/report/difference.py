@@ -68,7 +68,7 @@ def _append_block(text: Text, block: Sequence[str], mixed: bool) -> None:
 
 
 def _changed(removed: str, added: str) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Return the range of words that differ in each of two lines; empty if most of the line differs."""
+    """Return the range of different words in each of two lines; empty if most of the line differs."""
     old, new = _WORDS.findall(removed[1:]), _WORDS.findall(added[1:])
     most = min(len(old), len(new))
     head = next((at for at in range(most) if old[at] != new[at]), most)

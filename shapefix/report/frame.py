@@ -41,11 +41,14 @@ class _Mark:
     end: int
 
 
-def frame(text: str | None, labels: Sequence[Label], gutter: int, width: int) -> Iterator[Line]:
+def frame(
+    text: str | None, labels: Sequence[Label], gutter: int, width: int, *, dense: bool = False
+) -> Iterator[Line]:
     """Render the labeled rows of text, in the order of the file, in at most width cells.
 
     gutter is the width of the row numbers. Rows in between are shown when there are at most two, and become
-    `...` otherwise. If the text or the row is missing, a label has only its position.
+    `...` otherwise; dense omits all of them. If the text or the row is missing, a label has only its
+    position.
     """
     rows = [] if text is None else _NEWLINE.split(text)
     room = max(width - gutter - 3, 20)
@@ -53,9 +56,9 @@ def frame(text: str | None, labels: Sequence[Label], gutter: int, width: int) ->
     by_row = [(row, list(group)) for row, group in groupby(ordered, lambda label: label.span.row)]
     for (previous, _), (row, here) in pairwise([(0, []), *by_row]):
         between = row - previous - 1
-        if previous and between > _SHOWN_GAP:
+        if previous and between > _SHOWN_GAP and not dense:
             yield [("...", "gutter")]
-        elif previous:
+        elif previous and not dense:
             for skipped in range(previous + 1, min(row, len(rows) + 1)):
                 yield from _code(rows[skipped - 1], [], skipped, gutter, room)
         if row <= len(rows):
@@ -105,7 +108,7 @@ def _mark(label: Label, row: str, base: int, starts: Sequence[int]) -> _Mark:
 
 
 def _groups(marks: Sequence[_Mark], room: int) -> list[list[_Mark]]:
-    """Group marks that fit into the width, from left to right; steps keep their order in a group."""
+    """Group marks to fit the width, from left to right; steps keep their order in a group."""
     groups: list[list[_Mark]] = []
     for mark in sorted(marks, key=lambda mark: mark.start):
         if groups and min(mark.end, mark.start + room) <= groups[-1][0].start + room:

@@ -1,24 +1,34 @@
-"""The format `full`: findings with code frames, each step of the evidence labeled."""
+"""The format `full`: findings with code frames; verbose labels each step of the evidence."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
-from shapefix.diagnostics import Applicability, Diagnostic, Failure, Fix, RunVerdict
+from shapefix.diagnostics import Applicability, Diagnostic, Failure, Fix, Role, RunVerdict, Span
 from shapefix.report.cells import wrapped
+from shapefix.report.essentials import MOST_LABELS, breadcrumb, essential_steps, in_words, short_place
+from shapefix.report.folding import FoldedFinding, folded, in_run_order
 from shapefix.report.frame import Label, Line, frame
 from shapefix.report.paint import painter
 from shapefix.report.summary import summary
 from shapefix.report.view import View, failure_line, one_line
+from shapefix.rulebook.pages import pages_by_code
 
 
 def render(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: View) -> Iterator[str]:
-    """Render a frame per finding, a line per failure, and the summary unless quiet."""
+    """Render a frame per cause, a line per failure, and the summary unless quiet.
+
+    A verbose view has a frame per finding, with all steps of its evidence.
+    """
     sources = lru_cache(maxsize=8)(view.sources)
     paint = painter(view.color)
-    for finding in findings:
-        yield paint([*_finding(finding, view, sources), []])
+    if view.verbose:
+        entries = [FoldedFinding(each) for each in in_run_order(findings)]
+    else:
+        entries = folded(findings, sources)
+    for entry in entries:
+        yield paint([*_entry(entry, view, sources), []])
     for failure in failures:
         line = failure_line(failure, view)
         kind = "error:"
@@ -29,7 +39,8 @@ def render(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: Vi
         yield paint([[(row, "name")] for row in wrapped(summary(findings, failures, view), view.width)])
 
 
-def _finding(finding: Diagnostic, view: View, sources: Callable[[str], str | None]) -> Iterator[Line]:
+def _entry(entry: FoldedFinding, view: View, sources: Callable[[str], str | None]) -> Iterator[Line]:
+    finding = entry.first
     severity = finding.severity.value
     head = f"{severity}[{finding.code}]"
     title, *rest = wrapped(
@@ -39,7 +50,7 @@ def _finding(finding: Diagnostic, view: View, sources: Callable[[str], str | Non
     yield [(head, severity), (" ", "code"), (name, "name"), (title[len(name) :], "code")]
     yield from ([(row, "code")] for row in rest)
 
-    labels = _labels(finding)
+    labels = _every_label(finding) if view.verbose else _labels(finding)
     paths = list(dict.fromkeys([finding.span.path, *(label.span.path for label in labels)]))
     gutter = max(len(str(label.span.row)) for label in labels)
     edge = [(f"{'':>{gutter}} |", "gutter")]
@@ -49,33 +60,78 @@ def _finding(finding: Diagnostic, view: View, sources: Callable[[str], str | Non
         arrow = "-->" if path == finding.span.path else ":::"
         at = f" {one_line(view.relative(path))}:{place.row}:{place.column}"
         yield [(f"{'':>{gutter}}{arrow}", "gutter"), (at, "code")]
+        if view.verbose or path == finding.span.path:
+            yield edge
+        yield from frame(sources(path), here, gutter, view.width, dense=not view.verbose)
+    if view.verbose:
         yield edge
-        yield from frame(sources(path), here, gutter, view.width)
-    yield edge
+    for kind, style, text in _notes(entry, view, gutter):
+        yield from _note(kind, style, one_line(text), gutter, view.width)
+
+
+def _notes(entry: FoldedFinding, view: View, gutter: int) -> Iterator[tuple[str, str, str]]:
+    """Yield the kind, style and text of each line below the frames."""
+    finding = entry.first
+    if not view.verbose:
+        way = "reached from"
+        found = breadcrumb(finding, view, view.width - gutter - len(f" = {way} "))
+        if found:
+            yield f"{way} {found}", "code", ""
     if finding.condition is not None:
-        yield from _note("fails when", "note", one_line(finding.condition.text), gutter, view.width)
+        yield "fails when", "note", finding.condition.text
     if finding.confirmation is not None:
         left = "left " if finding.confirmation.verdict is RunVerdict.OPEN else ""
         kind = f"{left}{finding.confirmation.verdict.value} by the run"
-        style = severity if finding.confirmation.verdict is RunVerdict.CONFIRMED else "note"
-        yield from _note(kind, style, one_line(finding.confirmation.reason), gutter, view.width)
-    if not finding.fixes and not finding.is_answer:
-        yield from _note("no automatic fix", "gutter", "", gutter, view.width)
+        style = finding.severity.value if finding.confirmation.verdict is RunVerdict.CONFIRMED else "note"
+        yield kind, style, finding.confirmation.reason
+    if not finding.fixes and not finding.is_answer and view.verbose:
+        yield "no automatic fix", "gutter", ""
     for number, fix in enumerate(finding.fixes):
-        kind = f"{'or' if number else 'fix'} ({_kind(fix)})"
-        yield from _note(kind, "fix", one_line(fix.message), gutter, view.width)
+        yield f"{'or' if number else 'fix'} ({_kind(fix)})", "fix", fix.message
+    if entry.alike:
+        number = len(entry.alike)
+        yield f"and {number} more place{'s' if number > 1 else ''}", "note", _places(entry, view)
+    for each in entry.consequences:
+        at = short_place(each.span, finding.span, view)
+        yield f"also {each.code} at {at}", each.severity.value, f"{each.name}: {each.message}"
+    if finding.code in pages_by_code():
+        steps = sum(step.role is not Role.CALL for step in finding.evidence)
+        hides = steps > MOST_LABELS and not view.verbose
+        more = f"; `--verbose` shows all {len(finding.evidence)} steps" if hides else ""
+        yield finding.name, "gutter", f"`shapefix explain {finding.code}`{more}"
+
+
+def _places(entry: FoldedFinding, view: View) -> str:
+    """Return the other places of a rule: `lines 22, 23, and eval.py:40`."""
+    path = entry.first.span.path
+    rows = sorted({each.span.row for each in entry.alike if each.span.path == path})
+    parts = [f"line{'s' if len(rows) > 1 else ''} {', '.join(map(str, rows))}"] if rows else []
+    elsewhere = [each.span for each in entry.alike if each.span.path != path]
+    parts += [short_place(span, entry.first.span, view) for span in elsewhere]
+    return ", ".join(parts)
 
 
 def _labels(finding: Diagnostic) -> list[Label]:
+    """Return the labels of the short report; the place of the finding is primary."""
+    return _with_primary(finding, [(step.span, step.message) for step in essential_steps(finding)])
+
+
+def _every_label(finding: Diagnostic) -> list[Label]:
     """Return a label per step of the evidence, numbered if there are several; the finding is primary."""
+    steps = [(step.span, step.message) for step in finding.evidence]
+    if len(steps) > 1:
+        steps = [(span, f"{number}. {text}") for number, (span, text) in enumerate(steps, start=1)]
+    if finding.error is not None:
+        steps.append((finding.failing, in_words(finding.error)))
+    return _with_primary(finding, steps)
+
+
+def _with_primary(finding: Diagnostic, steps: Sequence[tuple[Span, str]]) -> list[Label]:
     severity = finding.severity.value
-    steps = finding.evidence
     labels = []
-    for number, step in enumerate(steps, start=1):
-        primary = step.span == finding.span
-        text = one_line(step.message)
-        text = f"{number}. {text}" if len(steps) > 1 else text
-        labels.append(Label(step.span, text, severity if primary else "step", primary))
+    for span, text in steps:
+        primary = span == finding.span
+        labels.append(Label(span, one_line(text), severity if primary else "step", primary))
     if not any(label.primary for label in labels):
         labels.insert(0, Label(finding.span, "", severity, True))
     return labels

@@ -1,4 +1,4 @@
-"""The format `github`: workflow commands, which GitHub Actions shows as annotations."""
+"""The format `github`: workflow commands, shown by GitHub Actions as annotations."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def render(findings: Sequence[Diagnostic], failures: Sequence[Failure], view: Vi
         }
         if span.row != span.end_row:  # GitHub takes columns only for a stretch of one line
             del properties["col"], properties["endColumn"]
-        message = finding.message
+        message = finding.text
         cell = cell_of(span.path)
         if cell is not None:  # the rows of a cell are not those of the notebook's file
             properties = {"title": properties["title"], "file": view.absolute(cell[0])}

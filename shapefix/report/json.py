@@ -43,10 +43,15 @@ def finding_entry(finding: Diagnostic, view: View) -> dict[str, object]:
     return {
         "code": finding.code,
         "name": finding.name,
-        "message": finding.message,
+        "message": finding.text,
         "severity": finding.severity.value,
         **place(finding.span, view),
-        "evidence": [{**place(step.span, view), "message": step.message} for step in finding.evidence],
+        "error": None if finding.error is None else str(finding.error),
+        "cause": {"code": finding.cause.code, **place(finding.cause.span, view)},
+        "evidence": [
+            {**place(step.span, view), "message": step.message, "role": step.role.value}
+            for step in finding.evidence
+        ],
         "condition": None if finding.condition is None else finding.condition.text,
         "fix": _fix(finding.fix),
         **judged,
@@ -83,6 +88,8 @@ def _without_code(
         "filename": view.absolute(what.path),
         "location": place,
         "end_location": place,
+        "error": None,
+        "cause": None,
         "evidence": [],
         "condition": None,
         "fix": None,

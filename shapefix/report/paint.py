@@ -19,7 +19,7 @@ _STYLES = {
 
 
 def painter(color: bool) -> Callable[[Iterable[Line]], str]:
-    """Return a function that joins lines to text, with escape sequences if color is true."""
+    """Return a function to join lines to text, with escape sequences if color is true."""
     if not color:
         return lambda lines: "".join("".join(text for text, _ in line) + "\n" for line in lines)
     from rich.color import ColorSystem

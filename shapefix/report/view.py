@@ -19,7 +19,7 @@ def _no_source(path: str) -> str | None:
 
 @dataclass(frozen=True)
 class Coverage:
-    """Counts of read files, of those without a library that rules know, and of skipped notebooks."""
+    """Counts of read files, of those without a library covered by rules, and of skipped notebooks."""
 
     files: int
     irrelevant: int = 0
@@ -45,8 +45,9 @@ class View:
     folder is the base of displayed paths; width counts terminal cells; sources returns the text of a path as
     it was analyzed, or None. unsafe_fixes is true if the command line enables them; offers decides about each
     fix, and by default follows unsafe_fixes. proves is true if `shapefix probe` makes the fixes and runs the
-    script to prove them. coverage is None if a script was run. quiet omits the summary. unchecked are places
-    that could not be checked, for programs; people get them as notes.
+    script to prove them. coverage is None if a script was run. quiet omits the summary. verbose shows every
+    step of the evidence, and no finding folded into another one. unchecked are places that could not be
+    checked, for programs; people get them as notes.
     """
 
     folder: str
@@ -56,6 +57,7 @@ class View:
     sources: Callable[[str], str | None] = _no_source
     proves: bool = False
     quiet: bool = False
+    verbose: bool = False
     coverage: Coverage | None = None
     offers: Callable[[Diagnostic], FixOffer] | None = None
     unchecked: tuple[Unchecked, ...] = ()

@@ -20,7 +20,7 @@ class RulebookError(Exception):
 
 
 class MissingPages(RulebookError):
-    """The rule pages are not where they were installed."""
+    """The rule pages are missing from their place of installation."""
 
 
 class UnmatchedRule(RulebookError):
@@ -32,7 +32,7 @@ class InvalidPage(RulebookError):
 
 
 class Raises(StrEnum):
-    """Where the reported code raises an exception at run time."""
+    """Place of the exception raised by the reported code at run time."""
 
     HERE = "here"
     """At the finding or at a step of its evidence: a run that passes all of them does not have the fault."""
@@ -46,8 +46,8 @@ class Raises(StrEnum):
 class Page:
     """One rule page: the metadata of the rule, and the path of its documentation.
 
-    fix is the applicability of the usual fix, None without one. by_default is false for a rule that must
-    be selected explicitly.
+    fix is the applicability of the usual fix, None without one. errors are parts of the messages of the
+    exceptions that reported code raises. by_default is false for a rule that must be selected explicitly.
     """
 
     code: str
@@ -56,6 +56,7 @@ class Page:
     summary: str
     fix: Applicability | None
     raises: Raises
+    errors: tuple[str, ...]
     by_default: bool
     since: str
     aliases: tuple[str, ...]
@@ -90,7 +91,7 @@ def page_of(rule: str) -> Page | None:
 
 
 def pages_under(prefix: str) -> tuple[Page, ...]:
-    """The pages of the rules whose codes start with a prefix, like `SF5`, in any capitalization."""
+    """The pages of the rules with a code prefix, like `SF5`, in any capitalization."""
     wanted = prefix.strip().upper()
     return tuple(page for page in pages() if re.fullmatch(r"SF\d*", wanted) and page.code.startswith(wanted))
 
@@ -110,20 +111,24 @@ def _page(path: Path) -> Page:
     with path.open(encoding="utf-8") as file:
         next(file)
         head: dict[str, str] = {}
+        errors = []
         for line in file:
             if line.strip() == "---":
                 break
+            if line.startswith("  - "):
+                errors.append(line.removeprefix("  - ").strip())
+                continue
             key, _, value = line.partition(":")
             head[key.strip()] = value.strip()
     try:
-        return _with_metadata(path, head)
+        return _with_metadata(path, head, tuple(errors))
     except KeyError as error:
         raise InvalidPage(f"{path}: the front matter lacks `{error.args[0]}`") from None
     except ValueError as error:
         raise InvalidPage(f"{path}: the front matter has a wrong value: {error}") from None
 
 
-def _with_metadata(path: Path, head: Mapping[str, str]) -> Page:
+def _with_metadata(path: Path, head: Mapping[str, str], errors: tuple[str, ...]) -> Page:
     former = head.get("aliases", "")
     return Page(
         head["code"],
@@ -132,6 +137,7 @@ def _with_metadata(path: Path, head: Mapping[str, str]) -> Page:
         head["summary"],
         None if head["fix"] == "none" else Applicability(head["fix"]),
         Raises(head["raises"]),
+        errors,
         head["default"] == "on",
         head["since"],
         tuple(name.strip() for name in former.split(",") if name.strip()),
@@ -141,11 +147,13 @@ def _with_metadata(path: Path, head: Mapping[str, str]) -> Page:
 
 _BLOCK = re.compile(r"^```python(?P<kind>[^\n]*)\n(?P<code>.*?)^```\n?", re.MULTILINE | re.DOTALL)
 _EXPECTED = re.compile(r"[ \t]+# (?:error|warning|info): \[SF\d{3}\] .*$")
+_REVEAL = re.compile(r"^[ \t]*reveal\([^\n]*\)[ \t]*\n", re.MULTILINE)
+"""A line of `reveal(...)` without its answer: repairs keep it, and tests compare both answers."""
 _FINDING = re.compile(r'# (error|warning|info): \[SF\d{3}\] "([^"]+)"')
 
 
 def documentation(body: str, examples: bool) -> str:
-    """A page for readers: without blocks that only tests need, and with findings as ordinary comments.
+    """A page for readers: without blocks for tests only, and with findings as ordinary comments.
 
     examples includes the section "More examples".
     """
@@ -163,7 +171,8 @@ def _readable(block: re.Match[str]) -> str:
         intro = "The examples below use these imports:\n\n"
     elif kind.startswith("fixed") and before.endswith("```"):
         intro = "\nAfter the fix:\n\n"
-    rows = [row for line in block["code"].splitlines() for row in _row(line)]
+    code = _REVEAL.sub("", block["code"]) if kind.startswith("fixed") else block["code"]
+    rows = [row for line in code.splitlines() for row in _row(line)]
     return "\n".join([f"{intro}```python", *rows, "```", ""])
 
 

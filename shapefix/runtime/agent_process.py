@@ -1,4 +1,4 @@
-"""Run the agent in the user's interpreter, and end it and all processes that it started."""
+"""Run the agent in the user's interpreter, and end it with all processes started by it."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ class _Tail(threading.Thread):
 
 
 def _end(child: subprocess.Popen[bytes], token: str) -> None:
-    """Kill the child, its process group, and processes outside the group that carry our token."""
+    """Kill the child, its process group, and processes outside the group with our token."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if hasattr(os, "killpg"):
             os.killpg(child.pid, signal.SIGKILL)
@@ -156,7 +156,7 @@ def _end(child: subprocess.Popen[bytes], token: str) -> None:
 
 
 def _marked(token: str) -> Iterator[int]:
-    """The processes that inherited our environment, on systems that show it."""
+    """The processes with our inherited environment, on systems with access to it."""
     if not sys.platform.startswith("linux"):
         return
     mark = f"{_TOKEN}={token}".encode()

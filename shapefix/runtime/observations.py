@@ -1,4 +1,4 @@
-"""Read the lines that the agent wrote; a line that was cut off at the end of the process is skipped."""
+"""Read the agent's lines; skip a line cut off at the end of the process."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from shapefix.runtime.protocol import (
 
 @dataclass(frozen=True)
 class ObservedModule:
-    """One call of a module, and the calls that it made; out is None if it did not return."""
+    """One call of a module, and the calls inside it; out is None if it did not return."""
 
     name: str
     type: str
@@ -51,7 +51,7 @@ class ObservedModule:
 
 @dataclass(frozen=True)
 class RaisedException:
-    """An exception that left a watched call, or ended the script.
+    """An exception leaving a watched call or ending the script.
 
     origin is the kind of the watched call. stack has the user's places, innermost first. handler is the
     `except` that swallowed it; ended_script says that it ended the script.
@@ -72,7 +72,7 @@ class RaisedException:
 
 @dataclass(frozen=True)
 class ObservedBatch:
-    """A batch of a loader, and the loop that requested it."""
+    """A batch of a loader, and the loop requesting it."""
 
     loader: int
     number: int
@@ -106,13 +106,13 @@ class Observations:
 
     @cached_property
     def written(self) -> tuple[str, ...]:
-        """The files that were written to the temporary folder, and did not change in the working tree."""
+        """The files written to the temporary folder, and unchanged in the working tree."""
         paths = dict.fromkeys(line["path"] for line in self.of(FileWrittenLine))
         return tuple(path for path in paths if path not in self.changed)
 
     @cached_property
     def refused(self) -> tuple[str, ...]:
-        """The files that the script could not write, since the probe cannot redirect the write."""
+        """The files not written, since the probe cannot redirect the write."""
         return tuple(dict.fromkeys(line["path"] for line in self.of(WriteRefusedLine)))
 
     @cached_property
@@ -122,7 +122,7 @@ class Observations:
 
     @cached_property
     def waiting(self) -> CollectiveLine | None:
-        """The last collective that this rank called, if it has not returned."""
+        """The last collective called by this rank, if it has not returned."""
         done = {line["number"] for line in self.of(CollectiveDoneLine)}
         last = max(self.of(CollectiveLine), key=lambda line: int(line["number"]), default=None)
         return None if last is None or last["number"] in done else last
@@ -166,7 +166,7 @@ class Observations:
 
     @cached_property
     def exceptions(self) -> tuple[RaisedException, ...]:
-        """The exceptions that left watched calls or ended the script, in order."""
+        """The exceptions leaving watched calls or ending the script, in order."""
         handlers = {line["id"]: line["handler"] for line in self.of(ExceptionSwallowedLine)}
         ended = set(self.end["exceptions"]) if self.end else set()
         return tuple(
@@ -188,7 +188,7 @@ class Observations:
 
 
 def _stack(line: ExceptionLine) -> tuple[Span, ...]:
-    """The user's places of an exception; for rows that only the probe combined, that of the loader."""
+    """The user's places of an exception; for rows combined only by the probe, that of the loader."""
     loader = line["details"].get("loader")
     places: list[UserPlace | None] = [*line["stack"]]
     if not places and line["origin"] == "rows" and loader is not None:

@@ -1,4 +1,4 @@
-"""The lines that the agent writes and the probe reads: JSON objects, one per line, each with its `kind`.
+"""The agent's lines for the probe: JSON objects, one per line, each with its `kind`.
 
 Both sides import this module: the agent as `shapefix_probe.protocol` in the user's process. It imports the
 standard library only, and works with Python 3.10. A new kind of line is a class here, and a member of Line.
@@ -29,7 +29,7 @@ class UserPlace(TypedDict):
 
 
 class DescribedValue(TypedDict, total=False):
-    """A described value: kind and type always, the rest where it applies to the kind."""
+    """A described value: kind and type always, the rest if it applies to the kind."""
 
     kind: Literal["tensor", "array", "number", "text", "sequence", "mapping", "other"]
     type: str
@@ -72,7 +72,7 @@ class ScriptLine(TypedDict):
 
 
 class SourceLine(TypedDict):
-    """A file of the user's that was executed."""
+    """An executed file of the user's."""
 
     kind: Literal["source"]
     file: str
@@ -80,7 +80,7 @@ class SourceLine(TypedDict):
 
 
 class SkippedMagicLine(TypedDict):
-    """A line of a notebook for IPython that was not executed."""
+    """A skipped line of a notebook, for IPython."""
 
     kind: Literal["skipped_magic"]
     file: str
@@ -89,7 +89,7 @@ class SkippedMagicLine(TypedDict):
 
 
 class FileWrittenLine(TypedDict):
-    """A file that the script wrote, redirected to the probe's folder.
+    """A file written by the script, redirected to the probe's folder.
 
     before is the size, time and inode of the real file, empty if not a regular file, None if it is missing.
     """
@@ -100,14 +100,14 @@ class FileWrittenLine(TypedDict):
 
 
 class WriteRefusedLine(TypedDict):
-    """A write that failed, since the probe cannot redirect it."""
+    """A failed write, since the probe cannot redirect it."""
 
     kind: Literal["write_refused"]
     path: str
 
 
 class UploadSkippedLine(TypedDict):
-    """An upload to the Hugging Face hub that was not made."""
+    """A skipped upload to the Hugging Face hub."""
 
     kind: Literal["upload_skipped"]
     function: str
@@ -197,7 +197,7 @@ class ModuleExitLine(TypedDict):
 
 
 class SignatureUse(TypedDict):
-    """The parameters of a forward that can be passed by name, and what one call passes.
+    """The named parameters of a forward, and the arguments of one call.
 
     extra are the names that went into `**kwargs`; unread are passed, but never read by the user's forward.
     """
@@ -254,7 +254,7 @@ class BackwardLine(TypedDict):
 
 
 class NonFiniteSource(TypedDict):
-    """The first module whose input or output was not finite."""
+    """The first module with a nan or infinite input or output."""
 
     name: str
     type: str
@@ -263,7 +263,7 @@ class NonFiniteSource(TypedDict):
 
 
 class LossNotFiniteLine(TypedDict):
-    """Backward is called on a loss that is nan or infinite."""
+    """A backward call on a nan or infinite loss."""
 
     kind: Literal["loss_not_finite"]
     value: str
@@ -292,7 +292,7 @@ class GradientsLine(TypedDict):
 
 
 class UncoveredParameter(TypedDict):
-    """A parameter with a gradient that no optimizer has.
+    """A parameter with a gradient, but in no optimizer.
 
     late says that its module was constructed after the last optimizer; pretrained, that its weights were
     loaded.
@@ -306,7 +306,7 @@ class UncoveredParameter(TypedDict):
 
 
 class UncoveredParameters(TypedDict):
-    """The parameters with a gradient that no optimizer has; count and numel are of all of them."""
+    """The parameters with a gradient, but in no optimizer; count and numel are of all of them."""
 
     parameters: list[UncoveredParameter]
     count: int
@@ -316,14 +316,14 @@ class UncoveredParameters(TypedDict):
 
 
 class OrphanedParameters(TypedDict):
-    """The parameters of an optimizer that no living module has."""
+    """The parameters of an optimizer missing from all living modules."""
 
     parameters: list[DescribedValue]
     count: int
 
 
 class OptimizerCoverageLine(TypedDict):
-    """Modules and an optimizer that do not have the same parameters."""
+    """Modules and an optimizer with different parameters."""
 
     kind: Literal["optimizer_coverage"]
     uncovered: UncoveredParameters | None
@@ -359,7 +359,7 @@ class Float64PromotionLine(TypedDict):
 
 
 class Batch1ViewLine(TypedDict):
-    """A view that is legal only because a dimension has the size 1."""
+    """A view legal only for a dimension of size 1."""
 
     kind: Literal["batch1_view"]
     value: DescribedValue
@@ -428,7 +428,7 @@ class MemoryTimelineLine(TypedDict):
 
 
 class PeakMemory(TypedDict):
-    """The moment at which most memory was alive in a phase; bytes by what they are for in by_kind."""
+    """The moment of most living memory in a phase; by_kind has the bytes by purpose."""
 
     bytes: int
     by_kind: dict[str, int]
@@ -439,7 +439,7 @@ class PeakMemory(TypedDict):
 
 
 class StepMemoryLine(TypedDict):
-    """The memory of one training step on a simulated GPU: peaks by phase, and what is alive after it."""
+    """The memory of one training step on a simulated GPU: peaks by phase, and the memory alive after it."""
 
     kind: Literal["step_memory"]
     step: int
@@ -451,14 +451,14 @@ class StepMemoryLine(TypedDict):
 
 
 class TrialAppliedLine(TypedDict):
-    """What was to be tried instead of the script's own setting could be applied."""
+    """The setting of a trial was applied."""
 
     kind: Literal["trial_applied"]
     what: Literal["checkpointing", "bf16"]
 
 
 class ModuleDetails(TypedDict):
-    """A module that raised. attributes are its numbers and texts, integer_ranges those of its inputs."""
+    """A failed module. attributes are its numbers and texts, integer_ranges those of its inputs."""
 
     name: str
     type: str
@@ -473,7 +473,7 @@ class ModuleDetails(TypedDict):
 
 
 class LoaderDetails(TypedDict):
-    """A loader that raised."""
+    """A failed loader."""
 
     id: int
     created_at: UserPlace | None
@@ -481,7 +481,7 @@ class LoaderDetails(TypedDict):
 
 
 class ExceptionDetails(TypedDict, total=False):
-    """What is known of the watched call that an exception left."""
+    """The facts about a watched call with an exception."""
 
     module: ModuleDetails
     loader: LoaderDetails
@@ -490,14 +490,14 @@ class ExceptionDetails(TypedDict, total=False):
 
 
 class ExceptionCause(TypedDict):
-    """An exception that another one was raised from."""
+    """The cause of another exception."""
 
     type: str
     message: str
 
 
 class ExceptionLine(TypedDict):
-    """An exception that left a watched call, or ended the script. stack has the innermost place first."""
+    """An exception leaving a watched call or ending the script. stack has the innermost place first."""
 
     kind: Literal["exception"]
     id: int
@@ -519,7 +519,7 @@ class ExceptionSwallowedLine(TypedDict):
 
 
 class LoopTruncatedLine(TypedDict):
-    """A loop of the script ended earlier than it would; later exceptions may come from that."""
+    """A loop of the script was cut short; it may be the cause of later exceptions."""
 
     kind: Literal["loop_truncated"]
     reason: str
@@ -527,7 +527,7 @@ class LoopTruncatedLine(TypedDict):
 
 
 class StopLine(TypedDict):
-    """The probe stops the script; unpredictable says that the rest depends on values that are unknown."""
+    """The probe stops the script; unpredictable says that the rest depends on unknown values."""
 
     kind: Literal["stop"]
     reason: str
@@ -535,7 +535,7 @@ class StopLine(TypedDict):
 
 
 class EndLine(TypedDict):
-    """How the script ended. Memory is in bytes, and None where it cannot be measured."""
+    """The end of the script. Memory is in bytes, and None if it cannot be measured."""
 
     kind: Literal["end"]
     how: EndReason
@@ -552,7 +552,7 @@ class EndLine(TypedDict):
 
 
 class CallSiteLine(TypedDict):
-    """A call in the user's code that was reached. outer has the ids of the calls around it.
+    """An executed call in the user's code. outer has the ids of the calls around it.
 
     values are whole numbers, and sizes of tensors, by the names of the frame.
     """
@@ -625,7 +625,7 @@ AnyLine = TypeVar("AnyLine", bound=Line)
 
 
 class LineSink(Protocol):
-    """What the agent writes its lines to."""
+    """The destination of the agent's lines."""
 
     def write(self, line: Line) -> None: ...
 

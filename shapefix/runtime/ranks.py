@@ -1,4 +1,4 @@
-"""Compare the ranks of one run: collectives that differ, and ranks that wait for others."""
+"""Compare the ranks of one run: different collectives, and ranks waiting for others."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def rank_findings(run: ProbeRun) -> ProbeFindings:
 
 
 def rank_lines(run: ProbeRun, show: ShowPath) -> Iterator[Line]:
-    """A summary of each rank, and sizes that differ; show converts a path into the one to print."""
+    """A summary of each rank, and different sizes; show converts a path into its displayed form."""
     yield [("ranks", "name"), (f": {len(run.ranks)} (gloo backend)", "code")]
     for rank, observed in enumerate(run.ranks):
         calls = sum(1 for _ in observed.of(CollectiveLine))
@@ -81,7 +81,7 @@ def _raised(run: ProbeRun) -> bool:
 
 
 def _without_lost_peers(observed: Observations, ranks: Sequence[Observations]) -> Observations:
-    """The observations without exceptions that only say that another rank has ended."""
+    """The observations without exceptions caused only by the end of another rank."""
     lost = {each.id for each in observed.exceptions if _PEER_LOST.search(_messages(each))}
     if not lost or len(ranks) < 2:
         return observed
@@ -101,7 +101,7 @@ def _messages(raised: RaisedException) -> str:
 
 
 def _different_collectives(ranks: Sequence[Observations]) -> Iterator[Diagnostic]:
-    """The first collective of each group that two of its ranks call differently."""
+    """The first collective of each group called differently by two of its ranks."""
     calls = [_by_group(observed, len(ranks)) for observed in ranks]
     for group in dict.fromkeys(key for each in calls for key in each):
         first, *others = [rank for rank in group if rank < len(ranks)]
@@ -128,7 +128,7 @@ def _difference(first: int, other: int, one: CollectiveLine, two: CollectiveLine
 
 
 def _waiting_ranks(ranks: Sequence[Observations]) -> Iterator[Diagnostic]:
-    """The first rank that waits at a collective for a rank that is elsewhere or has ended."""
+    """The first rank waiting at a collective for a rank elsewhere or already ended."""
     waiting = [(rank, each) for rank, observed in enumerate(ranks) if (each := observed.waiting) is not None]
     for rank, call in waiting:
         place = span(call["called_at"])
@@ -161,7 +161,7 @@ def _by_group(observed: Observations, size: int) -> dict[tuple[int, ...], list[C
 
 
 def _agreement(call: CollectiveLine) -> tuple[object, ...]:
-    """The parts of a collective that ranks must agree on."""
+    """The parts of a collective required to agree on all ranks."""
     tensor = call["tensor"] or DescribedValue()
     return call["name"], tensor.get("size"), tensor.get("dtype"), call["root"]
 
@@ -174,7 +174,7 @@ def _call_text(call: CollectiveLine) -> str:
 
 
 def _position(observed: Observations) -> tuple[str, Span | None] | None:
-    """Where a rank was when it ended, unless it was stopped."""
+    """The last place of a rank, unless it was stopped."""
     call = observed.waiting
     if call is not None:
         return f"waits at {_call_text(call)}", span(call["called_at"])
@@ -185,7 +185,7 @@ def _position(observed: Observations) -> tuple[str, Span | None] | None:
 
 
 def _differences(ranks: Sequence[Observations]) -> Iterator[tuple[str, str]]:
-    """The parts of the first batch, and the modules called, that differ between ranks."""
+    """Differences between ranks in the parts of the first batch, and in the modules called."""
     batches = [{key: value_text(value) for key, value in _first_batch(each).items()} for each in ranks]
     yield from _unequal(batches)
     trees = [{"modules with gradient": _modules_text(each)} for each in ranks]

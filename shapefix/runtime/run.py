@@ -1,4 +1,4 @@
-"""Run one script under the probe, read the observations, and delete everything that the run wrote."""
+"""Run one script under the probe, read the observations, and delete all files of the run."""
 
 from __future__ import annotations
 
@@ -113,7 +113,10 @@ def _cells(script: str, folder: Path) -> Sequence[str]:
 
 @contextlib.contextmanager
 def sigterm_as_interrupt() -> Iterator[None]:
-    """Clean up after SIGTERM, which CI systems send on cancel, as after Ctrl-C, and exit with 143."""
+    """Clean up after SIGTERM as after Ctrl-C, and exit with 143.
+
+    CI systems send SIGTERM on cancel.
+    """
 
     def end(number: int, frame: object) -> None:
         raise SystemExit(128 + number)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def find_interpreter(script: Path, environ: Mapping[str, str] = os.environ) -> str:
-    """The interpreter for a script: that of the active environment, or of a `.venv` or `venv`, or our own.
+    """The interpreter for a script: of the active environment, or of a `.venv` or `venv`, or our own.
 
     A `.venv` or `venv` is searched beside the script, in the current folder, and in its parents up to the top
     of the project.

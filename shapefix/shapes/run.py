@@ -65,7 +65,7 @@ class ListingFailed(Exception):
 
 
 def split_name(asked: str) -> tuple[str, str]:
-    """Split `model.py:UNet.forward` into the file and the name in it, which may be empty."""
+    """Split `model.py:UNet.forward` into the file and the name in it, possibly empty."""
     if not os.path.exists(asked):
         path, parted, name = asked.rpartition(":")
         if parted and path and (not name or all(part.isidentifier() for part in name.split("."))):
@@ -163,7 +163,7 @@ class _ListingBuilder:
             ev.close()
 
     def _ask(self, ev: Watcher, target: Target, known: Mapping[str, Value]) -> None:
-        """Call a function that the file never calls with known sizes, as `Class(...)(...)` would.
+        """Call a function without a known-size call in the file, as `Class(...)(...)` would.
 
         Parameters have their defaults or are unknown; constructor parameters in known have these values.
         """
@@ -191,7 +191,7 @@ class _ListingBuilder:
     def _best(
         self, ev: Watcher, target: Target, run: CheckContext, has_inputs: bool, only_asked: bool
     ) -> ShapeListing:
-        """Return the most informative listing: that of the first call with known sizes, if any."""
+        """Return the most informative listing: of the first call with known sizes, if any."""
         passes = [each for each in _passes_of(ev, target) if each.calls]
         real_ones = [] if only_asked else [seen for seen in passes if _is_real_call(seen)]
         passes = [seen for seen in passes if seen.requested] or passes
@@ -296,7 +296,7 @@ def _argument_sizes(seen: WatchedRun) -> list[object]:
 
 
 def _input_option(seen: WatchedRun) -> str:
-    """Suggest an --input option, with the sizes that are known from the function."""
+    """Suggest an --input option, with the sizes known from the function."""
     described = []
     optional = {param.name.value for param in parameters_of(seen.function) if param.default is not None}
     for name, value in seen.parameters.items():

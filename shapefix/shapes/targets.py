@@ -56,7 +56,7 @@ def target_named(ev: Evaluator, module: Module, name: str) -> Target:
 
 
 def _forward(top: str, cls: ClassValue, method: str = "forward") -> Target:
-    """Return the method of a class, its own or that of a base. Raises UnknownTarget."""
+    """Return the method of a class, its own or a base's. Raises UnknownTarget."""
     function = member(cls, method)
     if isinstance(function, FunctionValue) and isinstance(function.node, cst.FunctionDef):
         return Target(f"{cls.name}.{method}", top, function, function.node, cls)

@@ -30,7 +30,7 @@ class ConfigurationError(Exception):
 
 @dataclass(frozen=True)
 class Configuration:
-    """The settings that hold for the files below root, an absolute path.
+    """The settings for the files below root, an absolute path.
 
     path is the configuration file, None for the defaults. A key that is not set is None, except exclude,
     which has its default. cache_dir is absolute. per_file_ignores maps patterns to selectors.
@@ -54,7 +54,7 @@ class Configuration:
         return self._excluded.matches(path)
 
     def ignored_in(self, path: str) -> tuple[str, ...]:
-        """Return the selectors that per-file-ignores name for the file at this absolute path.
+        """Return the selectors of per-file-ignores for the file at this absolute path.
 
         As with ruff, a pattern that starts with `!` holds for the files that it does not match.
         """
@@ -169,7 +169,7 @@ _KEYS = (
 
 
 def suggestion(word: str, known: Iterable[str], otherwise: str = "") -> str:
-    """Return `; did you mean "…"?` with the known word that is closest, or otherwise."""
+    """Return `; did you mean "…"?` with the closest known word, or otherwise."""
     by_lowered = {each.lower().replace("_", "-"): each for each in known}
     asked = word.lower().replace("_", "-")
     close = get_close_matches(asked, by_lowered, n=10, cutoff=0.6)

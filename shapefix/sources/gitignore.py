@@ -1,4 +1,4 @@
-"""Find out what git ignores: nested .gitignore files, from the root of the repository down."""
+"""Find ignored paths by git's rules: nested .gitignore files, from the root of the repository down."""
 
 # Paths are plain strings here: this runs for every entry of every folder.
 # ruff: noqa: PTH118, PTH120, PTH123
@@ -48,12 +48,12 @@ class IgnoreFile:
 
 @dataclass(frozen=True)
 class IgnoreRules:
-    """The ignore files that apply in one folder, the outermost first."""
+    """The ignore files in effect in one folder, the outermost first."""
 
     files: tuple[IgnoreFile, ...] = ()
 
     def __call__(self, path: str, is_folder: bool) -> bool:
-        """Check whether git ignores this absolute path, given that it does not ignore its folder."""
+        """Check whether git ignores this absolute path, assuming that it does not ignore its folder."""
         for file in reversed(self.files):
             decision = file.decide(path, is_folder)
             if decision is not None:
@@ -120,7 +120,7 @@ def _read_ignore_file(path: str, folder: str) -> IgnoreFile | None:
 
 
 def _pattern(line: str) -> IgnorePattern | None:
-    """Parse one line; None for comments and patterns that never match."""
+    """Parse one line; None for comments and patterns without any match."""
     if line.startswith("#"):
         return None
     # Spaces at the end count after a backslash.

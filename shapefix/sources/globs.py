@@ -10,7 +10,7 @@ from shapefix.sources.wildmatch import bracket
 
 
 class Globs:
-    """Patterns that hold below one folder.
+    """Patterns for paths below one folder.
 
     A pattern matches the name of a file or folder anywhere (`build`, `*_pb2.py`), or its path relative to
     root (`scripts/old/*.py`). `*` and `?` also match slashes, `**/` matches any number of folders,

@@ -133,7 +133,7 @@ def _python(rows: list[str], skipped_lines: list[SkippedLines]) -> Iterator[str]
 
 
 def _replaced(row: str) -> tuple[str, bool] | None:
-    """Replace a row that starts with IPython syntax, and return whether that loses nothing.
+    """Replace a row starting with IPython syntax, and return whether that loses nothing.
 
     None for a row of Python.
     """

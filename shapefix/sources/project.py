@@ -16,7 +16,7 @@ _ROOT_FILES = ("pyproject.toml", "setup.py", "setup.cfg", "shapefix.toml")
 
 @dataclass(frozen=True)
 class PathProbes:
-    """Absolute paths that results depend on: found files and missing paths.
+    """Absolute paths affecting results: found files and missing paths.
 
     A result stays valid as long as the found files exist and the missing paths do not.
     """
@@ -63,7 +63,7 @@ class Project:
         self._answers: dict[tuple[str, str], tuple[str | None, PathProbes]] = {}
 
     def locate(self, module: str, importing_path: str, probes: PathProbes | None = None) -> str | None:
-        """Return the file that `import module` loads in the file at importing_path, a package's __init__.py.
+        """Return the file loaded by `import module` in importing_path; for a package, its __init__.py.
 
         None for the standard library, installed libraries, and namespace packages, which have no file. The
         paths that the result depends on are added to probes, also for cached results.
@@ -122,7 +122,7 @@ class Project:
         return folder
 
     def _namespace_base(self, folder: str) -> str:
-        """Return the folder that module names in a plain folder start at."""
+        """Return the base folder for module names in a plain folder."""
         within = folder == self.root or folder.startswith(self.root.rstrip(os.sep) + os.sep)
         if not within:
             return folder

@@ -14,7 +14,7 @@ _OTHERS = re.compile(rb"\b(?:%s)" % "|".join(sorted(LIBRARIES - {"torch"})).enco
 
 
 def mentions_library(data: bytes) -> bool:
-    """Check whether the bytes of a file mention torch or a library that works on its tensors.
+    """Check whether the bytes of a file mention torch or a library for torch tensors.
 
     A file that does not still matters when such a file imports it.
     """

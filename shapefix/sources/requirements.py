@@ -1,4 +1,4 @@
-"""Find the version of transformers that a project requires, in its requirements and lock files."""
+"""Find a project's required version of transformers, in its requirements and lock files."""
 
 # Paths are plain strings here, as elsewhere.
 # ruff: noqa: PTH120, PTH208
@@ -47,9 +47,9 @@ class Requirements:
         self._nearest: dict[tuple[str, str], str | None] = {}
 
     def transformers_version(self, folder: str, root: str) -> str | None:
-        """What the nearest folder decides, from this one up to root, that of the project; both absolute.
+        """The version bounds of the nearest folder with any, from this one up to root; paths are absolute.
 
-        None where nothing decides: then it is best taken for the newest. Never raises.
+        None if no folder has any: assume the newest version. Never raises.
         """
         key = (folder, root)
         if key not in self._nearest:
@@ -64,7 +64,7 @@ class Requirements:
 
 
 def transformers_version(root: str | os.PathLike[str]) -> str | None:
-    """Return the version of transformers that the files in one folder require, as `4.57.6` or `4.57`.
+    """Return the version of transformers required by the files in one folder, as `4.57.6` or `4.57`.
 
     Locks precede pins, and pins precede bounds; for bounds it is the newest version that they allow. None if
     there is no requirement, or the newest version is allowed. Malformed files are ignored.
@@ -146,7 +146,7 @@ def _release(version: str) -> tuple[int, ...]:
 
 
 def _bounds(requirement: str) -> Iterator[str]:
-    """The bounds in a requirement, or in a line that starts with one."""
+    """The bounds in a requirement, or in a line starting with one."""
     found = _REQUIREMENT.match(" ".join(requirement.split()))
     tag = _TAG.search(requirement)
     if found is not None:
@@ -192,7 +192,7 @@ def _pipfile_lock(text: str) -> Iterator[str]:
 
 
 def _pyproject(text: str) -> Iterator[str]:
-    """pyproject.toml: dependencies, extras and groups, and what poetry and pdm have instead of them."""
+    """pyproject.toml: dependencies, extras and groups, and their equivalents in poetry and pdm."""
     import tomllib
 
     content = tomllib.loads(text)

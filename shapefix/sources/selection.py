@@ -1,4 +1,4 @@
-"""Select rules by codes, prefixes, names and ALL, with the precedence that ruff uses."""
+"""Select rules by codes, prefixes, names and ALL, with ruff's precedence."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def selected(rules: Iterable[RuleRow], *layers: Selection) -> frozenset[str]:
 
 
 def covered(rules: Iterable[RuleRow], selectors: Sequence[str], source: str) -> frozenset[str]:
-    """Return every code that the selectors cover, of any severity (for per-file-ignores).
+    """Return every code covered by the selectors, of any severity (for per-file-ignores).
 
     source is the origin of the selectors. Raises ConfigurationError for a selector that names no rule.
     """

@@ -42,14 +42,14 @@ class Suppression:
 
 @dataclass(frozen=True)
 class SuppressionResult:
-    """The remaining findings in their order, and the comments that suppressed the others."""
+    """The remaining findings in their order, and the comments suppressing the others."""
 
     kept: tuple[Diagnostic, ...]
     used: tuple[Suppression, ...]
 
 
 def apply_suppressions(source: SourceText, diagnostics: Iterable[Diagnostic]) -> SuppressionResult:
-    """Drop the findings that a comment in source suppresses.
+    """Drop the findings suppressed by a comment in source.
 
     A comment applies on any row of the finding, and on the first and last row of the statement that the
     finding is in. Findings whose span is in another file are kept.
@@ -77,7 +77,7 @@ def apply_suppressions(source: SourceText, diagnostics: Iterable[Diagnostic]) ->
 
 
 def _rows(span: Span, statements: list[tuple[int, int]]) -> set[int]:
-    """Return the rows on which a comment applies to the span."""
+    """Return the rows of comments applicable to the span."""
     last_row = span.end_row - 1 if span.end_column == 1 and span.end_row > span.row else span.end_row
     first = _statement(span.row, statements)
     last = _statement(last_row, statements)
@@ -117,7 +117,7 @@ def _read(text: str) -> tuple[list[Suppression], list[tuple[int, int]]]:
 
 
 def _rows_of(text: str) -> Iterator[str]:
-    r"""Yield the rows of a text for tokenize, which does not end a row at \r alone."""
+    r"""Yield the rows of a text for tokenize; it does not end a row at \r alone."""
     starts = line_starts(text)
     for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
         if end > start:

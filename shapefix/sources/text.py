@@ -45,7 +45,7 @@ class SourceText:
     bom: bool = False
 
     def encode(self) -> bytes:
-        """Return the bytes of the file; for a text that was read, exactly the bytes it was read from.
+        """Return the bytes of the file; exactly the original bytes for a text read from it.
 
         Raises Unreadable when an edit brought in a character that the file's encoding does not have.
         """
@@ -200,7 +200,7 @@ def reason(error: OSError | ValueError) -> str:
 
 
 def line_starts(text: str) -> list[int]:
-    r"""Return the offset at which each row starts; rows end at \n, \r\n and \r, and at nothing else."""
+    r"""Return the offset of each row's start; rows end at \n, \r\n and \r, and at nothing else."""
     return [0, *(end.end() for end in _ROW_END.finditer(text))]
 
 

@@ -51,7 +51,7 @@ NO_BOUNDS = Bounds()
 
 
 def assume_at_least(sizes: Sequence[Size], least: int = 2, bounds: Bounds = NO_BOUNDS) -> Bounds:
-    """Extend the bounds by the assumption that each size is at least `least`."""
+    """Extend the bounds: each size is at least `least`."""
     if all(size.value is not None or lower_bound(size, bounds) >= least for size in sizes):
         return bounds
     symbols = dict(bounds.least)
@@ -75,7 +75,7 @@ def assume_at_least(sizes: Sequence[Size], least: int = 2, bounds: Bounds = NO_B
 
 
 def _consequences(atom: Atom, least: int) -> list[tuple[Size, int]]:
-    """Bounds of an atom's operands that follow from the lower bound of the atom, as (size, bound) pairs."""
+    """Bounds of an atom's operands implied by the atom's lower bound, as (size, bound) pairs."""
     if atom.op == "min":
         return [(atom.left, least), (atom.right, least)]
     if atom.op in ("//", "/"):
@@ -124,7 +124,7 @@ def at_least(size: int | Size, number: int | Size, bounds: Bounds = NO_BOUNDS) -
 
 
 def lower_bound(size: Size, bounds: Bounds = NO_BOUNDS) -> int:
-    """Largest lower bound of the size that can be proved; far below zero if none can."""
+    """Largest provable lower bound of the size; far below zero if none can be proved."""
     if size.value is not None:
         return size.value
     return _low(size.terms, bounds, 1, _DEPTH)
@@ -225,7 +225,7 @@ def _relaxed(terms: Terms, bounds: Bounds) -> Iterable[tuple[Terms, int]]:
 def _replaced(
     terms: Terms, symbol: Symbol, upper: list[Size], lower: list[Size], multiple: Size, bounds: Bounds
 ) -> Iterable[tuple[Terms, int]]:
-    """Replace a symbol by one of its bounds, where `lower <= multiple * symbol <= upper`.
+    """Replace a symbol by one of its bounds, given `lower <= multiple * symbol <= upper`.
 
     Yields pairs as _relaxed does.
     """

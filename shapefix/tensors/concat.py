@@ -1,4 +1,4 @@
-"""Operations that copy elements into a new tensor: cat, stack, gather, scatter, pad, one_hot, masks."""
+"""Operations copying elements into a new tensor: cat, stack, gather, scatter, pad, one_hot, masks."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _shape(layout: Layout) -> str:
 
 
 def padded_sequences(layouts: Sequence[Layout]) -> tuple[Size, ...]:
-    """Sizes that the sequences of pad_sequence share after their first dimension.
+    """Sizes shared by the sequences of pad_sequence after their first dimension.
 
     These are the sizes of the first sequence; the others must expand to them. Raises ShapeError for a
     sequence of rank 0, or one with provably different sizes after its first dimension.
@@ -265,7 +265,7 @@ def masked_fill(layout: Layout, mask: Layout) -> Layout:
 
 
 def masked_select(layout: Layout, mask: Layout) -> Layout:
-    """Layout of `.masked_select(mask)`: one dimension, whose size is a new symbol that may be 0.
+    """Layout of `.masked_select(mask)`: one dimension of a new symbolic size, 0 or more.
 
     Raises ShapeError if the two provably do not broadcast.
     """

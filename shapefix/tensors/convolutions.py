@@ -77,7 +77,7 @@ def conv_transpose(
     in_channels: Number | None = None,
     weight_channels_last: bool | None = False,
 ) -> Layout:
-    """Layout of a transposed convolution's output, in the memory format that conv returns.
+    """Layout of a transposed convolution's output, in the memory format of conv's result.
 
     Raises ShapeError for a wrong rank or number of channels, an output_padding that is not smaller than
     stride or dilation, or an output of negative size.
@@ -179,7 +179,7 @@ def _check(layout: Layout, rank: int, in_channels: Number | None) -> None:
 def _window(
     length: Size, kernel: Size, stride: Size, pad: Size, dilation: Size, dim: int, ceil_mode: bool = False
 ) -> Size:
-    """Number of windows that fit into dimension dim, counted from the end.
+    """Number of windows in dimension dim, counted from the end.
 
     Raises WindowTooLarge if there is provably none.
     """

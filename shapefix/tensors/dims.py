@@ -1,4 +1,4 @@
-"""Operations that reorder, add, drop or repeat dimensions."""
+"""Operations to reorder, add, drop or repeat dimensions."""
 
 from __future__ import annotations
 

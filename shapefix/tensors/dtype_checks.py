@@ -19,7 +19,7 @@ _CAST = frozenset({"float32", "float16", "bfloat16"})
 
 
 def is_integral_or_bool(dtype: str | None) -> bool:
-    """Check for a known dtype that is an integer or bool."""
+    """Check for a known integer or bool dtype."""
     return dtype is not None and not is_floating(dtype) and not is_complex(dtype)
 
 
@@ -44,14 +44,14 @@ def class_ids(scores: str | None, target: str | None, probabilities: bool | None
 
 
 def floating(dtype: str | None, operand: int = 0) -> None:
-    """Check an operand that must be floating."""
+    """Check an operand required to be floating."""
     if is_integral_or_bool(dtype):
         assert dtype is not None
         raise WrongDtype(f"not implemented for {dtype}", dtype, FLOATS, operand)
 
 
 def one_of(dtype: str | None, wanted: tuple[str, ...], operand: int) -> None:
-    """Check an operand that must have one of the wanted dtypes."""
+    """Check an operand required to have one of the wanted dtypes."""
     if dtype is not None and dtype not in wanted:
         raise WrongDtype(f"expected one of {wanted} but found {dtype}", dtype, wanted, operand)
 
@@ -95,7 +95,7 @@ def product(one: str | None, two: str | None, autocast: bool, first: int = 0) ->
 
 
 def weighted(dtype: str | None, weight: str | None, autocast: bool) -> None:
-    """Check the input that a layer multiplies with its floating-point weight."""
+    """Check the input of a layer with a floating-point weight."""
     if dtype is None or is_complex(dtype):
         return
     if is_integral_or_bool(dtype):

@@ -74,7 +74,7 @@ class WindowTooLarge(ShapeError):
 
 
 class NotDivisible(ShapeError):
-    """Size `have` not divisible by `by`; what is torch's name of the size."""
+    """Size `have` not divisible by `by`; `what` is torch's name of the size."""
 
     def __init__(self, message: str, have: Size, by: Size, what: str) -> None:
         super().__init__(message)
@@ -84,7 +84,7 @@ class NotDivisible(ShapeError):
 
 
 class WrongParts(ShapeError):
-    """Split of dimension dim into parts whose sizes do not add up to its size `whole`."""
+    """Split of dimension dim into parts with a sum other than its size `whole`."""
 
     def __init__(self, message: str, whole: Size, dim: int, parts: Sequence[Size]) -> None:
         super().__init__(message)

@@ -78,7 +78,7 @@ def index(layout: Layout, specs: Sequence[Spec]) -> Layout:
 
 
 def _width(spec: Spec) -> int:
-    """Number of the tensor's dimensions that an index entry consumes."""
+    """Number of the tensor's dimensions consumed by an index entry."""
     if spec is None or spec is Ellipsis:
         return 0
     return len(spec.sizes) if isinstance(spec, BooleanIndex) else 1

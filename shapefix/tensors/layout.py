@@ -43,7 +43,7 @@ def sizes_of(sizes: Iterable[int | Size]) -> tuple[Size, ...]:
 
 
 def wrap_dim(dim: int, rank: int) -> int:
-    """Convert a dimension that may be negative to one counted from the front.
+    """Convert a dimension, possibly negative, to one counted from the front.
 
     torch accepts 0 and -1 for rank 0. Raises NoSuchDimension if dim is out of range.
     """

@@ -17,7 +17,7 @@ from shapefix.tensors.verdicts import Illegal, Legal, Undecided, ViewVerdict, Wr
 def view(
     layout: Layout, target: Sequence[int | Size], minus_one: int | None = None, bounds: Bounds = NO_BOUNDS
 ) -> ViewVerdict:
-    """Decide whether torch accepts `.view(target)`, and with which layout.
+    """Decide whether torch accepts `.view(target)`, and find the resulting layout.
 
     minus_one is the position of -1 in target, the size for torch to infer; the entry at this position is
     ignored.
@@ -98,7 +98,7 @@ def _exactly_illegal(
         left *= have[outer]
         needs = have[inner] * strides[inner]
         if strides[outer] != needs and left not in lefts:
-            return Illegal(outer, Size.of(strides[outer]), Size.of(needs), (), contiguous(sizes))
+            return Illegal(outer, inner, Size.of(strides[outer]), Size.of(needs), (), contiguous(sizes))
     raise AssertionError("an illegal view merges dimensions across a stride gap")
 
 
@@ -132,14 +132,14 @@ def _symbolic(layout: Layout, sizes: tuple[Size, ...], fits: bool | None, bounds
     if illegal is not None:
         at, conditions = illegal
         needs = have[at + 1] * strides[at + 1]
-        return Illegal(kept[at], strides[at], needs, conditions, contiguous(sizes))
+        return Illegal(kept[at], kept[at + 1], strides[at], needs, conditions, contiguous(sizes))
     return Undecided(unknown_view(sizes, layout), numel=not fits)
 
 
 def _split_strides(
     strides: tuple[Size, ...], sizes: tuple[Size, ...], cuts: list[tuple[int, int]]
 ) -> tuple[Size, ...]:
-    """Strides of a view that splits at each cut: after dimension `at`, before target position `place`."""
+    """Strides of a view split at each cut: after dimension `at`, before target position `place`."""
     found: list[Size] = []
     start = 0
     for at, place in [*cuts, (len(strides) - 1, len(sizes))]:
@@ -158,7 +158,7 @@ class _Splits:
         self.target_rights = suffix_products(want)
 
     def place(self, at: int, bounds: Bounds) -> int | None:
-        """Outermost target position that provably splits after dimension `at`; None without one."""
+        """Outermost target position provably split after dimension `at`; None without one."""
         left, right = self.lefts[at + 1], self.rights[at + 1]
         for place, (one, two) in enumerate(zip(self.target_lefts, self.target_rights, strict=True)):
             if same(left, one, bounds) is True or same(right, two, bounds) is True:
@@ -184,7 +184,7 @@ def _prefix_products(sizes: tuple[Size, ...]) -> list[Size]:
 def _illegal(
     have: tuple[Size, ...], strides: tuple[Size, ...], gaps: list[int], splits: _Splits, bounds: Bounds
 ) -> tuple[int, tuple[Size, ...]] | None:
-    """Find a boundary at which the view provably fails, and the sizes that must exceed 1 for it to fail."""
+    """Find a boundary with a provable failure of the view, and the sizes required to exceed 1 for it."""
     nonempty = assume_at_least(have, 1, bounds)
 
     def fails(at: int, sizes: Sequence[Size]) -> bool:
@@ -213,7 +213,7 @@ def _illegal(
 
 
 def _sizes_within(*strides: Size) -> list[Size]:
-    """Sizes that occur in the strides, in order of creation."""
+    """Sizes in the strides, in order of creation."""
     found = {symbol for stride in strides for symbol in stride.symbols}
     plain = [symbol for symbol in found if not isinstance(symbol, Atom | OpaqueStride)]
     return [Size.from_symbol(symbol) for symbol in sorted(plain, key=lambda symbol: symbol.serial)]

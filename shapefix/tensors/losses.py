@@ -64,7 +64,7 @@ def are_probabilities(scores: Sizes, target: Sizes) -> bool | None:
 
 
 def equal_sizes(prediction: Sizes, target: Sizes) -> None:
-    """Check a target that must have the sizes of the prediction, without broadcasting."""
+    """Check a target required to have the sizes of the prediction, without broadcasting."""
     if len(prediction) != len(target):
         raise WrongRank(
             f"Using a target size {_text(target)} that is different to the input size {_text(prediction)}",
@@ -76,12 +76,12 @@ def equal_sizes(prediction: Sizes, target: Sizes) -> None:
 
 
 def broadcast(*shapes: Sizes) -> None:
-    """Check operands that broadcast against each other."""
+    """Check operands broadcast against each other."""
     broadcast_sizes(*shapes)
 
 
 def broadcast_into(prediction: Sizes, target: Sizes) -> None:
-    """Check a target that broadcasts to the sizes of the prediction."""
+    """Check a target broadcast to the sizes of the prediction."""
     check_expands_to(prediction, target)
 
 
@@ -102,7 +102,7 @@ def extra_dimension(longer: Sizes, shorter: Sizes) -> int | None:
 
 
 def same_rank(*shapes: Sizes) -> None:
-    """Check operands of equal rank that broadcast against each other."""
+    """Check operands of equal rank, broadcast against each other."""
     for number, shape in enumerate(shapes[1:], 1):
         if len(shape) != len(shapes[0]):
             message = (
@@ -209,7 +209,7 @@ def ctc(log_probs: Sizes, lengths: Sequence[tuple[int, Sizes | None]], targets: 
 
 
 def _all_equal(target: Sizes, wanted: Sizes, classes: int = 0) -> None:
-    """Check that target and wanted sizes are equal; raises for the first pair that provably differs.
+    """Check that target and wanted sizes are equal; raises for the first provably different pair.
 
     classes is the number of class dimensions that the prediction has after dimension 0.
     """

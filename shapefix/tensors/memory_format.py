@@ -1,4 +1,4 @@
-"""Memory formats: copies that preserve the format, and results that follow channels_last.
+"""Memory formats: format-preserving copies, and results in channels_last.
 
 torch detects channels_last from all strides, including those of dimensions of size 1. If a symbol turns out
 to be 1, a stride may differ from its formula, and torch may then detect another format.
@@ -78,7 +78,7 @@ def _is_channels_last(layout: Layout) -> bool:
 
 
 def in_suggested_format(sizes: Iterable[int | Size], *inputs: Layout) -> Layout:
-    """Layout of a result in the format that its inputs suggest: channels_last if all do, else contiguous.
+    """Layout of a result in the format suggested by its inputs: channels_last if unanimous, else contiguous.
 
     Strides are unknown if it is unknown what an input suggests.
     """

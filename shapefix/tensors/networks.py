@@ -55,7 +55,7 @@ def check_rank(layout: Layout, ranks: Sequence[int], operand: int = 0) -> None:
 
 
 def check_divisible(size: int | Size, by: int | Size, what: str) -> None:
-    """Check that a size is divisible by a number; what is torch's name of the size.
+    """Check that a size is divisible by a number; `what` is torch's name of the size.
 
     Raises NotDivisible if there is provably a remainder.
     """

@@ -1,4 +1,4 @@
-"""Operations that create tensors, in torch's terms."""
+"""Tensor-creating operations, in torch's terms."""
 
 from __future__ import annotations
 

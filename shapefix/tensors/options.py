@@ -1,4 +1,4 @@
-"""Sizes that depend on command-line options, compared with the defaults of the options."""
+"""Sizes dependent on command-line options, compared with the defaults of the options."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from shapefix.tensors.symbols import CommandLineOption
 
 
 def options_in(*sizes: int | Size) -> tuple[CommandLineOption, ...]:
-    """Command-line options that the sizes depend on, without duplicates."""
+    """Command-line options in the sizes, without duplicates."""
     found = (symbol for size in sizes if isinstance(size, Size) for symbol in every_symbol(size))
     return tuple(dict.fromkeys(symbol for symbol in found if isinstance(symbol, CommandLineOption)))
 
@@ -32,7 +32,7 @@ def _can_be(size: int | Size) -> bool:
 
 
 def needed_defaults(one: int | Size, two: int | Size) -> tuple[CommandLineOption, ...]:
-    """Options whose defaults are needed to prove that two sizes differ; empty if they differ without."""
+    """Options with defaults needed to prove two sizes different; empty if the sizes differ anyway."""
     return () if same(one, two) is False else options_in(one, two)
 
 

@@ -228,7 +228,7 @@ def suffix_products(sizes: tuple[Size, ...], start: Size = ONE) -> list[Size]:
 
 
 def common_monomial(terms: Iterable[Monomial]) -> Monomial:
-    """Largest monomial that divides all terms."""
+    """Largest monomial dividing all terms."""
     common: list[Symbol] | None = None
     for monomial in terms:
         if common is None:

@@ -30,7 +30,7 @@ def matmul(left: Layout, right: Layout, first: int = 0) -> Layout:
 
 
 def _check_inner(left: Layout, right: Layout, other_dim: int, first: int) -> None:
-    """Check the sizes that a product sums over. Raises SizeMismatch if they provably differ."""
+    """Check the inner sizes of a product. Raises SizeMismatch if they provably differ."""
     have, want = left.sizes[-1], right.sizes[other_dim]
     if provably_differ(have, want):
         shapes = f"{_shape(left.sizes[-2:])} and {_shape(right.sizes[-2:])}"
@@ -71,7 +71,7 @@ def added_product(added: Layout, product: Layout) -> Layout:
 
 
 def outer(left: Layout, right: Layout) -> Layout:
-    """Layout of `torch.outer(left, right)`. Raises WrongRank for operands that are not vectors."""
+    """Layout of `torch.outer(left, right)`. Raises WrongRank for operands other than vectors."""
     for operand, layout in enumerate((left, right)):
         if layout.rank != 1:
             message = f"outer: Expected 1-D argument, but got {layout.rank}-D"

@@ -22,7 +22,7 @@ def _atom(op: str, left: Size, right: Size, least: int) -> Size:
 
 
 def _cancelled(dividend: Size, divisor: Size) -> tuple[Size, Size]:
-    """Cancel the positive factors that dividend and divisor share."""
+    """Cancel the positive factors shared by dividend and divisor."""
     shared = common_monomial([*dividend.terms, *divisor.terms])
     shared = tuple(symbol for symbol in shared if symbol.least >= 1)
     number = math.gcd(content(dividend), content(divisor))
@@ -33,7 +33,7 @@ def _cancelled(dividend: Size, divisor: Size) -> tuple[Size, Size]:
 
 
 def quotient(dividend: int | Size, divisor: int | Size) -> Size:
-    """Quotient of a division that is assumed to leave no remainder and to be at least 1."""
+    """Quotient of a division, assumed to leave no remainder and to be at least 1."""
     dividend, divisor = Size.of(dividend), Size.of(divisor)
     exact = divide(dividend, divisor)
     if exact is not None:

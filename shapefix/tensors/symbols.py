@@ -29,7 +29,7 @@ class Symbol:
 
 
 class Atom(Symbol):
-    """Function of two sizes that is not a polynomial; equal arguments give the same atom.
+    """Non-polynomial function of two sizes; equal arguments give the same atom.
 
     op is one of `//`, `%`, `min`, `max` and `/`, an exact quotient. Size.text writes it.
     """
@@ -57,8 +57,18 @@ class OpaqueStride(Symbol):
         self.size = size
 
 
+class SizeOf(Symbol):
+    """Unknown size of a tensor without a name; code is the expression creating the tensor."""
+
+    __slots__ = ("code",)
+
+    def __init__(self, name: str, code: str) -> None:
+        super().__init__(name, 1)
+        self.code = code
+
+
 class PerItemSize(Symbol):
-    """Number that differs between items: the length of a row, the longest length of a batch.
+    """Number with a value per item: the length of a row, the longest length of a batch.
 
     axis identifies the items; None means the calls of the code that created the symbol, for any items. source
     is where the difference comes from.
@@ -114,7 +124,7 @@ class SpecialId(Symbol):
 
 
 class MaskedLabel(Symbol):
-    """Arbitrary label from a list that mixes -100 with token ids; source is where the list was created."""
+    """Arbitrary label from a list of -100 and token ids; source is the place of the list's creation."""
 
     __slots__ = ("source",)
 

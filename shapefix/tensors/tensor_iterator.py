@@ -21,7 +21,7 @@ Strides = Sequence[Size | None]
 
 
 def broadcast_sizes(*shapes: tuple[Size, ...]) -> tuple[Size, ...]:
-    """Sizes that the shapes broadcast to.
+    """Sizes after broadcasting the shapes.
 
     Raises SizeMismatch for the last dimension in which two sizes provably do not broadcast.
     """
@@ -51,7 +51,7 @@ def _clash(one: Size, two: Size) -> bool:
 
 
 def _broadcast_size(one: Size, two: Size) -> Size:
-    """Size that two compatible sizes broadcast to."""
+    """Result of broadcasting two compatible sizes."""
     if one is two or one == two or two.value == 1:
         return one
     if one.value == 1:
@@ -65,7 +65,7 @@ def _broadcast_size(one: Size, two: Size) -> Size:
 
 
 def _mismatch(shapes: Sequence[tuple[Size, ...]], one: int, two: int, place: int) -> SizeMismatch:
-    """Error for two shapes that do not broadcast in the dimension at place, counted from the end."""
+    """Error for two shapes not broadcastable in the dimension at place, counted from the end."""
     have, want = shapes[one][place], shapes[two][place]
     dim, other_dim = len(shapes[one]) + place, len(shapes[two]) + place
     message = (
@@ -76,7 +76,7 @@ def _mismatch(shapes: Sequence[tuple[Size, ...]], one: int, two: int, place: int
 
 
 def mismatch_unless_one(*shapes: tuple[Size, ...]) -> SizeMismatch | None:
-    """Error for the first two sizes that provably differ, but broadcast if one of them is 1.
+    """Error for the first two provably different sizes, broadcastable if one of them is 1.
 
     The conditions of the error are the sizes that must exceed 1 for torch to raise. None if there are no such
     sizes.
@@ -120,7 +120,7 @@ def check_expands_to(
 
 
 def aligned(layout: Layout, sizes: tuple[Size, ...]) -> Strides:
-    """Strides of an operand over the sizes that it broadcasts to."""
+    """Strides of an operand over its broadcast sizes."""
     added = len(sizes) - layout.rank
     strides: list[Size | None] = [ZERO] * added
     for have, stride, want in zip(layout.sizes, layout.strides, sizes[added:], strict=True):
@@ -179,7 +179,7 @@ def is_dense(layout: Layout) -> bool:
 
 
 def dense_order(sizes: tuple[Size, ...], operands: Sequence[Strides]) -> list[int] | None:
-    """Order of the dimensions that TensorIterator chooses, outermost first; None if unknown."""
+    """Order of the dimensions chosen by TensorIterator, outermost first; None if unknown."""
     natural = list(range(len(sizes)))
     if len(sizes) < 2:
         return natural

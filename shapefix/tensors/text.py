@@ -9,7 +9,7 @@ from shapefix.tensors.symbols import Atom, Symbol
 
 
 def text(size: Size, names: Mapping[Symbol, str]) -> str:
-    """Text of a size, factored where possible: `(T - 1)*V`, `2*C + 1`, `(C // H)*V`.
+    """Text of a size, factored if possible: `(T - 1)*V`, `2*C + 1`, `(C // H)*V`.
 
     names overrides the names of symbols.
     """

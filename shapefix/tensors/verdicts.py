@@ -19,11 +19,12 @@ class Legal:
 class Illegal:
     """View rejected by torch if all sizes in conditions exceed 1.
 
-    The view merges a dimension `dim` with the next one (ignoring dimensions of size 1): dim has stride `has`,
-    and a merge requires `needs`. layout is the layout of the view of a contiguous copy.
+    The view merges dimension `outer` with dimension `inner`, the next one besides those of size 1: outer has
+    stride `has`, and a merge requires `needs`. layout is the layout of the view of a contiguous copy.
     """
 
-    dim: int
+    outer: int
+    inner: int
     has: Size
     needs: Size
     conditions: tuple[Size, ...]
@@ -32,7 +33,7 @@ class Illegal:
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """View that torch may accept or reject: by the number of elements if numel is set, else by strides.
+    """View with an undecided outcome: by the number of elements if numel is set, else by strides.
 
     layout is the layout of the view if torch accepts it.
     """
@@ -43,7 +44,7 @@ class Undecided:
 
 @dataclass(frozen=True, slots=True)
 class WrongNumel:
-    """View to a number of elements `wants` that provably differs from the tensor's number `has`.
+    """View to a number of elements `wants`, provably different from the tensor's number `has`.
 
     With a -1 in the target, wants is the product of the other sizes.
     """

@@ -48,7 +48,10 @@ def reshape(layout: Layout, target: Sequence[int | Size], minus_one: int | None 
 
 
 def _contiguous_either_way(layout: Layout, refused: Illegal) -> bool:
-    """Check that the result is contiguous even if a condition fails, which makes the reshape a view."""
+    """Check that the result is contiguous even if a condition fails.
+
+    A failing condition makes the reshape a view.
+    """
     for condition in refused.conditions:
         solved = _solved(condition)
         if solved is None:
@@ -64,7 +67,7 @@ def _contiguous_either_way(layout: Layout, refused: Illegal) -> bool:
 
 
 def _solved(size: Size) -> dict[Symbol, int] | None:
-    """Value of the only symbol for which the size is 1; None if it cannot be solved for."""
+    """Solve the equation `size = 1` for the only symbol; None if that is impossible."""
     constant = size.terms.get((), 0)
     symbol = (size - constant).only_symbol
     return None if symbol is None or isinstance(symbol, Atom) else {symbol: 1 - constant}

@@ -199,6 +199,7 @@ gpt2 = GPT2LMHeadModel(GPT2Config(n_layer=1, n_embd=8, n_head=2, vocab_size=50))
 """
 
 
+@pytest.mark.slow
 def test_the_heads_of_transformers_5_swallow_every_key(check: Check) -> None:
     text = HEADS + "bert(**{'input_ids': ids, 'idx': ids})\ngpt2(**{'input_ids': ids, 'idx': ids})\n"
     exec(text, {})
@@ -209,7 +210,7 @@ def test_most_heads_of_transformers_4_are_strict(check: Check) -> None:
     text = HEADS + "bert(**{'input_ids': ids, 'idx': ids})\ngpt2(**{'input_ids': ids, 'idx': ids})\n"
     (found,) = check(text, transformers_version="4.57")
     assert found.code == "SF401"
-    assert "passes `idx` to `BertForSequenceClassification.forward`; TypeError" in found.message
+    assert "passes `idx` to `BertForSequenceClassification.forward`; TypeError" in found.text
 
 
 def test_a_near_name_is_a_warning_where_it_is_swallowed(check: Check) -> None:

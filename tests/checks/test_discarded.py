@@ -123,7 +123,7 @@ def test_no_fix_where_a_gradient_would_get_lost(name: str, tmp_path: Path) -> No
         "x = torch.ones(3)\n{}x.double()\nprint(x)",
         "x = net(data)\n{}x.double()\nx.sum().backward()",
         "def moved(x: torch.Tensor):\n    {}x.double()\n    return x\n",
-        "x = net(data)\nloss = x.sum()\nloss.backward()\nx = torch.zeros(3)\n{}x.detach()\nprint(x)",
+        "x = net(data)\nloss = x.sum()\nloss.backward()\nx = net(data)\n{}x.detach()\nprint(x)",
     ],
 )
 def test_other_tensors_are_bound(code: str, tmp_path: Path) -> None:
@@ -133,8 +133,11 @@ def test_other_tensors_are_bound(code: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("x.squeeze_(dim=-1).double()", "result of `.double()` is unused; `.double()` is not in-place"),
-        ("x.add_(1).unsqueeze(0)", "result of `.unsqueeze(0)` is unused; `.unsqueeze()` is not in-place"),
+        (
+            "x.squeeze_(dim=-1).double()",
+            "`x.squeeze_(dim=-1)` is in-place, but the result of `.double()` is unused",
+        ),
+        ("x.add_(1).unsqueeze(0)", "`x.add_(1)` is in-place, but the result of `.unsqueeze(0)` is unused"),
         ("x.abs().double()", "result of `x.abs().double()` is unused; `.double()` is not in-place"),
     ],
 )
@@ -147,4 +150,64 @@ def test_a_write_in_place_does_change_the_tensor(line: str, message: str, tmp_pa
     value = names["x"]
     assert isinstance(value, torch.Tensor)
     is_changed = value.shape != (3, 1) or not torch.equal(value, torch.ones(3, 1))
-    assert is_changed == ("_(" in line and "_(" not in message)
+    assert is_changed == ("is in-place" in message)
+
+
+STARTS = {
+    "whole": "x = torch.ones(3, 4)",
+    "column": "x = torch.ones(3, 1)",
+    "integers": "x = torch.arange(6).view(2, 3)",
+    "half": "x = torch.ones(2, 3).half()",
+    "transposed": "x = torch.ones(3, 4).t()",
+    "sliced": "x = torch.ones(3, 4)[:, :2]",
+}
+LINES = (
+    "x.float()",
+    "x.half()",
+    "x.long()",
+    "x.to(torch.float32)",
+    "x.to(torch.int64)",
+    "x.to('cpu')",
+    "x.cpu()",
+    "x.to('cpu', torch.float16)",
+    "x.type(torch.float32)",
+    "x.type_as(torch.zeros(1))",
+    "x.to(torch.zeros(1))",
+    "x.contiguous()",
+    "x.squeeze()",
+    "x.squeeze(1)",
+    "x.flatten()",
+    "x.flatten(1)",
+    "x.transpose(0, 1)",
+    "x.transpose(1, 1)",
+    "x.permute(0, 1)",
+    "x.expand(-1, -1)",
+    "x.expand(2, -1, -1)",
+    "x.reshape(x.size(0), -1)",
+    "x.t().contiguous()",
+    "x.mul_(2).float()",
+    "x.mul_(2).half()",
+    "x.mul_(2).squeeze(1)",
+    "x.zero_().to('cpu')",
+)
+
+
+@pytest.mark.parametrize("line", LINES)
+@pytest.mark.parametrize("start", STARTS)
+def test_a_result_that_is_the_tensor_itself_is_no_loss(start: str, line: str, tmp_path: Path) -> None:
+    names: dict[str, torch.Tensor] = {}
+    exec(f"import torch\n{STARTS[start]}\nresult = {line}", names)
+    x, result = names["x"], names["result"]
+    is_same = (x.data_ptr(), x.shape, x.stride(), x.dtype) == (
+        (result.data_ptr(), result.shape, result.stride(), result.dtype)
+    )
+    findings = found(tmp_path, f"import torch\n{STARTS[start]}\n{line}\nprint(x)\n")
+    assert bool(findings) != is_same
+
+
+@pytest.mark.parametrize("line", ["labels.scatter_(1, index, 1).float()", "labels.fill_(0).long()"])
+def test_a_conversion_after_a_write_to_a_tensor_of_unknown_dtype(line: str, tmp_path: Path) -> None:
+    text = f"import torch\ndef f(labels: torch.Tensor, index):\n    {line}\n    return labels\n"
+    assert not found(tmp_path, text)
+    moved = text.replace(line.rpartition(".")[2], "to('cuda')")
+    assert len(found(tmp_path, moved)) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +14,13 @@ from shapefix.repair.fixpoint import repair
 
 if TYPE_CHECKING:
     from torch import nn
+
+
+@pytest.fixture(autouse=True)
+def _train_on_a_gpu(tmp_path: Path) -> None:
+    """Make the modules part of a project that uses a GPU."""
+    (tmp_path / "train.py").write_text("def place(model):\n    return model.cuda()\n")
+
 
 MODULE = """\
 import torch

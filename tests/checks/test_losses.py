@@ -149,5 +149,5 @@ def test_a_pair_of_unknown_sizes_states_its_condition(check: Check) -> None:
         """,
     )
     assert diagnostic.code == "SF508"
-    assert diagnostic.condition == Condition("T != V", Comparison(Variable("T"), "!=", Variable("V")))
+    assert diagnostic.condition == Condition("`T` != `V`", Comparison(Variable("T"), "!=", Variable("V")))
     assert repairs(diagnostic) == [(Applicability.UNSAFE, ".transpose(1, 2)")]

@@ -90,7 +90,7 @@ def test_what_is_refused_is_told_with_the_reason(code: str, check: Check) -> Non
     assert not runs(HEAD + code)
     (finding,) = check(HEAD + code)
     assert finding.code in OURS
-    assert MISFITS[code] in finding.message
+    assert MISFITS[code] in finding.text
 
 
 @pytest.mark.parametrize("code", REPAIRED)

@@ -145,3 +145,25 @@ def test_a_class_of_the_project_that_is_loaded_comes_for_evaluation(check: Check
                 print(tagger(x))
     """
     assert not found(check, code)
+
+
+def test_a_loop_of_another_file_gets_no_line_inserted(check: Check) -> None:
+    (check.folder / "steps.py").write_text(
+        "class Step:\n"
+        "    def __init__(self, model):\n"
+        "        self.model = model\n"
+        "    def __call__(self, x):\n"
+        "        return self.model(x)\n"
+    )
+    (finding,) = check(
+        "import torch\n"
+        "from torch import nn\n"
+        "from steps import Step\n"
+        "step = Step(nn.Sequential(nn.Linear(8, 8), nn.Dropout()))\n"
+        "with torch.no_grad():\n"
+        "    for x in torch.utils.data.DataLoader(torch.rand(64, 8), batch_size=8):\n"
+        "        print(step(x).sum())\n",
+        ["SF804"],
+    )
+    assert finding.span.path.endswith("steps.py")
+    assert not finding.fixes

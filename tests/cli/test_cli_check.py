@@ -43,7 +43,8 @@ def test_a_finding_exits_with_1_and_shows_every_place(project: Project) -> None:
     assert ran.code == 1
     assert "error[SF101]" in ran.out
     assert "--> train.py:5:8" in ran.out
-    assert "sliced here" in ran.out
+    assert "sliced: [" in ran.out
+    assert "sliced here" in shapefix("check", "--verbose").out
     assert "Found 1 error. 1 fixable with `shapefix fix`." in ran.out
 
 

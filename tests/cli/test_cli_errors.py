@@ -109,7 +109,7 @@ def test_a_rule_that_raises(project: Project, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(registry, "CHECKS", [("SF101", Viewed, broken)])
     ran = shapefix("check", "--no-cache")
     (line,) = [line for line in ran.out.splitlines() if line.startswith("error: ")]
-    assert line.startswith("error: train.py: internal error in rule SF")
+    assert line.startswith("error: train.py: internal error in rule SF101 (test_cli_errors.py:")
     assert line.endswith("please report it: ZeroDivisionError: one over nothing")
     assert ran.code == 2
 

@@ -79,6 +79,7 @@ def test_explain_shows_no_test_syntax(page: Page) -> None:
     assert {line for line in text.splitlines() if line.startswith("```")} == {"```", "```python"}
     assert not re.search(r"# (error|warning|info): \[|# corrupts|# raises", text)
     assert re.search(r"# \^ (error|warning|info): \S", text)
+    assert not [line for line in text.splitlines() if "reveal(" in line and "#" not in line]
 
 
 @pytest.mark.parametrize(

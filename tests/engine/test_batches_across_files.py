@@ -70,7 +70,7 @@ def test_the_message_names_the_forward_and_its_file(tmp_path: Path) -> None:
     for name, text in {"model.py": MODEL, "data.py": DATA, "trainer.py": TRAINER}.items():
         (tmp_path / name).write_text(textwrap.dedent(text), encoding="utf-8")
     (finding,) = analyzed(tmp_path / "trainer.py", textwrap.dedent(TRAINER), KEYS).diagnostics
-    assert "passes `idx` to `EnhancedModel.forward` (model.py:5); TypeError" in finding.message
+    assert "passes `idx` to `EnhancedModel.forward` (model.py:5); TypeError" in finding.text
 
 
 def test_files_that_import_each_other(tmp_path: Path) -> None:

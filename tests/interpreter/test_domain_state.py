@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
@@ -138,14 +137,3 @@ def test_no_two_files_import_each_other(package: str) -> None:
     graph = {name: modules.keys() & set(_imported(tree)) for name, tree in modules.items()}
     # Raises CycleError for a circle.
     assert set(TopologicalSorter(graph).static_order()) == modules.keys()
-
-
-def test_public_classes_of_the_interpreter_and_the_domains_have_names_of_their_own() -> None:
-    names = Counter(
-        node.name
-        for package in ("interpreter", "domains")
-        for tree in _modules(package).values()
-        for node in tree.body
-        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
-    )
-    assert [name for name, count in names.items() if count > 1] == []

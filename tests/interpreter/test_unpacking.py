@@ -15,7 +15,7 @@ def test_unpacking_a_shape_tells_rank_and_names(tmp_path: Path) -> None:
             reveal(x)  # ?[B, T, C] strides unknown
             reveal(B * T)  # B*T
             rows, _ = y.size()
-            reveal(y.transpose(0, 1))  # ?[size(1), rows] strides unknown
+            reveal(y.transpose(0, 1))  # ?[y.size(1), rows] strides unknown
             (first, second), n = z.shape, 3
             reveal(z)  # ?[first, second] strides unknown
         """,

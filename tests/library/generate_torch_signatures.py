@@ -12,7 +12,7 @@ import ast
 import inspect
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, get_overloads
 
@@ -45,23 +45,23 @@ def names() -> Iterator[str]:
 
 
 def parameters(name: str) -> str | None:
-    """`input, p=0.5, *, dtype=None`, without self; None for a name that torch lacks or says nothing of."""
+    """`input, p=0.5, *, dtype=None`, without self; None for a name that torch lacks or says nothing of.
+
+    Overloads with different first parameters are separated by a bar: `end | start, end, step=1`.
+    """
     found = _resolve(name)
     if not callable(found):
         return None
     owner, _, last = name.rpartition(".")
     given = _of_python(found)
     if given is None:
-        given = _of_schemas(getattr(found, "__name__", last))
-        if given and owner == TENSOR:
-            given = given[1:]
-    elif owner == TENSOR or last == "forward":
+        overloads = _of_schemas(getattr(found, "__name__", last), is_method=owner == TENSOR)
+        return " | ".join(map(written, overloads)) or None if overloads != [[]] else ""
+    if owner == TENSOR or last == "forward":
         given = given[1:]
-    if given is None:
-        return None
     if name.startswith(_LAYERS) and isinstance(found, type):
         given = [each for each in given if each.name not in _OF_LAYERS]
-    return _written(given)
+    return written(given)
 
 
 def _resolve(name: str) -> Any:
@@ -82,42 +82,68 @@ def _of_python(found: Callable[..., Any]) -> list[Parameter] | None:
                     return named
         return None
     try:
-        given = _named(found)
+        is_of_layer = (getattr(found, "__module__", None) or "").startswith(_LAYERS)
+        given = _named(found) if is_of_layer else _named(found, _STARRED[1:])
     except ValueError:
         return None
     # `max_pool1d(..., return_indices)` calls one of two functions.
     one = inspect.getclosurevars(found).nonlocals.get("if_true") if inspect.isfunction(found) else None
-    return given or (_named(one) if one is not None else given)
+    return given or _named(one) if one is not None else given
 
 
-def _named(function: Callable[..., Any]) -> list[Parameter]:
-    return [p for p in inspect.signature(function).parameters.values() if p.kind not in _STARRED]
+def _named(function: Callable[..., Any], left_out: Sequence[Any] = _STARRED) -> list[Parameter]:
+    return [p for p in inspect.signature(function).parameters.values() if p.kind not in left_out]
 
 
-def _of_schemas(name: str) -> list[Parameter] | None:
-    """The parameters of an operator of C++; what some of its overloads lack has None for a default."""
-    overloads = [
-        [_converted(each) for each in schema.arguments]
-        for schema in torch._C._jit_get_schemas_for_operator(f"aten::{name}")
-        if schema.arguments
-        and str(schema.arguments[0].type) in ("Tensor", "List[Tensor]")
-        and "name" not in schema.overload_name.lower()
-        and not any(each.is_out for each in schema.arguments)
-    ]
-    if not overloads:
-        return None
+def _of_schemas(name: str, is_method: bool) -> list[list[Parameter]]:
+    """Parameters of an operator of C++: one list for the overloads with the same first parameter."""
+    by_first: dict[str, list[list[Parameter]]] = defaultdict(list)
+    for schema in torch._C._jit_get_schemas_for_operator(f"aten::{name}"):
+        named = "name" in schema.overload_name.lower() or any(each.is_out for each in schema.arguments)
+        if schema.arguments and not named and _takes_or_makes_tensors(schema, is_method):
+            given = schema.arguments[1:] if is_method else schema.arguments
+            by_first[schema.arguments[0].name].append(_starred(list(map(_converted, given)), given))
+    shortest_first = sorted(by_first.values(), key=lambda overloads: min(map(len, overloads)))
+    return [_merged(overloads) for overloads in shortest_first]
+
+
+def _takes_or_makes_tensors(schema: Any, is_method: bool) -> bool:
+    """Whether an overload is one of tensors: others of the same name compute with Python's numbers."""
+    first = schema.arguments[0]
+    if is_method:
+        return first.name == "self" and str(first.type) == "Tensor"
+    return str(first.type) == "Tensor" or any("Tensor" in str(each.type) for each in schema.returns)
+
+
+def _starred(given: list[Parameter], arguments: list[Any]) -> list[Parameter]:
+    """The parameters, `*size` for a list of ints that is alone: its ints may be given one by one."""
+    positional = [each for each in given if each.kind is not Parameter.KEYWORD_ONLY]
+    if len(positional) != 1 or str(arguments[0].type) != "List[int]":
+        return given
+    return [given[0].replace(kind=Parameter.VAR_POSITIONAL, default=Parameter.empty), *given[1:]]
+
+
+def _merged(overloads: list[list[Parameter]]) -> list[Parameter]:
+    """The parameters of several overloads; what some of them lack has None for a default."""
     longest = max(overloads, key=lambda given: sum(each.kind is not Parameter.KEYWORD_ONLY for each in given))
     shared = set.intersection(*({each.name for each in given} for given in overloads))
-    merged = {each.name: each for each in longest}
+    lists = {e.name: e for given in overloads for e in given if e.kind is Parameter.VAR_POSITIONAL}
+    merged = {each.name: lists.get(each.name, each) for each in longest}
     merged |= {
         each.name: each
         for given in overloads
         for each in given
         if each.kind is Parameter.KEYWORD_ONLY and each.name not in merged
     }
+    defaults = {e.name: e.default for given in overloads for e in given if e.default is not Parameter.empty}
     optional = False
     found = []
     for each in merged.values():
+        if each.kind is Parameter.VAR_POSITIONAL:
+            found.append(each)
+            continue
+        if each.default is Parameter.empty and each.name in defaults:
+            each = each.replace(default=defaults[each.name])
         needed = each.default is Parameter.empty
         # `low` of randint_like(x, high), randint_like(x, low, high): what comes after it may be absent, too.
         optional |= needed and each.name not in shared
@@ -139,12 +165,22 @@ def _converted(argument: Any) -> Parameter:
     )
 
 
-def _written(given: Iterable[Parameter]) -> str:
+def written(given: Iterable[Parameter]) -> str:
+    """The parameters as in a `def`: those before a `/` only by position, those after a `*` only by name."""
     words: list[str] = []
+    before: Parameter | None = None
     for each in given:
-        if each.kind is Parameter.KEYWORD_ONLY and "*" not in words:
+        if before is not None and before.kind is Parameter.POSITIONAL_ONLY is not each.kind:
+            words.append("/")
+        before = each
+        if each.kind is Parameter.VAR_POSITIONAL:
+            words.append(f"*{each.name}")
+            continue
+        if each.kind is Parameter.KEYWORD_ONLY and not any(word.startswith("*") for word in words):
             words.append("*")
         words.append(each.name if each.default is Parameter.empty else f"{each.name}={_default(each)}")
+    if before is not None and before.kind is Parameter.POSITIONAL_ONLY:
+        words.append("/")
     return ", ".join(words)
 
 

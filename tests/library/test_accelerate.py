@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
+
 import pytest
 from differential import agree
+
+from shapefix.library.accelerate import PARAMETERS
 
 pytestmark = pytest.mark.slow
 
@@ -24,7 +28,15 @@ def test_a_prepared_model_returns_what_it_did() -> None:
         out, (h, c) = model(x)
         reveal(x), reveal(out), reveal(h), reveal(y[:, 1:])
         reveal(accelerator.unwrap_model(model)(x)[0])
+        reveal(accelerator.unwrap_model(model=model)(x)[0])
         model = accelerator.prepare(nn.Linear(V, 3))
         reveal(model(x))
         """
     )
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_the_first_parameter_of_a_method_is_that_of_accelerate(name: str) -> None:
+    from accelerate import Accelerator
+
+    assert list(inspect.signature(getattr(Accelerator, name)).parameters)[1] == PARAMETERS[name]

@@ -216,7 +216,7 @@ class Bound:
 
 
 def findings(source: str, check: Check) -> list[str]:
-    return [f"{found.code} {found.message}" for found in check(source)]
+    return [f"{found.code} {found.text}" for found in check(source)]
 
 
 @pytest.mark.slow

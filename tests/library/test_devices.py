@@ -27,6 +27,8 @@ OPERATIONS = (
       for left, right in (("c", "g"), ("g", "c"), ("g", "g"), ("c", "c"))),
     "one * g", "g * one", "g.sum() + one", "c + g.sum()", "many * g", "g.mean() * many", "g + 1.0",
     "torch.add(g, c)", "torch.maximum(g, one)", "torch.maximum(g, c)", "g.mul(c)", "g.pow(c)",
+    *(f"torch.{name}(g, {other})" for other in ("c", "g", "one")
+      for name in ("copysign", "heaviside", "hypot", "isclose", "logaddexp", "xlogy")),
     "torch.where(g > 0, g, c)", "torch.where(c > 0, g, g)", "torch.where(g > 0, g, one)",
     "g.masked_fill(c > 0, 0.0)", "g.masked_fill(g > 0, 0.0)", "g.masked_fill(g > 0, one)",
     "torch.cat([c, g])", "torch.cat([g, g])", "torch.stack([c, g])", "torch.stack([c, c])",
@@ -53,6 +55,7 @@ OPERATIONS = (
     "torch.zeros(3, device=g.device) + g", "torch.zeros(3, device=c.device) + g",
     "g.float().view(3, 1) + matrix", "g.softmax(0)[None] * matrix", "g.unsqueeze(0).expand(3, 3) + gm",
     "torch.arange(3) + g", "torch.arange(3, device='cuda') + g", "torch.tensor([1.0, 2.0, 3.0]) + g",
+    "c.view(1, 1, 1, 3).to('cuda', memory_format=torch.channels_last) + g",
     "torch.tensor(c) + g", "torch.rand(3).cuda() + g", "torch.randn(3, device=torch.device('cuda')) + g",
 )  # fmt: skip
 

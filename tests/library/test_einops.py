@@ -38,6 +38,9 @@ PATTERNS = [
     ("Rearrange('b t h d -> b (t h) d')(x)", "x.reshape(B, T * 4, V)"),
     ("nn.Sequential(Rearrange('b t (g h) d -> b t g h d', g=2))(x)", "x.reshape(B, T, 2, 2, V)"),
     ("Reduce('b t h d -> b d', 'mean')(x)", "x.mean((1, 2))"),
+    ("rearrange(pattern='b t (g h) d -> b t g h d', g=2, tensor=x)", "x.reshape(B, T, 2, 2, V)"),
+    ("reduce(x, reduction='mean', pattern='b t h d -> b h')", "x.mean((1, 3))"),
+    ("Rearrange(pattern='b t (g h) d -> b t g h d', g=2)(input=x)", "x.reshape(B, T, 2, 2, V)"),
 ]
 
 EINOPS = "from einops import rearrange, reduce, repeat\nfrom einops.layers.torch import Rearrange, Reduce\n"

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
+import operator
+
+import numpy as np
 import pytest
 from differential import agree, compare, executed, revealed
+
+from shapefix.library.numpy_arrays import SIGNATURES
+from shapefix.library.signatures import parameters
 
 MADE = """
 np.random.rand(B, V)
@@ -42,6 +49,17 @@ np.zeros((B, V))[:, 1:]
 np.zeros((B, V))[:, 1:].copy()
 np.zeros((B, V))[:, 1:].astype(np.float32)
 np.zeros((B, T, V))[:, 0]
+np.zeros(shape=(B, V), dtype=None)
+np.random.randint(5, size=B)
+np.random.randint(low=0, high=5, size=(B, V), dtype=np.int32)
+np.full(fill_value=2, shape=(B, V))
+np.arange(stop=V)
+np.arange(start=1, stop=4)
+np.linspace(start=0, stop=1, num=V)
+np.array(object=[1.0, 2.0])
+np.asarray(a=[1, 2], dtype=np.float32)
+np.zeros((B, V)).astype(dtype=np.float32)
+np.zeros((B, V)).reshape(-1)
 """.strip().splitlines()
 
 UNKNOWN = """
@@ -53,6 +71,13 @@ np.concatenate([np.zeros((B, V)), np.zeros((B, V))])
 np.zeros((B, V))[np.array([0, 1])]
 np.arange(0.0, 1.0, 0.5)
 np.zeros((B, V), dtype=np.complex64)
+np.zeros((B, V), order="F")
+np.array([[1, 2], [3, 4]], order="F")
+np.zeros((B, V)).copy(order="F")
+np.zeros((B, V)).astype(np.float32, order="F")
+np.array([1, 2], ndmin=2)
+np.random.uniform(0, 1, size=None)
+np.random.rand()
 """.strip().splitlines()
 
 
@@ -78,3 +103,16 @@ def test_what_is_known_is_what_numpy_makes(made: str) -> None:
 def test_what_is_known_of_the_rest_is_right(made: str) -> None:
     source = f"import numpy as np\nB, T, V = 2, 6, 8\nreveal(torch.as_tensor({made}))"
     compare(revealed(source)[0], executed(source)[0])
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_a_signature_is_that_of_numpy(name: str) -> None:
+    function = operator.attrgetter(name.partition(".")[2])(np)
+    try:
+        named = inspect.signature(function).parameters
+    except ValueError:
+        pytest.skip("only later versions of numpy have a signature to compare with")
+    # `arange(stop)` and `arange(start, stop)` share their first parameter.
+    known = {"start", *named} if "start_or_stop" in named else set(named)
+    for signature in SIGNATURES[name].split(" | "):
+        assert {parameter for parameter, _ in parameters(signature)} <= known

@@ -9,7 +9,7 @@ import pytest
 from differential import NoFiles
 
 from shapefix.domains.modes import ModeSwitched
-from shapefix.domains.training import OWNERS, Backward, OptimizerStepped, TrainingEvent
+from shapefix.domains.training import Backward, OptimizerStepped, Owners, TrainingEvent
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.program import parsed, run_program
 from shapefix.interpreter.values import LibraryObject
@@ -60,8 +60,9 @@ def held(ev: Evaluator, name: str) -> LibraryObject:
 )
 def test_the_modules_whose_parameters_an_optimizer_was_given(parameters: str, owners: str | None) -> None:
     ev = run(f"from elsewhere import groups\noptimizer = torch.optim.AdamW({parameters})")
-    known = held(ev, "optimizer").fields[OWNERS]
-    assert known == (None if owners is None else {held(ev, name) for name in owners.split()})
+    known = held(ev, "optimizer").facts.known(Owners)
+    expected = None if owners is None else Owners(frozenset(held(ev, name) for name in owners.split()))
+    assert known == expected
 
 
 def test_groups_are_added() -> None:
@@ -69,7 +70,9 @@ def test_groups_are_added() -> None:
     optimizer = torch.optim.SGD(first.parameters(), lr=0.1)
     optimizer.add_param_group({"params": second.parameters()})
     """)
-    assert held(ev, "optimizer").fields[OWNERS] == {held(ev, "first"), held(ev, "second")}
+    assert held(ev, "optimizer").facts.known(Owners) == Owners(
+        frozenset({held(ev, "first"), held(ev, "second")})
+    )
 
 
 def events(code: str) -> Iterator[str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from shapefix.domains.batches import ALIGNED, SHIFTED
-from shapefix.interpreter.values import Constant, LibraryObject
-from shapefix.library.transformers.architectures import CLASS
+from shapefix.interpreter.facts import Facts
+from shapefix.interpreter.values import LibraryObject
+from shapefix.library.transformers.architectures import OwnClass
 from shapefix.library.transformers.models import kind_of
 from shapefix.library.transformers.token_losses import token_loss
 
@@ -73,7 +74,7 @@ ALIGNING = (
 
 def said(name: str) -> str:
     full = f"transformers.{name}"
-    return token_loss(LibraryObject(kind_of(full) or "", fields={CLASS: Constant(full)}))
+    return token_loss(LibraryObject(kind_of(full) or "", facts=Facts.of(OwnClass(full))))
 
 
 def losses(name: str) -> tuple[float, float, float]:
@@ -95,6 +96,7 @@ def losses(name: str) -> tuple[float, float, float]:
     return float(output.loss), float(shifted), float(entropy(output.logits.flatten(0, 1), labels.flatten()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHIFTING)
 def test_heads_that_shift_their_labels(name: str) -> None:
     loss, shifted, aligned = losses(name)
@@ -120,8 +122,10 @@ def test_an_auto_class_shifts_unless_its_checkpoint_does_not() -> None:
     auto = "transformers.AutoModelForCausalLM"
 
     def made_with(config: str) -> str:
-        configuration = LibraryObject("transformers.PretrainedConfig", fields={CLASS: Constant(config)})
-        return token_loss(LibraryObject(auto, fields={CLASS: Constant(auto), "config": configuration}))
+        configuration = LibraryObject("transformers.PretrainedConfig", facts=Facts.of(OwnClass(config)))
+        return token_loss(
+            LibraryObject(auto, fields={"config": configuration}, facts=Facts.of(OwnClass(auto)))
+        )
 
     assert made_with("GPT2Config") == SHIFTED
     assert made_with("BartConfig") == ""

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
+from typing import Any
+
 import pytest
 import torch
-from differential import agree, layouts, revealed
+import transformers
+from checking import Check
+from differential import agree, compare, executed, layouts, revealed
 from transformers.utils import auto_docstring
 
+from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import LibraryObject
 from shapefix.library.library import TorchLibrary
 from shapefix.library.transformers.models import kind_of
@@ -220,3 +226,107 @@ def test_auto_docstring_returns_the_method_itself() -> None:
         reveal(Head()(torch.randn(2, 3, 4)))
         """
     assert layouts(source) == layouts("reveal(torch.randn(2, 3, 4).transpose(1, 2))")
+
+
+_SMALL_MORE = {
+    **SMALL,
+    "Albert": f"{_ENCODER}, embedding_size=16, num_hidden_groups=1",
+    "Camembert": _ENCODER,
+    "XLMRoberta": _ENCODER,
+    "Electra": f"{_ENCODER}, embedding_size=16",
+    "OPT": "vocab_size=50, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, ffn_dim=16, "
+    "word_embed_proj_dim=16",
+}
+
+
+@pytest.mark.parametrize("family", sorted(_SMALL_MORE.keys() - {"T5"}))
+def test_the_second_output_of_a_base_model(family: str) -> None:
+    source = f"""
+        from transformers import {family}Config, AutoModel
+        model = AutoModel.from_config({family}Config({_SMALL_MORE[family]}, pad_token_id=0)).eval()
+        ids = torch.randint(1, 50, (2, 6))
+        outputs = model(ids).to_tuple()
+        """
+    second = executed(f"{source}reveal((*outputs, None)[1])")[0]
+    is_pooled = isinstance(second, torch.Tensor)
+    shown = revealed(f"{source.replace('.to_tuple()', '')}reveal(outputs[1])")[0]
+    assert isinstance(shown, TensorValue) == is_pooled
+    if is_pooled:
+        compare(shown, second, require_sizes=True)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("family", ["GPT2", "OPT", "Bert", "Llama", "DistilBert"])
+def test_token_ids_of_another_rank_are_refused_where_the_model_refuses_them(
+    family: str, rank: int, check: Check
+) -> None:
+    source = f"""
+import torch
+from transformers import {family}Config, AutoModel
+model = AutoModel.from_config({family}Config({_SMALL_MORE[family]})).eval()
+
+def run(x):
+    h = model(x).last_hidden_state
+    {", ".join("abc"[:rank])}, = x.shape
+"""
+    namespace: dict[str, Any] = {}
+    exec(source, namespace)
+    try:
+        namespace["run"](torch.ones((2, 3, 4)[:rank], dtype=torch.long))
+    except (ValueError, RuntimeError, IndexError):
+        assert rank != 2
+        assert check(source, ["SF507"])
+    else:
+        assert not check(source, ["SF507"])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "ViTModel",
+        "CLIPVisionModel",
+        "ResNetModel",
+        "Wav2Vec2Model",
+        "HubertModel",
+        "WhisperModel",
+        "ViTForImageClassification",
+        "Wav2Vec2ForSequenceClassification",
+        "AutoModel",
+        "AutoModelForImageClassification",
+        "AutoModelForAudioClassification",
+        "AutoBackbone",
+        "DetrModel",
+        "BlipModel",
+        "CLIPModel",
+        "BertModel",
+        "AutoModelForCausalLM",
+        "AutoModelForMaskedLM",
+        "RobertaForTokenClassification",
+    ],
+)
+def test_a_first_argument_is_token_ids_only_of_models_of_texts(model: str, check: Check) -> None:
+    if model.startswith("Auto"):
+        is_text = model in ("AutoModelForCausalLM", "AutoModelForMaskedLM")
+    else:
+        is_text = list(inspect.signature(getattr(transformers, model).forward).parameters)[1] == "input_ids"
+    source = f"""
+from transformers import {model}
+model = {model}.from_pretrained(checkpoint)
+
+def run(x):
+    first = model(x)[0]
+    a, b, c, d = x.shape
+"""
+    is_certain = is_text and model != "AutoModelForCausalLM"
+    assert bool(check(source, ["SF507"])) == is_certain
+    shown = layouts(f"from transformers import {model}\nreveal({model}.from_pretrained(name)(x)[0])")
+    assert is_text or "ImageClass" in model or shown == ["?"]
+
+
+def test_whole_numbers_in_the_first_place_are_token_ids() -> None:
+    made_here = "from transformers import AutoModel\nmodel = AutoModel.from_pretrained(name)\n"
+    assert layouts(f"{made_here}reveal(model(torch.zeros(2, 5, dtype=torch.long))[0])")[0].startswith(
+        "(2, 5,"
+    )
+    assert layouts(f"{made_here}reveal(model(torch.zeros(2, 3, 8, 8))[0])") == ["?"]
+    assert layouts(f"{made_here}reveal(model(torch.zeros(2, 5))[0])") == ["?"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import re
 import tokenize
@@ -134,3 +135,96 @@ def test_the_list_finds_what_it_bans(tmp_path: Path) -> None:
         (2, "colour"),
         (2, "is no"),
     ]
+
+
+RELATIVE = re.compile(
+    r"\b(?:which|where|who|whose|whom|what)\b|(?P<before>[\w-]+ )?\b(?P<that>that)\b(?! of\b)", re.IGNORECASE
+)
+"""Words at the start of relative clauses; for `that` with the word before it."""
+
+BEFORE_CONTENT = re.compile(r"assum(?:e|ing)|check|means?|note|record|report|says?|shows?|so")
+"""Words before a stated fact: `Check that x is dense`."""
+
+BEFORE_PRONOUN = re.compile(r"after|at|by|for|from|if|in|is|of|on|or|than|to|unless|until|whether|with")
+"""Words before `that` as a pronoun: `False if that is impossible`, `after one pass of that loop`."""
+
+ALLOWED_FIRST_LINES = ("shapefix/cli/main.py: Explain a rule: what it does, why, how to fix it",)
+
+
+def first_lines(source: str) -> Iterator[str]:
+    """Yield the first lines of the docstrings of a module, its classes and its functions."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            text = ast.get_docstring(node)
+            if text:
+                yield text.splitlines()[0]
+
+
+def has_relative_clause(line: str) -> bool:
+    """Check for a relative clause outside of code."""
+    for match in RELATIVE.finditer(re.sub(r"`[^`]*`", "code", line)):
+        before = (match["before"] or "").strip().lower()
+        accepted = BEFORE_CONTENT.fullmatch(before) or BEFORE_PRONOUN.fullmatch(before)
+        if match["that"] is None or (before and not accepted):
+            return True
+    return False
+
+
+def with_relative_clause(source: str) -> list[str]:
+    """Return the first lines with a relative clause."""
+    return [line for line in first_lines(source) if has_relative_clause(line)]
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "shapefix").rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT))
+)
+def test_first_lines_of_docstrings_are_short_phrases(path: Path) -> None:
+    name = path.relative_to(ROOT)
+    found = [f"{name}: {line}" for line in with_relative_clause(path.read_text("utf-8"))]
+    assert not [line for line in found if not line.startswith(ALLOWED_FIRST_LINES)]
+
+
+@pytest.mark.parametrize("line", ALLOWED_FIRST_LINES)
+def test_every_allowed_first_line_is_still_needed(line: str) -> None:
+    name, _, start = line.partition(": ")
+    found = with_relative_clause((ROOT / name).read_text("utf-8"))
+    assert any(each.startswith(start) for each in found)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "What it knows.",
+        "Layers whose sizes differ.",
+        "Return the loop that accumulates.",
+        "Findings, without those that a comment suppresses.",
+        "The arguments of `forward` that a batch lacks.",
+        "Place where a module was constructed.",
+        "A tensor, which may be on a GPU.",
+        "Check that each symbol that occurs is known.",
+    ],
+)
+def test_relative_clauses_are_found(line: str) -> None:
+    assert with_relative_clause(f'"""{line}"""\n') == [line]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Check that `x` is dense.",
+        "Sort two sizes, so that their order does not matter.",
+        "Write a file; return False if that is impossible.",
+        "The excerpts of a finding, that of its own file first.",
+        "Parse the field `what`.",
+    ],
+)
+def test_clauses_of_content_and_pronouns_are_accepted(line: str) -> None:
+    assert not with_relative_clause(f'"""{line}"""\n')
+
+
+def test_first_lines_come_from_every_definition() -> None:
+    source = (
+        '"""A module.\n\nWhat it does."""\nclass A:\n    """A class."""\n'
+        'def _f():\n    """A private function."""\n"""`what` is a name."""\n'
+    )
+    assert sorted(first_lines(source)) == ["A class.", "A module.", "A private function."]

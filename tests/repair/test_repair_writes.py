@@ -127,6 +127,7 @@ for count in itertools.count():
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="nothing kills that hard here")
 def test_a_process_killed_at_any_moment_leaves_the_file_old_or_new(tmp_path: Path) -> None:
     path = tmp_path / "train.py"

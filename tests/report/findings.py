@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, Fix, Severity, Span
+from shapefix.diagnostics import (
+    Applicability,
+    Condition,
+    Diagnostic,
+    Edit,
+    Evidence,
+    Fix,
+    Role,
+    Severity,
+    Span,
+)
 
 
 @dataclass(frozen=True)
@@ -52,8 +62,8 @@ STRIDED = Diagnostic(
     "`shift.view(-1, V)` merges dimensions 0 and 1 of `shift` across a stride gap",
     TRAIN.at("shift.view(-1, V)"),
     (
-        Evidence(TRAIN.at("logits[:, :-1, :]"), "sliced here: strides become (T*V, V, 1)"),
-        Evidence(TRAIN.at("shift.view(-1, V)"), "merged here: needs stride (T - 1)*V, has T*V"),
+        Evidence(TRAIN.at("logits[:, :-1, :]"), "sliced here: strides become (T*V, V, 1)", Role.PRODUCER),
+        Evidence(TRAIN.at("shift.view(-1, V)"), "merged here: needs stride (T - 1)*V, has T*V", Role.FAILURE),
     ),
     Condition("the batch holds more than one sequence"),
     (
@@ -72,8 +82,8 @@ LABELS = Diagnostic(
     "`labels[:, 1:].view(-1)` merges across a stride gap",
     TRAIN.at("labels[:, 1:].view(-1)"),
     (
-        Evidence(TRAIN.at("labels[:, 1:]"), "sliced here: strides become (T, 1)"),
-        Evidence(TRAIN.at("labels[:, 1:].view(-1)"), "merged here: needs stride T - 1, has T"),
+        Evidence(TRAIN.at("labels[:, 1:]"), "sliced here: strides become (T, 1)", Role.PRODUCER),
+        Evidence(TRAIN.at("labels[:, 1:].view(-1)"), "merged here: needs stride T - 1, has T", Role.FAILURE),
     ),
 )
 

@@ -69,18 +69,27 @@ def test_json_is_ruffs_list_of_objects_with_evidence_and_condition() -> None:
         "filename": "/project/train.py",
         "location": {"row": 10, "column": 28},
         "end_location": {"row": 10, "column": 45},
+        "error": None,
+        "cause": {
+            "code": "SF101",
+            "filename": "/project/train.py",
+            "location": {"row": 10, "column": 28},
+            "end_location": {"row": 10, "column": 45},
+        },
         "evidence": [
             {
                 "filename": "/project/train.py",
                 "location": {"row": 6, "column": 13},
                 "end_location": {"row": 6, "column": 30},
                 "message": "sliced here: strides become (T*V, V, 1)",
+                "role": "producer",
             },
             {
                 "filename": "/project/train.py",
                 "location": {"row": 10, "column": 28},
                 "end_location": {"row": 10, "column": 45},
                 "message": "merged here: needs stride (T - 1)*V, has T*V",
+                "role": "failure",
             },
         ],
         "condition": "the batch holds more than one sequence",

@@ -16,8 +16,13 @@ from shapefix.report.full import render
 from shapefix.report.view import Coverage, View
 
 
-def shown(*findings: Diagnostic, files: tuple[Source, ...] = (TRAIN,), width: int = 100) -> str:
-    view = View("/project", width=width, sources=sources(*files))
+def shown(
+    *findings: Diagnostic,
+    files: tuple[Source, ...] = (TRAIN,),
+    width: int = 100,
+    verbose: bool = True,
+) -> str:
+    view = View("/project", width=width, sources=sources(*files), verbose=verbose)
     return text_of(render(findings, (), view))
 
 
@@ -49,6 +54,7 @@ error[SF101] view-across-stride-gap: `shift.view(-1, V)` merges dimensions 0 and
    |
    = fails when: the batch holds more than one sequence
    = fix (safe): use `.reshape`
+   = view-across-stride-gap: `shapefix explain SF101`
 
 Found 1 error. 1 fixable with `shapefix fix`.
 """
@@ -90,6 +96,7 @@ error[SF101] view-across-stride-gap: `shift.view(-1, V)`
    |
    = fails when: the batch holds more than one sequence
    = fix (safe): use `.reshape`
+   = view-across-stride-gap: `shapefix explain SF101`
 
 error[SF101] view-across-stride-gap: `labels[:,
     1:].view(-1)` merges across a stride gap
@@ -102,6 +109,7 @@ error[SF101] view-across-stride-gap: `labels[:,
    |               2. merged here: needs stride T - 1, has T
    |
    = no automatic fix
+   = view-across-stride-gap: `shapefix explain SF101`
 
 Found 2 errors. 1 fixable with `shapefix fix`.
 """

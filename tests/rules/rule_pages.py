@@ -8,6 +8,7 @@ A page starts with front matter, the single source of the metadata of its rule:
                             reported line or at a line of the evidence; `later`, elsewhere or only
                             sometimes; `hidden`, the reported handler hides it; `never`, it computes or
                             learns something wrong
+    errors                  if it raises: a list of parts of the exceptions' messages
     default                 on, or off if the rule must be selected explicitly
     since                   the first version with the rule
     aliases                 former names, separated by commas (optional)
@@ -183,9 +184,15 @@ def examples(page: Path) -> tuple[Example, ...]:
 
 @cache
 def front_matter(page: Path) -> dict[str, str]:
-    """The `key: value` lines between the two `---` that open a page."""
+    """The `key: value` lines between the two `---` that open a page; a list has its items as lines."""
     _, head, _ = page.read_text("utf-8").split("---\n", 2)
-    return dict(line.split(": ", 1) for line in head.splitlines())
+    entries = re.findall(r"^(\w+):(?: (.+)|((?:\n  - .+)+))$", head, re.MULTILINE)
+    return {key: value or items.replace("\n  - ", "\n").strip() for key, value, items in entries}
+
+
+def stated_errors(page: Path) -> list[str]:
+    """Parts of the messages of the exceptions that the reported code of a page raises."""
+    return front_matter(page).get("errors", "").splitlines()
 
 
 def pages() -> list[Path]:

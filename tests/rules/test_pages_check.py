@@ -36,10 +36,10 @@ def test_findings_are_those_of_the_page(example: Example, tmp_path: Path) -> Non
     found = shown(analysis.diagnostics, front_matter(example.page)["code"])
     assert sorted((d.span.row - example.hidden, d.code, str(d.severity)) for d in found) == sorted(
         (e.line, e.code, e.severity) for e in example.findings
-    ), "\n".join(f"{d.span.row}: {d.message}" for d in found)
+    ), "\n".join(f"{d.span.row}: {d.text}" for d in found)
     for expected in example.findings:
         here = [d for d in found if (d.span.row - example.hidden, d.code) == (expected.line, expected.code)]
-        messages = [example.visible(d.message) for d in here]
+        messages = [example.visible(d.text) for d in here]
         assert any(expected.message in message for message in messages), messages
         if expected.condition is not None:
             conditions = [d.condition.text for d in here if d.condition is not None]

@@ -255,6 +255,7 @@ def _work(root: str, seed: int) -> None:
         cache.put(f"{root}/{number}.py", "c", CachedResult((), (Failure(f"{number}", "x" * 50_000),)))
 
 
+@pytest.mark.slow
 def test_processes_side_by_side_do_not_spoil_it(root: Path) -> None:
     context = multiprocessing.get_context("spawn")
     workers = [context.Process(target=_work, args=(str(root), seed)) for seed in range(3)]

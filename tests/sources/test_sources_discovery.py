@@ -287,6 +287,7 @@ PATTERN = st.lists(
 ).map("".join)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["", "", "!"]), PATTERN).map("".join), min_size=1, max_size=5))
 def test_the_same_files_as_git_itself_for_any_patterns(tree: Tree, lines: list[str]) -> None:

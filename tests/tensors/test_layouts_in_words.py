@@ -22,19 +22,19 @@ def view(layout: Layout, *sizes: int | Size) -> verdicts.ViewVerdict:
 def in_words(verdict: verdicts.ViewVerdict) -> str:
     assert isinstance(verdict, verdicts.Illegal)
     conditions = " and ".join(f"{size} > 1" for size in verdict.conditions)
-    return f"{verdict.dim}: has {verdict.has}, needs {verdict.needs}, if {conditions}"
+    return f"{verdict.outer}, {verdict.inner}: has {verdict.has}, needs {verdict.needs}, if {conditions}"
 
 
 def test_a_slice_fails_whenever_there_is_more_than_one_row_and_something_is_left() -> None:
     verdict = view(indexing.index(LOGITS, [ALL, slice(None, -1)]), -1, V)
-    assert in_words(verdict) == "0: has T*V, needs (T - 1)*V, if B > 1 and T - 1 > 1"
+    assert in_words(verdict) == "0, 1: has T*V, needs (T - 1)*V, if B > 1 and T - 1 > 1"
     assert isinstance(verdict, verdicts.Illegal)
     assert str(verdict.layout) == "(B*(T - 1), V) strides (V, 1)"
 
 
 def test_merged_heads_fail_also_where_the_model_names_their_product_otherwise() -> None:
     heads = dims.transpose(contiguous([B, H, T, D]), 1, 2)
-    expected = "2: has T*D, needs D, if T > 1 and H > 1 and D > 1"
+    expected = "2, 3: has T*D, needs D, if T > 1 and H > 1 and D > 1"
     assert in_words(view(heads, B, T, H * D)) == expected
     assert in_words(view(heads, B, T, C)) == expected
 
@@ -42,7 +42,7 @@ def test_merged_heads_fail_also_where_the_model_names_their_product_otherwise() 
 def test_a_selected_dimension_stays_in_the_condition() -> None:
     assert (
         in_words(view(indexing.index(LOGITS, [ALL, -1]), -1))
-        == "0: has T*V, needs V, if B > 1 and V > 1 and T > 1"
+        == "0, 1: has T*V, needs V, if B > 1 and V > 1 and T > 1"
     )
 
 

@@ -1,4 +1,4 @@
-"""SF405: `.to(device)` on a value that is not a tensor."""
+"""SF405: `.to(device)` on a value other than a tensor."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix, Import
 from shapefix.domains.devices import MoveOfNonTensor
 from shapefix.interpreter.containers import DictValue, ListValue, TextTuple, TupleValue, elements
 from shapefix.interpreter.tensor_values import TensorValue
@@ -37,7 +37,8 @@ def device_of_non_tensor(event: MoveOfNonTensor, context: CheckContext, rule: Ru
         evidence.append(Evidence(event.batch.written[event.key].span, f"`{event.key}` added here"))
     yield rule.diagnostic(
         event.place.span,
-        f"{named} is {kind}; AttributeError: object has no attribute '{method}'",
+        f"{named} is {kind}",
+        error=ExpectedError("AttributeError", f"object has no attribute '{method}'"),
         evidence=evidence,
         fixes=() if is_tensors else _guard(event, node.func.value, subject),
     )

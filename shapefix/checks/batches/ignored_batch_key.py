@@ -1,4 +1,4 @@
-"""SF402: a misspelled batch key that `forward` ignores."""
+"""SF402: a misspelled batch key ignored by `forward`."""
 
 from __future__ import annotations
 

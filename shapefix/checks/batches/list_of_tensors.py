@@ -12,7 +12,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.rewrites import argument
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Diagnostic, Evidence
+from shapefix.diagnostics import Diagnostic, Evidence, ExpectedError
 from shapefix.domains.batches import ListGiven, Stacked
 from shapefix.interpreter.containers import ListValue, TupleValue
 from shapefix.interpreter.events import Event, TensorUsedAsIndex
@@ -41,8 +41,10 @@ _FLOATING = (
     | SOFTMAXES
 )
 """Operations whose result is always floating-point, of unknown precision."""
-_INDEX_ERROR = "TypeError: only integer tensors of a single element can be converted to an index"
-_SCALAR_ERROR = "ValueError: only one element tensors can be converted to Python scalars"
+_INDEX_ERROR = ExpectedError(
+    "TypeError", "only integer tensors of a single element can be converted to an index"
+)
+_SCALAR_ERROR = ExpectedError("ValueError", "only one element tensors can be converted to Python scalars")
 _FLOATS = frozenset({"float", "float16", "float32", "float64", "half", "double", "bfloat16"})
 
 
@@ -74,20 +76,20 @@ def _stacked(event: Stacked, context: CheckContext, rule: Rule) -> Iterator[Diag
     named = f"`{abbreviate(module.code(given))}`, " if isinstance(given, (cst.Name, cst.Attribute)) else ""
     collated = _collated(tensor, given)
     if collated:
-        message = f"`{function}` gets a list of tensors: {collated}; {_error(event, tensor)}"
+        message = f"`{function}` gets a list of tensors: {collated}"
     else:
-        message = f"`{function}` gets {named}a list of tensors of {context.text(count)} elements each; "
-        message += _error(event, tensor)
+        message = f"`{function}` gets {named}a list of tensors of {context.text(count)} elements each"
     yield rule.diagnostic(
         event.place.span,
         message,
         evidence=[*call_trace(event), *_made(tensor)],
+        error=_error(event, tensor),
         condition=context.condition([count]),
     )
 
 
 def _several(event: Stacked) -> tuple[TensorValue, Size] | None:
-    """Return a tensor in the list, and its number of elements; None if that is unknown or one."""
+    """Return a tensor in the list, and its number of elements; None if the number is unknown or one."""
     tensor = _tensor_in(event.rows)
     node = event.place.node
     if event.function not in _OF_NUMBERS or not isinstance(node, cst.Call) or not node.args:
@@ -108,11 +110,12 @@ def _given(event: ListGiven, rule: Rule) -> Iterator[Diagnostic]:
     if not isinstance(node, cst.Call) or not node.args or tensor is None:
         return
     collated = _collated(tensor, node.args[0].value)
-    reason = f": {collated}; TypeError" if collated else "; TypeError: must be Tensor, not list"
+    reason = f": {collated}" if collated else ""
     yield rule.diagnostic(
         event.place.span,
         f"`{abbreviate(event.place.code)}` gets a list of tensors{reason}",
         evidence=[*call_trace(event), *_made(tensor)],
+        error=ExpectedError("TypeError", "" if collated else "must be Tensor, not list"),
     )
 
 
@@ -125,15 +128,16 @@ def _asked_for_integer(event: TensorUsedAsIndex, context: CheckContext, rule: Ru
     code, subject = abbreviate(event.place.code), abbreviate(module.code(event.subject))
     match event.role:
         case "index":
-            message = f"`{code}` indexes a list with {tensor}; {_INDEX_ERROR}"
+            message = f"`{code}` indexes a list with {tensor}"
         case "bound":
-            message = f"`{subject}` is {tensor}, but a slice needs an int; {_INDEX_ERROR}"
+            message = f"`{subject}` is {tensor}, but a slice needs an int"
         case _:
-            message = f"`{code}` gets {tensor}, not an int; {_INDEX_ERROR}"
+            message = f"`{code}` gets {tensor}, not an int"
     yield rule.diagnostic(
         event.place.span,
         message,
         evidence=[*call_trace(event), *_made(event.tensor)],
+        error=_INDEX_ERROR,
         condition=context.condition([count]),
     )
 
@@ -171,7 +175,7 @@ def _made(tensor: TensorValue) -> Iterator[Evidence]:
         yield Evidence(tensor.origin.place.span, f"tensor {tensor.origin.text} here")
 
 
-def _error(event: Stacked, tensor: TensorValue) -> str:
+def _error(event: Stacked, tensor: TensorValue) -> ExpectedError:
     """Return the exception of torch: it depends on the dtype of the result."""
     node = event.place.node
     given = argument(node, 99, "dtype") if isinstance(node, cst.Call) else None
@@ -184,5 +188,5 @@ def _error(event: Stacked, tensor: TensorValue) -> str:
     else:
         dtype = tensor.dtype or ""
     if not dtype:
-        return "TypeError or ValueError"
+        return ExpectedError("TypeError or ValueError")
     return _SCALAR_ERROR if dtype in _FLOATS else _INDEX_ERROR

@@ -1,4 +1,4 @@
-"""SF403: an argument that `forward` requires and no batch key provides."""
+"""SF403: a required argument of `forward` without a batch key."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.batch_keys import definition, forward_text, keys_in_code, unexpected_keys
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.wording import abbreviate, listed
-from shapefix.diagnostics import Diagnostic, Evidence
+from shapefix.diagnostics import Diagnostic, Evidence, ExpectedError
 from shapefix.domains.batches import ModelCalled
 
 
@@ -27,7 +27,8 @@ def missing_batch_key(event: ModelCalled, context: CheckContext, rule: Rule) -> 
     yield rule.diagnostic(
         event.place.span,
         f"`{abbreviate(event.place.code)}` does not pass {listed(missing)} to "
-        f"{forward_text(event, event.place.module)}; TypeError: missing required positional argument",
+        f"{forward_text(event, event.place.module)}",
+        error=ExpectedError("TypeError", "missing required positional argument"),
         evidence=[
             *call_trace(event),
             *definition(event),

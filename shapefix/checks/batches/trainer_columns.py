@@ -1,4 +1,4 @@
-"""SF404: dataset columns that a Trainer removes or leaves in the batch."""
+"""SF404: dataset columns removed by a Trainer or left in the batch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.rewrites import argument, line_of
 from shapefix.checks.support.wording import listed
-from shapefix.diagnostics import Diagnostic, Evidence
+from shapefix.diagnostics import Diagnostic, Evidence, ExpectedError, Role
 from shapefix.domains.batches import ColumnsChosen
 from shapefix.interpreter.containers import ListValue, elements
 from shapefix.interpreter.modules import Module, Place
@@ -43,10 +43,11 @@ def _left_text(event: ColumnsChosen, rule: Rule) -> Iterator[Diagnostic]:
     collator = _name(event.collator, place.module)
     if not left or skips is None or collator is None:
         return
+    words = "too many dimensions 'str'" if skips else "Unable to create tensor"
     yield rule.diagnostic(
         place.span,
-        f"`remove_unused_columns=False` keeps {listed(left)}, but {collator} cannot create tensors from "
-        "text; ValueError",
+        f"`remove_unused_columns=False` keeps {listed(left)}, but {collator} cannot create tensors from text",
+        error=ExpectedError("ValueError", words),
         evidence=[
             *call_trace(event),
             *(
@@ -54,13 +55,13 @@ def _left_text(event: ColumnsChosen, rule: Rule) -> Iterator[Diagnostic]:
                 for key in left
                 if key in event.sample.written
             ),
-            Evidence(event.place.span, "batches of this dataset are created here"),
+            Evidence(event.place.span, "batches of this dataset created here", Role.FAILURE),
         ],
     )
 
 
 def _setting(event: ColumnsChosen) -> Place | None:
-    """Return the argument that sets `remove_unused_columns`."""
+    """Return the argument for `remove_unused_columns`."""
     made = event.settings.place if event.settings is not None else None
     stated = (
         argument(made.node, 99, "remove_unused_columns") if made and isinstance(made.node, cst.Call) else None
@@ -112,8 +113,8 @@ def _removed_all(event: ColumnsChosen, rule: Rule) -> Iterator[Diagnostic]:
     yield rule.diagnostic(
         event.place.span,
         f"`{event.consumer.rpartition('.')[2]}` removes all columns: `{forward.name}` "
-        f"({line_of(forward.place, event.place.module)}) {named}; "
-        "ValueError: No columns in the dataset match",
+        f"({line_of(forward.place, event.place.module)}) {named}",
+        error=ExpectedError("ValueError", "No columns in the dataset match"),
         evidence=[
             *call_trace(event),
             Evidence(forward.place.span, "takes the columns in `**kwargs`; the trainer matches names only"),

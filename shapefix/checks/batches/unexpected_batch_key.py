@@ -1,4 +1,4 @@
-"""SF401: a batch key that `forward` does not accept."""
+"""SF401: a batch key not accepted by `forward`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from shapefix.checks.support.batch_keys import (
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.near_keys import near
 from shapefix.checks.support.wording import abbreviate, listed
-from shapefix.diagnostics import Diagnostic
+from shapefix.diagnostics import Diagnostic, ExpectedError
 from shapefix.domains.batches import ModelCalled
 
 
@@ -34,11 +34,11 @@ def unexpected_batch_key(event: ModelCalled, context: CheckContext, rule: Rule) 
         for name in dict.fromkeys(meant.values())
         if name is not None and name not in event.keywords
     ]
-    hint = f"; did you mean {' and '.join(taken)}?" if taken else ""
+    hint = f" (did you mean {' and '.join(taken)}?)" if taken else ""
     yield rule.diagnostic(
         event.place.span,
-        f"`{abbreviate(event.place.code)}` passes {listed(keys)} to {forward_text(event, module)}; "
-        f"TypeError: got an unexpected keyword argument{hint}",
+        f"`{abbreviate(event.place.code)}` passes {listed(keys)}{hint} to {forward_text(event, module)}",
+        error=ExpectedError("TypeError", "got an unexpected keyword argument"),
         evidence=[*call_trace(event), *origins(event, keys), *definition(event)],
         fixes=key_repairs.left_out(event, keys) if from_batch and not taken else (),
     )

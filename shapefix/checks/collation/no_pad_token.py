@@ -1,4 +1,4 @@
-"""SF305: padding with a tokenizer that has no pad token."""
+"""SF305: padding with a tokenizer without a pad token."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.syntax import enclosing, enclosing_function
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
-from shapefix.domains.tokens import PadTokenMissing
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, ExpectedError, Fix
+from shapefix.domains.tokens import Checkpoint, PadTokenMissing
 from shapefix.interpreter.modules import Module, Place, children, dotted_name
 from shapefix.interpreter.values import Constant, LibraryObject
 
@@ -30,8 +30,8 @@ def no_pad_token(event: PadTokenMissing, context: CheckContext, rule: Rule) -> I
     name = _name(event.tokenizer, made)
     yield rule.diagnostic(
         event.place.span,
-        f"`{subject}` (`{name}`, {rewrites.line_of(made, module)}) has no pad token for `{user}`; "
-        f"ValueError: Asking to pad but the tokenizer does not have a padding token",
+        f"`{subject}` (`{name}`, {rewrites.line_of(made, module)}) has no pad token for `{user}`",
+        error=ExpectedError("ValueError", "Asking to pad but the tokenizer does not have a padding token"),
         evidence=[
             *call_trace(event),
             Evidence(made.span, f"created here: `{name}` has no pad token, and the code sets none"),
@@ -43,7 +43,8 @@ def no_pad_token(event: PadTokenMissing, context: CheckContext, rule: Rule) -> I
 
 def _name(tokenizer: LibraryObject, made: Place) -> str:
     """Return the checkpoint of a tokenizer, or else its class."""
-    name = tokenizer.fields.get("name")
+    checkpoint = tokenizer.facts.known(Checkpoint)
+    name = checkpoint.name if checkpoint is not None else None
     if isinstance(name, Constant) and isinstance(name.value, str):
         return name.value
     return made.module.code(made.node.func) if isinstance(made.node, cst.Call) else "it"
@@ -59,7 +60,7 @@ def _may_be_set_elsewhere(made: Place, used: Place) -> bool:
 
 
 def _setters(module: Module) -> list[cst.CSTNode]:
-    """Return the functions of a file that set a pad token."""
+    """Return a file's functions with an assignment to a pad token."""
     return module.once(module.tree, _functions_that_set)
 
 
@@ -84,7 +85,7 @@ def _sets(node: cst.CSTNode) -> bool:
 
 
 def _set_pad_token(tokenizer: LibraryObject, made: Place) -> list[Fix]:
-    """Set the pad token on the line after the creation of the tokenizer, if that assigns a plain name."""
+    """Set the pad token on the line after the tokenizer's creation, if a plain name is assigned there."""
     around = enclosing(made.module, made.node)
     statement = around[-2] if len(around) > 1 else None
     ends = tokenizer.fields.get("eos_token")

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator
 
 import libcst as cst
 
+from shapefix.checks.collation.tensor_of_ragged_rows import stacking_error
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.evidence import call_trace
-from shapefix.diagnostics import Condition, Diagnostic, Evidence
+from shapefix.diagnostics import Condition, Diagnostic, Evidence, ExpectedError, Role
 from shapefix.domains.batches import Collated, Stacked
 from shapefix.domains.raggedness import PADDED_IN_MAP, origins, ragged, row_sizes
 from shapefix.domains.tokens import Tokenized
@@ -22,6 +23,8 @@ from shapefix.tensors.polynomials import Size
 
 _LABELS = frozenset({"labels", "label", "label_ids"})
 _PAD_INPUTS_ONLY = ("DataCollatorForLanguageModeling", "DataCollatorWithPadding")
+_NOT_CREATED = ExpectedError("ValueError", "Unable to create tensor")
+_DIFFERENT = ExpectedError("ValueError", "expected sequence of length ... (got ...)")
 _STACKS = "stacks rows of several map batches"
 _DEFAULT_BATCH = 1000
 """The number of rows that `map` passes to its function at once."""
@@ -38,9 +41,10 @@ def padding_inside_map(event: Tokenized, context: CheckContext, rule: Rule) -> I
         return
     module = event.place.module
     for combined in context.events:
-        what = _what_fails(combined, event, module)
-        if what is None or not _mixes(combined, size):
+        fails = _what_fails(combined, event, module)
+        if fails is None or not _mixes(combined, size):
             continue
+        what, error = fails
         given = rewrites.argument(call, 99, "padding")
         place = event.place if given is None else Place(module, given)
         yield rule.diagnostic(
@@ -50,15 +54,16 @@ def padding_inside_map(event: Tokenized, context: CheckContext, rule: Rule) -> I
                 *call_trace(event),
                 Evidence(event.mapped.span, f"mapped here, {size} rows per map batch"),
                 Evidence(place.span, "padded to the longest row of the map batch"),
-                Evidence(combined.place.span, "rows of several map batches are combined here"),
+                Evidence(combined.place.span, "rows of several map batches combined here", Role.FAILURE),
             ],
+            error=error,
             condition=Condition(f"the dataset has more than {size} rows"),
         )
         return
 
 
 def _batch_of_map(node: cst.CSTNode) -> int | None:
-    """Return the number of rows per call of the function; None if that is not known, or all rows."""
+    """Return the number of rows per call of the function; None if it is not known, or all rows."""
     if not isinstance(node, cst.Call) or any(argument.star for argument in node.args):
         return None
     given = rewrites.argument(node, 5, "batch_size")
@@ -67,16 +72,15 @@ def _batch_of_map(node: cst.CSTNode) -> int | None:
     return int(given.value.value) if isinstance(given.value, cst.Integer) else None
 
 
-def _what_fails(combined: Event, event: Tokenized, module: Module) -> str | None:
+def _what_fails(combined: Event, event: Tokenized, module: Module) -> tuple[str, ExpectedError] | None:
     """Return the call that fails on the rows of this one, and its error; None if none does."""
     if isinstance(combined, Stacked):
         found = ragged(combined.rows)
         if found is None or not _is_padded_by(event, found):
             return None
         function = combined.function.replace("numpy.", "np.")
-        error = "RuntimeError" if combined.function == "torch.stack" else "ValueError"
         where = rewrites.line_of(combined.place, module)
-        return f"`{function}` ({where}) {_STACKS}; {error}"
+        return f"`{function}` ({where}) {_STACKS}", stacking_error(combined)
     if not isinstance(combined, Collated) or not isinstance(combined.sample, DictValue) or combined.single:
         return None
     keys = [key for key, row in combined.sample.fields.items() if _is_padded_by(event, row_sizes(row))]
@@ -88,18 +92,19 @@ def _what_fails(combined: Event, event: Tokenized, module: Module) -> str | None
         name = collator.kind.rpartition(".")[2]
         if name in _PAD_INPUTS_ONLY and labels:
             where = rewrites.line_of(collator.place or combined.place, module)
-            return f"`{name}` ({where}) does not pad {labels[0]}; ValueError"
-        return f"`{name}` ({where}) {_STACKS}; ValueError" if _is_default(name, keys) else None
+            return f"`{name}` ({where}) does not pad {labels[0]}", _NOT_CREATED
+        return (f"`{name}` ({where}) {_STACKS}", _DIFFERENT) if _is_default(name, keys) else None
     if isinstance(collator, Reference):
         name = collator.name.rpartition(".")[2]
-        return f"`{name}` ({where}) {_STACKS}; ValueError" if _is_default(name, keys) else None
+        return (f"`{name}` ({where}) {_STACKS}", _DIFFERENT) if _is_default(name, keys) else None
     if collator is not None or not keys:
         return None
     if combined.consumer.startswith("torch."):
-        return f"`{consumer}` ({where}) {_STACKS}; RuntimeError"
+        error = ExpectedError("RuntimeError", "each element in list of batch should be of equal size")
+        return f"`{consumer}` ({where}) {_STACKS}", error
     if combined.tokenizer is None:
-        return f"`{consumer}` ({where}) {_STACKS}; ValueError"
-    return f"`DataCollatorWithPadding` ({where}) does not pad {labels[0]}; ValueError" if labels else None
+        return f"`{consumer}` ({where}) {_STACKS}", _DIFFERENT
+    return (f"`DataCollatorWithPadding` ({where}) does not pad {labels[0]}", _NOT_CREATED) if labels else None
 
 
 def _is_default(name: str, keys: list[object]) -> bool:
@@ -107,7 +112,7 @@ def _is_default(name: str, keys: list[object]) -> bool:
 
 
 def _is_padded_by(event: Tokenized, sizes: Iterable[Size]) -> bool:
-    """Whether one of the sizes is the length to which this call padded a map batch."""
+    """Whether one of the sizes is the length of this call's padding of a map batch."""
     return any(
         origin.what == PADDED_IN_MAP and origin.place.node is event.place.node
         for size in sizes

@@ -11,7 +11,7 @@ from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import padding_code, rewrites
 from shapefix.checks.support.evidence import call_trace, own_lengths
 from shapefix.checks.support.ragged_columns import LABELS, RAGGED, ragged_origin
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix, Import
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, ExpectedError, Fix, Import, Role
 from shapefix.domains.batches import Collated
 from shapefix.domains.raggedness import Origin
 from shapefix.interpreter.containers import DictValue
@@ -30,30 +30,31 @@ def ragged_default_collation(event: Collated, context: CheckContext, rule: Rule)
         if made is None:
             continue
         place = _collation_place(event)
-        error = _error(event, row)
+        error = collation_error(event, row)
         named = f"`{key}` rows" if key is not None else "rows"
         yield rule.diagnostic(
             place.span,
             f"{default} stacks {named} of different lengths ({made.what}, "
-            f"{rewrites.line_of(made.place, place.module)}); {error}",
+            f"{rewrites.line_of(made.place, place.module)})",
             evidence=[
                 *call_trace(event),
                 own_lengths(made),
-                Evidence(event.place.span, "collated here"),
+                Evidence(event.place.span, "collated here", Role.FAILURE),
             ],
             condition=RAGGED,
+            error=error,
             fixes=_pad_inputs(event, made, context),
         )
         return
 
 
-def _error(event: Collated, row: Value) -> str:
+def collation_error(event: Collated, row: Value) -> ExpectedError:
     """Return the exception of torch or transformers on rows of different lengths."""
     if isinstance(row, TensorValue):
-        return "RuntimeError: stack expects each tensor to be equal size"
+        return ExpectedError("RuntimeError", "stack expects each tensor to be equal size")
     if event.consumer.startswith("torch.") and event.collator is None:
-        return "RuntimeError: each element in list of batch should be of equal size"
-    return "ValueError: expected sequence of length ... (got ...)"
+        return ExpectedError("RuntimeError", "each element in list of batch should be of equal size")
+    return ExpectedError("ValueError", "expected sequence of length ... (got ...)")
 
 
 def _columns(sample: Value) -> Iterator[tuple[object, Value]]:
@@ -67,7 +68,7 @@ def _columns(sample: Value) -> Iterator[tuple[object, Value]]:
 
 
 def _default_text(event: Collated) -> str | None:
-    """Return the name of a collator that does not pad; None for any other."""
+    """Return the name of a collator without padding; None for any other."""
     collator = event.collator
     if isinstance(collator, Reference) and collator.name.endswith("default_data_collator"):
         return "`default_data_collator`"
@@ -83,7 +84,7 @@ def _default_text(event: Collated) -> str | None:
 
 
 def _collation_place(event: Collated) -> Place:
-    """Return the argument that names the collator, or else the call that creates the batches."""
+    """Return the argument naming the collator, or else the call creating the batches."""
     node = event.place.node
     if isinstance(node, cst.Call) and event.collator is not None:
         for name in ("data_collator", "collate_fn"):
@@ -124,7 +125,7 @@ def _pad_inputs(event: Collated, made: Origin, context: CheckContext) -> list[Fi
 
 
 def _pad_sequence(event: Collated, module: Module, call: cst.Call, keyword: str) -> list[Fix]:
-    """Return the fix that adds a collate function for samples of one row each."""
+    """Return the fix to add a collate function for samples of one row each."""
     row = event.sample
     if not (isinstance(row, TensorValue) and row.layout is not None and row.layout.rank == 1):
         return []

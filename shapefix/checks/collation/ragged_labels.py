@@ -1,4 +1,4 @@
-"""SF301: labels of different lengths that the collator does not pad."""
+"""SF301: labels of different lengths, not padded by the collator."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shapefix.checks.support import rewrites, seq2seq_collator
 from shapefix.checks.support.evidence import call_trace, own_lengths
 from shapefix.checks.support.ragged_columns import LABELS, PAD, RAGGED, padding_kind, ragged_origin
 from shapefix.checks.support.syntax import enclosing_function
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix, Import, Role
 from shapefix.domains.batches import Collated
 from shapefix.interpreter.containers import DictValue, ListValue
 from shapefix.interpreter.modules import Module, Place
@@ -37,14 +37,15 @@ def ragged_labels(event: Collated, context: CheckContext, rule: Rule) -> Iterato
         yield rule.diagnostic(
             place.span,
             f"`{key}` rows have different lengths ({made.what}, {rewrites.line_of(made.place, module)}"
-            f"{copy}), but {collator} pads only the inputs; ValueError: Unable to create tensor",
+            f"{copy}), but {collator} pads only the inputs",
             evidence=[
                 *call_trace(event),
                 own_lengths(made),
                 Evidence(place.span, f"`{key}` set here"),
-                Evidence(event.place.span, "collated here"),
+                Evidence(event.place.span, "collated here", Role.FAILURE),
             ],
             condition=RAGGED,
+            error=ExpectedError("ValueError", "Unable to create tensor"),
             fixes=_pad_labels(event, key, place),
         )
 
@@ -126,7 +127,7 @@ def _without_labels(place: Place) -> list[Fix]:
 
 
 def _seq2seq_argument(module: Module, call: cst.Call) -> list[Edit]:
-    """Return the edit that passes a trainer the collator, with the tokenizer from its arguments."""
+    """Return the edit to pass the collator to a trainer, with the tokenizer from its arguments."""
     for name in ("processing_class", "tokenizer"):
         given = rewrites.argument(call, 99, name)
         if given is not None:

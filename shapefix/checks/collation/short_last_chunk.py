@@ -7,14 +7,25 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from shapefix.checks.collation.ragged_default_collation import collation_error
+from shapefix.checks.collation.tensor_of_ragged_rows import stacking_error
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
-from shapefix.checks.support.conditions import comparison, of_code
+from shapefix.checks.support.conditions import comparison, in_backticks, of_code
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.syntax import enclosing, nodes
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, Fix
+from shapefix.diagnostics import (
+    Applicability,
+    Condition,
+    Diagnostic,
+    Edit,
+    Evidence,
+    ExpectedError,
+    Fix,
+    Role,
+)
 from shapefix.domains.batches import Collated, Stacked
 from shapefix.domains.raggedness import ragged, row_sizes
 from shapefix.interpreter.containers import DictValue, TupleValue
@@ -35,7 +46,7 @@ def short_last_chunk(event: Collated | Stacked, context: CheckContext, rule: Rul
     chunks = _chunks(found[0]) if found is not None else None
     if found is None or chunks is None or _may_fit(found[0]) or _is_looked_at(chunks, found[0].place.module):
         return
-    cut, (who, where, what) = found
+    cut, (who, where, what, error) = found
     module, stop, step = cut.place.module, chunks.stop, chunks.step
     computed = _computed(chunks, module)
     origin = f" ({rewrites.line_of(computed, module)})" if computed is not None else ""
@@ -49,18 +60,21 @@ def short_last_chunk(event: Collated | Stacked, context: CheckContext, rule: Rul
             *call_trace(event),
             Evidence(module.span(chunks.loop), "the remainder becomes a shorter last chunk"),
             Evidence(cut.place.span, "chunk sliced here"),
-            Evidence(event.place.span, "chunks combined here"),
+            Evidence(event.place.span, "chunks combined here", Role.FAILURE),
         ],
+        error=error,
         condition=Condition(
-            f"{module.code(stop)} is not a multiple of {code}",
+            f"{in_backticks(module.code(stop))} is not a multiple of {in_backticks(code)}",
             comparison(of_code(module.code(stop)), "is not a multiple of", of_code(code)),
         ),
         fixes=_round_down(chunks, computed, module),
     )
 
 
-Stacker = tuple[str, Place, str]
-"""The function that combines the chunks, its place, and the effect."""
+_FAILS = "fails on a shorter last chunk"
+
+Stacker = tuple[str, Place, str, ExpectedError]
+"""The function that combines the chunks, its place, the effect, and the exception."""
 
 
 def _stacked(event: Stacked) -> tuple[Cut, Stacker] | None:
@@ -69,11 +83,11 @@ def _stacked(event: Stacked) -> tuple[Cut, Stacker] | None:
     cut = _cut(ragged(event.rows) or ())
     if cut is None or not isinstance(node, cst.Call):
         return None
-    return cut, (event.place.module.code(node.func), event.place, "fails on a shorter last chunk")
+    return cut, (event.place.module.code(node.func), event.place, _FAILS, stacking_error(event))
 
 
 def _collated(event: Collated) -> tuple[Cut, Stacker] | None:
-    """Return the chunks of a batch that is not padded."""
+    """Return the chunks of an unpadded batch."""
     collator = event.collator
     where, name = event.place, event.consumer.rpartition(".")[2]
     if isinstance(collator, LibraryObject):
@@ -90,13 +104,10 @@ def _collated(event: Collated) -> tuple[Cut, Stacker] | None:
     for key, cell in _columns(event.sample):
         cut = _cut(row_sizes(cell))
         if cut is not None and (key in _LABELS or not pads_inputs):
-            return cut, (
-                name,
-                where,
-                f"does not pad {key} of a shorter last chunk"
-                if pads_inputs
-                else "fails on a shorter last chunk",
-            )
+            if not pads_inputs:
+                return cut, (name, where, _FAILS, collation_error(event, cell))
+            error = ExpectedError("ValueError", "Unable to create tensor")
+            return cut, (name, where, f"does not pad {key} of a shorter last chunk", error)
     return None
 
 
@@ -107,7 +118,7 @@ def _columns(sample: Value) -> Iterable[tuple[object, Value]]:
 
 
 def _cut(sizes: Iterable[Size]) -> Cut | None:
-    """Return the slice that makes the last chunk shorter, if one of the sizes depends on it."""
+    """Return the slice making the last chunk shorter, if one of the sizes depends on it."""
     for size in sizes:
         for symbol in every_symbol(size):
             if isinstance(symbol, PerItemSize) and isinstance(symbol.source, Cut):
@@ -147,7 +158,7 @@ class _Chunks:
 
 
 def _chunks(cut: Cut) -> _Chunks | None:
-    """Return the loop that counts chunk starts; None if the slicing code has another form."""
+    """Return the loop over chunk starts; None if the slicing code has another form."""
     around = enclosing(cut.place.module, cut.place.node)
     functions = [node for node in around if isinstance(node, (cst.Module, cst.FunctionDef))]
     for node in reversed(around):
@@ -178,7 +189,7 @@ def _is_range(loop: cst.Call) -> bool:
 
 
 def _computed(chunks: _Chunks, module: Module) -> Place | None:
-    """Return the only statement of the function that computes the end of the chunks."""
+    """Return the only statement of the function to compute the end of the chunks."""
     name = chunks.stop.value if isinstance(chunks.stop, cst.Name) else None
     found = [node for node in _statements(chunks.function) if name in _assigned(node)]
     return Place(module, found[0]) if len(found) == 1 and isinstance(found[0], cst.Assign) else None

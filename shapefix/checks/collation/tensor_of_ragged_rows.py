@@ -13,7 +13,7 @@ from shapefix.checks.support.evidence import call_trace, own_lengths
 from shapefix.checks.support.ragged_columns import RAGGED
 from shapefix.checks.support.rewrites import line_of
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import
+from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, ExpectedError, Fix, Import
 from shapefix.domains.batches import Stacked
 from shapefix.domains.raggedness import PADDED_IN_MAP, Origin, origins, ragged
 from shapefix.interpreter.containers import ListValue, TupleValue, elements
@@ -42,36 +42,44 @@ def tensor_of_ragged_rows(event: Stacked, context: CheckContext, rule: Rule) -> 
         subject = f"`{abbreviate(module.code(call.args[0].value))}`: {rows}"
     else:
         subject = rows
-    error = _error(event)
+    error = stacking_error(event)
     if made is None:
         yield rule.diagnostic(
             event.place.span,
             f"`{function}` gets {subject} of different lengths, {context.text(one)} and "
-            f"{context.text(other)}; {error}",
+            f"{context.text(other)}",
             evidence=call_trace(event),
+            error=error,
         )
         return
     yield rule.diagnostic(
         event.place.span,
-        f"`{function}` gets {subject} of different lengths ({made.what}, {line_of(made.place, module)}); "
-        f"{error}",
+        f"`{function}` gets {subject} of different lengths ({made.what}, {line_of(made.place, module)})",
         evidence=[
             *call_trace(event),
             own_lengths(made),
             Evidence(event.place.span, "combined into one tensor here"),
         ],
         condition=RAGGED,
+        error=error,
         fixes=_pad(event, call, key, made, context),
     )
 
 
-def _error(event: Stacked) -> str:
+def stacking_error(event: Stacked) -> ExpectedError:
     """Return the exception of torch or numpy."""
     if "numpy" in event.function:
-        return "ValueError"
+        return numpy_error(event.function)
     if event.function.endswith("stack"):
-        return "RuntimeError: stack expects each tensor to be equal size"
-    return "ValueError: expected sequence of length ... (got ...)"
+        return ExpectedError("RuntimeError", "stack expects each tensor to be equal size")
+    return ExpectedError("ValueError", "expected sequence of length ... (got ...)")
+
+
+def numpy_error(function: str) -> ExpectedError:
+    """Return the exception of a numpy function on rows of different lengths."""
+    if function.endswith("stack"):
+        return ExpectedError("ValueError", "all input arrays must have the same shape")
+    return ExpectedError("ValueError", "setting an array element with a sequence")
 
 
 def _are_tensors(event: Stacked) -> bool:

@@ -12,7 +12,7 @@ from shapefix.checks.support import rewrites
 from shapefix.checks.support.conditions import combined
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, Fix
+from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, ExpectedError, Fix
 from shapefix.domains.raggedness import ragged
 from shapefix.domains.tokens import Tokenized
 from shapefix.interpreter.containers import ListValue
@@ -40,12 +40,12 @@ def tensors_without_padding(event: Tokenized, context: CheckContext, rule: Rule)
     texts = f"`{abbreviate(module.code(given.value))}`" if given is not None else "several texts"
     yield rule.diagnostic(
         event.place.span,
-        f"`{abbreviate(module.code(call.func))}` returns tensors for {texts} without padding; "
-        "ValueError: Unable to create tensor",
+        f"`{abbreviate(module.code(call.func))}` returns tensors for {texts} without padding",
         evidence=[
             *call_trace(event),
             Evidence(event.place.span, "one id per token; shorter texts are not padded"),
         ],
+        error=ExpectedError("ValueError", "Unable to create tensor"),
         condition=combined(
             "and", [*_several(event, context), Condition("two texts have different numbers of tokens")]
         ),
@@ -54,7 +54,7 @@ def tensors_without_padding(event: Tokenized, context: CheckContext, rule: Rule)
 
 
 def _several(event: Tokenized, context: CheckContext) -> list[Condition]:
-    """Return the condition `batch_size > 1`, unless that is certain."""
+    """Return the condition `batch_size > 1`, unless it is certain."""
     count = event.rows.length if isinstance(event.rows, ListValue) else None
     found = context.condition([count]) if count is not None else None
     return [found] if found is not None else []
@@ -87,7 +87,7 @@ def _is_none(event: Tokenized, name: str) -> bool:
 
 
 def _before(module: Module, call: cst.Call, argument: cst.Arg, text: str) -> Edit:
-    """Return the edit that inserts an argument before another one."""
+    """Return the edit to insert an argument before another one."""
     start = module.span(argument)
     margin = module.text.split("\n")[start.row - 1][: start.column - 1]
     own_line = not margin.strip() and start.row != module.span(call).row

@@ -1,4 +1,4 @@
-"""SF601: the unused result of an operation that is not in-place."""
+"""SF601: the unused result of an out-of-place operation."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def discarded_result(event: Discarded, context: CheckContext, rule: Rule) -> Ite
     if not event.name and _is_made_here(event):
         # `torch.zeros(1).cuda()` wakes the GPU up, and is meant to.
         return
-    fixes = _repairs(event)
+    fixes = _repairs(event, context)
     if not fixes and not event.function.startswith("torch.Tensor."):
         # `torch.add(x, y)` alone is there to be measured.
         return
@@ -104,7 +104,7 @@ def _is_made_here(event: Discarded) -> bool:
     return step is not None and any(node is step.place.node for node in inside)
 
 
-def _repairs(event: Discarded) -> list[Fix]:
+def _repairs(event: Discarded, context: CheckContext) -> list[Fix]:
     """Assign the result to the name, or to the entry of the dictionary that the loop iterates over.
 
     There is no fix if the name is not read after the line: then something else was intended.
@@ -114,9 +114,9 @@ def _repairs(event: Discarded) -> list[Fix]:
     around = enclosing(event.place.module, event.place.node)
     loop = _loop_of(around, event.name)
     if _is_read_after(event, loop or scope(around)):
-        return assigned(event, event.name)
+        return assigned(event, event.name, context)
     entry = _entry(loop, event.name) if loop is not None else ""
-    return assigned(event, entry) if entry else []
+    return assigned(event, entry, context) if entry else []
 
 
 def _loop_of(around: list[cst.CSTNode], name: str) -> cst.For | None:

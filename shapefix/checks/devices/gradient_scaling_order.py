@@ -20,18 +20,17 @@ from shapefix.checks.support.event_order import (
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.rewrites import after_statement, argument, before_statement, line_of
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, Fix
+from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, ExpectedError, Fix
 from shapefix.domains.training import (
-    ENABLED,
-    SCALES,
     GradientsClipped,
     GradientsUnscaled,
     OptimizerStepped,
     PendingGradients,
     ScalerUpdated,
+    Scales,
+    is_enabled,
 )
-from shapefix.interpreter.truth import truth
-from shapefix.interpreter.values import LibraryObject, Value
+from shapefix.interpreter.values import LibraryObject, Value, facts_of
 
 _GRADIENT = re.compile(r"\.grad\b")
 _SCALE = re.compile(r"scale", re.IGNORECASE)
@@ -54,11 +53,11 @@ def gradient_scaling_order(
 
 def _works(scaler: Value | None) -> bool:
     """Whether this is an enabled GradScaler."""
-    return isinstance(scaler, LibraryObject) and truth(scaler.fields[ENABLED]) is not False
+    return isinstance(scaler, LibraryObject) and is_enabled(scaler) is not False
 
 
 def _scales(scaler: Value | None) -> bool:
-    return isinstance(scaler, LibraryObject) and SCALES in scaler.fields
+    return Scales in facts_of(scaler)
 
 
 def _clipped_too_early(
@@ -118,8 +117,8 @@ def _never_scaled(event: OptimizerStepped, gradients: PendingGradients, rule: Ru
     named = receiver_code(event.place)
     return rule.diagnostic(
         event.place.span,
-        f"`{abbreviate(event.place.code)}` without `{named}.scale(loss)`: AssertionError: Attempted step but "
-        "_scale is None",
+        f"`{abbreviate(event.place.code)}` without `{named}.scale(loss)`",
+        error=ExpectedError("AssertionError", "Attempted step but _scale is None"),
         condition=_condition(event.scaler),
         evidence=[
             *call_trace(event),
@@ -158,8 +157,8 @@ def _without_update(event: OptimizerStepped, rule: Rule) -> Diagnostic:
     edit = after_statement(event.place, f"{named}.update()")
     return rule.diagnostic(
         event.place.span,
-        f"`{named}.update()` is never called; the second step raises RuntimeError: step() has already been "
-        "called since the last update()",
+        f"`{named}.update()` is never called, so the second step fails",
+        error=ExpectedError("RuntimeError", "step() has already been called since the last update()"),
         condition=_condition(event.scaler),
         evidence=[
             *call_trace(event),
@@ -171,7 +170,7 @@ def _without_update(event: OptimizerStepped, rule: Rule) -> Diagnostic:
 
 def _condition(scaler: Value | None) -> Condition | None:
     """Return the condition under which the scaler is enabled, or None if it always is."""
-    if not isinstance(scaler, LibraryObject) or truth(scaler.fields[ENABLED]) is True:
+    if not isinstance(scaler, LibraryObject) or is_enabled(scaler) is True:
         return None
     if scaler.place is None:
         return Condition("the scaler is enabled")

@@ -1,4 +1,4 @@
-"""SF603: tensors of a module that stay on the CPU when the module moves to a GPU."""
+"""SF603: tensors of a module left on the CPU after the module moves to a GPU."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import libcst as cst
 
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
-from shapefix.checks.support.device_placement import is_creation, made_in_module, with_device
+from shapefix.checks.support.device_placement import bound_by, is_creation, made_in_module, with_device
 from shapefix.checks.support.event_order import is_passed
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.operands import code_of, named
@@ -16,8 +16,11 @@ from shapefix.checks.support.syntax import enclosing, enclosing_function, holds,
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, Fix, Span
 from shapefix.domains.devices import FORWARD, DeviceMismatch
-from shapefix.interpreter.modules import Place, children, dotted_name, target_names
+from shapefix.interpreter.modules import Module, Place, children, dotted_name
 from shapefix.interpreter.values import LibraryObject
+
+_CASTS = frozenset({"half", "bfloat16", "double"})
+"""Methods of a module that convert buffers, but not other tensors."""
 
 _MOVERS = frozenset({"_apply", "to", "cuda"})
 """A class that has its own of these may move its tensors itself."""
@@ -27,6 +30,8 @@ _MOVERS = frozenset({"_apply", "to", "cuda"})
 def left_on_the_cpu(event: DeviceMismatch, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     made = event.cpu.place
     if not made_in_module(event) or made is None or event.undecided or not _is_first(event, context):
+        return
+    if not context.uses_gpu():
         return
     assert event.cpu.within is not None
     if event.cpu.within.name.value in FORWARD:
@@ -89,7 +94,7 @@ def _with_device(event: DeviceMismatch, made: Place) -> Iterator[Fix]:
 
 
 def _sources(event: DeviceMismatch, made: Place, function: cst.FunctionDef) -> Iterator[str]:
-    """Yield tensors to copy the device from: one that gives the sizes, or one combined with the new one."""
+    """Yield tensors to copy the device from: one providing the sizes, or one combined with the new one."""
     named = [*_shaped(made.node)]
     other = code_of(event, event.there) if event.there is not None else None
     here = event.place.module is made.module and holds(function, event.place.node)
@@ -109,7 +114,7 @@ def _sources(event: DeviceMismatch, made: Place, function: cst.FunctionDef) -> I
 
 
 def _shaped(made: cst.CSTNode, *others: str) -> Iterator[str]:
-    """The names whose sizes an expression reads: `x` of `torch.zeros(x.size(0), 4)`."""
+    """Names with their sizes read by an expression: `x` of `torch.zeros(x.size(0), 4)`."""
     for node in nodes(made):
         if isinstance(node, cst.Attribute) and node.attr.value in ("shape", "size", *others):
             if isinstance(node.value, cst.Name):
@@ -117,7 +122,7 @@ def _shaped(made: cst.CSTNode, *others: str) -> Iterator[str]:
 
 
 def _is_tensor_at(name: str, event: DeviceMismatch, made: Place, function: cst.FunctionDef) -> bool:
-    """Whether a name certainly holds a tensor where another one is made.
+    """Whether a name certainly holds a tensor at the creation of another one.
 
     It does where tensors are combined, and is not bound in between. What a parameter holds was perhaps only
     learned from what came after, so that all must get there who make the tensor.
@@ -130,7 +135,7 @@ def _is_tensor_at(name: str, event: DeviceMismatch, made: Place, function: cst.F
         event.place,
     )
     start, end = module.span(made.node), then.span
-    bound = {module.span(node).row for node in nodes(function) if name in _binds(node)}
+    bound = {module.span(node).row for node in nodes(function) if name in bound_by(node)}
     if any(start.row <= row <= end.end_row for row in bound):
         return False
     if any(row < start.row for row in bound):
@@ -162,29 +167,10 @@ def _mentions(node: cst.CSTNode, name: str) -> bool:
 
 
 def _tests_value(node: cst.CSTNode, name: str) -> bool:
-    """Whether a condition is about what a name holds: `if mask is not None`, `isinstance(x, list)`."""
+    """Whether a condition is about the value of a name: `if mask is not None`, `isinstance(x, list)`."""
     if isinstance(node, (cst.If, cst.IfExp, cst.While, cst.Assert)):
         return _mentions(node.test, name)
     return isinstance(node, cst.BooleanOperation) and _mentions(node, name)
-
-
-def _binds(node: cst.CSTNode) -> frozenset[str]:
-    """The names that one node of the code gives a value, or takes it away from."""
-    if isinstance(
-        node, (cst.AssignTarget, cst.AnnAssign, cst.AugAssign, cst.NamedExpr, cst.For, cst.CompFor)
-    ):
-        return frozenset(target_names(node.target))
-    if isinstance(node, cst.Del):
-        return frozenset(target_names(node.target))
-    if isinstance(node, (cst.FunctionDef, cst.ClassDef)):
-        return frozenset({node.name.value})
-    if isinstance(node, cst.AsName):
-        return frozenset(target_names(node.name))
-    if isinstance(node, (cst.Global, cst.Nonlocal)):
-        return frozenset(item.name.value for item in node.names)
-    if isinstance(node, (cst.MatchAs, cst.MatchStar)) and node.name is not None:
-        return frozenset({node.name.value})
-    return frozenset()
 
 
 _RECURRENT = ("RNN", "LSTM", "GRU")
@@ -215,7 +201,7 @@ WEIGHTS = {
 
 
 def _weight(event: DeviceMismatch, made: Place, name: str) -> str:
-    """The attribute of the layer `self.name` that certainly holds a tensor; empty where it is not known."""
+    """The attribute of the layer `self.name` certain to hold a tensor; empty if it is not known."""
     layer = event.layer
     if not isinstance(layer, LibraryObject) or layer.place is None or layer.place.module is not made.module:
         return ""
@@ -232,13 +218,13 @@ def _mentions_target(assign: cst.Assign, name: str) -> bool:
 
 
 def _assignment(made: Place) -> cst.Assign | None:
-    """The statement whose value is what is made at a place, or computed from it."""
+    """The statement assigning the tensor made at a place, or a value computed from it."""
     around = enclosing(made.module, made.node)
     return next((node for node in reversed(around) if isinstance(node, cst.Assign)), None)
 
 
 def _attribute(assign: cst.Assign) -> str:
-    """`self.mask`, where the statement assigns nothing else."""
+    """`self.mask`, if the statement assigns nothing else."""
     if len(assign.targets) != 1:
         return ""
     name = dotted_name(assign.targets[0].target)
@@ -246,7 +232,7 @@ def _attribute(assign: cst.Assign) -> str:
 
 
 def _is_tensor(value: cst.BaseExpression, made: cst.CSTNode) -> bool:
-    """Whether a value is what torch computes of what is made in it, and no container, nor another object."""
+    """Whether torch computes a value from the one made in it; False for containers and other objects."""
     while value is not made:
         if not isinstance(value, cst.Call):
             return False
@@ -291,19 +277,88 @@ def _as_buffer(made: Place, assign: cst.Assign, name: str) -> Iterator[Fix]:
         Edit(end, ", persistent=False)"),
     )
     text = "register a buffer: it moves with the model; `persistent=False` keeps it out of checkpoints"
-    yield Fix(Applicability.SAFE, text, edits)
+    safe = (
+        _has_known_bases(module, owner)
+        and _is_free_elsewhere(module, owner, name)
+        and not any(_casts(node) for node in nodes(module.tree))
+    )
+    yield Fix(Applicability.SAFE if safe else Applicability.UNSAFE, text, edits)
+
+
+def _casts(node: cst.CSTNode) -> bool:
+    return isinstance(node, cst.Attribute) and node.attr.value in _CASTS
+
+
+def _has_known_bases(module: Module, owner: cst.ClassDef) -> bool:
+    """Whether a class inherits from `nn.Module` directly, or through classes of the same file.
+
+    Any other class may have the attribute already, and `register_buffer` would raise.
+    """
+    for base in owner.bases:
+        name = dotted_name(base.value)
+        stated = _classes(module, name)
+        if len(stated) == 1 and stated[0] is not owner:
+            if not _has_known_bases(module, stated[0]):
+                return False
+        elif stated or name not in ("nn.Module", "torch.nn.Module", "Module"):
+            return False
+    return bool(owner.bases) and not owner.keywords
+
+
+def _classes(module: Module, name: str) -> list[cst.ClassDef]:
+    return [node for node in nodes(module.tree) if isinstance(node, cst.ClassDef) and node.name.value == name]
+
+
+def _is_free_elsewhere(module: Module, owner: cst.ClassDef, name: str) -> bool:
+    """Whether no other code of the file sets the attribute, or defines it.
+
+    A buffer takes nothing but tensors, and no name that a base class, or a subclass, has given to something.
+    """
+    attribute = name.removeprefix("self.")
+    related = {owner, *_relatives(module, owner)}
+    stored = [
+        target
+        for node in nodes(module.tree)
+        for target in _stored(node)
+        if isinstance(target, cst.Attribute) and target.attr.value == attribute
+    ]
+    # Attributes of one name in unrelated classes are set through their own `self`.
+    others = [node for node in nodes(module.tree) if isinstance(node, cst.ClassDef) and node not in related]
+    apart = {id(target) for other in others for node in nodes(other) for target in _stored(node)
+             if dotted_name(target) == name}  # fmt: skip
+    if sum(id(target) not in apart for target in stored) != 1:
+        return False
+    bound = (bound_by(node) for each in related for node in _in_class(each))
+    return not any(attribute in names or names & _ATTRIBUTE_METHODS for names in bound)
+
+
+_ATTRIBUTE_METHODS = frozenset({"__setattr__", "__getattr__", "__getattribute__", "register_buffer"})
+
+
+def _relatives(module: Module, owner: cst.ClassDef) -> Iterator[cst.ClassDef]:
+    """Yield the classes of the file that a class inherits from, and those that inherit from it."""
+    bases: dict[str, set[str]] = {}
+    for node in nodes(module.tree):
+        if isinstance(node, cst.ClassDef):
+            bases.setdefault(node.name.value, set()).update(dotted_name(base.value) for base in node.bases)
+    above, below = {owner.name.value}, {owner.name.value}
+    for _ in bases:
+        above |= {base for name in above for base in bases.get(name, ())}
+        below |= {name for name, inherited in bases.items() if inherited & below}
+    for name in (above | below) - {owner.name.value}:
+        yield from _classes(module, name)
 
 
 def _is_free(owner: cst.ClassDef, name: str) -> bool:
     """Whether a class gives an attribute a value only once: a buffer cannot take a name in use."""
     stored = [target for node in nodes(owner) for target in _stored(node) if dotted_name(target) == name]
     attribute = name.removeprefix("self.")
-    stated = any(attribute in _binds(node) for node in _in_class(owner))
+    stated = any(attribute in bound_by(node) for node in _in_class(owner))
     return len(stored) == 1 and not stated
 
 
 def _stored(node: cst.CSTNode) -> Iterator[cst.BaseExpression]:
-    """What one node of the code gives a value, or takes it away from, part by part."""
+    """Targets assigned or deleted by one node of the code, part by part."""
     if isinstance(node, (cst.AssignTarget, cst.AnnAssign, cst.AugAssign, cst.For, cst.Del)):
         yield from _targets(node.target)
 
@@ -317,7 +372,7 @@ def _targets(target: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
 
 
 def _in_class(owner: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """The code of a class besides that of its methods; their own names are part of it."""
+    """The code of a class without the bodies of its methods."""
     for node in children(owner):
         yield node
         if not isinstance(node, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):

@@ -10,14 +10,16 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
 from shapefix.checks.support.device_placement import (
-    first_bound,
+    is_bound_once_before,
     is_creation,
+    is_local,
     made_in_module,
     with_device,
 )
+from shapefix.checks.support.event_order import is_passed
 from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.operands import code_of, named
-from shapefix.checks.support.syntax import enclosing_function
+from shapefix.checks.support.syntax import enclosing, enclosing_function, nodes
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Condition, Diagnostic, Evidence, Fix
 from shapefix.domains.devices import DeviceMismatch
@@ -111,7 +113,7 @@ def _text(device: Device) -> str:
 
 
 def place_seen(event: DeviceMismatch) -> Place:
-    """Return the call that passes on the CPU tensor, in the function that created it."""
+    """Return the call passing on the CPU tensor, in the function of the tensor's creation."""
     if event.here is None or event.cpu.place is None:
         return event.place
     home = enclosing_function(event.cpu.place)
@@ -129,26 +131,56 @@ def _fixes(event: DeviceMismatch, seen: Place) -> Iterator[Fix]:
     made = event.cpu.place
     if where is None or event.other.place is None or made is None:
         return
-    code = event.other.place.module.code(where)
-    if event.cpu.by_default and is_creation(made.node) and _is_known(where, event.other.place, made):
-        yield with_device(made, code)
+    code, there = event.other.place.module.code(where), event.other.place
+    if event.cpu.by_default and is_creation(made.node) and _is_known(where, there, made):
+        yield with_device(made, code, _safety(where, there, made, seen))
         return
     origin = event.operands[event.here].tensor.origin
     if origin is not None and origin.op is Op.TOKENIZE and isinstance(made.node, cst.Call):
-        if _is_known(where, event.other.place, made):
+        if _is_known(where, there, made):
             edit = rewrites.method_called(made.module, made.node, f"to({code})")
-            yield Fix(Applicability.SAFE, f"move the batch: `.to({code})`", (edit,))
+            yield Fix(_safety(where, there, made, seen), f"move the batch: `.to({code})`", (edit,))
         return
-    if not _is_known(where, event.other.place, seen):
+    if not _is_known(where, there, seen):
         return
     node = _passed(event, seen)
     if node is not None:
         edit = rewrites.method_called(seen.module, node, f"to({code})")
-        yield Fix(Applicability.SAFE, f"move it: `.to({code})`", (edit,))
+        yield Fix(_safety(where, there, seen, seen), f"move it: `.to({code})`", (edit,))
+
+
+def _safety(where: cst.BaseExpression, there: Place, here: Place, seen: Place) -> Applicability:
+    """Return safe if the device is certainly the same, and the code before and after is one function's."""
+    one_function = enclosing_function(here) is enclosing_function(seen)
+    if not one_function or not _is_always_reached(there, here):
+        return Applicability.UNSAFE
+    if isinstance(where, cst.SimpleString):
+        return Applicability.SAFE
+    name, root = dotted_name(where), dotted_name(where).partition(".")[0]
+    once = is_bound_once_before(root, here) and is_bound_once_before(root, there)
+    again = name != root and any(
+        isinstance(node, cst.AssignTarget) and dotted_name(node.target) == name
+        for node in nodes(enclosing_function(here) or here.module.tree)
+    )
+    return Applicability.SAFE if once and not again else Applicability.UNSAFE
+
+
+def _is_always_reached(there: Place, here: Place) -> bool:
+    """Whether a run that gets here also moves to the device: else the program may run without it.
+
+    A move in another function, for example in `__init__`, must not be in a branch of it.
+    """
+    module = there.module
+    if enclosing_function(there) is enclosing_function(here) and module is here.module:
+        return is_passed(module, here.node, there.node)
+    branches = (cst.If, cst.IfExp, cst.Try, cst.TryStar, cst.While, cst.Match, cst.ExceptHandler)
+    around = enclosing(module, there.node)
+    inner = next((n for n, node in reversed(list(enumerate(around))) if isinstance(node, cst.FunctionDef)), 0)
+    return not any(isinstance(node, branches) for node in around[inner:])
 
 
 def _passed(event: DeviceMismatch, seen: Place) -> cst.BaseExpression | None:
-    """Return the expression of the tensor in the call that passes it on."""
+    """Return the expression of the tensor in the call passing it on."""
     if seen is event.place:
         return None if event.here is None else code_of(event, event.here)
     node = seen.node
@@ -158,18 +190,18 @@ def _passed(event: DeviceMismatch, seen: Place) -> cst.BaseExpression | None:
 
 
 def _is_known(where: cst.BaseExpression, there: Place, here: Place) -> bool:
-    """Whether an expression means the same at another place: a string, or a name bound above both."""
+    """Whether an expression has a value at another place of the file: a string, or a name bound above."""
     if isinstance(where, cst.SimpleString):
         return True
     root = dotted_name(where).partition(".")[0]
     if not root or there.module is not here.module:
         return False
-    row = first_bound(here.module, enclosing_function(here), root)
-    if row is None and enclosing_function(here) is not None:
-        return first_bound(here.module, None, root) is not None and not _is_local(there, root)
-    return row is not None and row < here.span.row and (enclosing_function(there) is enclosing_function(here))
+    function = enclosing_function(here)
+    if enclosing_function(there) is function:
+        return is_bound_once_before(root, here)
+    return is_bound_once_before(root, here) and not _is_local(there, root)
 
 
 def _is_local(place: Place, name: str) -> bool:
     function = enclosing_function(place)
-    return function is not None and first_bound(place.module, function, name) is not None
+    return function is not None and is_local(function, name)

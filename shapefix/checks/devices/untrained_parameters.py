@@ -1,4 +1,4 @@
-"""SF605: layers of a training loop whose parameters are in no optimizer."""
+"""SF605: layers of a training loop without an optimizer for their parameters."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Diagnostic, Evidence
 from shapefix.domains.gradients import lineage
 from shapefix.domains.modes import ForwardCalled
-from shapefix.domains.training import OWNERS, Backward, OptimizerCreated, OptimizerStepped
+from shapefix.domains.training import Backward, OptimizerCreated, OptimizerStepped, Owners
 from shapefix.interpreter.evaluator import Loop
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.values import LibraryObject, Value, as_tensor
+from shapefix.interpreter.values import LibraryObject, Value, as_tensor, facts_of
 
 _WEIGHTED = frozenset(
     f"torch.nn.{name}"
@@ -80,7 +80,8 @@ def _row(layer: Value) -> tuple[str, int]:
 def _are_all_known(steps: list[OptimizerStepped], built: list[OptimizerCreated]) -> bool:
     """Whether the parameters of all optimizers are known."""
     optimizers = [*(each.optimizer for each in steps), *(each.optimizer for each in built)]
-    return all(isinstance(each, LibraryObject) and each.fields.get(OWNERS) for each in optimizers)
+    owners = [facts_of(each).known(Owners) for each in optimizers]
+    return all(each is not None and each.modules for each in owners)
 
 
 def _is_learned_from(event: ForwardCalled, loop: Loop, context: CheckContext) -> bool:
@@ -117,7 +118,7 @@ def _too_late(event: ForwardCalled, layer: Value, built: list[OptimizerCreated],
         f"`{kind}` is added to `{_called(event)}` after the optimizer was created: it is never trained",
         evidence=[
             *call_trace(event),
-            Evidence(last.place.span, "the optimizer is created here, with the current parameters"),
+            Evidence(last.place.span, "optimizer created here, with the current parameters"),
             Evidence(layer.place.span, "this layer is created later"),
             Evidence(event.place.span, "used in training here"),
         ],

@@ -1,1 +1,1 @@
-"""Rules SF5xx: sizes and dtypes that do not fit together."""
+"""Rules SF5xx: mismatched sizes and dtypes."""

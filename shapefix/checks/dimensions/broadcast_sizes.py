@@ -88,7 +88,7 @@ def broadcast_sizes_differ(event: OpRejected, context: CheckContext, rule: Rule)
 
 
 def _strongest(sizes: tuple[Size, ...]) -> tuple[Size, ...]:
-    """Return the sizes that must exceed 1, without those larger than another one of them."""
+    """Return the sizes required to exceed 1, without those larger than another one of them."""
     return tuple(
         size for size in sizes if not any(at_least(size - other, 1) for other in sizes if other is not size)
     )
@@ -184,7 +184,7 @@ def _unsqueezed(event: OpRejected) -> Fix | None:
 
 
 def _index_unsqueezed(event: OpRejected) -> Iterator[Fix]:
-    """Suggest a last dimension for an index that lacks only that: one class per position."""
+    """Suggest a last dimension for an index without one: one class per position."""
     if len(event.operands) < 2:
         return
     one, index = event.operands[0].layout, event.operands[1].layout

@@ -21,6 +21,7 @@ from shapefix.checks.support.layer_settings import (
 )
 from shapefix.checks.support.operands import code_of, is_unlikely, named, shown
 from shapefix.checks.support.sequential_layers import neighbor
+from shapefix.checks.support.torch_errors import layer_error
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.values import as_size
@@ -28,6 +29,7 @@ from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import NotDivisible, SizeMismatch, WindowTooLarge, WrongRank
 from shapefix.tensors.layout import Layout
 from shapefix.tensors.polynomials import Size
+from shapefix.tensors.symbols import BatchSize
 
 _KINDS = re.compile(
     r"torch\.(nn\.functional\.|nn\.)?"
@@ -57,6 +59,7 @@ def channels(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator[D
     yield rule.diagnostic(
         event.place.span,
         message,
+        error=layer_error(event, context),
         evidence=[*layer_trace(event, context), Evidence(event.place.span, _last_step(event, context))],
         fixes=_fixes(event, int(found[3]), context) if found[3] else (),
     )
@@ -111,7 +114,12 @@ def _fixes(event: OpRejected, rank: int, context: CheckContext) -> Iterator[Fix]
         moved = moved_channels(layout, rank, error.want)
         if moved is not None and node is not None:
             what = f"move the {context.text(error.want)} channels from the last dimension: `.{moved}`"
-            yield Fix(Applicability.UNSAFE, what, (rewrites.method_called(event.place.module, node, moved),))
+            edit = rewrites.method_called(event.place.module, node, moved)
+            if layout.rank == rank + 1 and not _is_one_image(layout, rank):
+                what = f"add a dimension: `.unsqueeze(-1)` for a batch; `.{moved}` if it is one sample"
+                yield Fix(Applicability.DISPLAY, what, ())
+            else:
+                yield Fix(Applicability.UNSAFE, what, (edit,))
             return
         if layout.rank == rank + 1 and error.want.value == 1 and node is not None:
             # Without a batch dimension torch reads the first one as channels.
@@ -132,7 +140,7 @@ def _fixes(event: OpRejected, rank: int, context: CheckContext) -> Iterator[Fix]
 
 
 def moved_channels(layout: Layout, rank: int, want: Size) -> str | None:
-    """Return the method that moves the last dimension to the channels, if its size matches."""
+    """Return the method to move the last dimension to the channels, if its size matches."""
     if same(layout.sizes[-1], want) is not True:
         return None
     return _TO_CHANNELS_FIRST.get((rank, layout.rank))
@@ -151,6 +159,11 @@ def _doubt(layout: Layout, error: SizeMismatch, rank: int, context: CheckContext
         one = "add a channel dimension: `.unsqueeze(1)`, with in_channels=1"
         return f"{one}, or use in_channels={context.text(error.have)} if this is one image"
     return ""
+
+
+def _is_one_image(layout: Layout, rank: int) -> bool:
+    """Whether a tensor without a batch dimension is one image with its channels last, and not a batch."""
+    return rank > 1 and _is_few(layout.sizes[-1]) and not isinstance(layout.sizes[0].only_symbol, BatchSize)
 
 
 def _is_few(size: Size) -> bool:

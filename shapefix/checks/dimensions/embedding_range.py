@@ -13,7 +13,7 @@ from shapefix.checks.support.evidence import call_trace, layer_code, made_at, sh
 from shapefix.checks.support.operands import is_unlikely, named
 from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, Fix
+from shapefix.diagnostics import Applicability, Condition, Diagnostic, Edit, Evidence, ExpectedError, Fix
 from shapefix.domains.tokens import TokensWithoutRow
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.modules import Place
@@ -81,7 +81,7 @@ def _larger(event: OpRejected, error: IndexOutOfRange, context: CheckContext) ->
 
 
 def _setting(layer: Value | None, number: int) -> Edit | None:
-    """Return the edit of the number of rows in the call that creates the layer."""
+    """Return the edit of the number of rows in the call creating the layer."""
     if not isinstance(layer, LibraryObject) or layer.place is None:
         return None
     node, module = layer.place.node, layer.place.module
@@ -100,8 +100,8 @@ def _added(event: TokensWithoutRow, rule: Rule) -> Iterator[Diagnostic]:
     what = f"the pad token `{event.token}`" if event.pads else f"`{event.token}`"
     yield rule.diagnostic(
         event.place.span,
-        f"{what} was added to the tokenizer ({line}), but the model ({made}) was not resized: "
-        "IndexError: index out of range in self",
+        f"{what} was added to the tokenizer ({line}), but the model ({made}) was not resized",
+        error=ExpectedError("IndexError", "index out of range in self"),
         evidence=[
             *call_trace(event),
             *_made(tokenizer),
@@ -116,11 +116,11 @@ def _added(event: TokensWithoutRow, rule: Rule) -> Iterator[Diagnostic]:
 
 def _made(tokenizer: LibraryObject) -> Iterator[Evidence]:
     if tokenizer.place is not None:
-        yield Evidence(tokenizer.place.span, f"`{abbreviate(tokenizer.place.code)}` is created here")
+        yield Evidence(tokenizer.place.span, f"`{abbreviate(tokenizer.place.code)}` created here")
 
 
 def _resized(event: TokensWithoutRow) -> Iterator[Fix]:
-    """Insert the line that resizes the model after both tokenizer and model are complete."""
+    """Insert a line to resize the model after both tokenizer and model are complete."""
     assert event.model.place is not None
     names = [_assigned(event.model.place), _receiver(event.added)]
     places = [event.model.place, event.added]

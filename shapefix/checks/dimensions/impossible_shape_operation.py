@@ -1,4 +1,4 @@
-"""SF507: views, permutations, indices and splits that a tensor's sizes do not allow."""
+"""SF507: views, permutations, indices and splits impossible for a tensor's sizes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import libcst as cst
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
-from shapefix.checks.support.conditions import comparison
+from shapefix.checks.support.conditions import comparison, in_backticks
 from shapefix.checks.support.evidence import call_trace, layer_code, shape_trace
 from shapefix.checks.support.hidden_states import RECURRENT, hidden_state
 from shapefix.checks.support.operands import code_of, is_unlikely, made_inside, named, shown
@@ -234,7 +234,9 @@ def _last_batch(event: OpRejectedForLastBatch, context: CheckContext, rule: Rule
     )
     length = batch.length.value if batch.length is not None else None
     left = "fewer"
-    condition: Condition | None = Condition(f"the number of samples is not a multiple of {full}")
+    condition: Condition | None = Condition(
+        f"the number of samples is not a multiple of {in_backticks(full)}"
+    )
     if length is not None and batch.full.value is not None:
         left, condition = str(length % batch.full.value), None
     yield rule.diagnostic(
@@ -248,7 +250,7 @@ def _last_batch(event: OpRejectedForLastBatch, context: CheckContext, rule: Rule
 
 
 def _frozen(refused: OpRejected, batch: BatchSize, context: CheckContext) -> Iterator[Evidence]:
-    """Yield the steps that fixed the number of samples."""
+    """Yield the steps fixing the number of samples."""
     seen: set[tuple[int, str]] = set()
     for operand in refused.operands:
         sizes = operand.layout.sizes if operand.layout is not None else ()
@@ -289,7 +291,7 @@ def _batch_size_of_tensor(event: OpRejectedForLastBatch) -> Iterator[Fix]:
 
 
 def _is_full(error: ShapeError, batch: BatchSize) -> bool:
-    """Whether the first size of a view is that of a full batch."""
+    """Whether the first size of a view is a full batch's."""
     return isinstance(error, WrongNumberOfElements) and same(error.target[0], batch.full) is True
 
 
@@ -316,7 +318,7 @@ def _regrouped(event: Viewed, context: CheckContext, rule: Rule) -> Iterator[Dia
     each = " * ".join(context.text(size) for size in layout.sizes[1:])
     multiple = wanted // gcd(samples, wanted)
     condition = Condition(
-        f"{context.text(layout.sizes[0])} is not a multiple of {multiple}",
+        f"{in_backticks(context.qualified(layout.sizes[0]))} is not a multiple of {multiple}",
         comparison(context.expression(layout.sizes[0]), "is not a multiple of", multiple),
     )
     code, node = abbreviate(event.place.code), event.call

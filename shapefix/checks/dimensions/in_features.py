@@ -14,6 +14,7 @@ from shapefix.checks.support.layer_number_edits import merged_sizes, other_numbe
 from shapefix.checks.support.layer_settings import FEATURES, GIVES, taken_by
 from shapefix.checks.support.operands import code_of, is_unlikely, made_inside, named, product_text, shown
 from shapefix.checks.support.sequential_layers import neighbor
+from shapefix.checks.support.torch_errors import layer_error
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
 from shapefix.interpreter.events import OpRejected
@@ -39,14 +40,16 @@ def in_features(event: OpRejected, context: CheckContext, rule: Rule) -> Iterato
     called = f"`{_called(event)}`"
     if made_inside(event, error.operand):
         called = f"`{layer_code(event.layer) or setting.name}` in {called}"
-    message = f"{called} expects {setting.name}={want} but gets {shown(operand, context)} (last size {have})"
+    message = f"{called} expects {setting.name}={want} but gets {shown(operand, context)}"
+    number = list(written_at(event))
     yield rule.diagnostic(
         event.place.span,
         message,
+        error=layer_error(event, context),
         evidence=[
             *call_trace(event),
-            *made_at(event.layer),
-            *written_at(event),
+            *made_at(event.layer, "" if number else f"expects {want}"),
+            *number,
             *shape_trace(operand.tensor, context),
             Evidence(
                 event.place.span, f"last size of {named(event, error.operand)} is {have}, {want} is expected"
@@ -69,7 +72,9 @@ def _fixes(event: OpRejected, error: SizeMismatch, context: CheckContext) -> Ite
         sizes = layout.sizes
         if same(sizes[-2], error.want):
             edit = rewrites.method_called(module, node, "transpose(-2, -1)")
-            yield Fix(Applicability.UNSAFE, "swap the last two dimensions: their sizes are swapped", (edit,))
+            # The rows of a matrix are samples: their number fits by chance.
+            kind = Applicability.UNSAFE if layout.rank > 2 else Applicability.DISPLAY
+            yield Fix(kind, "swap the last two dimensions: their sizes are swapped", (edit,))
             return
         for start in range(1, layout.rank - 1):
             if same(product(sizes[start:]), error.want):
@@ -109,7 +114,7 @@ def _other_option(error: SizeMismatch) -> Iterator[Fix]:
 
 
 def _setter(event: OpRejected, error: SizeMismatch) -> str | None:
-    """Return the code of the layer that set the tensor's last size, or None if no layer did."""
+    """Return the code of the layer setting the tensor's last size, or None without one."""
     step = event.operands[error.operand].tensor.origin
     while step is not None:
         if (

@@ -1,4 +1,4 @@
-"""SF504: concatenated tensors whose sizes, or numbers of dimensions, differ."""
+"""SF504: concatenated tensors with different sizes or numbers of dimensions."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def joined_sizes(event: OpRejected, context: CheckContext, rule: Rule) -> Iterat
 
 
 def _is_of_vectors(event: OpRejected) -> bool:
-    """Whether the operands are vectors of several lengths, which SF303 reports."""
+    """Whether the operands are vectors of several lengths, as reported by SF303."""
     ranks = {_rank(event, number) for number in range(len(event.operands))}
     return name_of(event) == "stack" and ranks == {1}
 
@@ -142,7 +142,7 @@ def _differ_only(event: OpRejected, dim: int) -> bool:
 
 
 def _other_dim(event: OpRejected, dim: int) -> Edit | None:
-    """Return the edit that concatenates along another dimension."""
+    """Return the edit to concatenate along another dimension."""
     node, module = event.place.node, event.place.module
     if not isinstance(node, cst.Call) or not node.args:
         return None

@@ -1,4 +1,4 @@
-"""SF508: predictions and targets whose sizes a loss rejects."""
+"""SF508: predictions and targets of mismatched sizes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import libcst as cst
 from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support import rewrites
-from shapefix.checks.support.conditions import combined, comparison
+from shapefix.checks.support.conditions import combined, comparison, in_backticks
 from shapefix.checks.support.evidence import call_trace, made_at, shape_trace
 from shapefix.checks.support.loss_calls import is_by_class, is_loss, loss_code
 from shapefix.checks.support.operands import code_of, is_unlikely, named, shown
@@ -33,11 +33,14 @@ def loss_sizes(event: OpRejected, context: CheckContext, rule: Rule) -> Iterator
     given = " and ".join(shown(operand, context) for operand in event.operands[: _involved(error)])
     reason = _reason(event, context)
     unless = error.unless if isinstance(error, ClassesLast) else ()
-    pairs = [(context.text(one), context.text(two), one, two) for one, two in unless]
+    pairs = [(context.qualified(one), context.qualified(two), one, two) for one, two in unless]
     condition = combined(
         "or",
         [
-            Condition(f"{a} != {b}", comparison(context.expression(one), "!=", context.expression(two)))
+            Condition(
+                f"{in_backticks(a)} != {in_backticks(b)}",
+                comparison(context.expression(one), "!=", context.expression(two)),
+            )
             for a, b, one, two in pairs
         ],
     )
@@ -131,7 +134,7 @@ def _equal(one: Size, two: Size) -> bool:
 
 
 def _extra(longer: tuple[Size, ...], shorter: tuple[Size, ...]) -> int | None:
-    """Return the dimension of size 1 that is missing in shorter."""
+    """Return the dimension of size 1 missing in shorter."""
     found = extra_dimension(longer, shorter)
     if found is None and longer and longer[0].value == 1 and all(map(_equal, longer[1:], shorter)):
         return 0

@@ -118,7 +118,7 @@ def _line(event: OpRejected, number: int, what: str) -> str:
 
 
 def _is_inner(event: OpRejected, error: SizeMismatch) -> bool:
-    """Whether the sizes that are summed over differ, not those of batches."""
+    """Whether the summed sizes differ, not those of batches."""
     one = event.operands[error.operand].layout
     assert error.other is not None
     two = event.operands[error.other].layout

@@ -14,6 +14,7 @@ from shapefix.checks.support.layer_number_edits import number_fixes
 from shapefix.checks.support.layer_settings import NORMS, called, counted, renamed_class, taken_by
 from shapefix.checks.support.operands import code_of, is_unlikely, named, shown
 from shapefix.checks.support.sequential_layers import neighbor
+from shapefix.checks.support.torch_errors import layer_error
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.interpreter.containers import elements
 from shapefix.interpreter.events import OpRejected
@@ -47,6 +48,7 @@ def norm_features(event: OpRejected, context: CheckContext, rule: Rule) -> Itera
     yield rule.diagnostic(
         event.place.span,
         message,
+        error=layer_error(event, context),
         evidence=[*layer_trace(event, context), Evidence(event.place.span, str(event.error))],
         fixes=_fixes(event, context),
     )
@@ -104,7 +106,7 @@ def _fixes(event: OpRejected, context: CheckContext) -> Iterator[Fix]:
 def _wrapped(
     event: OpRejected, error: SizeMismatch, layout: Layout
 ) -> tuple[str, str, tuple[Edit, ...]] | None:
-    """Return methods, and edits around the call, that move the features and back."""
+    """Return methods, and edits around the call, to move the features and back."""
     ways = _THERE_AND_BACK.get(layout.rank)
     node, call = code_of(event, 0), event.place.node
     if ways is None or node is None or not isinstance(call, cst.Call) or taken_by(event) is None:

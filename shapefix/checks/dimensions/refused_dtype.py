@@ -1,4 +1,4 @@
-"""SF512: dtypes that a layer, a loss or a product rejects."""
+"""SF512: dtypes rejected by a layer, a loss or a product."""
 
 from __future__ import annotations
 

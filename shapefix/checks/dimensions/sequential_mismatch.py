@@ -1,4 +1,4 @@
-"""SF502: adjacent layers of a Sequential whose sizes differ."""
+"""SF502: adjacent layers of a Sequential with different sizes."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from shapefix.checks.support.layer_settings import (
 from shapefix.checks.support.operands import is_unlikely, product_text, shown
 from shapefix.checks.support.sequential_layers import neighbor
 from shapefix.checks.support.syntax import enclosing
+from shapefix.checks.support.torch_errors import layer_error
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.values import LibraryObject, as_size
@@ -45,6 +46,7 @@ def sequential_mismatch(event: OpRejected, context: CheckContext, rule: Rule) ->
     yield rule.diagnostic(
         event.place.span,
         message,
+        error=layer_error(event, context),
         evidence=[
             *call_trace(event),
             *made_at(before),
@@ -139,7 +141,7 @@ def _other_class(event: OpRejected, error: WrongRank, layout: Layout | None) -> 
 
 
 def _flattened(event: OpRejected, error: SizeMismatch, layout: Layout | None) -> tuple[Edit, int] | None:
-    """Return the edit that inserts a Flatten before a layer, and the first dimension to flatten."""
+    """Return the edit to insert a Flatten before a layer, and the first dimension to flatten."""
     if layout is None or event.function not in FEATURES or not isinstance(event.layer, LibraryObject):
         return None
     call, place = constructor(event.layer), event.layer.place

@@ -1,4 +1,4 @@
-"""SF509: losses and metrics that broadcast every prediction against every target."""
+"""SF509: losses and metrics with every prediction broadcast against every target."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _holds(node: cst.CSTNode, wanted: cst.CSTNode) -> bool:
 
 
 def _seen_from(tensor: TensorValue) -> LayoutStep | None:
-    """Return the step that computed the values of a tensor, before views and casts."""
+    """Return the step computing the values of a tensor, before views and casts."""
     step = tensor.origin
     while step is not None and step.source is not None and step.op in _SEEN:
         step = step.source

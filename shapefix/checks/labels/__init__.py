@@ -1,1 +1,1 @@
-"""Rules SF2xx: labels that are copied, aliased, masked or shifted wrongly."""
+"""Rules SF2xx: wrongly copied, aliased, masked or shifted labels."""

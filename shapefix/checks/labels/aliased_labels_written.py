@@ -1,4 +1,4 @@
-"""SF202: -100 written into labels that share memory with the input ids."""
+"""SF202: -100 written into labels in the memory of the input ids."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def aliased_labels_written(event: MaskWritten, context: CheckContext, rule: Rule
 
 
 def _shared_memory(event: MaskWritten) -> SharedLabels | None:
-    """Return labels and inputs that share the memory of a -100 write."""
+    """Return labels and inputs sharing the memory of a -100 write."""
     written = event.written
     if not isinstance(written, TensorValue):
         return None

@@ -12,7 +12,7 @@ from shapefix.checks.support.event_order import already_reported
 from shapefix.checks.support.evidence import call_trace
 from shapefix.diagnostics import Diagnostic, Evidence
 from shapefix.domains.batches import Collated
-from shapefix.domains.tokens import Tokens, added_to, row_of, sources_of
+from shapefix.domains.tokens import Tokens, added_to, row_of, sources_of, special_id
 from shapefix.interpreter.containers import DictValue, ListValue
 from shapefix.interpreter.events import AttributeSet, Event
 from shapefix.interpreter.modules import Place
@@ -61,7 +61,7 @@ def _pad_that_is_eos(tokenizer: LibraryObject) -> Value | None:
         return None
     stated = tokenizer.fields.get("pad_token_id")
     if stated is not None:
-        return eos if stated is tokenizer.fields.get(("id", eos)) else None
+        return eos if stated is special_id(tokenizer, eos) else None
     if isinstance(eos, Constant) and isinstance(pad, Constant):
         return eos if isinstance(eos.value, str) and eos.value == pad.value else None
     return eos if pad is eos else None
@@ -73,10 +73,10 @@ def _symbol(value: object) -> SpecialId | None:
 
 
 def _ended(ids: Value | None, eos: Value) -> Place | None:
-    """Return the place that adds the EOS token: in the text, as an id, or by a tokenizer setting."""
+    """Return the place of adding the EOS token: in the text, as an id, or by a tokenizer setting."""
     row = row_of(ids)
     for tokens in sources_of(row):
-        symbol = _symbol(tokens.tokenizer.fields.get(("id", eos)))
+        symbol = _symbol(special_id(tokens.tokenizer, eos))
         added = added_to(row, symbol) if symbol is not None else None
         if added is not None:
             return added
@@ -103,7 +103,7 @@ def _adds_itself(tokenizer: LibraryObject) -> bool:
 
 
 def _set_at(tokenizer: LibraryObject, context: CheckContext) -> Place | None:
-    """Return the last place that sets the pad token, or else the creation of the tokenizer."""
+    """Return the last place of setting the pad token, or else the creation of the tokenizer."""
     places = [
         event.place
         for event in context.events

@@ -50,7 +50,7 @@ def _model(event: ModelCalled | Collated, seen_from: Place) -> str:
 
 
 def _cut(event: ModelCalled | Collated) -> Place | None:
-    """Return the place that shifts labels by one against the inputs; None if none does."""
+    """Return the place of shifting labels by one against the inputs; None without one."""
     one, other = (row_of(value) for value in _inputs_and_labels(event))
     if event.loss != SHIFTED or one is None or other is None or not is_same(one, other):
         return None
@@ -65,6 +65,6 @@ def _inputs_and_labels(event: ModelCalled | Collated) -> tuple[Value | None, Val
 
 
 def _cut_node(event: Event) -> cst.CSTNode | None:
-    """Return the code that shifts the labels."""
+    """Return the label-shifting code."""
     cut = _cut(event) if isinstance(event, (ModelCalled, Collated)) else None
     return None if cut is None else cut.node

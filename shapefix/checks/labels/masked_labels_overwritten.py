@@ -76,7 +76,7 @@ def _mlm(collator: LibraryObject) -> bool | None:
 
 
 def _lost(sample: DictValue, mlm: bool | None, seen_from: Place) -> _Lost | None:
-    """Return the label content that the collator loses; None if nothing is known to be lost."""
+    """Return the label content lost by the collator; None if nothing is known to be lost."""
     ids, labels = row_of(sample.fields.get("input_ids")), row_of(sample.fields["labels"])
     texts = tokens_of(ids)
     if labels is None or not texts:

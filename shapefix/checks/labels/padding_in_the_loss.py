@@ -59,7 +59,7 @@ def _labels(event: Counted) -> Value | None:
 
 
 def _padded(event: Counted) -> Tokens | None:
-    """Return the tokenizer call that padded the labels; None unless that is certain."""
+    """Return the tokenizer call padding the labels; None unless it is certain."""
     counts = isinstance(event, TokensCompared) or bool(event.loss)
     row = row_of(_labels(event)) if counts else None
     sources = tokens_of(row)
@@ -80,7 +80,7 @@ def _is_copy(event: Counted) -> bool:
 
 
 def _set_at(event: Counted) -> Place | None:
-    """Return the place that sets the labels: a batch item, a variable or an argument."""
+    """Return the place of setting the labels: a batch item, a variable or an argument."""
     if isinstance(event, TokensCompared):
         return _targets_set_at(event)
     batches = event.unpacked if isinstance(event, ModelCalled) else (event.batch,)
@@ -98,7 +98,7 @@ def _set_at(event: Counted) -> Place | None:
 
 
 def _targets_set_at(event: TokensCompared) -> Place | None:
-    """Return the slice or copy that made the targets of a loss, or else the argument."""
+    """Return the slice or copy creating the targets of a loss, or else the argument."""
     row = row_of(event.targets)
     if row is not None and row.cut is not None:
         return row.cut
@@ -111,7 +111,7 @@ def _targets_set_at(event: TokensCompared) -> Place | None:
 
 
 def _set_node(event: Event) -> cst.CSTNode | None:
-    """Return the code that sets labels from padded ids."""
+    """Return the code setting labels from padded ids."""
     if not isinstance(event, (ModelCalled, Collated, TokensCompared)) or _padded(event) is None:
         return None
     place = _set_at(event)
@@ -143,7 +143,7 @@ def _name(place: Place) -> str:
 
 
 def _mask(place: Place, made: Tokenized | None) -> list[Fix]:
-    """Put -100 where the attention mask is 0; no fix if the mask is not in scope."""
+    """Put -100 at each 0 of the attention mask; no fix if the mask is not in scope."""
     value = value_at(place)
     rows = _rows(made)
     if value is None or rows is None:

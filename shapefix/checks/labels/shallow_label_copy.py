@@ -1,4 +1,4 @@
-"""SF201: labels that share their rows with the input ids."""
+"""SF201: labels sharing their rows with the input ids."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def shallow_label_copy(
 
 
 def _beside_ragged_labels(event: Collated, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
-    """Report a shallow copy next to an SF301 crash that it does not cause."""
+    """Report a shallow copy next to an SF301 crash with another cause."""
     sample = event.sample
     place = sample.written.get("labels") if isinstance(sample, DictValue) else None
     value = value_at(place) if place is not None else None
@@ -63,7 +63,7 @@ def _beside_ragged_labels(event: Collated, context: CheckContext, rule: Rule) ->
 
 
 def _shares_rows(returned: Value, place: Place) -> bool:
-    """Whether a map function returned labels, set at place, that share the rows of the input ids."""
+    """Whether a map function returned labels, set at place, with the rows of the input ids."""
     if not isinstance(returned, DictValue) or "labels" not in returned.written:
         return False
     labels, ids = returned.fields.get("labels"), returned.fields.get(INPUTS)
@@ -75,7 +75,7 @@ def _shares_rows(returned: Value, place: Place) -> bool:
 
 
 def _shared_rows(event: MaskWritten) -> SharedLabels | None:
-    """Return labels and inputs that share the list, or the row, of a -100 write."""
+    """Return labels and inputs sharing the list, or the row, of a -100 write."""
     written = event.written
     if not isinstance(written, ListValue):
         return None
@@ -87,7 +87,7 @@ def _shared_rows(event: MaskWritten) -> SharedLabels | None:
 
 
 def _copied_node(event: Event) -> cst.CSTNode | None:
-    """Return the code that copies rows before -100 is written into them."""
+    """Return the code copying rows before -100 is written into them."""
     pair = _shared_rows(event) if isinstance(event, MaskWritten) else None
     return None if pair is None else pair.bound.place.node
 

@@ -46,5 +46,6 @@ _SHAPE_OPERATIONS = frozenset(
 @rule("SF105", on=Discarded)
 def discarded_shape_operation(event: Discarded, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     if is_unused(event, _SHAPE_OPERATIONS):
-        is_safe = event.name is not None and may_be_rebound(event, context)
-        yield unused_result(event, rule, assigned(event, event.name) if is_safe and event.name else ())
+        is_rebound = event.name is not None and may_be_rebound(event, context)
+        fixes = assigned(event, event.name, context) if is_rebound and event.name else ()
+        yield unused_result(event, rule, fixes)

@@ -1,4 +1,4 @@
-"""SF101: a view that merges dimensions with incompatible strides."""
+"""SF101: a view merging dimensions with incompatible strides."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from collections.abc import Iterator
 
 from shapefix.checks.context import CheckContext, lineage, whole_sizes
 from shapefix.checks.registry import Rule, rule
+from shapefix.checks.support.conditions import combined
 from shapefix.checks.support.evidence import call_trace, layout_trace
 from shapefix.checks.support.rewrites import line_of
 from shapefix.checks.support.view_calls import RESHAPES, reshape_instead, viewed_code
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Diagnostic, Evidence
+from shapefix.diagnostics import Condition, Diagnostic, Evidence, ExpectedError
 from shapefix.domains.operations import Viewed
 from shapefix.tensors.layout import is_contiguous
 from shapefix.tensors.verdicts import Illegal
 
-_ERROR = "RuntimeError: view size is not compatible with input tensor's size and stride"
+_ERROR = ExpectedError("RuntimeError", "view size is not compatible with input tensor's size and stride")
 
 
 @rule("SF101", on=Viewed)
@@ -26,19 +27,30 @@ def view_across_stride_gap(event: Viewed, context: CheckContext, rule: Rule) -> 
     subject, call = viewed_code(event), abbreviate(event.place.code)
     yield rule.diagnostic(
         event.place.span,
-        f"`{call}` fails: `{subject}` is not contiguous{_cause(event)}; {_ERROR}",
+        f"`{call}` fails: `{subject}` is not contiguous{_cause(event)}",
         evidence=[
             *call_trace(event),
             *layout_trace(event.tensor, context),
             Evidence(event.place.span, _merge(event, verdict, context)),
         ],
-        condition=context.condition(verdict.conditions),
+        condition=_condition(event, verdict, context),
+        error=_ERROR,
         fixes=reshape_instead(event, context),
     )
 
 
+def _condition(event: Viewed, verdict: Illegal, context: CheckContext) -> Condition | None:
+    """Return the sizes that the view fails for, and what keeps a conversion before it from copying."""
+    parts = [context.condition(verdict.conditions)]
+    for step in lineage(event.tensor):
+        if step.layout != event.layout:
+            break
+        parts.append(Condition(step.condition) if step.condition else None)
+    return combined("and", [part for part in parts if part is not None])
+
+
 def _is_unlikely(event: Viewed) -> bool:
-    """Whether the view is in a branch that depends on an argument of the function.
+    """Whether the view is in a branch dependent on an argument of the function.
 
     The tensor and its layout come from the caller. It is not known whether this call takes the branch, and
     code often checks sizes before a view.
@@ -49,7 +61,7 @@ def _is_unlikely(event: Viewed) -> bool:
 
 
 def _cause(event: Viewed) -> str:
-    """Return the operation that made the tensor non-contiguous, if another line has it."""
+    """Return the operation making the tensor non-contiguous, if on another line."""
     first = None
     for step in lineage(event.tensor):
         if step.layout is None or is_contiguous(step.layout):
@@ -63,7 +75,7 @@ def _cause(event: Viewed) -> str:
 
 def _merge(event: Viewed, verdict: Illegal, context: CheckContext) -> str:
     """Return the two dimensions that cannot be merged, with the required and the actual stride."""
-    layout, outer, inner = event.layout, verdict.dim, verdict.dim + 1
+    layout, outer, inner = event.layout, verdict.outer, verdict.inner
     merged = f"merges dimensions {outer} and {inner}"
     whole = whole_sizes(layout)
     if whole is not None:

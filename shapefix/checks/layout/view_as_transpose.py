@@ -1,4 +1,4 @@
-"""SF103: a view that swaps sizes and mixes up the elements."""
+"""SF103: a view used to transpose; it mixes up the elements."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def view_as_transpose(event: Viewed, context: CheckContext, rule: Rule) -> Itera
 
 
 def _is_intended(step: LayoutStep, event: Viewed, context: CheckContext) -> bool:
-    """Whether an earlier step shows that the code reads the elements at another width on purpose.
+    """Whether an earlier step shows an intended read of the elements at another width.
 
     Relative positions are shifted this way: prepend a column, view the rows at another width, drop a part,
     and view the rest at the old width. Returning to earlier sizes of the tensor undoes an earlier view.

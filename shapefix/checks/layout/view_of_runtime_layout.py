@@ -1,4 +1,4 @@
-"""SF102: a view of a layout that is only known at run time."""
+"""SF102: a view of a layout known only at run time."""
 
 from __future__ import annotations
 

@@ -70,11 +70,11 @@ def _tensor(event: LossAccumulated) -> TensorValue | None:
 def _differentiated(
     event: LossAccumulated, value: TensorValue, context: CheckContext
 ) -> tuple[Loop, Backward] | None:
-    """Find the loop that accumulates, and the backward in it after which the value's graph is unused."""
+    """Find the accumulating loop, and the backward in it for the last use of the value's graph."""
     holder = event.place.module.code(event.holder)
     own = [entered.loop for entered in event.loops[len(event.loops) - event.own :]]
     for position, loop in reversed(list(enumerate(own))):
-        if _binds(event, loop, holder):
+        if _binds(event, loop, holder) or _is_reset_now_and_then(event, loop, holder):
             return None
         if _is_short(loop.node) or _is_one_step(event, own[: position + 1], holder):
             continue
@@ -85,7 +85,7 @@ def _differentiated(
 
 
 def _runs_with(backward: Backward, event: LossAccumulated) -> bool:
-    """Whether each pass of the innermost loop that adds something also gets to this backward.
+    """Whether each adding pass of the innermost loop also gets to this backward.
 
     A backward in another branch says nothing about what is added here, nor does one that follows a loop: it
     uses up what the last pass made.
@@ -110,7 +110,7 @@ def _runs_with(backward: Backward, event: LossAccumulated) -> bool:
 
 
 def _block(module: Module, node: cst.CSTNode) -> cst.CSTNode | None:
-    """The block of statements around a node; that of a `with` is part of the block around it."""
+    """The block of statements around a node; the block of a `with` is part of the one around it."""
     around = enclosing(module, node)
     for parent, block in zip(reversed(around[:-1]), reversed(around), strict=False):
         if isinstance(block, cst.BaseSuite) and not isinstance(parent, cst.With):
@@ -123,8 +123,43 @@ def _binds(event: LossAccumulated, loop: Loop, holder: str) -> bool:
     return holder in event.place.module.once(loop.node.body, _bound_each_pass)
 
 
+def _is_reset_now_and_then(event: LossAccumulated, loop: Loop, holder: str) -> bool:
+    """Whether a condition in the loop sets the accumulator to a constant: `if step % 50 == 0: total = 0`.
+
+    Then the graphs of a few passes are kept, not of all. A condition on the first pass alone does not count.
+    """
+    module, target = event.place.module, loop.node.target if isinstance(loop.node, cst.For) else None
+    counters = _names(target) - {""} if target is not None else frozenset()
+    for node in nodes(loop.node.body):
+        if not isinstance(node, cst.Assign) or not _is_constant(node.value):
+            continue
+        if holder not in {module.code(part) for each in node.targets for part in _parts(each.target)}:
+            continue
+        around = [each for each in enclosing(module, node) if isinstance(each, cst.If)]
+        if not any(_is_first_pass(each.test, counters) for each in around):
+            return True
+    return False
+
+
+def _is_constant(value: cst.BaseExpression) -> bool:
+    """Whether an expression has no graph: a number, an empty list, zeros; or a tuple of such."""
+    if isinstance(value, (cst.Tuple, cst.List)):
+        return all(_is_constant(element.value) for element in value.elements)
+    if isinstance(value, cst.Call):
+        return dotted_name(value.func).rpartition(".")[2] in ("zeros", "tensor", "list", "dict")
+    name = dotted_name(value)
+    return isinstance(value, (cst.BaseNumber, cst.Dict)) or name == "None"
+
+
+def _is_first_pass(test: cst.BaseExpression, counters: frozenset[str]) -> bool:
+    """Whether a test holds in the first pass only: `i == 0` or `not i`, for a counter of the loop."""
+    if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+        return dotted_name(test.expression) in counters
+    return isinstance(test, cst.Comparison) and dotted_name(test.left) in counters
+
+
 def _is_short(node: cst.For | cst.While) -> bool:
-    """Whether a loop states that it makes only a few passes: `for _ in range(5)`."""
+    """Whether a loop states a small number of passes: `for _ in range(5)`."""
     call = node.iter if isinstance(node, cst.For) else None
     if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Name) or call.func.value != "range":
         return False
@@ -169,7 +204,7 @@ def _uses_up(backward: Backward, value: TensorValue, event: LossAccumulated) -> 
 
 
 def _proved(loss: TensorValue) -> set[int]:
-    """The ids of the tensors that must carry a graph where backward of loss does not raise."""
+    """The ids of the tensors with a graph proved by a successful backward of loss."""
     proved: set[int] = set()
     tensor: TensorValue | None = loss
     while tensor is not None and id(tensor) not in proved:
@@ -189,7 +224,7 @@ def _keeps_graph(backward: Backward) -> bool:
 
 
 def _bound_each_pass(body: cst.BaseSuite) -> frozenset[str]:
-    """Return the code of everything that each pass of a loop certainly assigns or empties."""
+    """Return the code of everything certainly assigned or emptied in each pass of a loop."""
     return frozenset(_bound(body))
 
 
@@ -245,11 +280,19 @@ def _without_graph(event: LossAccumulated, backward: Backward, method: str) -> F
     subject = _subject(event, backward) or event.added
     edit = rewrites.method_called(module, subject, method)
     what = "a plain number" if method == "item()" else "the value without its graph"
-    return Fix(Applicability.SAFE, f"keep {what}: `.{method}`", (edit,))
+    safety = Applicability.UNSAFE if _is_attribute(event.holder) else Applicability.SAFE
+    return Fix(safety, f"keep {what}: `.{method}`", (edit,))
+
+
+def _is_attribute(holder: cst.BaseExpression) -> bool:
+    """Whether an object holds the sum or list, so that any other code may read it."""
+    while isinstance(holder, cst.Subscript):
+        holder = holder.value
+    return not isinstance(holder, cst.Name)
 
 
 def _subject(event: LossAccumulated, backward: Backward) -> cst.BaseExpression | None:
-    """Return the part of the added expression that is the loss: `loss` of `loss * len(batch)`."""
+    """Return the loss in the added expression: `loss` of `loss * len(batch)`."""
     node = backward.place.node
     if backward.place.module is not event.place.module or not isinstance(node, cst.Call):
         return None

@@ -1,4 +1,4 @@
-"""SF704: out-of-memory handlers that keep memory from being freed, or catch other errors, too."""
+"""SF704: out-of-memory handlers keeping memory from being freed, or catching other errors, too."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _names(handler: ExceptHandler) -> set[str]:
 
 
 def _tried_again(event: TryBlock, handler: ExceptClause, rule: Rule) -> Iterator[Diagnostic]:
-    """Report a model that runs again inside the handler."""
+    """Report a model run again inside the handler."""
     again = next((act for act in handler.acts if act.kind in _RUNS), None)
     if again is None or _names(handler.node) & _FREES:
         return
@@ -162,7 +162,7 @@ def _is_name(node: cst.BaseExpression, name: str) -> bool:
 
 
 def _takes_all(event: TryBlock, handler: ExceptClause, rule: Rule) -> Iterator[Diagnostic]:
-    """Report a handler that treats every RuntimeError as out of memory."""
+    """Report a handler treating every RuntimeError as out of memory."""
     module, node = event.place.module, handler.node
     if not any(act.kind in _RUNS for act in event.acts) or _looks(node):
         return

@@ -102,7 +102,7 @@ def _text(module: Module, node: cst.CSTNode) -> str:
 
 
 def _kept(event: EvaluationRecorded, loop: Loop, context: CheckContext) -> LossAccumulated | None:
-    """Return where the loop accumulates a value with the graph of the module's results."""
+    """Return the accumulation, in the loop, of a value with the graph of the module's results."""
     results = {id(result) for result in event.results}
     for each in within(loop, context, LossAccumulated):
         value = each.value.tensor if isinstance(each.value, Unknown) else each.value

@@ -15,7 +15,7 @@ from shapefix.interpreter.modules import Module
 
 
 def unexpected_keys(event: ModelCalled) -> list[str]:
-    """Return the keys that forward does not accept.
+    """Return the keys not accepted by forward.
 
     Keywords in the code of the call count only if the call certainly happens.
     """
@@ -35,7 +35,7 @@ def keys_in_code(event: ModelCalled) -> frozenset[str]:
 
 
 def forward_text(event: ModelCalled, module: Module) -> str:
-    """Return the name of forward, and the line that defines it."""
+    """Return the name of forward, and the line of its definition."""
     forward = event.signature
     if forward.place is None:
         name = forward.name if forward.raises else forward.name.removesuffix(".forward")

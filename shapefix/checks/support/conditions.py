@@ -37,6 +37,11 @@ def comparison(
     return None if left is None or right is None else Comparison(left, relation, right)
 
 
+def in_backticks(code: str) -> str:
+    """Code in backticks; a number is plain."""
+    return code if code.isdecimal() else f"`{code}`"
+
+
 def combined(operator: Literal["and", "or"], conditions: Sequence[Condition]) -> Condition | None:
     """Join conditions; the result has a predicate if all of them have one. None if there are none."""
     if len(conditions) < 2:

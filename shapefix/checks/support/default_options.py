@@ -1,4 +1,4 @@
-"""Conditions of findings that depend on command-line defaults."""
+"""Conditions of findings dependent on command-line defaults."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shapefix.tensors.options import needed_defaults
 
 
 def under_defaults(event: Event, found: Diagnostic) -> Diagnostic:
-    """Add the condition that the required options have their defaults."""
+    """Add a condition: the required options have their defaults."""
     if not isinstance(event, OpRejected) or not isinstance(event.error, SizeMismatch):
         return found
     needed = needed_defaults(event.error.have, event.error.want)

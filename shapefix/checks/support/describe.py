@@ -104,7 +104,7 @@ def parts(name: str, value: Value, context: CheckContext) -> Iterator[tuple[str,
 
 
 def in_words(value: Value, context: CheckContext) -> Iterator[str]:
-    """Yield the lines that `reveal` reports; tensors in a container with their key or index."""
+    """Yield the lines of a `reveal` report; tensors in a container with their key or index."""
     if isinstance(value, (ListValue, DictValue)):
         yield from (f"{name} {shown.text}".strip() for name, shown in parts("", value, context))
     else:

@@ -1,15 +1,15 @@
-"""Where tensors are created and on which device."""
+"""Places and devices of tensor creation."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import libcst as cst
 
 from shapefix.checks.support import rewrites
+from shapefix.checks.support.event_order import is_passed
+from shapefix.checks.support.syntax import enclosing_function, nodes
 from shapefix.diagnostics import Applicability, Fix
 from shapefix.domains.devices import DeviceMismatch
-from shapefix.interpreter.modules import Module, Place, children, dotted_name
+from shapefix.interpreter.modules import Module, Place, children, dotted_name, target_names
 
 CREATIONS = frozenset(
     {
@@ -38,7 +38,7 @@ def made_in_module(event: DeviceMismatch) -> bool:
 
 
 def is_creation(node: cst.CSTNode) -> bool:
-    """Whether a node calls a function of torch that takes `device=`."""
+    """Whether a node calls a function of torch with a parameter `device`."""
     return (
         isinstance(node, cst.Call)
         and isinstance(node.func, cst.Attribute)
@@ -47,27 +47,67 @@ def is_creation(node: cst.CSTNode) -> bool:
     )
 
 
-def with_device(made: Place, code: str) -> Fix:
+def with_device(made: Place, code: str, safety: Applicability = Applicability.SAFE) -> Fix:
     """Return the fix that creates a tensor on a device."""
     assert isinstance(made.node, cst.Call)
     edit = rewrites.appended(made.module, made.node, f"device={code}")
-    return Fix(Applicability.SAFE, f"create it on the same device: `device={code}`", (edit,))
+    return Fix(safety, f"create it on the same device: `device={code}`", (edit,))
 
 
-def first_bound(module: Module, function: cst.CSTNode | None, name: str) -> int | None:
-    """Return the first row in a function, or on the top level, with a binding of a name, or None."""
-    if isinstance(function, cst.FunctionDef):
-        params = function.params
-        for param in (*params.posonly_params, *params.params, *params.kwonly_params):
-            if param.name.value == name:
-                return module.span(function).row
-    rows = [module.span(node).row for node in _bindings(function or module.tree, name)]
-    return min(rows, default=None)
+def bound_by(node: cst.CSTNode) -> frozenset[str]:
+    """Return the names that one node of the code gives a value, or takes it away from."""
+    if isinstance(
+        node, (cst.AssignTarget, cst.AnnAssign, cst.AugAssign, cst.NamedExpr, cst.For, cst.CompFor)
+    ):
+        return frozenset(target_names(node.target))
+    if isinstance(node, cst.Del):
+        return frozenset(target_names(node.target))
+    if isinstance(node, (cst.FunctionDef, cst.ClassDef)):
+        return frozenset({node.name.value})
+    if isinstance(node, cst.AsName):
+        return frozenset(target_names(node.name))
+    if isinstance(node, (cst.Global, cst.Nonlocal)):
+        return frozenset(item.name.value for item in node.names)
+    if isinstance(node, (cst.MatchAs, cst.MatchStar)) and node.name is not None:
+        return frozenset({node.name.value})
+    return frozenset()
 
 
-def _bindings(block: cst.CSTNode, name: str) -> Iterator[cst.CSTNode]:
+def is_bound_once_before(name: str, here: Place) -> bool:
+    """Whether a variable has one value only, and certainly has it where the code gets to here.
+
+    It is a parameter, or a single statement binds it before: in the function around here, or else at the top
+    level of the file, above that function.
+    """
+    module, function = here.module, enclosing_function(here)
+    if function is not None:
+        own = _bindings(function, name)
+        if is_local(function, name):
+            return not own or (len(own) == 1 and _is_before(module, own[0], here.node))
+    top = _bindings(module.tree, name)
+    above = here.node if function is None else function
+    return len(top) == 1 and _is_before(module, top[0], above)
+
+
+def is_local(function: cst.FunctionDef, name: str) -> bool:
+    """Whether a name is a parameter of a function, or bound in it."""
+    parameters = (*function.params.posonly_params, *function.params.params, *function.params.kwonly_params)
+    return any(param.name.value == name for param in parameters) or bool(_bindings(function, name))
+
+
+def _is_before(module: Module, binding: cst.CSTNode, node: cst.CSTNode) -> bool:
+    return module.span(binding).row < module.span(node).row and is_passed(module, node, binding)
+
+
+def _bindings(block: cst.CSTNode, name: str) -> list[cst.CSTNode]:
+    """Return the code that binds a name of a function, or of the file; not that of inner functions' names."""
+    found: list[cst.CSTNode] = []
     for node in children(block):
-        if isinstance(node, cst.AssignTarget) and dotted_name(node.target) == name:
-            yield node
-        if not isinstance(node, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
-            yield from _bindings(node, name)
+        if name in bound_by(node):
+            found.append(node)
+        if isinstance(node, (cst.FunctionDef, cst.ClassDef, cst.Lambda)):
+            stated = (each for each in nodes(node) if isinstance(each, (cst.Global, cst.Nonlocal)))
+            found.extend(each for each in stated if name in bound_by(each))
+        else:
+            found.extend(_bindings(node, name))
+    return found

@@ -85,7 +85,7 @@ def first_argument(place: Place) -> cst.BaseExpression | None:
 
 
 def is_passed(module: Module, first: cst.CSTNode, last: cst.CSTNode) -> bool:
-    """Whether code that reaches first also reaches last: last is in the same block, or in an outer one."""
+    """Whether reaching first implies reaching last: last is in the same block, or in an outer one."""
     around_first, around_last = enclosing(module, first), enclosing(module, last)
     block = next(
         (node for node in reversed(around_last) if isinstance(node, (cst.BaseSuite, cst.Module))), None

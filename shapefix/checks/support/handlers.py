@@ -8,9 +8,10 @@ from enum import Flag, auto
 
 import libcst as cst
 
-from shapefix.checks.support.syntax import nodes
+from shapefix.checks.support.syntax import enclosing, nodes
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Edit, Span
+from shapefix.domains.try_blocks import TryBlock
 from shapefix.interpreter.modules import Module, children, dotted_name, target_names
 
 ExceptHandler = cst.ExceptHandler | cst.ExceptStarHandler
@@ -175,7 +176,7 @@ def _is_harmless(module: Module, handler: ExceptHandler, node: cst.CSTNode, dept
 
 
 def _only_tells(module: Module, handler: ExceptHandler, node: cst.CSTNode, depth: int) -> bool:
-    """Whether an expression calls only functions that report or clean up."""
+    """Whether an expression calls only functions for reports or cleanup."""
     if isinstance(node, (cst.Await, cst.Yield, cst.NamedExpr)):
         return False
     if isinstance(node, cst.Call) and not _is_known(module, handler, node, depth):
@@ -203,6 +204,29 @@ def _tidies(module: Module, handler: ExceptHandler, own: cst.CSTNode, depth: int
     return not ends(module, handler, own.body.body, depth + 1) & Ends.DEALS
 
 
+def is_swallowed_again(event: TryBlock) -> bool:
+    """Whether an outer `try`, here or in a caller, swallows what a handler of this one would raise."""
+    for place in (event.place, *reversed(event.calls)):
+        around = enclosing(place.module, place.node)
+        inner = max(
+            (number for number, node in enumerate(around) if isinstance(node, cst.FunctionDef)), default=0
+        )
+        for outer, block in zip(around[inner:], around[inner + 1 :], strict=False):
+            if not isinstance(outer, (cst.Try, cst.TryStar)) or block is not outer.body:
+                continue
+            if any(_is_broad(each) and is_swallowing(place.module, each) for each in outer.handlers):
+                return True
+    return False
+
+
+_BROAD = frozenset({"Exception", "BaseException", "RuntimeError"})
+
+
+def _is_broad(handler: ExceptHandler) -> bool:
+    """Whether a handler catches the exceptions that torch raises."""
+    return handler.type is None or not _BROAD.isdisjoint(_names(handler.type))
+
+
 def means_memory(module: Module, handler: ExceptHandler) -> bool:
     """Whether a handler frees memory, or mentions it."""
     return speaks_of_memory(handler) or any(
@@ -219,7 +243,7 @@ def speaks_of_memory(handler: ExceptHandler) -> bool:
 
 
 def shrinks_batches(handler: ExceptHandler) -> str:
-    """Return the name of the batch size that a handler shrinks, or an empty string."""
+    """Return the name of the batch size reduced by a handler, or an empty string."""
     for node in nodes(handler.body):
         target: cst.BaseExpression | None = None
         if isinstance(node, cst.AugAssign) and isinstance(
@@ -277,7 +301,7 @@ def header_text(module: Module, handler: ExceptHandler) -> str:
 
 
 def memory_errors_only(module: Module, handler: ExceptHandler) -> Edit | None:
-    """Return the edit that catches only out-of-memory errors, or None for a tuple of exceptions."""
+    """Return the edit to catch only out-of-memory errors, or None for a tuple of exceptions."""
     wanted = "torch.cuda.OutOfMemoryError"
     if handler.type is not None:
         if isinstance(handler.type, cst.Tuple):

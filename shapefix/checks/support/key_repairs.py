@@ -17,7 +17,7 @@ _PLAIN = (cst.Name, cst.Attribute, cst.Subscript, cst.Call)
 
 
 def origin(event: ModelCalled, key: str) -> Place | None:
-    """Return the place that sets a key of the batch."""
+    """Return the place setting a key of the batch."""
     return next((batch.written[key] for batch in event.unpacked if key in batch.written), None)
 
 
@@ -53,7 +53,7 @@ def _removal(module: Module, column: Place | None) -> cst.BaseExpression | None:
 
 
 def _removed_too(module: Module, removal: cst.BaseExpression, keys: Sequence[str]) -> Edit | None:
-    """Return the edit that adds names to `["text"]`, or to `"text"`."""
+    """Return the edit to add names to `["text"]`, or to `"text"`."""
     if isinstance(removal, cst.SimpleString):
         names = ", ".join([removal.value, *(_quoted(key, removal) for key in keys)])
         return Edit(module.span(removal), f"[{names}]")
@@ -65,7 +65,7 @@ def _removed_too(module: Module, removal: cst.BaseExpression, keys: Sequence[str
 
 
 def _filtered(event: ModelCalled, keys: Sequence[str]) -> Edit | None:
-    """Return the edit that passes all keys of `**batch` except these."""
+    """Return the edit to pass all keys of `**batch` except these."""
     node, module = event.place.node, event.place.module
     stars = [given.value for given in node.args if given.star == "**"] if isinstance(node, cst.Call) else []
     if len(stars) != 1:
@@ -93,7 +93,7 @@ def _filtered_comprehension(module: Module, given: cst.DictComp, condition: str)
 
 
 def renamed(event: ModelCalled, key: str, name: str) -> list[Fix]:
-    """Rename the key at the call, or where this file sets it if nothing else reads it."""
+    """Rename the key at the call, or at its assignment in this file if nothing else reads it."""
     edit = _renamed_keyword(event, key, name)
     place = origin(event, key)
     if edit is None and place is not None and place.module is event.place.module:
@@ -116,7 +116,7 @@ def _renamed_keyword(event: ModelCalled, key: str, name: str) -> Edit | None:
 
 
 def _renamed_column(place: Place, key: str, name: str) -> Edit | None:
-    """Return the edit that renames a column after the last call of this file that changed the columns."""
+    """Return the edit to rename a column after this file's last change of the columns."""
     steps = place.steps if isinstance(place, Column) else ()
     here = [step for step in (place, *steps) if step.module is place.module]
     if not isinstance(place, Column) or not isinstance(here[-1].node, cst.Call):
@@ -126,7 +126,7 @@ def _renamed_column(place: Place, key: str, name: str) -> Edit | None:
 
 
 def _literal(node: cst.CSTNode, key: str) -> cst.SimpleString | None:
-    """Return the string that sets the key: in a dictionary, `batch["key"] = …` or `rename_column`."""
+    """Return the string setting the key: in a dictionary, `batch["key"] = …` or `rename_column`."""
     if isinstance(node, cst.Call):
         found = [given.value for given in node.args[1:2] if _is_text(given.value, key)]
     elif isinstance(node, cst.Subscript):
@@ -141,7 +141,7 @@ def _literal(node: cst.CSTNode, key: str) -> cst.SimpleString | None:
 
 
 def _mentions(module: Module, key: str, place: Place | None) -> bool:
-    """Whether the file mentions the key anywhere except where it is set."""
+    """Whether the file mentions the key anywhere except at its assignment."""
     own = _literal(place.node, key) if place is not None else None
     return any(node is not own and _is_text(node, key) for node in nodes(module.tree))
 

@@ -1,7 +1,8 @@
-"""Edits of the size that a layer was created with."""
+"""Edits of a layer's size in the code of its creation."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import libcst as cst
@@ -21,6 +22,7 @@ from shapefix.checks.support.rewrites import line_of
 from shapefix.diagnostics import Applicability, Edit, Evidence, Fix
 from shapefix.interpreter.containers import elements
 from shapefix.interpreter.events import OpRejected
+from shapefix.interpreter.modules import Module
 from shapefix.interpreter.values import LibraryObject
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import SizeMismatch
@@ -54,6 +56,8 @@ def other_number(
     if given is None or not isinstance(layer, LibraryObject) or layer.place is None:
         return change, None
     module = layer.place.module
+    if _is_explained(module, given, want):
+        return f"{change}, or change the input: a comment beside the layer states {want}", None
     if isinstance(given, cst.Integer):
         return change, edit_of(module, given, str(have))
     if merged and (text := product_of(given, want, merged)) is not None:
@@ -66,6 +70,8 @@ def other_number(
         return change, None
     text = (product_of(node, want, merged) if merged else None) or str(have)
     line = line_of(place, event.place.module)
+    if _is_explained(place.module, node, want):
+        return f"{change}, or change the input: a comment in {line} states {want}", None
     if not number.alone:
         name = f"`{number.name}`" if number.name else "it"
         return f"{change}: {name} is {want} from {line}, and has other uses", None
@@ -73,8 +79,18 @@ def other_number(
     return f"set {name} to {text}", edit_of(place.module, node, text)
 
 
+def _is_explained(module: Module, node: cst.CSTNode, number: int) -> bool:
+    """Whether a comment beside a number, or above it, states the same number: it is meant."""
+    span = module.span(node)
+    rows = module.text.split("\n")
+    first = span.row - 1
+    above = [first - 1] if first and rows[first - 1].lstrip().startswith("#") else []
+    comments = [rows[row].partition("#")[2] for row in (*above, *range(first, span.end_row))]
+    return any(re.search(rf"(?<![\w.]){number}(?![\w.])", comment) for comment in comments)
+
+
 def written_at(event: OpRejected) -> Iterator[Evidence]:
-    """Yield the place of the number that the layer was created with, unless it is in the constructor call."""
+    """Yield the place of the number used to create the layer, unless it is in the constructor call."""
     taken, layer = taken_by(event), event.layer
     if taken is None or not isinstance(layer, LibraryObject) or constructor(layer) is None:
         return
@@ -126,7 +142,7 @@ def number_fixes(event: OpRejected, error: SizeMismatch, otherwise: str = "") ->
 
 
 def giver_of(event: OpRejected, error: SizeMismatch) -> LibraryObject | None:
-    """Return the layer whose setting gave the tensor its mismatched size, or None."""
+    """Return the layer with the setting for the tensor's mismatched size, or None."""
     step, dim = event.operands[error.operand].tensor.origin, from_end(event, error)
     while step is not None:
         if step.layout is not None:

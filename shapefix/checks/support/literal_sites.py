@@ -16,7 +16,7 @@ from shapefix.interpreter.values import IntegerLiteral, LibraryObject
 
 @dataclass(frozen=True)
 class Stated:
-    """Literal for a layer's setting: its place, its name, and whether that layer is its only use.
+    """Literal for a layer's setting: its place, its name, and whether the layer is its only use.
 
     If alone is set, the literal can be changed without other effects.
     """
@@ -173,5 +173,5 @@ def _factors(node: cst.BaseExpression) -> list[cst.BaseExpression]:
 
 
 def edit_of(module: Module, node: cst.BaseExpression, text: str) -> Edit:
-    """Return the edit that replaces an expression with text."""
+    """Return the edit to replace an expression with text."""
     return Edit(module.span(node), text)

@@ -52,7 +52,7 @@ class Bound:
 
 
 def last_bound(holder: Holder) -> Bound | None:
-    """Return the last assignment of the holder before the write; None if that is ambiguous."""
+    """Return the last assignment of the holder before the write; None if it is ambiguous."""
     if holder.key is not None:
         value = value_at(holder.set_at) if holder.set_at is not None else None
         return Bound(holder.set_at, value) if holder.set_at is not None and value is not None else None

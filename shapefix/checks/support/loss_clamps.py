@@ -1,4 +1,4 @@
-"""Steps that clamp a loss or replace its nan before the backward pass."""
+"""Steps for clamping a loss or replacing its nan before the backward pass."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CLAMPS = frozenset({Op.CLAMP, Op.CLAMP_MAX})
 
 
 def clamping_step(step: LayoutStep | None) -> LayoutStep | None:
-    """Return the step that clamps the loss before the backward pass, or None."""
+    """Return the step clamping the loss before the backward pass, or None."""
     while step is not None:
         if step.op in _CLAMPS or step.op is Op.NAN_TO_NUM:
             return step

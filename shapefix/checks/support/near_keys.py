@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def near(keyword: str, named: Iterable[str]) -> str | None:
-    """Return the name that a keyword misspells, `labels` for `label`; None if that is ambiguous."""
+    """Return the name misspelled by a keyword, `labels` for `label`; None if it is ambiguous."""
     names = set(named)
     if keyword in names:
         return None

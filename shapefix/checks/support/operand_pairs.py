@@ -68,7 +68,7 @@ def evidence(event: OpRejected, context: CheckContext, numbers: Sequence[int], r
 
 
 def changed(event: OpRejected, number: int, method: str) -> Edit | None:
-    """Return the edit that calls a method of an operand, or None if it has no code of its own."""
+    """Return the edit to call a method of an operand, or None if it has no code of its own."""
     node = code_of(event, number)
     if node is None:
         return None
@@ -76,7 +76,7 @@ def changed(event: OpRejected, number: int, method: str) -> Edit | None:
 
 
 def insertions(short_sizes: Sequence[Size], long_sizes: Sequence[Size], free: int = -1) -> Iterator[int]:
-    """Yield positions for a dimension of size 1 that make the sizes match; dimension free may differ."""
+    """Yield positions for a dimension of size 1 to make the sizes match; dimension free may differ."""
     for place in range(len(short_sizes) + 1):
         sizes = (*short_sizes[:place], ONE, *short_sizes[place:])
         rest = [dim for dim in range(len(sizes)) if dim not in (place, free)]
@@ -86,7 +86,7 @@ def insertions(short_sizes: Sequence[Size], long_sizes: Sequence[Size], free: in
 
 
 def swapped(layout: Layout) -> Layout | None:
-    """Return the layout with its last two dimensions swapped, or None if that changes nothing."""
+    """Return the layout with its last two dimensions swapped, or None if nothing would change."""
     if layout.rank < 2 or same(layout.sizes[-1], layout.sizes[-2]) is True:
         return None
     sizes, strides = layout.sizes, layout.strides

@@ -16,7 +16,7 @@ from shapefix.tensors.polynomials import Size
 
 
 def is_unlikely(event: OpRejected) -> bool:
-    """Whether the call is in a branch that tests its arguments, or gets an empty tensor.
+    """Whether the call is in a branch testing its arguments, or gets an empty tensor.
 
     The tensor came from outside, through this call. It is unknown if this call takes the branch, and code
     often tests sizes before their use. Empty tensors usually do not reach the call.

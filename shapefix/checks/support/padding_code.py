@@ -25,7 +25,7 @@ VALUES = {
 
 
 def tokenizer_at(place: Place, made: Origin, context: CheckContext) -> str | None:
-    """Return the name of the tokenizer that created the rows, in the scope of place; None if it has none."""
+    """Return the name of the rows' tokenizer in the scope of place; None if it has none there."""
     call = made.place.node
     if not isinstance(call, cst.Call) or made.place.module is not place.module:
         return None
@@ -42,7 +42,7 @@ def _is_at(event: Event, made: Origin) -> TypeGuard[Tokenized]:
 
 
 def has_pad_token(made: Origin, context: CheckContext) -> bool:
-    """Whether the tokenizer that created the rows may have a pad token."""
+    """Whether the rows' tokenizer may have a pad token."""
     for event in context.events:
         if _is_at(event, made):
             token = event.tokenizer.fields.get("pad_token")
@@ -65,7 +65,7 @@ def padding_value(
 
 
 def _own_tokenizer(place: Place, made: Origin, context: CheckContext) -> str | None:
-    """Return `self.tokenizer` if the object has that attribute, named like the rows' tokenizer; else None."""
+    """Return `self.tokenizer` if the object has this attribute, named like the rows' tokenizer; else None."""
     call = made.place.node
     name = call.func if isinstance(call, cst.Call) else None
     last = (

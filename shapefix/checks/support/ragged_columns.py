@@ -39,7 +39,7 @@ def ragged_origin(row: Value | None) -> Origin | None:
 
 
 def padding_kind(event: Collated) -> str | None:
-    """Return the collator that pads inputs but not labels; None for any other."""
+    """Return the collator padding inputs but not labels; None for any other."""
     collator = event.collator
     if isinstance(collator, LibraryObject):
         kind = collator.kind

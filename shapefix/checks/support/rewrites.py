@@ -18,7 +18,7 @@ def line_of(place: Place, seen_from: Module) -> str:
 
 
 def without_statement(place: Place) -> Edit | None:
-    """Return the edit that removes a simple statement; None if that would empty its block."""
+    """Return the edit to remove a simple statement; None for the only one of its block."""
     line = enclosing_line(place)
     if line is None or len(line.body) != 1:
         return None
@@ -30,7 +30,7 @@ def without_statement(place: Place) -> Edit | None:
 
 
 def after_statement(place: Place, code: str) -> Edit | None:
-    """Return the edit that inserts a line of code after the statement around place."""
+    """Return the edit to insert a line of code after the statement around place."""
     line = enclosing_line(place)
     if line is None:
         return None
@@ -51,7 +51,7 @@ def end_of_line(rows: list[str], span: Span) -> Span:
 
 
 def before_statement(place: Place, code: str) -> Edit | None:
-    """Return the edit that inserts a line of code before the statement around place."""
+    """Return the edit to insert a line of code before the statement around place."""
     line = enclosing_line(place)
     if line is None:
         return None
@@ -65,13 +65,13 @@ def before_statement(place: Place, code: str) -> Edit | None:
 
 
 def renamed(module: Module, function: cst.BaseExpression, name: str) -> Edit:
-    """Return the edit that calls another function of the same namespace."""
+    """Return the edit to call another function of the same namespace."""
     last = function.attr if isinstance(function, cst.Attribute) else function
     return Edit(module.span(last), name)
 
 
 def appended(module: Module, call: cst.Call, argument: str) -> Edit:
-    """Return the edit that adds a last argument to a call."""
+    """Return the edit to add a last argument to a call."""
     if not call.args:
         span = module.span(call)
         return Edit(
@@ -85,18 +85,18 @@ def appended(module: Module, call: cst.Call, argument: str) -> Edit:
 
 
 def behind(module: Module, argument: cst.Arg, text: str) -> Edit:
-    """Return the edit that adds an argument after another one."""
+    """Return the edit to add an argument after another one."""
     span = module.span(argument)
     return Edit(span.end(), f", {text}")
 
 
 def replaced(module: Module, argument: cst.Arg, text: str) -> Edit:
-    """Return the edit that replaces an argument."""
+    """Return the edit to replace an argument."""
     return Edit(module.span(argument), text)
 
 
 def dropped(module: Module, call: cst.Call, argument: cst.Arg) -> Edit:
-    """Return the edit that removes an argument other than the first."""
+    """Return the edit to remove an argument other than the first."""
     before = call.args[call.args.index(argument) - 1]
     start, end = module.span(before), module.span(argument)
     return Edit(start.end().to(end), "")
@@ -115,12 +115,12 @@ def argument(call: cst.Call, position: int, name: str) -> cst.Arg | None:
 
 
 def argument_name(given: cst.Arg | None) -> str:
-    """Return an argument that is a plain name; empty for any other."""
+    """Return the name in a plain-name argument; empty for any other."""
     return given.value.value if given is not None and isinstance(given.value, cst.Name) else ""
 
 
 def method_called(module: Module, node: cst.BaseExpression, method: str) -> Edit:
-    """Return the edit that calls a method of an expression: `x.flatten(1)`, `(a + b).flatten(1)`."""
+    """Return the edit to call a method of an expression: `x.flatten(1)`, `(a + b).flatten(1)`."""
     span = module.span(node)
     code = module.code(node)
     if isinstance(node, (cst.Name, cst.Attribute, cst.Call, cst.Subscript)):

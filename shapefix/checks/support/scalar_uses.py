@@ -48,10 +48,13 @@ def is_only_a_number(place: Place, holder: cst.BaseExpression) -> bool:
 
 
 def may_be_differentiated(place: Place, holder: cst.BaseExpression) -> bool:
-    """Whether the holder's value, or a value computed from it, is passed to a call that may differentiate it.
+    """Whether the holder's value, or a value computed from it, is passed to a possibly differentiating call.
 
-    Only variables are followed, and their assignments to other variables, in the function around place.
+    Only variables are followed, with what they contain, and their assignments to other variables, in the
+    function around place.
     """
+    while isinstance(holder, cst.Subscript):
+        holder = holder.value
     if not isinstance(holder, cst.Name):
         return False
     around = enclosing(place.module, place.node)

@@ -1,4 +1,4 @@
-"""Repairs that replace a collator by `DataCollatorForSeq2Seq`, which keeps and pads labels."""
+"""Repairs with `DataCollatorForSeq2Seq` as the new collator; it keeps and pads labels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _KEPT = ("tokenizer", "padding", "max_length", "pad_to_multiple_of", "return_ten
 
 
 def replacing(module: Module, call: cst.Call) -> list[Edit]:
-    """Return the edits that call `DataCollatorForSeq2Seq` instead; empty if the arguments do not fit."""
+    """Return the edits to call `DataCollatorForSeq2Seq` instead; empty for unsuitable arguments."""
     if not call.args or any(argument.star for argument in call.args):
         return []
     edits = [rewrites.renamed(module, call.func, "DataCollatorForSeq2Seq")]

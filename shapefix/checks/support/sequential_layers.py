@@ -11,7 +11,7 @@ from shapefix.tensors.errors import NotDivisible, SizeMismatch, WindowTooLarge, 
 
 
 def neighbor(event: OpRejected) -> LibraryObject | None:
-    """Return the layer of the same Sequential that caused the mismatch, or None for an outside tensor.
+    """Return the layer of the same Sequential causing the mismatch, or None for an outside tensor.
 
     Layers in between, such as an activation, keep the mismatched property.
     """

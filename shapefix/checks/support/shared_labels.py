@@ -1,4 +1,4 @@
-"""Labels that share memory with the input ids."""
+"""Labels in the memory of the input ids."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shapefix.domains.masks import Holder
 
 @dataclass(frozen=True)
 class SharedLabels:
-    """Labels that -100 is written into, the assignment that shared them, and the input ids."""
+    """Labels with -100 written into them, the assignment sharing them, and the input ids."""
 
     labels: Holder
     bound: Bound

@@ -17,7 +17,7 @@ def nodes(root: cst.CSTNode) -> Iterator[cst.CSTNode]:
 
 
 def holds(root: cst.CSTNode, node: cst.CSTNode) -> bool:
-    """Return whether a node is below another one, or is that node."""
+    """Return whether root contains a node, or is that node."""
     return any(each is node for each in nodes(root))
 
 

@@ -1,4 +1,4 @@
-"""Results of tensor operations that the code discards."""
+"""Discarded results of tensor operations."""
 
 from __future__ import annotations
 
@@ -11,47 +11,73 @@ from shapefix.checks.registry import Rule
 from shapefix.checks.support.syntax import enclosing, nodes
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Fix
+from shapefix.domains.devices import DeviceMismatch
 from shapefix.domains.gradients import lineage
-from shapefix.domains.operations import Discarded
+from shapefix.domains.operations import Discarded, InPlaceWrite
 from shapefix.domains.training import Backward, OptimizerCreated
 from shapefix.interpreter.containers import DictValue, elements
-from shapefix.interpreter.modules import dotted_name
+from shapefix.interpreter.events import OpRejected
+from shapefix.interpreter.modules import dotted_name, target_names
 from shapefix.interpreter.tensor_values import TensorValue, requires_grad
-from shapefix.interpreter.values import Unknown, Value
+from shapefix.interpreter.values import Unknown, Value, as_tensor
 
 
 def is_unused(event: Discarded, operations: frozenset[str]) -> bool:
-    """Whether the code certainly discards a tensor that one of these operations returned."""
+    """Whether the code certainly discards a tensor returned by one of these operations."""
     kind, _, name = event.function.rpartition(".")
     if kind not in ("torch.Tensor", "torch") or name not in operations:
         return False
-    if _is_display(event) or any(each.keyword and each.keyword.value == "out" for each in event.call.args):
+    if any(each.keyword and each.keyword.value == "out" for each in event.call.args):
+        return False
+    if _is_display(event) or _loses_nothing(event):
         return False
     receiver = event.receiver.tensor if isinstance(event.receiver, Unknown) else event.receiver
     return isinstance(receiver, TensorValue) and receiver.certain
+
+
+def _loses_nothing(event: Discarded) -> bool:
+    """Whether the result is what the variable holds: `x.float()` of a float32 tensor.
+
+    After a write in place, a conversion to a dtype that the tensor may have already is not worth a finding.
+    """
+    before, after = event.held or as_tensor(event.receiver), event.result
+    if before is None or not isinstance(after, TensorValue):
+        return False
+    name = event.function.rpartition(".")[2]
+    if after is before:
+        return True
+    if before.storage is after.storage and before.layout is not None and before.layout == after.layout:
+        return name != "detach" or requires_grad(before) is False
+    return before.dtype is None and name in _CASTS and _written_in_place(event.call) is not None
 
 
 def unused_result(event: Discarded, rule: Rule, fixes: Sequence[Fix]) -> Diagnostic:
     """Return the finding for an unused result."""
     code, owner = abbreviate(event.place.code), event.function.rpartition(".")
     called = f".{owner[2]}()" if owner[0] == "torch.Tensor" else f"torch.{owner[2]}()"
-    if _writes_in_place(event.call):
-        code = _without_receiver(event)
+    written = _written_in_place(event.call)
+    if written is not None:
+        before, code = abbreviate(event.place.module.code(written)), _without_receiver(event)
+        return rule.diagnostic(
+            event.place.span, f"`{before}` is in-place, but the result of `{code}` is unused", fixes=fixes
+        )
     return rule.diagnostic(
         event.place.span, f"result of `{code}` is unused; `{called}` is not in-place", fixes=fixes
     )
 
 
-def _writes_in_place(call: cst.Call) -> bool:
-    """Whether an earlier part of a chain changes the tensor: `squeeze_` of `x.squeeze_(-1).to(device)`."""
-    return any(
-        isinstance(node, cst.Call)
-        and node is not call
-        and isinstance(node.func, cst.Attribute)
-        and node.func.attr.value.endswith("_")
-        and not node.func.attr.value.endswith("__")
-        for node in nodes(call)
-    )
+def _written_in_place(call: cst.Call) -> cst.Call | None:
+    """Return the part of a chain that changes the tensor: `x.squeeze_(-1)` of `x.squeeze_(-1).to(device)`."""
+    node: cst.BaseExpression = call.func
+    while isinstance(node, (cst.Call, cst.Attribute)):
+        if isinstance(node, cst.Call):
+            name = node.func.attr.value if isinstance(node.func, cst.Attribute) else ""
+            if name.endswith("_") and not name.endswith("__"):
+                return node
+            node = node.func
+        else:
+            node = node.value
+    return None
 
 
 def _without_receiver(event: Discarded) -> str:
@@ -78,10 +104,11 @@ _OF_GRADIENTS = frozenset(
 
 
 _WHOLE_NUMBERS = frozenset(["long", "int", "short", "char", "byte", "bool"])
+_CASTS = _WHOLE_NUMBERS | {"half", "float", "double", "bfloat16", "type", "type_as"}
 
 
 def may_be_rebound(event: Discarded, context: CheckContext) -> bool:
-    """Whether assigning the result to the variable keeps gradients where the code expects them.
+    """Whether assigning the result to the variable keeps gradients at their expected place.
 
     Gradients flow to the original leaf: an optimizer may hold it, and the code may read its `grad`.
     """
@@ -144,10 +171,66 @@ def _is_display(event: Discarded) -> bool:
     )
 
 
-def assigned(event: Discarded, target: str) -> list[Fix]:
-    span = event.place.span
-    start = span.start()
-    return [Fix(Applicability.SAFE, f"assign the result: `{target} = …`", (Edit(start, f"{target} = "),))]
+def assigned(event: Discarded, target: str, context: CheckContext) -> list[Fix]:
+    """Assign the result; unsafe unless the program raises without it, or its type is that of the tensor."""
+    if not _is_bound_in_scope(event):
+        return []
+    # Without its graph, a result of the same type may still be no use.
+    keeps = event.alike and event.function.rpartition(".")[2] != "detach"
+    safe = (keeps or _fails_without(event, context)) and not _is_written_later(event, context)
+    safety = Applicability.SAFE if safe else Applicability.UNSAFE
+    edit = Edit(event.place.span.start(), f"{target} = ")
+    return [Fix(safety, f"assign the result: `{target} = …`", (edit,))]
+
+
+def _is_bound_in_scope(event: Discarded) -> bool:
+    """Whether the function around the line gives the variable its value before.
+
+    An assignment makes the name local to the function: a variable of an outer function, or of the file, could
+    not be read there any more.
+    """
+    name = (event.name or "").partition(".")[0]
+    module = event.place.module
+    around = scope(enclosing(module, event.place.node))
+    if not isinstance(around, cst.FunctionDef):
+        return True
+    parameters = around.params
+    named = (*parameters.posonly_params, *parameters.params, *parameters.kwonly_params)
+    if any(param.name.value == name for param in named):
+        return True
+    row = module.span(event.place.node).row
+    return any(
+        name in target_names(node.target) and module.span(node).row <= row
+        for node in nodes(around)
+        if isinstance(node, (cst.AssignTarget, cst.AnnAssign, cst.For, cst.NamedExpr))
+    )
+
+
+def _fails_without(event: Discarded, context: CheckContext) -> bool:
+    """Whether torch later rejects the tensor because it has another dtype, shape or device."""
+    held = event.held
+    if held is None:
+        return False
+    for other in context.events:
+        if isinstance(other, DeviceMismatch):
+            operand = None if other.here is None else other.operands[other.here].tensor
+            if operand is held and not other.undecided:
+                return True
+        elif isinstance(other, OpRejected) and any(given.tensor is held for given in other.operands):
+            return True
+    return False
+
+
+def _is_written_later(event: Discarded, context: CheckContext) -> bool:
+    """Whether the code writes into the memory of the tensor after the line, under any name.
+
+    The write reaches all names of the tensor now, and would reach only some of them.
+    """
+    held = event.held
+    if held is None:
+        return True
+    later = context.events[context.events.index(event) + 1 :]
+    return any(isinstance(each, InPlaceWrite) and each.tensor.storage is held.storage for each in later)
 
 
 def scope(around: list[cst.CSTNode]) -> cst.CSTNode:

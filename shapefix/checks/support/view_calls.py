@@ -1,33 +1,54 @@
-"""Calls of `.view`: their parts, and the edit that calls `.reshape` instead."""
+"""Calls of `.view`: their parts, and the edit to call `.reshape` instead."""
 
 from __future__ import annotations
 
 import libcst as cst
 
 from shapefix.checks.context import CheckContext
+from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Edit, Fix
-from shapefix.domains.operations import Viewed
+from shapefix.domains.operations import InPlaceWrite, Viewed
+from shapefix.interpreter.modules import dotted_name
 
 RESHAPES = {"view": "reshape", "view_as": "reshape_as"}
 
 
 def reshape_instead(event: Viewed, context: CheckContext) -> list[Fix]:
-    """Return the fix that calls `.reshape`; unsafe if the code writes to the result."""
+    """Return the fix that calls `.reshape`; unsafe if the code writes to the result or the tensor."""
     name = method_name(event.call)
     if name is None:
         return []
     instead = RESHAPES[event.method]
     edit = Edit(event.place.module.span(name), instead)
-    if event.call in context.written_views:
+    if event.call in context.written_views or _is_written_at_once(event) or _is_written_later(event, context):
         return [
             Fix(
                 Applicability.UNSAFE,
-                f"use `.{instead}`; later writes to the result may go to a copy",
+                f"use `.{instead}`; later writes may reach only one of the two tensors",
                 (edit,),
             )
         ]
     return [Fix(Applicability.SAFE, f"use `.{instead}`, which copies if needed", (edit,))]
+
+
+def _is_written_at_once(event: Viewed) -> bool:
+    """Whether a function that gets the view writes into it: `F.relu_(x.view(-1))`, `out=x.view(-1)`."""
+    around = enclosing(event.place.module, event.call)
+    given, call = (around[-2], around[-3]) if len(around) > 2 else (None, None)
+    if not isinstance(given, cst.Arg) or not isinstance(call, cst.Call):
+        return False
+    name = dotted_name(call.func).rpartition(".")[2]
+    is_out = given.keyword is not None and given.keyword.value == "out"
+    return is_out or (name.endswith("_") and not name.endswith("__"))
+
+
+def _is_written_later(event: Viewed, context: CheckContext) -> bool:
+    """Whether the code writes into the viewed tensor after the view, which would show the change."""
+    later = context.events[context.events.index(event) + 1 :]
+    return any(
+        isinstance(each, InPlaceWrite) and each.tensor.storage is event.tensor.storage for each in later
+    )
 
 
 def method_name(call: cst.CSTNode) -> cst.Name | None:

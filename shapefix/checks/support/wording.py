@@ -1,4 +1,4 @@
-"""Wording that messages share."""
+"""Shared wording of messages."""
 
 from __future__ import annotations
 

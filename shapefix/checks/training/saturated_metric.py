@@ -12,11 +12,17 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.batch_loops import is_in_batches
 from shapefix.checks.support.evidence import call_trace
-from shapefix.checks.support.handlers import header_span, is_swallowing, tells_only, tests_exception
+from shapefix.checks.support.handlers import (
+    header_span,
+    is_swallowed_again,
+    is_swallowing,
+    tells_only,
+    tests_exception,
+)
 from shapefix.checks.support.loss_clamps import clamping_step, has_upper_bound, without_clamp
 from shapefix.checks.support.syntax import enclosing, nodes
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
+from shapefix.diagnostics import Applicability, Cause, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.exponentials import ClampedExp
 from shapefix.domains.training import Backward
 from shapefix.domains.try_blocks import ExceptClause, StepKind, TryBlock
@@ -109,7 +115,7 @@ def _evaluates(event: TryBlock) -> bool:
 
 
 def _returned(event: TryBlock, handler: ExceptClause, rule: Rule) -> Iterator[Diagnostic]:
-    """Report a handler that returns a number like a result of the evaluation."""
+    """Report a handler returning a number like a result of the evaluation."""
     module, node = event.place.module, handler.node
     last = _last_statement(node.body)
     if not isinstance(last, cst.Return) or last.value is None or not tells_only(module, node):
@@ -124,11 +130,25 @@ def _returned(event: TryBlock, handler: ExceptClause, rule: Rule) -> Iterator[Di
         f"returns `{code}` after any exception, which looks like a real score",
         evidence=[
             *call_trace(event),
-            Evidence(header_span(module, node), "every exception of the evaluation is caught here"),
+            Evidence(header_span(module, node), "every exception of the evaluation caught here"),
             Evidence(span, f"and replaced by `{code}`"),
         ],
-        fixes=[Fix(Applicability.UNSAFE, "re-raise it: the run stops", (Edit(span, "raise"),))],
+        fixes=_raised(event),
     )
+
+
+def _raised(event: TryBlock) -> list[Fix]:
+    """Raise in every handler of the statement that returns a number; nothing if a caller swallows it."""
+    module = event.place.module
+    ends = [_last_statement(handler.node.body) for handler in event.handlers if handler.catches_all]
+    edits = [
+        Edit(module.span(last), "raise")
+        for last in ends
+        if isinstance(last, cst.Return) and last.value is not None and number_of(last.value) is not None
+    ]
+    if is_swallowed_again(event):
+        return []
+    return [Fix(Applicability.UNSAFE, "re-raise it: the run stops", tuple(edits))]
 
 
 def _averages_over_nothing(event: TryBlock, handler: ExceptClause, rule: Rule) -> Iterator[Diagnostic]:
@@ -154,9 +174,10 @@ def _averages_over_nothing(event: TryBlock, handler: ExceptClause, rule: Rule) -
             f"{verb} `{code}` if every batch fails, which looks like a real score",
             evidence=[
                 *call_trace(event),
-                Evidence(header_span(module, handler.node), "failed batches are swallowed here"),
+                Evidence(header_span(module, handler.node), "failed batches swallowed here"),
                 Evidence(span, f"result if no batch was counted: `{code}`"),
             ],
+            follows=Cause("SF801", header_span(module, handler.node)),
         )
 
 
@@ -240,7 +261,7 @@ def clamped_loss(event: Backward, context: CheckContext, rule: Rule) -> Iterator
                 place.span,
                 "the loss is clamped here" if step.op is not Op.NAN_TO_NUM else "nan is replaced here",
             ),
-            Evidence(event.place.span, "gradients are computed here, of the changed loss"),
+            Evidence(event.place.span, "gradients computed here, of the changed loss"),
         ],
         fixes=list(without_clamp(place, node)),
     )

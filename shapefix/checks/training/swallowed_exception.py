@@ -1,8 +1,9 @@
-"""SF801: loops over batches that swallow every exception of the model, the loss or the backward pass."""
+"""SF801: loops over batches swallowing every exception of the model, the loss or the backward pass."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import libcst as cst
 
@@ -15,12 +16,13 @@ from shapefix.checks.support.handlers import (
     ExceptHandler,
     header_span,
     header_text,
+    is_swallowed_again,
     is_swallowing,
     means_memory,
     memory_errors_only,
     tests_exception,
 )
-from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix, Import, Severity
+from shapefix.diagnostics import Applicability, Cause, Diagnostic, Edit, Evidence, Fix, Import, Severity
 from shapefix.domains.try_blocks import ExceptClause, StepKind, TrainStep, TryBlock
 from shapefix.interpreter.modules import Module
 
@@ -60,9 +62,10 @@ def _finding(event: TryBlock, handler: ExceptClause, context: CheckContext, rule
         evidence=[
             *call_trace(event),
             Evidence(act.place.span, f"{act.kind} runs here"),
-            *(Evidence(each.span, f"{each.code}, hidden: {each.message}") for each in hidden[:3]),
+            *(Evidence(each.span, f"{each.code}, hidden: {each.text}") for each in hidden[:3]),
         ],
-        fixes=list(_fixes(module, handler)),
+        fixes=list(_fixes(event, handler)),
+        follows=Cause(hidden[0].code, hidden[0].span) if hidden else None,
     )
 
 
@@ -80,27 +83,38 @@ def _foremost(event: TryBlock) -> TrainStep:
 
 
 def _hidden(event: TryBlock, context: CheckContext) -> list[Diagnostic]:
-    """Return findings of other rules in the body of the try statement: errors that raise."""
+    """Return findings of other rules in the body of the try statement: errors with an exception."""
     codes = frozenset(
         code
         for code, other in RULES.items()
         if other.severity is Severity.ERROR and (code[:3] in _FAMILIES or code == "SF602")
     )
-    found = findings(CheckContext(event.hidden, context.symbol_names), codes)
+    found = findings(replace(context, events=event.hidden), codes)
     by_place = {(each.code, each.span): each for each in found}
     return sorted(by_place.values(), key=lambda each: (each.condition is not None, each.span, each.code))
 
 
-def _fixes(module: Module, handler: ExceptClause) -> Iterator[Fix]:
-    node = handler.node
+def _fixes(event: TryBlock, handler: ExceptClause) -> Iterator[Fix]:
+    """Suggest to raise what the handlers of the statement do not expect; nothing if a caller swallows it."""
+    if is_swallowed_again(event):
+        return
+    module, node = event.place.module, handler.node
+    others = [
+        _raising(module, each.node, each.node.body)
+        for each in event.handlers
+        if each is not handler and each.catches_all and is_swallowing(module, each.node)
+    ]
+    also = tuple(edit for edit in others if edit is not None)
+    if len(also) < len(others):
+        return
     if not any(tests_exception(node, test) for test in _tests(node.body)) and means_memory(module, node):
         edit = memory_errors_only(module, node)
         if edit is not None:
             message = "catch only `torch.cuda.OutOfMemoryError`"
-            yield Fix(Applicability.UNSAFE, message, (edit,), (Import("torch"),))
+            yield Fix(Applicability.UNSAFE, message, (edit, *also), (Import("torch"),))
     edit = _raising(module, node, node.body)
     if edit is not None:
-        yield Fix(Applicability.UNSAFE, "re-raise it: the run stops at the first error", (edit,))
+        yield Fix(Applicability.UNSAFE, "re-raise it: the run stops at the first error", (edit, *also))
 
 
 def _tests(block: cst.BaseSuite) -> Iterator[cst.BaseExpression]:
@@ -112,7 +126,7 @@ def _tests(block: cst.BaseSuite) -> Iterator[cst.BaseExpression]:
 
 
 def _raising(module: Module, handler: ExceptHandler, block: cst.BaseSuite) -> Edit | None:
-    """Return the edit that ends a block with `raise`, in the branch for unexpected exceptions."""
+    """Return the edit to end a block with `raise`, in the branch for unexpected exceptions."""
     if not isinstance(block, cst.IndentedBlock):
         return None
     last = block.body[-1]

@@ -10,6 +10,8 @@ from shapefix.checks.context import CheckContext
 from shapefix.checks.registry import Rule, rule
 from shapefix.checks.support.event_order import between, ends_early, is_followed, within
 from shapefix.checks.support.evidence import call_trace
+from shapefix.checks.support.rewrites import end_of_line
+from shapefix.checks.support.syntax import enclosing_function, holds, nodes
 from shapefix.checks.support.wording import abbreviate
 from shapefix.diagnostics import Applicability, Diagnostic, Edit, Evidence, Fix
 from shapefix.domains.modes import ForwardCalled, ModeSwitched
@@ -27,18 +29,26 @@ def training_mode(
     if isinstance(event, ModeSwitched):
         if event.training is False:
             yield from _never_back(event, context, rule)
-    elif event.training and event.mode_dependent and not event.recording and event.loops:
+    elif _is_evaluated_in_training(event) and event.loops:
         yield from _evaluated_in_training(event, context, rule)
+
+
+def _is_evaluated_in_training(event: ForwardCalled) -> bool:
+    return event.training is True and bool(event.mode_dependent) and not event.recording
 
 
 def _evaluated_in_training(event: ForwardCalled, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
     loop = event.loops[-1].loop
     if not _is_over_batches(loop) or within(loop, context, Backward) or _is_meant(event, context):
         return
-    if any(each.module is event.module and each.recording for each in within(loop, context, ForwardCalled)):
+    calls = within(loop, context, ForwardCalled)
+    if any(each.module is event.module and each.recording for each in calls):
+        return
+    if next(filter(_is_evaluated_in_training, calls)) is not event:
+        # One finding for a loop: mostly, they are parts of one model.
         return
     named = _called(event.place)
-    fixes = _in_front(event.place.module, loop.node, f"{named}.eval()", "switch to evaluation mode first")
+    fixes = _around(event, loop, named, context)
     switched = _switched_on(event, context)
     layer = event.mode_dependent[0]
     yield rule.diagnostic(
@@ -101,7 +111,9 @@ def _made(layer: LibraryObject, what: str) -> Iterator[Evidence]:
 
 
 def _in_front(module: Module, loop: cst.CSTNode, code: str, what: str) -> Iterator[Fix]:
-    """Insert a line of code before a loop."""
+    """Insert a line of code before a loop, unless another file has the loop."""
+    if not holds(module.tree, loop):
+        return
     span = module.span(loop)
     line = module.text.split("\n")[span.row - 1]
     indent = line[: span.column - 1]
@@ -110,8 +122,41 @@ def _in_front(module: Module, loop: cst.CSTNode, code: str, what: str) -> Iterat
         yield Fix(Applicability.UNSAFE, f"{what}: `{code}`", (Edit(start, f"{code}\n{indent}"),))
 
 
+def _around(event: ForwardCalled, loop: Loop, named: str, context: CheckContext) -> Iterator[Fix]:
+    """Switch to evaluation mode before a loop, and back after it if the model may train later."""
+    module = event.place.module
+    for fix in _in_front(module, loop.node, f"{named}.eval()", "switch to evaluation mode first"):
+        if not _may_train_later(event, loop, context):
+            yield fix
+            return
+        if any(isinstance(node, cst.Return) for node in nodes(loop.node)):
+            return
+        span = module.span(loop.node.body.body[-1])
+        rows = module.text.split("\n")
+        start = module.span(loop.node)
+        indent = rows[start.row - 1][: start.column - 1]
+        back = Edit(end_of_line(rows, span), f"\n{indent}{named}.train()")
+        yield Fix(fix.applicability, f"{fix.message}, and back afterwards", (*fix.edits, back))
+
+
+def _may_train_later(event: ForwardCalled, loop: Loop, context: CheckContext) -> bool:
+    """Whether a model may be trained after a loop, without a switch to training mode before.
+
+    Nothing is known of what comes after a function that no code of the project calls.
+    """
+    later = context.training[context.positions[event] + 1 :]
+    outer = [each.loop for each in event.loops if each.loop is not loop]
+    around = [each for one in outer for each in context.in_loops.get(one, ())]
+    for each in (*later, *around):
+        if isinstance(each, ModeSwitched) and each.module in event.modules and each.training is not False:
+            return False
+    if any(isinstance(each, Backward) for each in (*later, *around)):
+        return True
+    return not event.calls and enclosing_function(event.place) is not None
+
+
 def _never_back(event: ModeSwitched, context: CheckContext, rule: Rule) -> Iterator[Diagnostic]:
-    """Report a loop that trains, evaluates, and then trains in evaluation mode from its second pass on."""
+    """Report a loop training and evaluating in turn, in evaluation mode from its second pass on."""
     for around in reversed(event.loops):
         loop = around.loop
         trained = _trained_before(event, loop, context)
@@ -140,7 +185,7 @@ def _never_back(event: ModeSwitched, context: CheckContext, rule: Rule) -> Itera
 
 
 def _trained_before(event: ModeSwitched, loop: Loop, context: CheckContext) -> ForwardCalled | None:
-    """Return the call that trains the model in each pass before it is switched to evaluation mode."""
+    """Return the training call in each pass before the model is switched to evaluation mode."""
     position = context.positions[event]
     before = [each for each in within(loop, context, ForwardCalled) if context.positions[each] < position]
     if not within(loop, context, Backward) or not within(loop, context, OptimizerStepped):

@@ -21,13 +21,13 @@ from shapefix.checks.support.evidence import call_trace
 from shapefix.checks.support.rewrites import before_statement
 from shapefix.checks.support.syntax import enclosing
 from shapefix.checks.support.wording import abbreviate
-from shapefix.diagnostics import Applicability, Diagnostic, Evidence, Fix
+from shapefix.diagnostics import Applicability, Diagnostic, Evidence, ExpectedError, Fix
 from shapefix.domains.training import (
-    OWNERS,
     Backward,
     GradientsZeroed,
     OptimizerCreated,
     OptimizerStepped,
+    Owners,
     PendingGradients,
     SchedulerStepped,
     TrainingEvent,
@@ -75,14 +75,12 @@ def _cut_off(event: Backward, context: CheckContext, rule: Rule) -> Iterator[Dia
     if is_new and _is_assigned_between(named, made.place, event.place):
         return
     how = "is a new tensor without a graph" if is_new else "is detached from its graph"
-    outcome = (
-        "no weight gets a gradient"
-        if event.leaf
-        else "RuntimeError: element 0 of tensors does not require grad"
-    )
     yield rule.diagnostic(
         event.place.span,
-        f"`{named}` {how}: {outcome}",
+        f"`{named}` {how}{': no weight gets a gradient' if event.leaf else ''}",
+        error=None
+        if event.leaf
+        else ExpectedError("RuntimeError", "element 0 of tensors does not require grad"),
         evidence=[
             *call_trace(event),
             Evidence(made.place.span, "created here, from plain numbers" if is_new else "computed here"),
@@ -123,7 +121,7 @@ def _zeroed_before(
         "first",
         evidence=[
             *call_trace(event),
-            Evidence(gradients.place.span, "gradients are computed here"),
+            Evidence(gradients.place.span, "gradients computed here"),
             Evidence(zeroed.place.span, "cleared here, still unused"),
             Evidence(event.place.span, "this step changes no weight"),
         ],
@@ -132,8 +130,8 @@ def _zeroed_before(
 
 def _covers(owner: Value, optimizer: LibraryObject) -> bool:
     """Whether zero_grad of owner clears all gradients of an optimizer."""
-    owners = optimizer.fields.get(OWNERS)
-    return owner is optimizer or owners == {owner}
+    owners = optimizer.facts.known(Owners)
+    return owner is optimizer or (owners is not None and owners.modules == {owner})
 
 
 def _is_straight(first: TrainingEvent, last: TrainingEvent) -> bool:
@@ -228,7 +226,7 @@ def _only_scheduled(event: SchedulerStepped, context: CheckContext, rule: Rule) 
         f"`{abbreviate(event.place.code)}` without `optimizer.step()`: no weight changes",
         evidence=[
             *call_trace(event),
-            Evidence(backward.place.span, "gradients are computed here"),
+            Evidence(backward.place.span, "gradients computed here"),
             Evidence(event.place.span, "the scheduler steps, but the optimizer does not"),
         ],
     )

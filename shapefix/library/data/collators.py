@@ -32,7 +32,7 @@ from shapefix.interpreter.values import (
 from shapefix.library.data.column_tensors import count, dtype_of, in_tensor, is_scalar, stacked
 from shapefix.library.data.samples import known_apart
 from shapefix.library.registry import declare, function, method
-from shapefix.library.signatures import BoundArguments, bound
+from shapefix.library.signatures import BoundArguments, arguments_under, bound
 from shapefix.library.tensors import contiguous_result
 from shapefix.library.transformers.pad_tokens import asks_for_pad_token, note_padding
 from shapefix.library.transformers.padding import IDS, Padding, padded
@@ -48,7 +48,7 @@ SEQ2SEQ = f"{_TRANSFORMERS}.DataCollatorForSeq2Seq"
 TOKENS = f"{_TRANSFORMERS}.DataCollatorForTokenClassification"
 
 _SETTINGS = "padding=True, max_length=None, pad_to_multiple_of=None"
-_SIGNATURES = {
+SIGNATURES = {
     WITH_PADDING: f"tokenizer, {_SETTINGS}, return_tensors='pt'",
     # The third parameter depends on the version.
     LANGUAGE_MODELING: f"tokenizer, mlm=True, third=None, {_SETTINGS}, return_tensors='pt'",
@@ -56,14 +56,14 @@ _SIGNATURES = {
     TOKENS: f"tokenizer, {_SETTINGS}, label_pad_token_id=-100, return_tensors='pt'",
     DEFAULT_CLASS: "return_tensors='pt'",
 }
-for _kind in _SIGNATURES:
+for _kind in SIGNATURES:
     declare(_kind, "builtins.object")
 
 
-@function(*_SIGNATURES, *(f"{_TRANSFORMERS}.data.{k.rpartition('.')[2]}" for k in _SIGNATURES))
+@function(*SIGNATURES, *(f"{_TRANSFORMERS}.data.{k.rpartition('.')[2]}" for k in SIGNATURES))
 def make_collator(call: Call) -> Value:
     kind = f"{_TRANSFORMERS}.{call.name.rpartition('.')[2]}"
-    settings = bound(_SIGNATURES[kind], call.arguments)
+    settings = bound(SIGNATURES[kind], call.arguments)
     # A later assignment, `collator.mlm = False`, sets a field.
     return LibraryObject(kind, settings, call.place, dict(settings))
 
@@ -76,11 +76,12 @@ def make_collator(call: Call) -> Value:
 @function(DEFAULT, f"{_TRANSFORMERS}.data.data_collator.default_data_collator")
 def call_collator(call: Call) -> Value:
     """Call a collator from the user's own code."""
-    features = iterate(call.ev, call.value(0, "features") or Unknown(), call.place.node)
+    given = arguments_under(call, f"{LANGUAGE_MODELING}.__call__")
+    features = iterate(call.ev, given.value("features"), call.place.node)
     collator = call.receiver if call.receiver is not None else Reference(DEFAULT)
     features, sample = known_apart(call, features)
     batch = _by_library(call, collator, features)
-    if not _gives_tensors(call.value(1, "return_tensors") or NONE, allowed=(None, "pt")):
+    if not _gives_tensors(given.value("return_tensors"), allowed=(None, "pt")):
         batch = Unknown()
     call.ev.emit(Collated(call.place, call.ev.calls, "", sample, collator, None, batch))
     return batch
@@ -107,7 +108,7 @@ def collate_by(call: Call, collator: Value, features: ListValue) -> Value:
 def _is_known(collator: LibraryObject | Reference) -> bool:
     if isinstance(collator, Reference):
         return collator.name.endswith(".default_data_collator")
-    return collator.kind in _SIGNATURES
+    return collator.kind in SIGNATURES
 
 
 def _by_library(call: Call, collator: Value, features: Value) -> Value:
@@ -116,7 +117,7 @@ def _by_library(call: Call, collator: Value, features: Value) -> Value:
     kind = DEFAULT_CLASS
     if isinstance(collator, LibraryObject):
         kind = collator.kind
-        settings = {**bound(_SIGNATURES[kind], Arguments()), **collator.arguments, **collator.fields}
+        settings = {**bound(SIGNATURES[kind], Arguments()), **collator.arguments, **collator.fields}
         _ask_for_pad_token(call, collator, settings)
     if not isinstance(features, ListValue) or not isinstance(sample, DictValue):
         return Unknown()
@@ -261,7 +262,7 @@ def _without_labels(sample: DictValue) -> tuple[tuple[str, Value] | None, DictVa
 
 
 def _labels(call: Call, features: ListValue, cell: Value, size: Size | None) -> Value | None:
-    """Labels in an integer tensor as wide as size; None if that raises or may raise."""
+    """Labels in an integer tensor as wide as size; None for a certain or possible exception."""
     if is_scalar(cell) or is_text(cell) or _is_none(cell):
         return None
     if size is None:

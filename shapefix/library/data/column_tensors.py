@@ -32,7 +32,7 @@ def count(features: ListValue) -> Size:
 
 
 def in_tensor(call: Call, features: ListValue, cell: Value, *, unpacked: bool = False) -> Value | None:
-    """Result of `torch.tensor` for a column with such cells; None if that raises or may raise.
+    """Result of `torch.tensor` for a column with such cells; None for a certain or possible exception.
 
     features are the samples; unpacked converts tensors to lists first.
     """

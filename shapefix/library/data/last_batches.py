@@ -1,4 +1,4 @@
-"""Operations rejected by torch only for the last batch of a loader, which holds fewer samples."""
+"""Operations rejected by torch only for the last, smaller batch of a loader."""
 
 from __future__ import annotations
 

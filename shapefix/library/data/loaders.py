@@ -1,4 +1,4 @@
-"""torch.utils.data: datasets, samplers, and loaders that yield batches."""
+"""torch.utils.data: datasets, samplers, and loaders of batches."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from shapefix.domains.try_blocks import StepKind, note_step
 from shapefix.interpreter.calls import Arguments, Call, call_method
 from shapefix.interpreter.classes import member
 from shapefix.interpreter.containers import DictValue, ListValue, RaggedDim, TextTuple, TupleValue, elements
+from shapefix.interpreter.facts import Fact
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.joins import join
 from shapefix.interpreter.per_item_sizes import now
@@ -33,15 +34,15 @@ from shapefix.interpreter.values import (
     Unknown,
     Value,
     as_size,
+    facts_of,
 )
 from shapefix.library.data.collators import collate_by, is_callable
-from shapefix.library.data.dataset_lengths import batch_size, length_of
 from shapefix.library.data.datasets.cells import fresh_row
-from shapefix.library.data.samples import gathered, one_of
+from shapefix.library.data.samples import batch_size, gathered, length_of, one_of
 from shapefix.library.numpy_arrays import as_array
 from shapefix.library.ops.devices import sent
 from shapefix.library.registry import declare, derives, function, method
-from shapefix.library.signatures import bound
+from shapefix.library.signatures import arguments_under
 from shapefix.library.tensors import as_result, contiguous_result
 from shapefix.tensors.layout import contiguous, unknown_strides
 from shapefix.tensors.memory_format import suggests_channels_last
@@ -59,13 +60,10 @@ for _kind in (TENSORS, SUBSET, CONCATENATED):
     declare(_kind, DATASET)
 declare(LOADER, "builtins.object")
 
-SENT = "<sent>"
-"""Field of a loader with batches sent to a device by accelerate."""
 
-SIGNATURE = (
-    "dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None, num_workers=0, collate_fn=None, "
-    "pin_memory=False, drop_last=False"
-)
+@dataclass(frozen=True, slots=True)
+class Sent(Fact):
+    """Batches of a loader are sent to a device by accelerate."""
 
 
 @method(DATASET, "__init__")
@@ -81,24 +79,21 @@ def tensor_dataset(call: Call) -> Value:
 
 @function(SUBSET)
 def subset(call: Call) -> Value:
-    fields = {
-        "dataset": call.value(0, "dataset") or Unknown(),
-        "indices": call.value(1, "indices") or Unknown(),
-    }
-    return LibraryObject(SUBSET, {}, call.place, fields)
+    return LibraryObject(SUBSET, {}, call.place, dict(arguments_under(call, SUBSET).values))
 
 
 @function(f"{_DATA}.random_split")
 def random_split(call: Call) -> Value:
     """Split the dataset into subsets of the requested lengths or fractions."""
-    dataset, parts = call.value(0, "dataset") or Unknown(), elements(call.value(1, "lengths"))
-    part = LibraryObject(SUBSET, {}, call.place, {"dataset": dataset, "indices": Unknown()})
+    given = arguments_under(call, f"{_DATA}.random_split")
+    parts = elements(given.value("lengths"))
+    part = LibraryObject(SUBSET, {}, call.place, {"dataset": given.value("dataset"), "indices": Unknown()})
     return ListValue(None if parts is None else (part,) * len(parts), part)
 
 
 @function(CONCATENATED)
 def concatenated(call: Call) -> Value:
-    datasets = iterate(call.ev, call.value(0, "datasets") or Unknown(), call.place.node)
+    datasets = iterate(call.ev, arguments_under(call, CONCATENATED).value("datasets"), call.place.node)
     return LibraryObject(CONCATENATED, {}, call.place, {"datasets": datasets})
 
 
@@ -166,7 +161,7 @@ def _is_dataset(value: LibraryObject) -> bool:
 
 @function(LOADER)
 def make_loader(call: Call) -> Value:
-    settings = bound(SIGNATURE, call.arguments)
+    settings = arguments_under(call, LOADER).values
     loader = LibraryObject(LOADER, settings, call.place, dict(settings))
     made = _batch(call, loader)
     if made is not None:
@@ -188,7 +183,7 @@ def make_loader(call: Call) -> Value:
 @method(LOADER, "__init__")
 def initialize_loader(call: Call) -> Value:
     if isinstance(call.receiver, InstanceValue):
-        for name, value in bound(SIGNATURE, call.arguments).items():
+        for name, value in arguments_under(call, LOADER).values.items():
             call.ev.journal.write(call.receiver.fields, name, value)
     return NONE
 
@@ -198,7 +193,7 @@ def batches(call: Call) -> Value:
     loader = call.receiver
     note_step(call.ev, StepKind.LOADER, call.place.node)
     made = _batch(call, loader) if isinstance(loader, (LibraryObject, InstanceValue)) else None
-    if made is not None and isinstance(loader, LibraryObject) and SENT in loader.fields:
+    if made is not None and Sent in facts_of(loader):
         return ListValue(None, sent(made.batch, None), axes=frozenset({RaggedDim()}))
     return ListValue(None, made.batch if made is not None else Unknown(), axes=frozenset({RaggedDim()}))
 
@@ -258,7 +253,7 @@ def _batch_size(call: Call, loader: LibraryObject | InstanceValue) -> Size | Non
 
 
 def _wanted_name(loader: LibraryObject | InstanceValue) -> str:
-    """Name of the batch size in the code that creates the loader."""
+    """Name of the batch size in the code creating the loader."""
     node = loader.place.node if isinstance(loader, LibraryObject) and loader.place is not None else None
     for argument in node.args if isinstance(node, cst.Call) else ():
         if argument.keyword is not None and argument.keyword.value == "batch_size":
@@ -356,7 +351,7 @@ def _stacked(call: Call, one: TensorValue, size: Size) -> TensorValue | None:
 @function(f"{_DATA}.default_collate", f"{_DATA}.dataloader.default_collate")
 def collate(call: Call) -> Value:
     """Combine a list of samples into a batch."""
-    given = call.value(0, "batch")
+    given = arguments_under(call, f"{_DATA}.default_collate").value("batch")
     items = elements(given)
     if items:
         return default_collate(call, one_of(call, items), Size.of(len(items)))

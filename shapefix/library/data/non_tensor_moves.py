@@ -22,7 +22,7 @@ _KINDS = ("builtins.list", "builtins.tuple", "builtins.str", "builtins.dict", NU
 
 @function(*(f"{kind}.{name}" for kind in _KINDS for name in sorted(MOVES)))
 def moved(call: Call) -> Value:
-    """Emit the move of a non-tensor, which raises AttributeError."""
+    """Emit the move of a non-tensor; it raises AttributeError at run time."""
     value = call.receiver
     if value is None or id(value) in call.ev.type_checked or call.ev.expects("AttributeError"):
         return Unknown()
@@ -35,7 +35,7 @@ def moved(call: Call) -> Value:
 
 
 def _is_guarded(call: Call, key: object) -> bool:
-    """Check for a branch around the call whose condition reads the value or its key."""
+    """Check for a branch around the call with the value or its key in its condition."""
     names = {
         name
         for name, held in _visible(call)

@@ -1,4 +1,4 @@
-"""Events emitted where rows are combined."""
+"""Events for combined rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples before collation: a representative of all, and the list of them."""
+"""Samples before collation: a representative of all, the list of them, and their number."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ from collections.abc import Sequence
 from functools import reduce
 
 from shapefix.domains.raggedness import over_samples
-from shapefix.interpreter.calls import Call
+from shapefix.interpreter.calls import Arguments, Call, call_method
+from shapefix.interpreter.classes import member
 from shapefix.interpreter.containers import Contents, DictValue, ListValue, RaggedDim, TupleValue, elements
 from shapefix.interpreter.iteration import each
 from shapefix.interpreter.joins import join, without_length
+from shapefix.interpreter.modules import Place
 from shapefix.interpreter.per_item_sizes import now
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Constant, Integer, Value
+from shapefix.interpreter.values import Constant, InstanceValue, Integer, LibraryObject, Value, as_size
 from shapefix.library.data.datasets.cells import Lengths
+from shapefix.library.registry import lookup_method
 from shapefix.tensors.layout import unknown_strides
 from shapefix.tensors.polynomials import Size
+from shapefix.tensors.symbols import BatchSize
 
 LONGEST_ROW = 64
 """Rows of more items than this are not compared item by item."""
@@ -118,3 +122,39 @@ def _alike_tensors(tensors: Sequence[TensorValue], lengths: Lengths) -> Value:
     layout = unknown_strides(found) if len(found) == len(sizes) else None
     same_dtype = all(tensor.dtype == first.dtype for tensor in tensors)
     return TensorValue(layout, dtype=first.dtype if same_dtype else None)
+
+
+def length_of(call: Call, dataset: Value | None) -> Size | None:
+    """Number of samples in a dataset; None if unknown."""
+    if isinstance(dataset, TensorValue):
+        return dataset.known_size(0)
+    if isinstance(dataset, TupleValue):
+        return Size.of(len(dataset.items))
+    if isinstance(dataset, ListValue):
+        return dataset.length
+    if isinstance(dataset, LibraryObject):
+        tensors = elements(dataset.fields.get("tensors"))
+        if tensors:
+            return length_of(call, tensors[0]) if isinstance(tensors[0], TensorValue) else None
+        method = lookup_method(dataset.kind, "__len__")
+        if method is None:
+            return None
+        return as_size(method(Call(call.ev, f"{dataset.kind}.__len__", call.place, Arguments(), dataset)))
+    if isinstance(dataset, InstanceValue) and member(dataset.cls, "__len__") is not None:
+        return as_size(call_method(call.ev, dataset, "__len__", Arguments(), call.place.node))
+    return None
+
+
+def batch_size(name: str, full: Size | None, length: Size | None, loader: Place | None) -> Size:
+    """Size of any one batch of full samples out of length; a remainder makes the last batch smaller.
+
+    name is the name of the symbol for a size that is not a constant.
+    """
+    if full is None:
+        return Size.symbol(name)
+    if full.value is not None and length is not None and length.value is not None and full.value > 0:
+        if length.value % full.value == 0:
+            return full
+        if length.value < full.value:
+            return length
+    return Size.from_symbol(BatchSize(name, full, length, loader))

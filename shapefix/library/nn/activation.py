@@ -1,4 +1,4 @@
-"""Activations and dropout: elementwise, except those that normalize or halve a dimension."""
+"""Activations and dropout: elementwise, except for normalizing and halving ones."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def dropout(call: Call, given: BoundArguments) -> Value:
 
 
 def _softmax(op: Op, *kinds: str) -> None:
-    """Register layers that normalize exponentials along a dimension."""
+    """Register layers for normalizing exponentials along a dimension."""
 
     @layer(*kinds)
     def forward(call: Call, given: BoundArguments) -> Value:

@@ -30,7 +30,7 @@ def _heads_fit(given: BoundArguments) -> None:
 
 
 def _own(given: BoundArguments, name: str, otherwise: Size | None) -> Size | None:
-    """Setting used in place of another one that is None."""
+    """Setting of this name, or otherwise if it is None."""
     unset = given.is_none(name)
     return otherwise if unset else None if unset is None else given.size(name)
 

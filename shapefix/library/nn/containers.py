@@ -236,7 +236,7 @@ def _entries(owner: Value | None) -> DictValue:
 
 
 def _make_parameters(values: Iterable[Value]) -> None:
-    """Record that plain tensors become parameters, which require a gradient, in their container.
+    """Record the plain tensors in a container as parameters, with gradients required.
 
     Known facts of the tensors are kept, except requires_grad: the original tensors do not require it.
     """

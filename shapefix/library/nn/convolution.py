@@ -56,8 +56,8 @@ def _convolved(
 ) -> Value:
     layout = None
     if tensor is not None and out_channels is not None:
-        # Unbatched images, with one dimension less, are rare inputs of convolutions.
-        image = assume_rank(call, tensor, rank + 2)
+        # The input may be a single image, without a batch.
+        image = assume_rank(call, tensor, rank + 2, certain=False)
         names = ("stride", "padding", "dilation", *(("output_padding",) if transposed else ()))
         settings = {name: given.sizes(name, rank) for name in names}
         text = given.text("padding")
@@ -114,7 +114,7 @@ def _register(rank: int, *, transposed: bool) -> None:
         given = BoundArguments(fields_of(call.receiver))
         layout = _weight_layout(given, rank, transposed=transposed)
         made = TensorValue() if layout is None else as_result(call, layout, Op.PARAMETER)
-        made.graph = is_trained(call, fields_of(call.receiver))
+        made.graph = is_trained(call, call.receiver)
         return made
 
     method(f"torch.nn.{kind}", "@weight")(weight)

@@ -1,4 +1,4 @@
-"""Dtypes of layers: that of their weights, and the input dtypes that they reject.
+"""Dtypes of layers: dtypes of their weights, and rejected input dtypes.
 
 The dtype of a layer's weights is only known where every use of the layer is visible: in the script
 itself, or in the same run of a function without known callers.
@@ -7,19 +7,41 @@ itself, or in the same run of a function without known callers.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from shapefix.domains.precision import Precision
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
+from shapefix.interpreter.facts import Fact
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Constant, Unknown, Value, as_tensor
+from shapefix.interpreter.values import (
+    Constant,
+    InstanceValue,
+    LibraryObject,
+    Value,
+    as_tensor,
+    facts_of,
+)
 from shapefix.library.signatures import BoundArguments
 from shapefix.library.tensors import alias_of, default_dtype, dtype_of
 from shapefix.tensors import dtype_checks
 from shapefix.tensors.dtypes import is_complex, is_floating
 
-DTYPE = "<dtype>"
-"""Field of a layer for the dtype of its weights, with the run in which it is known."""
+
+@dataclass(frozen=True, slots=True)
+class WeightDtype(Fact):
+    """Dtype of a layer's weights, and the entry point in which it is known."""
+
+    dtype: str
+    entry_point: int
+
+
+@dataclass(frozen=True, slots=True)
+class Registered(Fact):
+    """Names of a module's registered parameters and buffers; values assigned to them later are, too."""
+
+    names: frozenset[object]
+
 
 WEIGHT_DTYPE_LAYERS = frozenset(
     {
@@ -87,39 +109,38 @@ _PRODUCTS = frozenset(
 _RESULTS = (WEIGHT_DTYPE_LAYERS | {"Embedding"}) - {"MultiheadAttention", "TransformerEncoderLayer"}
 
 
-def of_weights(call: Call) -> Value:
+def of_weights(call: Call) -> WeightDtype | None:
     """Known dtype of the weights of a layer created here."""
     if call.arguments.open:
-        return Unknown()
+        return None
     given = call.arguments.keywords.get("dtype")
     is_default = given is None or (isinstance(given, Constant) and given.value is None)
     return converted(call, default_dtype(call) if is_default else dtype_of(given))
 
 
-def converted(call: Call, dtype: str | None) -> Value:
-    """Field of a layer with weights converted to this dtype here."""
-    return Unknown() if dtype is None else TupleValue((Constant(dtype), Constant(call.ev.entry_point)))
+def converted(call: Call, dtype: str | None) -> WeightDtype | None:
+    """Fact about a layer with weights converted to this dtype here; None for an unknown dtype."""
+    return None if dtype is None else WeightDtype(dtype, call.ev.entry_point)
 
 
-_REGISTERED = "<registered>"
-"""Field of a module for the names of its buffers; values assigned to them later are buffers, too."""
+def note_registered(call: Call, module: InstanceValue | LibraryObject, name: object) -> None:
+    """Record that an attribute of a module is a parameter or a buffer."""
+    call.ev.journal.write(module.facts, Registered, Registered(_registered(module) | {name}))
 
 
-def note_registered(call: Call, fields: dict[str, Value], name: object) -> None:
-    """Record that an attribute of a module is a buffer."""
-    before = fields.get(_REGISTERED)
-    names = before.items if isinstance(before, TupleValue) else ()
-    call.ev.journal.write(fields, _REGISTERED, TupleValue((*names, Constant(name))))
+def _registered(module: InstanceValue | LibraryObject) -> frozenset[object]:
+    known = module.facts.known(Registered)
+    return frozenset() if known is None else known.names
 
 
-def convert_tensors(call: Call, fields: dict[str, Value], dtype: str | None, whole: bool) -> None:
-    """Convert the parameters and buffers in the fields of a module; None for an unknown dtype.
+def convert_tensors(
+    call: Call, module: InstanceValue | LibraryObject, dtype: str | None, whole: bool
+) -> None:
+    """Convert the parameters and buffers of a module; None for an unknown dtype.
 
     Integer and bool tensors are only converted if whole is True.
     """
-    registered = fields.get(_REGISTERED)
-    items = registered.items if isinstance(registered, TupleValue) else ()
-    names = {item.value for item in items if isinstance(item, Constant)}
+    names, fields = _registered(module), module.fields
     for name, value in list(fields.items()):
         after: Value = value
         if isinstance(value, TensorValue):
@@ -163,13 +184,10 @@ def _in_dtype(tensor: TensorValue, dtype: str | None, whole: bool) -> TensorValu
     return again
 
 
-def _weights(call: Call, settings: Mapping[str, Value]) -> str | None:
+def _weights(call: Call, layer: Value | None) -> str | None:
     """Dtype of a layer's weights; None if unknown."""
-    field = settings.get(DTYPE)
-    if not isinstance(field, TupleValue):
-        return None
-    dtype, root = (part.value if isinstance(part, Constant) else None for part in field.items)
-    return dtype if root == call.ev.entry_point and isinstance(dtype, str) else None
+    known = facts_of(layer).known(WeightDtype)
+    return known.dtype if known is not None and known.entry_point == call.ev.entry_point else None
 
 
 def may_be_cast(call: Call) -> bool:
@@ -177,17 +195,19 @@ def may_be_cast(call: Call) -> bool:
     return bool(call.ev.state[Precision].casting or call.ev.entry_point)
 
 
-def check_dtypes(call: Call, name: str, given: BoundArguments, settings: Mapping[str, Value]) -> None:
+def check_dtypes(
+    call: Call, name: str, given: BoundArguments, settings: Mapping[str, Value], layer: Value | None
+) -> None:
     """Check the dtype of an input. Raises WrongDtype if a layer or function rejects it."""
     kind = name.removeprefix("torch.nn.")
     if name in _INDEXED:
         dtype_checks.one_of(_dtype(given, "input"), dtype_checks.INDICES, 0)
     elif kind in WEIGHT_DTYPE_LAYERS:
-        weights = None if name.startswith("torch.nn.Lazy") else _weights(call, settings)
+        weights = None if name.startswith("torch.nn.Lazy") else _weights(call, layer)
         dtype_checks.weighted(_first(given), weights, may_be_cast(call))
     elif kind in _NORMS:
         has_weights = BoundArguments(settings).flag(_NORMS[kind])
-        weights = _weights(call, settings) if has_weights else None
+        weights = _weights(call, layer) if has_weights else None
         dtype_checks.weighted(_first(given), weights, autocast=True)
     elif kind in _FLOATING:
         dtype_checks.floating(_first(given))
@@ -195,7 +215,9 @@ def check_dtypes(call: Call, name: str, given: BoundArguments, settings: Mapping
         dtype_checks.product(_dtype(given, "input"), _dtype(given, "weight"), may_be_cast(call))
 
 
-def note_dtype(call: Call, name: str, made: Value, settings: Mapping[str, Value]) -> None:
+def note_dtype(
+    call: Call, name: str, made: Value, settings: Mapping[str, Value], layer: Value | None
+) -> None:
     """Give a layer's result the dtype of its weights, unless autocast may change it.
 
     A normalization keeps the dtype of its input, which may differ from that of its weights.
@@ -203,7 +225,7 @@ def note_dtype(call: Call, name: str, made: Value, settings: Mapping[str, Value]
     kind = name.removeprefix("torch.nn.")
     if may_be_cast(call) or (kind not in _RESULTS and kind not in _NORMS):
         return
-    weights = _weights(call, settings)
+    weights = _weights(call, layer)
     if kind in _NORMS:
         tensor = as_tensor(settings.get("input"))
         weights = None if tensor is None else tensor.dtype

@@ -1,4 +1,4 @@
-"""Registration of layers and functions of torch.nn with handlers that read arguments by name.
+"""Registration of layers and functions of torch.nn with handlers for arguments by name.
 
 A layer's settings are in its fields under the names of its constructor's parameters, as they do in torch,
 for an object of the library's class and for one of a project class that derives from it alike.
@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from shapefix.domains.batches import Batches
-from shapefix.domains.devices import DEVICE_FIELD
+from shapefix.domains.devices import ModuleDevice
 from shapefix.interpreter.calls import Call
+from shapefix.interpreter.facts import Facts
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import NONE, InstanceValue, LibraryObject, Unknown, Value
+from shapefix.interpreter.values import NONE, InstanceValue, LibraryObject, Unknown, Value, facts_of
 from shapefix.library.data.last_batches import try_last_batch
-from shapefix.library.nn.dtypes import DTYPE, check_dtypes, note_dtype, of_weights
+from shapefix.library.nn.dtypes import WeightDtype, check_dtypes, note_dtype, of_weights
 from shapefix.library.nn.loss_checks import check_loss
 from shapefix.library.nn.module import MODULE
 from shapefix.library.nn.parameter_devices import made_where, note_place
-from shapefix.library.nn.training import TRAINED, is_trained, made_here, takes_part
+from shapefix.library.nn.training import Trained, is_trained, made_here, takes_part
 from shapefix.library.ops.graphs import note_graph
 from shapefix.library.ops.in_place import emit_write, subject_of
 from shapefix.library.registry import METHODS, declare, expanded_dim, function, method
@@ -63,7 +64,7 @@ def layer(
 def functional(
     *names: str, namespaces: tuple[str, ...] = ("torch.nn.functional",)
 ) -> Callable[[Handler], Handler]:
-    """Register functions of torch whose handlers read arguments by name."""
+    """Register functions of torch with handlers for named arguments."""
 
     def register(handler: Handler) -> Handler:
         for namespace in namespaces:
@@ -141,8 +142,9 @@ def _constructor(
         _check(call, name, settings, validate)
         fields = {key: value for key, value in settings.items() if f"@{key}" not in METHODS[name]}
         kept = {f"_{key}": value for key, value in settings.items() if key not in fields}
-        own = {DTYPE: of_weights(call), TRAINED: made_here(call), DEVICE_FIELD: made_where(call, settings)}
-        return LibraryObject(name, settings, call.place, {**fields, **kept, **initial, **own})
+        return LibraryObject(
+            name, settings, call.place, {**fields, **kept, **initial}, _facts_of_layer(call, settings)
+        )
 
     return make
 
@@ -157,16 +159,22 @@ def _initializer(
         for key, value in {**settings, **initial}.items():
             field = f"_{key}" if f"@{key}" in METHODS.get(kind, {}) else key
             call.ev.journal.write(fields_of(call.receiver), field, value)
-        call.ev.journal.write(fields_of(call.receiver), DTYPE, of_weights(call))
-        call.ev.journal.write(fields_of(call.receiver), TRAINED, made_here(call))
-        call.ev.journal.write(fields_of(call.receiver), DEVICE_FIELD, made_where(call, settings))
+        for fact, known in _facts_of_layer(call, settings).items():
+            call.ev.journal.write(facts_of(call.receiver), fact, known)
         return NONE
 
     return init
 
 
+def _facts_of_layer(call: Call, settings: Mapping[str, Value]) -> Facts:
+    """Facts about a layer created by this call."""
+    return Facts(
+        {WeightDtype: of_weights(call), Trained: made_here(call), ModuleDevice: made_where(call, settings)}
+    )
+
+
 def _settings(name: str, call: Call) -> dict[str, Value]:
-    """Arguments of a constructor, without private ones: `_weight`, which torch's own code passes."""
+    """Arguments of a constructor, without private ones: `_weight`, passed by torch's own code."""
     given = bound(signature(name), call.arguments)
     return {key: value for key, value in given.items() if not key.startswith("_")}
 
@@ -206,7 +214,7 @@ def _run(
     values = {**settings, **given}
     try:
         made = handler(call, BoundArguments(values))
-        check_dtypes(call, name, BoundArguments(given), values)
+        check_dtypes(call, name, BoundArguments(given), values, layer)
         check_loss(call, name, given, values, layer)
     except ShapeError as error:
         reject(call, error, given, function=name, layer=layer, settings=values)
@@ -221,9 +229,9 @@ def _run(
             layer=layer,
             settings=values,
         )
-    note_dtype(call, name, made, values)
+    note_dtype(call, name, made, values, layer)
     if layer is not None:
-        note_graph(call, made, takes_part(call, name, settings))
+        note_graph(call, made, takes_part(call, name, layer))
         note_place(call, name, given, values, made, layer)
     return trace(call, made, next(iter(given.values()), None), layer)
 
@@ -239,7 +247,7 @@ def _parameter(name: str, switch: str, compute: WeightSizes) -> Callable[[Call],
             made = TensorValue()
         else:
             made = as_result(call, contiguous([s for s in sizes if s is not None]), Op.PARAMETER)
-        made.graph = is_trained(call, fields) if not name.startswith("running_") else False
+        made.graph = is_trained(call, call.receiver) if not name.startswith("running_") else False
         fields[name] = made
         return made
 

@@ -1,4 +1,4 @@
-"""Checks of losses: sizes and dtypes of predictions and targets that do not fit each other."""
+"""Checks of losses: mismatched sizes and dtypes of predictions and targets."""
 
 from __future__ import annotations
 

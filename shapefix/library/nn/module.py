@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from shapefix.domains.devices import DEVICE_FIELD, OF_MODULE, named_device, placed
+from shapefix.domains.devices import OF_MODULE, ModuleDevice, named_device, placed
 from shapefix.domains.gradients import Gradients
 from shapefix.domains.modes import EvaluationRecorded
 from shapefix.domains.training import surroundings
@@ -26,6 +26,7 @@ from shapefix.interpreter.values import (
     Reference,
     Unknown,
     Value,
+    facts_of,
 )
 from shapefix.library.nn import dtypes, parameter_devices
 from shapefix.library.nn.training import set_trained
@@ -46,7 +47,7 @@ declare("torch.nn.modules.module.Module", MODULE)
 
 @method(MODULE, "__call__")
 def call_module(call: Call) -> Value:
-    """Call a module by its forward: the project's own, or that of the library's layer."""
+    """Call a module by its forward: the project's own, or the library layer's."""
     made = _forwarded(call)
     if call.ev.state[Gradients].recording and call.receiver is not None:
         _note_recorded(call, call.receiver, made)
@@ -54,7 +55,7 @@ def call_module(call: Call) -> Value:
 
 
 def _note_recorded(call: Call, module: Value, made: Value) -> None:
-    """Report a call in a loop, outside of any forward, with results that carry a graph."""
+    """Report a call in a loop, outside of any forward, with graphs in its results."""
     ev = call.ev
     if any(isinstance(node, cst.FunctionDef) and node.name.value == "forward" for node in ev.running):
         return
@@ -105,7 +106,7 @@ def set_requires_grad(call: Call) -> Value:
     receiver = call.receiver or Unknown()
     asked = call.constant(0, "requires_grad", True)
     for module in modules_in(receiver):
-        set_trained(call, module.fields, asked if isinstance(asked, bool) else None)
+        set_trained(call, module, asked if isinstance(asked, bool) else None)
     return receiver
 
 
@@ -127,16 +128,16 @@ def _convert(call: Call, receiver: Value, dtype: str | None, whole: bool = False
     Its floating buffers and bare parameters are converted, too, and all others if whole is True.
     """
     for module in modules_in(receiver):
-        if dtypes.DTYPE in module.fields:
-            call.ev.journal.write(module.fields, dtypes.DTYPE, dtypes.converted(call, dtype))
-        dtypes.convert_tensors(call, module.fields, dtype, whole)
+        if dtypes.WeightDtype in module.facts:
+            call.ev.journal.write(module.facts, dtypes.WeightDtype, dtypes.converted(call, dtype))
+        dtypes.convert_tensors(call, module, dtype, whole)
 
 
 @method(MODULE, "__init__")
 def initialize(call: Call) -> Value:
     note_step(call.ev, StepKind.MADE, call.place.node)
     if isinstance(call.receiver, InstanceValue):
-        call.ev.journal.write(call.receiver.fields, DEVICE_FIELD, parameter_devices.made_where(call, {}))
+        call.ev.journal.write(call.receiver.facts, ModuleDevice, parameter_devices.made_where(call, {}))
     return NONE
 
 
@@ -198,7 +199,7 @@ def modules_in(root: Value) -> Iterator[InstanceValue | LibraryObject]:
 
 @before_call
 def _invalidate_arguments(call: Call) -> None:
-    """Forget devices of modules passed to libraries other than torch, which may move them."""
+    """Forget devices of modules passed to libraries other than torch: they may move them."""
     if not call.name.startswith(("torch.", "builtins.", "operator.")):
         for given in call.arguments.everything:
             invalidate_device(call.ev, given)
@@ -213,15 +214,15 @@ def _invalidate_owner(ev: Evaluator, owner: Value, name: str) -> None:
 @hooks.escape
 def invalidate_device(ev: Evaluator, value: Value) -> None:
     """Forget the device of a module and of all below it after a call of unknown code."""
-    if isinstance(value, (InstanceValue, LibraryObject)) and DEVICE_FIELD in value.fields:
+    if ModuleDevice in facts_of(value):
         for module in modules_in(value):
-            if DEVICE_FIELD in module.fields:
-                ev.journal.write(module.fields, DEVICE_FIELD, Unknown())
+            if ModuleDevice in module.facts:
+                ev.journal.write(module.facts, ModuleDevice, None)
 
 
 @method(MODULE, "register_buffer", "register_parameter", "add_module", "register_module")
 def register(call: Call) -> Value:
-    """Set the attribute of that name."""
+    """Set the named attribute."""
     name = call.value(0, "name")
     value = next(
         (v for v in (call.value(1, key) for key in ("tensor", "param", "module")) if v is not None), None
@@ -235,7 +236,7 @@ def register(call: Call) -> Value:
             kept.device = OF_MODULE
         call.ev.journal.write(owner.fields, name.value, kept)
         if not call.name.endswith("module"):
-            dtypes.note_registered(call, owner.fields, name.value)
+            dtypes.note_registered(call, owner, name.value)
     return NONE
 
 

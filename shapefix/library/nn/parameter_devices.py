@@ -5,41 +5,41 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from shapefix.domains.devices import DEVICE_FIELD, OF_MODULE, DeviceValue, ModuleDevice, shared
+from shapefix.domains.devices import OF_MODULE, DeviceValue, ModuleDevice, shared
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import Device, DeviceKind, TensorValue
-from shapefix.interpreter.values import InstanceValue, LibraryObject, Unknown, Value
+from shapefix.interpreter.values import InstanceValue, LibraryObject, Value, facts_of
 from shapefix.library.nn.training import has_weights
 from shapefix.library.ops.devices import joint, meet
 from shapefix.library.rejections import operands_in
 from shapefix.library.tensors import device_asked
 
 
-def made_where(call: Call, settings: Mapping[str, Value]) -> Value:
-    """Device field of a module created here; a loss keeps its weights on their device."""
+def made_where(call: Call, settings: Mapping[str, Value]) -> ModuleDevice | None:
+    """Device of a module created here; a loss keeps its weights on their device."""
     for name in ("weight", "pos_weight"):
         given = settings.get(name)
         if isinstance(given, TensorValue):
-            return _field(call, given.device)
-    return _field(call, device_asked(call))
+            return _here(call, given.device)
+    return _here(call, device_asked(call))
 
 
-def _field(call: Call, found: Device | None) -> Value:
-    return Unknown() if found is None else ModuleDevice(found, call.ev.entry_point)
+def _here(call: Call, found: Device | None) -> ModuleDevice | None:
+    return None if found is None else ModuleDevice(found, call.ev.entry_point)
 
 
 _SPREAD = frozenset({"device_map", "quantization_config", "load_in_8bit", "load_in_4bit"})
 
 
-def model_where(call: Call) -> Value:
-    """Device field of a model of transformers, which may be spread over several devices."""
+def model_where(call: Call) -> ModuleDevice | None:
+    """Device of a model of transformers, which may be spread over several devices."""
     is_plain = _SPREAD.isdisjoint(call.arguments.keywords)
-    return made_where(call, {}) if is_plain else Unknown()
+    return made_where(call, {}) if is_plain else None
 
 
 def note_model_place(call: Call, made: Mapping[str, Value]) -> None:
     """Record the device of the result of a transformers model, as note_place does."""
-    known = where_is(call, getattr(call.receiver, "fields", {}))
+    known = where_is(call, call.receiver)
     given = {str(number): value for number, value in enumerate(call.arguments.positional)}
     given |= call.arguments.keywords
     if known is not None:
@@ -50,24 +50,22 @@ def note_model_place(call: Call, made: Mapping[str, Value]) -> None:
             part.device = known
 
 
-def where_is(call: Call, fields: Mapping[str, Value]) -> Device | None:
+def where_is(call: Call, module: Value | None) -> Device | None:
     """Device of the parameters of a module; None if the code may have sent them anywhere."""
-    field = fields.get(DEVICE_FIELD)
-    return (
-        field.device if isinstance(field, ModuleDevice) and field.entry_point == call.ev.entry_point else None
-    )
+    known = facts_of(module).known(ModuleDevice)
+    return known.device if known is not None and known.entry_point == call.ev.entry_point else None
 
 
 def device_of_model(call: Call) -> Value:
     """`model.device` of the models of transformers and Lightning: the device of the parameters."""
-    return DeviceValue(where_is(call, getattr(call.receiver, "fields", {})) or shared())
+    return DeviceValue(where_is(call, call.receiver) or shared())
 
 
 def send(call: Call, modules: list[InstanceValue | LibraryObject], found: Device | None) -> None:
     """Record that modules were sent to a device; None for an unknown one."""
     for module in modules:
-        if DEVICE_FIELD in module.fields:
-            call.ev.journal.write(module.fields, DEVICE_FIELD, _field(call, found))
+        if ModuleDevice in module.facts:
+            call.ev.journal.write(module.facts, ModuleDevice, _here(call, found))
 
 
 def note_place(
@@ -82,7 +80,7 @@ def note_place(
     weighted = has_weights(name, settings) or any(
         isinstance(settings.get(key), TensorValue) for key in ("weight", "pos_weight")
     )
-    known = where_is(call, settings) if weighted else None
+    known = where_is(call, layer) if weighted else None
     weights = (known or OF_MODULE) if weighted else None
     apart = meet(call, given, function=name, layer=layer, weights=weights)
     if known is not None and known.by_default:

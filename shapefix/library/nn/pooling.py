@@ -54,7 +54,10 @@ def _resized(layout: Layout, lengths: Sequence[Size | None]) -> Layout:
 
 
 def _only_if_contiguous(layout: Layout) -> Layout:
-    """Layout of a pooling with kernels that only agree about contiguous inputs."""
+    """Layout of a pooling; its strides are unknown unless it is contiguous.
+
+    The kernels agree only about contiguous inputs.
+    """
     return layout if is_contiguous(layout) is True else unknown_strides(layout.sizes)
 
 

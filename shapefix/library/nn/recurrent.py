@@ -37,8 +37,8 @@ def recurrent(call: Call, given: BoundArguments) -> Value:
         return TupleValue((LibraryObject(PACKED, {}, call.place, fields), states))
     tensor = given.tensor("input")
     if tensor is not None and batch_first:
-        # A stated batch_first implies an input with a batch.
-        assume_rank(call, tensor, 3)
+        # A stated batch_first implies an input with a batch, most of the time.
+        assume_rank(call, tensor, 3, certain=False)
     last_size_is(tensor, given.size("input_size"))
     if tensor is not None and tensor.layout is not None:
         count = None if layers is None or both_ways is None else layers * (2 if both_ways else 1)

@@ -1,4 +1,4 @@
-"""Layers that only move elements: flatten, unflatten, padding, pixel shuffling, folding."""
+"""Layers moving elements only: flatten, unflatten, padding, pixel shuffling, folding."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from shapefix.tensors.quotients import floor_divide, quotient
 
 
 def _same_call(call: Call, name: str, tensor: TensorValue, *arguments: Value) -> Call:
-    """Call of the tensor's own method that is equivalent to a layer."""
+    """Call of the tensor's own method in place of an equivalent layer."""
     return Call(call.ev, f"torch.Tensor.{name}", call.place, Arguments(list(arguments)), tensor)
 
 

@@ -3,15 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from shapefix.domains.gradients import Gradients
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.values import FALSE, Constant, Unknown, Value
+from shapefix.interpreter.facts import Fact
+from shapefix.interpreter.values import (
+    InstanceValue,
+    LibraryObject,
+    Value,
+    facts_of,
+)
 from shapefix.library.nn.dtypes import WEIGHT_DTYPE_LAYERS
 from shapefix.library.signatures import BoundArguments
 
-TRAINED = "<trained>"
-"""Field of a module for the run of the code that created it with trained parameters."""
+
+@dataclass(frozen=True, slots=True)
+class Trained(Fact):
+    """Module with trained parameters since the entry point that created it."""
+
+    entry_point: int
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen(Trained):
+    """Module without any trained parameters."""
+
 
 _WEIGHTED = WEIGHT_DTYPE_LAYERS | {
     "AdaptiveLogSoftmaxWithLoss",
@@ -45,28 +62,25 @@ _SWITCHED = {
 """Layers with parameters if this setting is true."""
 
 
-def made_here(call: Call) -> Value:
-    """Field of a module created by this call."""
-    return Constant(call.ev.entry_point)
+def made_here(call: Call) -> Trained:
+    """Fact about a module created by this call."""
+    return Trained(call.ev.entry_point)
 
 
-def set_trained(call: Call, fields: dict[str, Value], trained: bool | None) -> None:
+def set_trained(call: Call, module: InstanceValue | LibraryObject, trained: bool | None) -> None:
     """Record that the code froze or unfroze the parameters of a module."""
-    value = made_here(call) if trained else FALSE if trained is False else Unknown()
-    call.ev.journal.write(fields, TRAINED, value)
+    here = call.ev.entry_point
+    fact = Trained(here) if trained else Frozen(here) if trained is False else None
+    call.ev.journal.write(module.facts, Trained, fact)
 
 
-def is_trained(call: Call, fields: Mapping[str, Value]) -> bool | None:
+def is_trained(call: Call, module: Value | None) -> bool | None:
     """Check whether the parameters of a module are trained; None if the code may have frozen them."""
-    field = fields.get(TRAINED)
-    if field is FALSE:
-        return False
-    known = (
-        isinstance(field, Constant)
-        and field.value == call.ev.entry_point
-        and not call.ev.state[Gradients].frozen
-    )
-    return True if known else None
+    known = facts_of(module).known(Trained)
+    if known is None or isinstance(known, Frozen):
+        return None if known is None else False
+    is_valid = known.entry_point == call.ev.entry_point and not call.ev.state[Gradients].frozen
+    return True if is_valid else None
 
 
 def has_weights(name: str, fields: Mapping[str, Value]) -> bool:
@@ -76,11 +90,12 @@ def has_weights(name: str, fields: Mapping[str, Value]) -> bool:
     return kind in _WEIGHTED if switch is None else BoundArguments(fields).flag(switch) is True
 
 
-def takes_part(call: Call, name: str, fields: Mapping[str, Value]) -> bool | None:
+def takes_part(call: Call, name: str, layer: Value) -> bool | None:
     """Check whether trained parameters take part in the result of a layer of this qualified name."""
     kind = name.removeprefix("torch.nn.")
     switch = _SWITCHED.get(kind)
     if switch is not None:
+        fields = layer.fields if isinstance(layer, (InstanceValue, LibraryObject)) else {}
         has_weights = BoundArguments(fields).flag(switch)
-        return is_trained(call, fields) if has_weights else has_weights
-    return is_trained(call, fields) if kind in _WEIGHTED else False
+        return is_trained(call, layer) if has_weights else has_weights
+    return is_trained(call, layer) if kind in _WEIGHTED else False

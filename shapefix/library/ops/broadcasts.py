@@ -1,4 +1,4 @@
-"""Reports of predictions and targets that are broadcast against each other."""
+"""Reports of predictions and targets broadcast against each other."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def note_broadcast(
     layer: Value | None = None,
     result: TensorValue | None = None,
 ) -> None:
-    """Report a dimension of size 1 in one operand that the other one lacks."""
+    """Report a dimension of size 1 in one operand, missing in the other one."""
     found = operands_in(operands)
     if len(found) != 2 or not all(operand.tensor.certain for operand in found):
         return

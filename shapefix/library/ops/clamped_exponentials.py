@@ -11,6 +11,7 @@ from shapefix.interpreter.calls import Call
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.tensor_values import LayoutStep, TensorValue
 from shapefix.interpreter.values import NUMBER, Constant, Number, Unknown, Value
+from shapefix.library.signatures import arguments_of
 from shapefix.tensors.ops import Op
 
 CLAMPS = frozenset({"clamp", "clip", "clamp_max"})
@@ -65,9 +66,7 @@ def note_least(call: Call) -> None:
 
 def note_clamped(call: Call, tensor: TensorValue) -> None:
     """Report `ppl.clamp(max=10000)` for an exponential ppl."""
-    keyword = "max"
-    position = 0 if call.name.endswith("clamp_max") else 1
-    bound = _number(call.value(position, keyword))
+    bound = _number(arguments_of(call).value("max"))
     place = exponent_of(call, tensor)
     if bound is not None and place is not None:
         _note(call, place, bound)
@@ -82,7 +81,7 @@ def note_item(call: Call, tensor: TensorValue, made: Value) -> Value:
 
 
 def exponent_of(call: Call, value: Value | None) -> Place | None:
-    """Place at which an exponential was computed; None for any other value."""
+    """Place of the computation of an exponential; None for any other value."""
     if isinstance(value, TensorValue):
         return _computed_at(value.origin)
     found = call.ev.state[Exponentials].computed_at.get(id(value))

@@ -7,6 +7,7 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value, as_tensor
 from shapefix.library.ops.elementwise import result_of
 from shapefix.library.registry import tensor_function, tensor_method
+from shapefix.library.signatures import arguments_of
 from shapefix.library.tensors import as_view
 from shapefix.tensors.layout import Layout, contiguous, is_contiguous, unknown_strides
 from shapefix.tensors.ops import Op
@@ -40,7 +41,7 @@ def view_as_complex(call: Call, tensor: TensorValue) -> Value:
 
 @tensor_function("torch.polar", "torch.complex")
 def composed(call: Call, tensor: TensorValue) -> Value:
-    other = as_tensor(call.value(0, "angle" if call.name.endswith("polar") else "imag"))
+    other = as_tensor(arguments_of(call).value("angle" if call.name.endswith("polar") else "imag"))
     made = result_of(call, [tensor, other], Op.POLAR)
     made.dtype = COMPLEX_OF.get(tensor.dtype or "")
     return made

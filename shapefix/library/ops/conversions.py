@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import libcst as cst
+
 from shapefix.domains.devices import device_of, named_device, placed
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.tensor_values import Device, DeviceKind, TensorValue, is_same_device, tensor_row
-from shapefix.interpreter.values import TEXT, Constant, Reference, Unknown, Value
+from shapefix.interpreter.values import NONE, TEXT, Constant, Reference, Value
 from shapefix.library.registry import tensor_method
+from shapefix.library.signatures import arguments_of
 from shapefix.library.tensors import (
     alias_of,
     as_result,
@@ -39,7 +44,7 @@ def cast(call: Call, tensor: TensorValue) -> Value:
 
 
 def converted(call: Call, tensor: TensorValue, dtype: str | None) -> TensorValue:
-    """Convert the tensor to another dtype; return it unchanged if it has that dtype already."""
+    """Convert the tensor to another dtype; return it unchanged if its dtype is the same."""
     if dtype is not None and tensor.dtype == dtype:
         return tensor
     if dtype is not None and tensor.dtype is not None:
@@ -47,7 +52,8 @@ def converted(call: Call, tensor: TensorValue, dtype: str | None) -> TensorValue
         if result.origin is not None:
             result.origin.detail = f" to {dtype}"
     else:
-        result = copied_or_same(call, tensor, Op.TO_DTYPE, dtype)
+        same_if = f"`{_subject(call)}` is already {dtype}" if dtype is not None else ""
+        result = copied_or_same(call, tensor, Op.TO_DTYPE, dtype, same_if)
     result.device, result.row = tensor.device, tensor_row(tensor)
     return result
 
@@ -68,9 +74,9 @@ _LEGACY = {
 @tensor_method("type")
 def typed(call: Call, tensor: TensorValue) -> Value:
     """`x.type(torch.float16)`, `x.type(torch.cuda.FloatTensor)`, `x.type("torch.FloatTensor")`."""
-    given = call.value(0, "dtype")
-    if given is None:
-        return Unknown() if call.arguments.open else TEXT
+    given = arguments_of(call).value("dtype")
+    if isinstance(given, Constant) and given.value is None:
+        return TEXT
     name = given.name if isinstance(given, Reference) else getattr(given, "value", "")
     dtype = dtype_of(given) or (_LEGACY.get(name.rpartition(".")[2]) if isinstance(name, str) else None)
     made = converted(call, tensor, dtype)
@@ -84,34 +90,76 @@ def typed(call: Call, tensor: TensorValue) -> Value:
 
 @tensor_method("to", "type_as")
 def to(call: Call, tensor: TensorValue) -> Value:
-    wanted = call.value(-1, "memory_format")
-    if wanted is not None:
-        return in_memory_format(call, tensor, wanted)
+    target = _target(call, tensor)
+    wanted = call.arguments.keywords.get("memory_format")
+    if wanted is None:
+        return moved_and_converted(
+            call,
+            tensor,
+            target.dtype,
+            target.device,
+            target.known,
+            converts=target.converts,
+            moves=target.moves,
+        )
+    made = in_memory_format(call, tensor, wanted)
+    made.dtype, made.device = target.dtype, target.device
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """Dtype and device named by `.to(…)`: whether all arguments are known, and which kinds it may name."""
+
+    dtype: str | None
+    device: Device | None
+    known: bool
+    converts: bool
+    moves: bool
+
+
+def _target(call: Call, tensor: TensorValue) -> _Target:
+    """Read the arguments of `.to(…)`; its overloads differ by their kinds, not by their number."""
     dtype, device = tensor.dtype, tensor.device
     known = not call.arguments.open
+    converts = moves = call.arguments.open
     named = call.arguments.keywords
     for value in (
         *call.arguments.positional,
         *(named[key] for key in ("dtype", "device", "other") if key in named),
     ):
         if dtype_of(value) is not None:
-            dtype = dtype_of(value)
+            dtype, converts = dtype_of(value), True
         elif device_of(value) is not None:
-            device = placed(call.ev, device_of(value), call.place)
+            device, moves = placed(call.ev, device_of(value), call.place), True
         elif isinstance(value, TensorValue):
-            dtype, device = value.dtype, value.device
+            dtype, device, converts, moves = value.dtype, value.device, True, True
         elif not (isinstance(value, Constant) and isinstance(value.value, (bool, type(None)))):
             known = False
-            device = None
-            dtype = dtype if is_no_dtype(value) else None
-    return moved_and_converted(call, tensor, dtype, device, known)
+            device, moves = None, True
+            if not is_no_dtype(value):
+                dtype, converts = None, True
+    return _Target(dtype, device, known, converts, moves)
 
 
 def moved_and_converted(
-    call: Call, tensor: TensorValue, dtype: str | None, device: Device | None, known: bool = True
+    call: Call,
+    tensor: TensorValue,
+    dtype: str | None,
+    device: Device | None,
+    known: bool = True,
+    *,
+    converts: bool,
+    moves: bool = True,
 ) -> TensorValue:
-    """Convert and move the tensor: the result is the tensor itself, a copy, or unknown which."""
-    changes = [_differs(tensor.dtype, dtype), _is_elsewhere(tensor.device, device)]
+    """Convert and move the tensor: the result is the tensor itself, a copy, or unknown which.
+
+    converts is whether the code may name a dtype, moves whether it may name a device.
+    """
+    changes = [
+        _differs(tensor.dtype, dtype) if converts else False,
+        _is_elsewhere(tensor.device, device) if moves else False,
+    ]
     if known and changes == [False, False]:
         if tensor.device is None or not tensor.device.by_default:
             return tensor
@@ -122,9 +170,56 @@ def moved_and_converted(
     if True in changes:
         result = copied(call, tensor, Op.TO, dtype)
     else:
-        result = copied_or_same(call, tensor, Op.TO, dtype)
+        same_if = _same_if(call, tensor, dtype, device, *changes) if known else ""
+        result = copied_or_same(call, tensor, Op.TO, dtype, same_if)
     result.dtype, result.device, result.row = dtype, device, tensor_row(tensor)
     return result
+
+
+def _same_if(
+    call: Call,
+    tensor: TensorValue,
+    dtype: str | None,
+    device: Device | None,
+    converts: bool | None,
+    moves: bool | None,
+) -> str:
+    """What must hold for `.to(…)` to return the tensor itself; empty if that is unlikely."""
+    subject = _subject(call)
+    parts = [f"`{subject}` is already {dtype}"] if converts is None and dtype is not None else []
+    if converts is None and dtype is None:
+        return ""
+    if moves is None:
+        where = _device_code(call)
+        if device is None or device.kind is DeviceKind.GPU or not where:
+            # Batches come from the CPU.
+            return ""
+        is_chosen = device.kind is DeviceKind.CHOSEN
+        parts.append(f"`{where}` is the CPU" if is_chosen else f"`{subject}` is already on `{where}`")
+    return " and ".join(parts)
+
+
+def _subject(call: Call) -> str:
+    """Code of the tensor of a method."""
+    node = call.place.node
+    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+        return call.place.module.code(node.func.value)
+    return "the tensor"
+
+
+def _device_code(call: Call) -> str:
+    """Code of the device of `.to(…)`; empty if the call does not show it."""
+    node, positional = call.place.node, call.arguments.positional
+    for place, given in enumerate(node.args if isinstance(node, cst.Call) else ()):
+        if given.star:
+            return ""
+        if given.keyword is not None:
+            is_device = given.keyword.value == "device"
+        else:
+            is_device = place < len(positional) and dtype_of(positional[place]) is None
+        if is_device:
+            return call.place.module.code(given.value)
+    return ""
 
 
 def _differs(one: str | None, two: str | None) -> bool | None:
@@ -143,9 +238,10 @@ def _is_elsewhere(one: Device | None, two: Device | None) -> bool | None:
 @tensor_method("cuda", "cpu", "xpu")
 def moved(call: Call, tensor: TensorValue) -> Value:
     name = call.name.rpartition(".")[2]
-    given = call.value(0, "device")
-    device = named_device(name) if given is None and not call.arguments.open else device_of(given)
-    return moved_and_converted(call, tensor, tensor.dtype, placed(call.ev, device, call.place))
+    given = arguments_of(call).values.get("device", NONE)
+    is_stated = not isinstance(given, Constant) or given.value is not None
+    device = placed(call.ev, device_of(given) if is_stated else named_device(name), call.place)
+    return moved_and_converted(call, tensor, tensor.dtype, device, converts=False)
 
 
 def in_memory_format(call: Call, tensor: TensorValue, wanted: Value | None) -> TensorValue:

@@ -1,4 +1,4 @@
-"""Functions that create tensors: contiguous, of the given sizes."""
+"""Tensor-creating functions: contiguous, of the given sizes."""
 
 from __future__ import annotations
 
@@ -15,30 +15,37 @@ from shapefix.library.numpy_arrays import as_array, as_tensor_of
 from shapefix.library.ops.nested_lists import leaf_dtype, nested_sizes
 from shapefix.library.ops.value_range import counted, drawn, full_of, listed
 from shapefix.library.registry import function, tensor_function, tensor_method
+from shapefix.library.signatures import BoundArguments, arguments_of
 from shapefix.library.tensors import (
     as_result,
+    as_view,
     contiguous_result,
     copied,
     default_dtype,
     device_asked,
     dtype_of,
-    size_list,
-    sizes_from,
 )
-from shapefix.tensors.layout import contiguous
+from shapefix.tensors import dims
+from shapefix.tensors.layout import Layout
 from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import ZERO, Size
 from shapefix.tensors.quotients import ceil_divide
 
 
 def _described(call: Call, sizes: list[Size] | None, default: str | None) -> TensorValue:
-    given = call.arguments.keywords
-    dtype = dtype_of(given["dtype"]) if "dtype" in given else None if call.arguments.open else default
+    dtype = _dtype(arguments_of(call), default)
     return contiguous_result(call, sizes, Op.CREATION, dtype=dtype, device=device_asked(call))
 
 
+def _dtype(given: BoundArguments, default: str | None) -> str | None:
+    """Stated dtype of a new tensor; default if the code states none."""
+    stated = given.value("dtype")
+    # The default of randint is the number of a dtype.
+    return default if isinstance(stated, Constant) else dtype_of(stated)
+
+
 def device_like(call: Call, tensor: TensorValue) -> Device | None:
-    """Device of a tensor created after another one: that of the other, unless the code names one."""
+    """Device of a tensor created after another one: the other's, unless the code names one."""
     if "device" not in call.arguments.keywords and not call.arguments.open:
         return tensor.device
     return device_asked(call)
@@ -46,40 +53,37 @@ def device_like(call: Call, tensor: TensorValue) -> Device | None:
 
 @function("torch.zeros", "torch.ones", "torch.empty", "torch.rand", "torch.randn")
 def filled(call: Call) -> Value:
-    return _described(call, sizes_from(call), default_dtype(call))
+    return _described(call, arguments_of(call).shape("size"), default_dtype(call))
 
 
 @function("torch.full")
 def full(call: Call) -> Value:
-    value = call.value(1, "fill_value")
-    default = None
+    given = arguments_of(call)
+    value, default = given.value("fill_value"), None
     if isinstance(value, Constant):
         default = {bool: "bool", int: "int64", float: default_dtype(call)}.get(type(value.value))
-    return full_of(_described(call, size_list(call.value(0, "size")), default), value)
+    return full_of(_described(call, given.shape("size"), default), value)
 
 
 @function("torch.randint")
 def randint(call: Call) -> Value:
-    given = call.arguments.positional
-    shapes = [value for value in given if isinstance(value, (TupleValue, ListValue))]
-    sizes = size_list(shapes[0] if shapes else call.arguments.keywords.get("size"))
-    return drawn(call, _described(call, sizes, "int64"))
+    given = arguments_of(call)
+    made = _described(call, given.shape("size"), "int64")
+    return drawn(made, given.values.get("low"), given.value("high"))
 
 
 @function("torch.randperm")
 def randperm(call: Call) -> Value:
-    size = as_size(call.value(0, "n"))
+    size = arguments_of(call).size("n")
     return _described(call, None if size is None else [size], "int64")
 
 
 @function("torch.arange", "torch.range")
 def arange(call: Call) -> Value:
-    given = [*call.arguments.positional]
-    for name in ("start", "end", "step"):
-        if name in call.arguments.keywords:
-            if len(given) != ("start", "end", "step").index(name):
-                return _described(call, [Size.symbol("length")], None)
-            given.append(call.arguments.keywords[name])
+    bound = arguments_of(call).values
+    given = [bound[name] for name in ("start", "end", "step") if name in bound]
+    if len(given) == 3 and isinstance(given[2], Constant) and given[2].value == 1:
+        given = given[:2]
     whole = all(
         isinstance(v, (Integer, Unknown)) or (isinstance(v, Constant) and type(v.value) is int) for v in given
     )
@@ -105,7 +109,7 @@ def arange(call: Call) -> Value:
 
 @function("torch.linspace", "torch.logspace")
 def linspace(call: Call) -> Value:
-    steps = as_size(call.value(2, "steps"))
+    steps = arguments_of(call).size("steps")
     return _described(call, [steps if steps is not None else Size.symbol("steps")], default_dtype(call))
 
 
@@ -118,14 +122,17 @@ def set_default_dtype(call: Call) -> Value:
 
 @function("torch.eye")
 def eye(call: Call) -> Value:
-    rows = as_size(call.value(0, "n"))
-    columns = as_size(call.value(1, "m")) or rows
+    given = arguments_of(call)
+    rows = given.size("n")
+    columns = rows if given.is_none("m") else given.size("m")
     return _described(call, None if rows is None or columns is None else [rows, columns], default_dtype(call))
 
 
 @function("torch.tensor", "torch.as_tensor", "torch.asarray")
 def tensor(call: Call) -> Value:
-    data = call.value(0, "data")
+    given = arguments_of(call)
+    data = given.value("obj" if call.name == "torch.asarray" else "data")
+    is_stated = not given.is_none("dtype")
     if isinstance(data, TensorValue):
         if call.name != "torch.tensor":
             return data
@@ -133,12 +140,11 @@ def tensor(call: Call) -> Value:
         copy.device = device_like(call, data)
         copy.row = tensor_row(data)
         return copy
-    given = call.arguments.keywords
-    dtype = dtype_of(given.get("dtype"))
+    dtype = dtype_of(given.value("dtype"))
     array = as_array(data)
     if array is not None:
         made = as_tensor_of(call, array, dtype, copies=call.name == "torch.tensor")
-        if "dtype" in given or call.arguments.open:
+        if is_stated:
             made.dtype = dtype
         return made
     sizes = nested_sizes(data)
@@ -148,7 +154,7 @@ def tensor(call: Call) -> Value:
         whole = call.name == "torch.tensor"
         device = device_asked(call) if whole and not isinstance(data, Unknown) else None
         return as_result(call, None, Op.CREATION, dtype=dtype, device=device, is_contiguous=whole)
-    if "dtype" not in given and not call.arguments.open:
+    if not is_stated:
         leaf = leaf_dtype(data)
         dtype = default_dtype(call) if leaf == "float32" else leaf
     made = contiguous_result(call, sizes, Op.CREATION, dtype=dtype, device=device_asked(call))
@@ -176,24 +182,25 @@ def legacy(call: Call) -> Value:
     dtype = {"FloatTensor": "float32", "LongTensor": "int64", "BoolTensor": "bool", "IntTensor": "int32"}.get(
         call.name.rpartition(".")[2], default_dtype(call)
     )
-    given = call.arguments.positional
-    if len(given) > 1 or call.arguments.open or (given and _is_size(given[0])):
-        return contiguous_result(call, sizes_from(call), Op.CREATION, dtype=dtype)
-    array = as_array(call.value(0))
+    given = arguments_of(call)
+    data = given.value("data")
+    if len(call.arguments.positional) > 1 or call.arguments.open or _is_size(data):
+        return contiguous_result(call, given.shape("data"), Op.CREATION, dtype=dtype)
+    if given.is_none("data"):
+        return contiguous_result(call, [Size.of(0)], Op.CREATION, dtype=dtype)
+    array = as_array(data)
     if array is not None:
         return as_tensor_of(call, array, dtype)
-    if given and isinstance(given[0], TupleValue) and not _is_written_out(call):
+    if isinstance(data, TupleValue) and not _is_written_out(call):
         # Perhaps a part of a torch.Size, which would be sizes and not numbers.
         return contiguous_result(call, None, Op.CREATION, dtype=dtype)
-    note_rows(call, call.value(0))
-    if given and len(given) == 1:
-        note_rows(call, given[0])
-    sizes = nested_sizes(call.value(0)) if given else [Size.of(0)]
-    return contiguous_result(call, sizes, Op.CREATION, dtype=dtype)
+    note_rows(call, data)
+    return contiguous_result(call, nested_sizes(data), Op.CREATION, dtype=dtype)
 
 
 def _is_size(value: Value) -> bool:
-    return isinstance(value, (Integer, Constant, Shape, Sizes))
+    is_number = isinstance(value, Constant) and value.value is not None
+    return is_number or isinstance(value, (Integer, Shape, Sizes))
 
 
 @tensor_function(
@@ -206,50 +213,50 @@ def _is_size(value: Value) -> bool:
     "torch.randint_like",
 )
 def like(call: Call, tensor: TensorValue) -> Value:
-    named = dtype_of(call.arguments.keywords.get("dtype"))
-    result = copied(call, tensor, Op.CREATION, named)
+    result = copied(call, tensor, Op.CREATION)
     result.device = device_like(call, tensor)
-    if "dtype" in call.arguments.keywords and named is None:
-        result.dtype = None
+    result.dtype = _dtype(arguments_of(call), tensor.dtype)
     return result
 
 
-@tensor_method("new_zeros", "new_ones", "new_empty")
+@tensor_method("new_zeros", "new_ones", "new_empty", "new_full")
 def new(call: Call, tensor: TensorValue) -> Value:
-    return contiguous_result(
-        call, sizes_from(call), Op.CREATION, dtype=_new_dtype(call, tensor), device=device_like(call, tensor)
-    )
+    return _created_like(call, tensor, arguments_of(call).shape("size"))
 
 
-def _new_dtype(call: Call, tensor: TensorValue) -> str | None:
-    """Dtype of a tensor created after another one."""
-    given = call.arguments.keywords
-    return None if call.arguments.open else dtype_of(given["dtype"]) if "dtype" in given else tensor.dtype
+def _created_like(call: Call, tensor: TensorValue, sizes: list[Size] | None) -> Value:
+    """New tensor of the dtype and on the device of another one, unless the code states others."""
+    dtype, device = _dtype(arguments_of(call), tensor.dtype), device_like(call, tensor)
+    return contiguous_result(call, sizes, Op.CREATION, dtype=dtype, device=device)
 
 
-@tensor_method("new_full", "new_tensor")
-def new_full(call: Call, tensor: TensorValue) -> Value:
-    sizes = size_list(call.value(0)) if call.name.endswith("new_full") else nested_sizes(call.value(0))
-    device = device_like(call, tensor)
-    return contiguous_result(call, sizes, Op.CREATION, dtype=_new_dtype(call, tensor), device=device)
+@tensor_method("new_tensor")
+def new_tensor(call: Call, tensor: TensorValue) -> Value:
+    return _created_like(call, tensor, nested_sizes(arguments_of(call).value("data")))
 
 
 @function("torch.meshgrid")
 def meshgrid(call: Call) -> Value:
-    given = call.arguments.positional
-    inner = elements(given[0]) if len(given) == 1 else None
-    axes = [value for value in (inner if inner is not None else given) if isinstance(value, TensorValue)]
+    given = arguments_of(call)
+    tensors = given.value("tensors")
+    axes = [value for value in elements(tensors) or (tensors,) if isinstance(value, TensorValue)]
     if not axes or any(axis.layout is None or axis.layout.rank != 1 for axis in axes):
         return ListValue(None, TensorValue())
-    lengths = [axis.layout.sizes[0] for axis in axes if axis.layout is not None]
-    zero, one = Size.of(0), Size.of(1)
-    grids = []
-    for place in range(len(lengths)):
-        strides = tuple(one if place == dim else zero for dim in range(len(lengths)))
-        layout = contiguous(lengths)
-        grids.append(
-            as_result(call, type(layout)(layout.sizes, strides), Op.MESHGRID, dtype=axes[place].dtype)
-        )
-    if call.arguments.keywords and call.constant(-1, "indexing") != "ij":
+    layouts = [axis.layout for axis in axes if axis.layout is not None]
+    indexing = "ij" if given.is_none("indexing") else given.text("indexing")
+    if indexing not in ("ij", "xy"):
         return TupleValue(tuple(TensorValue(dtype=axis.dtype) for axis in axes))
+    grids = [as_view(call, axis, _grid(layouts, place), Op.MESHGRID) for place, axis in enumerate(axes)]
+    if indexing == "xy" and len(grids) > 1:
+        for grid in grids:
+            grid.layout = None if grid.layout is None else dims.transpose(grid.layout, 0, 1)
     return TupleValue(tuple(grids))
+
+
+def _grid(axes: list[Layout], place: int) -> Layout:
+    """Layout of an axis expanded along the dimensions of the other axes."""
+    layout = axes[place]
+    for dim in range(len(axes)):
+        if dim != place:
+            layout = dims.unsqueeze(layout, dim)
+    return dims.expand(layout, [axis.sizes[0] for axis in axes])

@@ -92,8 +92,7 @@ _OF_FIRST = frozenset(
     {"getitem", "expand_as", "view_as", "reshape_as", "copy_", "setitem", "index_put", "index_put_", "set_"}
 )
 """Results of these are on the device of the first operand; the others may be elsewhere."""
-_NOT_FOLLOWED = frozenset({"copysign", "heaviside", "hypot", "isclose", "logaddexp", "xlogy"})
-_TOGETHER = frozenset(BINARY_NAMES) - _NOT_FOLLOWED | {
+_TOGETHER = frozenset(BINARY_NAMES) | {
     "addmm",
     "and",
     "baddbmm",
@@ -149,7 +148,7 @@ def own_device(call: Call, tensor: TensorValue) -> Value:
 
 @after_call
 def note_device(call: Call, made: Value) -> None:
-    """Record the device of a torch function's result; report operands that torch rejects."""
+    """Record the device of a torch function's result; report rejected operands."""
     name = call.name
     if not name.startswith("torch.") and not name.startswith("operator."):
         return
@@ -201,7 +200,7 @@ def meet(
     layer: Value | None = None,
     weights: Device | None = None,
 ) -> Device | None:
-    """Report values, by parameter name, on devices that torch does not accept together.
+    """Report values, by parameter name, on incompatible devices for torch.
 
     weights is the device of the layer's weights. Returns the intended device after a report, else None.
     """
@@ -253,7 +252,7 @@ def _is_of_module(cpu: Device) -> bool:
 
 
 def _names_of_tensors(ev: Evaluator) -> dict[cst.CSTNode, frozenset[str]]:
-    """Names that certainly hold tensors, by the function being run."""
+    """Names certain to hold tensors, by the function being run."""
     found: dict[cst.CSTNode, frozenset[str]] = {}
     for frame in ev.frames:
         if frame.function is not None:

@@ -13,7 +13,8 @@ from shapefix.library.ops.broadcasts import COMPARING, note_broadcast
 from shapefix.library.ops.clamped_exponentials import CLAMPS, note_clamped
 from shapefix.library.registry import METHODS, TENSOR, function, operation, tensor_function, tensor_method
 from shapefix.library.rejections import by_position, refuse_beyond_one, reject, trace
-from shapefix.library.tensors import as_result, contiguous_result, is_number, sizes_from
+from shapefix.library.signatures import arguments_of
+from shapefix.library.tensors import as_result, contiguous_result, is_number
 from shapefix.library.transformers.label_provenance import masked_row
 from shapefix.tensors import dtypes
 from shapefix.tensors.errors import ShapeError
@@ -182,20 +183,21 @@ def result_of(call: Call, operands: list[Value | None], op: Op) -> TensorValue:
     before = next((tensor.origin for tensor in tensors if tensor.layout == layout), None)
     made = trace(call, as_result(call, layout, op, dtype=dtype, device=first.device, before=before), first)
     if len(tensors) == 2 and op in COMPARING:
-        is_method = call.name.startswith("torch.Tensor.")
-        names = ("self", "0") if is_method else ("0", "1")
-        note_broadcast(call, call.name, dict(zip(names, tensors, strict=True)), result=made)
+        note_broadcast(call, call.name, named, result=made)
     return made
 
 
 def _named(call: Call, operands: list[Value | None]) -> dict[str, Value]:
-    """Tensors among the operands by their names or positions in the call."""
-    of_method = call.receiver is not None and call.name.startswith(f"{TENSOR}.")
-    names = [str(place) for place in range(len(operands))]
-    if of_method:
-        names = ["self", *names]
-    pairs = zip(names, map(as_tensor, operands), strict=False)
-    return {name: tensor for name, tensor in pairs if tensor is not None}
+    """Tensors among the operands by their names or positions in the call, as the code has it."""
+    is_method = call.receiver is not None and call.name.startswith(f"{TENSOR}.")
+    by_keyword = {id(value): name for name, value in call.arguments.keywords.items()}
+    named: dict[str, Value] = {}
+    for place, operand in enumerate(operands):
+        tensor = as_tensor(operand)
+        if tensor is not None:
+            position = "self" if is_method and not place else str(place - is_method)
+            named[by_keyword.get(id(operand), position) if place else position] = tensor
+    return named
 
 
 def _broadcast(values: Mapping[str, Value]) -> None:
@@ -227,11 +229,13 @@ def _dtype(tensors: list[TensorValue], operands: list[Value | None], op: Op) -> 
     return dtype
 
 
+_OPERANDS = ("other", "exponent", "end", "weight", "tensor1", "tensor2", "values", "min", "max")
+"""Parameters of elementwise functions that may be tensors."""
+
+
 def _operands(call: Call, tensor: TensorValue) -> list[Value | None]:
-    others = [*call.arguments.positional]
-    others += [
-        v for k, v in call.arguments.keywords.items() if k in ("other", "exponent", "end", "min", "max")
-    ]
+    given = arguments_of(call).values
+    others = [given[name] for name in _OPERANDS if name in given]
     return [call.receiver if call.receiver is not None else tensor, *others]
 
 
@@ -264,17 +268,19 @@ def negative(call: Call) -> Value:
 
 @function("torch.where")
 def where(call: Call) -> Value:
-    given = call.arguments.positional
-    if len(given) < 3:
+    given = arguments_of(call)
+    if given.is_none("input"):
         return Unknown()
-    made = result_of(call, list(given), Op.WHERE)
-    made.row = masked_row(given[1:3], call.place)
+    parts = [given.value("input"), given.value("other")]
+    made = result_of(call, [given.value("condition"), *parts], Op.WHERE)
+    made.row = masked_row(parts, call.place)
     return made
 
 
 @tensor_method("where")
 def where_method(call: Call, tensor: TensorValue) -> Value:
-    return result_of(call, [tensor, *call.arguments.positional], Op.WHERE)
+    given = arguments_of(call)
+    return result_of(call, [tensor, given.value("condition"), given.value("other")], Op.WHERE)
 
 
 ACTIVATIONS = (
@@ -302,15 +308,13 @@ def activation(call: Call, tensor: TensorValue) -> Value:
 @operation("masked_fill")
 def masked_fill(call: Call, tensor: TensorValue) -> Value:
     sizes = None if tensor.layout is None else tensor.layout.sizes
-    mask = call.value(0, "mask")
+    given = arguments_of(call)
+    mask, value = given.value("mask"), given.value("value")
     if sizes is not None and isinstance(mask, TensorValue) and mask.layout is not None:
         refuse_beyond_one(call, by_position(call), [contiguous(sizes), mask.layout])
         sizes = broadcast_sizes(sizes, mask.layout.sizes)
     made = contiguous_result(call, sizes, Op.MASKED_FILL, dtype=tensor.dtype, device=tensor.device)
-    value = call.arguments.keywords.get("value")
-    if value is None and call.arguments.positional:
-        value = call.arguments.positional[-1]
-    made.row = masked_row([tensor, *(() if value is None else (value,))], call.place)
+    made.row = masked_row([tensor, value], call.place)
     return made
 
 
@@ -332,7 +336,7 @@ def change_in_place(call: Call, tensor: TensorValue) -> Value:
     """Change the tensor itself in place."""
     name = call.name.rpartition(".")[2].removesuffix("_")
     if name == "resize":
-        sizes = sizes_from(call)
+        sizes = arguments_of(call).shape("size")
         call.ev.journal.write(tensor, "layout", None if sizes is None else contiguous(sizes))
         tensor.clear_sizes()
     elif name == "detach":

@@ -10,6 +10,7 @@ from shapefix.interpreter.tensor_values import TensorValue, requires_grad
 from shapefix.interpreter.values import FALSE, TRUE, Constant, Integer, Number, Unknown, Value
 from shapefix.library.python.builtins import PLAIN
 from shapefix.library.registry import function
+from shapefix.library.signatures import arguments_of
 from shapefix.library.tensors import alias_of
 
 
@@ -21,7 +22,7 @@ def is_scripting(call: Call) -> Value:
 
 @function("torch.is_tensor")
 def is_tensor(call: Call) -> Value:
-    given = call.value(0, "obj")
+    given = arguments_of(call).value("obj")
     if isinstance(given, TensorValue):
         return TRUE if given.certain else Unknown()
     return FALSE if isinstance(given, PLAIN) else Unknown()
@@ -62,7 +63,7 @@ def checkpointed(call: Call) -> Value:
 
 
 def _cut_off(call: Call, function: Value, arguments: Arguments, made: Value) -> None:
-    """Report a reentrant checkpoint that cuts all gradients because none of its inputs requires one."""
+    """Report a reentrant checkpoint without gradients: none of its inputs requires one."""
     parts = [part for part in elements(made) or (made,) if isinstance(part, TensorValue)]
     cut = [part for part in parts if requires_grad(part) and not any(part is x for x in arguments.everything)]
     # Only the arguments themselves count; torch does not search lists.

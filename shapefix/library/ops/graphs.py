@@ -1,4 +1,4 @@
-"""Autograd graphs of results: which ones require a gradient, and from where.
+"""Autograd graphs of results: whether they require a gradient, and its origin.
 
 These facts were executed with torch 2.13: every operation of the tables whose result
 never requires a gradient is listed here by its name, and tests check all others with torch.
@@ -10,15 +10,16 @@ from collections.abc import Iterable, Iterator
 
 from shapefix.domains.gradients import (
     ENABLE_GRAD,
-    RECORDED_BEFORE,
     SET_GRAD_ENABLED,
     Gradients,
+    RecordedBefore,
     records_gradients,
     require_grad,
 )
 from shapefix.interpreter.calls import Call, after_call
 from shapefix.interpreter.containers import ListValue, TupleValue, elements
 from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.facts import Facts
 from shapefix.interpreter.tensor_values import TensorValue, requires_grad
 from shapefix.interpreter.values import (
     Constant,
@@ -164,12 +165,6 @@ def note_graph(call: Call, made: Value, trained: bool | None = False) -> None:
 after_call(note_graph)
 
 
-after_call(note_graph)
-
-
-after_call(note_graph)
-
-
 def _note(ev: Evaluator, part: TensorValue, known: bool | None, tensors: list[TensorValue]) -> None:
     if known is not False and ev.state[Gradients].recording is False:
         # A possible operand, or a view of one, keeps its own requires_grad.
@@ -195,7 +190,7 @@ def _carried(call: Call, tensors: list[TensorValue], others: bool, trained: bool
 
 
 def _may_convert(call: Call) -> bool:
-    """Check whether a conversion may be one to integers, which carry no graph."""
+    """Check whether a conversion may be one to integers; integers carry no graph."""
     last = call.name.rpartition(".")[2]
     if last == "view":
         return dtype_of(call.value(0, "dtype")) is not None
@@ -209,7 +204,7 @@ def _may_convert(call: Call) -> bool:
 
 
 def _operands(call: Call, last: str) -> tuple[list[TensorValue], bool]:
-    """Tensors that gradients may flow back to, and whether there may be others."""
+    """Tensors reachable by gradients, and whether there may be others."""
     given = call.arguments
     values = [*given.positional, *given.keywords.values()]
     if call.receiver is not None and not isinstance(call.receiver, (InstanceValue, LibraryObject)):
@@ -287,7 +282,8 @@ def set_grad_enabled(call: Call) -> Value:
     """Set gradient recording from now on; as a context, until its block ends."""
     mode = call.value(0, "mode") or Unknown()
     state = call.ev.state[Gradients]
-    made = LibraryObject(SET_GRAD_ENABLED, {"mode": mode}, call.place, {RECORDED_BEFORE: state.recording})
+    before = Facts.of(RecordedBefore(state.recording))
+    made = LibraryObject(SET_GRAD_ENABLED, {"mode": mode}, call.place, facts=before)
     after = records_gradients(made, state.recording)
     unsure = call.ev.frame.undecided and after is not state.recording
     state.recording = None if unsure else after

@@ -1,10 +1,12 @@
-"""Writes into the memory of a tensor, and those that torch rejects for elements sharing memory.
+"""Writes into the memory of a tensor, and rejected writes to elements sharing memory.
 
 Rejections were executed with torch 2.13: elementwise writes, copies and scatters check for overlap;
 masked fills and writes through an index tensor do not, and change every element that shares the memory.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import libcst as cst
 
@@ -14,23 +16,43 @@ from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import NONE, Constant, Integer, Value, as_tensor
+from shapefix.library.ops.elementwise import UNARY
 from shapefix.library.ops.graphs import note_graph_write
 from shapefix.library.ops.indexing import specs_of
 from shapefix.library.ops.scatters import check_scatter
 from shapefix.library.registry import expanded_dim, function, operation, tensor_function, tensor_method
 from shapefix.library.rejections import by_position, refuse_beyond_one, reject
+from shapefix.library.signatures import arguments_of
 from shapefix.library.transformers.label_provenance import note_index_write, note_write
 from shapefix.tensors import indexing
 from shapefix.tensors.bounds import same
 from shapefix.tensors.errors import ShapeError
+from shapefix.tensors.ops import BINARY_NAMES
 from shapefix.tensors.tensor_iterator import check_expands_to
 
+_NOT_IN_PLACE = frozenset(
+    {"maximum", "minimum", "fmax", "fmin", "logaddexp", "isclose", "isnan", "isinf", "isfinite"}
+)
+"""Elementwise functions without a method that writes the result into the tensor."""
+_METHODS_ONLY = frozenset(
+    {"absolute_", "erfinv_", "sign_", "sgn_", "logical_not_", "bitwise_not_", "lgamma_", "digamma_"}
+)
+"""In-place methods of one tensor that torch has no function for."""
+
+
+def _in_place(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(f"{name}_" for name in names if name not in _NOT_IN_PLACE)
+
+
+UNARY_WRITES = _in_place(UNARY)
+BINARY_WRITES = _in_place(BINARY_NAMES)
+PLACED = ("scatter_", "scatter_add_", "index_add_", "index_copy_")
+"""Writes at the places of an index."""
 REFUSED = (
+    *UNARY_WRITES,
+    *BINARY_WRITES,
+    *PLACED,
     "copy_",
-    "scatter_",
-    "scatter_add_",
-    "index_add_",
-    "index_copy_",
     "masked_scatter_",
     "scatter_reduce_",
     "put_",
@@ -40,80 +62,25 @@ REFUSED = (
     "bernoulli_",
     "exponential_",
     "random_",
-    "clamp_",
-    "clamp_min_",
-    "clamp_max_",
-    "clip_",
-    "add_",
-    "sub_",
-    "mul_",
-    "div_",
-    "pow_",
-    "neg_",
-    "abs_",
-    "sqrt_",
-    "exp_",
-    "log_",
-    "sigmoid_",
-    "tanh_",
-    "relu_",
-    "floor_",
-    "ceil_",
-    "round_",
-    "addcmul_",
-    "addcdiv_",
-    "lerp_",
-    "logical_and_",
-    "logical_or_",
-    "logical_not_",
-    "bitwise_and_",
-    "bitwise_or_",
-    "erfinv_",
-    "trunc_",
-    "rsqrt_",
-    "reciprocal_",
-    "eq_",
-    "ne_",
-    "lt_",
-    "le_",
-    "gt_",
-    "ge_",
-    "fmod_",
-    "remainder_",
-    "floor_divide_",
-    "true_divide_",
-    "divide_",
-    "multiply_",
-    "subtract_",
-    "nan_to_num_",
     "baddbmm_",
     "addmm_",
 )
+"""Writes that torch rejects if several elements share memory."""
+FUNCTIONS = (*(name for name in UNARY_WRITES if name not in _METHODS_ONLY), "xlogy_")
+"""Rejected writes also available as functions of torch."""
+STRETCHED = frozenset(
+    {
+        *BINARY_WRITES,
+        *(name for name in UNARY_WRITES if name.startswith(("clamp_", "clip_"))),
+        "copy_",
+        "masked_scatter_",
+        "masked_fill_",
+    }
+)
+"""Writes with operands expanded to the sizes of the tensor."""
 SPREAD = ("index_fill_", "index_put_", "tril_", "triu_", "fill_diagonal_")
 HARMLESS = ("zero_", "fill_")
 """Writes of one value to every element."""
-FUNCTIONS = (
-    "clamp_",
-    "clamp_min_",
-    "clamp_max_",
-    "clip_",
-    "neg_",
-    "abs_",
-    "sqrt_",
-    "exp_",
-    "log_",
-    "sigmoid_",
-    "tanh_",
-    "relu_",
-    "floor_",
-    "ceil_",
-    "round_",
-    "trunc_",
-    "rsqrt_",
-    "reciprocal_",
-    "nan_to_num_",
-)
-"""Rejected writes also available as functions of torch."""
 
 
 def emit_write(
@@ -132,7 +99,7 @@ def emit_write(
 
 
 def subject_of(call: Call) -> cst.CSTNode | None:
-    """Expression of the tensor that a call writes to: the method's object or the first argument."""
+    """Expression of the tensor written to by a call: the method's object or the first argument."""
     node = call.place.node
     if isinstance(node, cst.Call):
         if (
@@ -145,46 +112,6 @@ def subject_of(call: Call) -> cst.CSTNode | None:
     if isinstance(node, cst.Subscript):
         return node.value
     return node.target if isinstance(node, cst.AugAssign) else None
-
-
-STRETCHED = frozenset(
-    {
-        "copy_",
-        "masked_scatter_",
-        "clamp_",
-        "clamp_min_",
-        "clamp_max_",
-        "clip_",
-        "add_",
-        "sub_",
-        "mul_",
-        "div_",
-        "pow_",
-        "addcmul_",
-        "addcdiv_",
-        "logical_and_",
-        "logical_or_",
-        "bitwise_and_",
-        "bitwise_or_",
-        "eq_",
-        "ne_",
-        "lt_",
-        "le_",
-        "gt_",
-        "ge_",
-        "fmod_",
-        "remainder_",
-        "lerp_",
-        "floor_divide_",
-        "true_divide_",
-        "divide_",
-        "multiply_",
-        "subtract_",
-        "masked_fill_",
-    }
-)
-"""Writes with operands expanded to the sizes of the tensor."""
-PLACED = frozenset({"scatter_", "scatter_add_", "index_add_", "index_copy_"})
 
 
 def check_write(call: Call, tensor: TensorValue) -> None:
@@ -220,7 +147,7 @@ def spread(call: Call, tensor: TensorValue) -> Value:
 
 @operation(*HARMLESS)
 def harmless(call: Call, tensor: TensorValue) -> Value:
-    emit_write(call, tensor, subject_of(call), value=call.value(0, "value"))
+    emit_write(call, tensor, subject_of(call), value=arguments_of(call).values.get("value"))
     return tensor
 
 
@@ -228,14 +155,15 @@ def harmless(call: Call, tensor: TensorValue) -> Value:
 def masked_fill(call: Call, tensor: TensorValue) -> Value:
     check_write(call, tensor)
     shared = expanded_dim(tensor.layout)
-    mask = as_tensor(call.value(0, "mask"))
+    given = arguments_of(call)
+    mask = as_tensor(given.value("mask"))
     if shared is not None and tensor.layout is not None:
         # A mask with equal values along the expanded dimension has no effect on other elements.
         from_right = tensor.layout.rank - shared
         known = mask.layout if mask is not None else None
         if known is None or known.rank < from_right or known.sizes[-from_right].value == 1:
             shared = None
-    emit_write(call, tensor, subject_of(call), shared, value=call.value(1, "value"))
+    emit_write(call, tensor, subject_of(call), shared, value=given.value("value"))
     return tensor
 
 
@@ -273,7 +201,7 @@ def setitem(call: Call) -> Value:
 
 
 def _check_part(call: Call, tensor: TensorValue, index: Value) -> None:
-    """Report a value that provably cannot be expanded to its part of a tensor."""
+    """Report a value provably not expandable to its part of a tensor."""
     value = call.value(2)
     specs = specs_of(list(index.items) if isinstance(index, TupleValue) else [index])
     if not isinstance(value, TensorValue) or value.layout is None or tensor.layout is None or specs is None:
@@ -319,7 +247,7 @@ def _is_int(entry: Value) -> bool:
 
 
 def _reached_by_tensors(specs: list[indexing.Spec], rank: int) -> set[int]:
-    """Dimensions of the tensor that index tensors and masks select from."""
+    """Dimensions of the tensor selected by index tensors and masks."""
     widths = [_width(spec) for spec in specs]
     reached: set[int] = set()
     dim = 0

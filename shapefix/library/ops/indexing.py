@@ -8,7 +8,7 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, Integer, Slice, Unknown, Value, as_tensor
 from shapefix.library.registry import function
 from shapefix.library.rejections import reject
-from shapefix.library.tensors import as_result, as_view, assume_rank, size_name
+from shapefix.library.tensors import as_result, as_view, assume_rank, new_size
 from shapefix.library.transformers.label_provenance import sliced
 from shapefix.tensors import indexing
 from shapefix.tensors.errors import ShapeError
@@ -101,10 +101,10 @@ def _ranked(call: Call, tensor: TensorValue, entries: list[Value]) -> tuple[Layo
         return None, False
     last = entries[-1]
     if len(entries) > 2 and isinstance(last, Slice) and _is_full(last):
-        return assume_rank(call, tensor, len(entries)), True
+        return assume_rank(call, tensor, len(entries), certain=False), True
     if len(entries) > 2 or not all(isinstance(entry, Slice) for entry in entries):
         return None, False
-    sizes = [tensor.size(dim, size_name(call, dim)) for dim in range(len(entries))]
+    sizes = [tensor.size(dim, new_size(call, dim)) for dim in range(len(entries))]
     return contiguous(sizes) if tensor.contiguous else unknown_strides(sizes), False
 
 

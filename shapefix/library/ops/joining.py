@@ -1,4 +1,4 @@
-"""Operations that combine tensors, or select from them by index."""
+"""Operations to combine tensors, or to select from them by index."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from shapefix.library.ops.scatters import check_scatter
 from shapefix.library.registry import function, operation, tensor_method
 from shapefix.library.rejections import reject, trace
 from shapefix.library.signatures import arguments_of
-from shapefix.library.tensors import as_result, contiguous_result, sizes_from
+from shapefix.library.tensors import as_result, contiguous_result
 from shapefix.library.transformers.label_provenance import rolled
 from shapefix.tensors import concat, dims, tensor_iterator
 from shapefix.tensors.errors import ShapeError
@@ -26,9 +26,9 @@ from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 
 
-def _parts(call: Call) -> tuple[list[TensorValue], bool]:
-    """Tensors in the first argument, and whether these are all of them."""
-    given = call.value(0, "tensors")
+def _parts(call: Call, name: str = "tensors") -> tuple[list[TensorValue], bool]:
+    """Tensors in the argument of this name, and whether these are all of them."""
+    given = arguments_of(call).value(name)
     items = elements(given)
     if items is not None:
         tensors = [as_tensor(item) for item in items]
@@ -91,10 +91,10 @@ def stack(call: Call) -> Value:
     except ShapeError as error:
         reject(call, error, {"tensors": ListValue(tuple(parts))})
         if all(each.rank == 1 for each in layouts):
-            note_rows(call, call.value(0, "tensors"))
+            note_rows(call, arguments_of(call).value("tensors"))
         return TensorValue()
-    note_rows(call, call.value(0, "tensors"))
-    if ragged(call.value(0, "tensors")) is not None:
+    note_rows(call, arguments_of(call).value("tensors"))
+    if ragged(arguments_of(call).value("tensors")) is not None:
         return TensorValue()
     if not known or dim is None:
         return as_result(call, None, Op.STACK, dtype=_dtype(parts), is_contiguous=bool(parts))
@@ -108,7 +108,7 @@ def stack(call: Call) -> Value:
 
 
 def _count(call: Call) -> Size:
-    given = call.value(0, "tensors")
+    given = arguments_of(call).value("tensors")
     known = given.length if isinstance(given, ListValue) else None
     return known if known is not None else Size.symbol("stacked")
 
@@ -139,7 +139,7 @@ def joined(call: Call) -> Value:
 
 @function("torch.nn.utils.rnn.pad_sequence")
 def pad_sequence(call: Call) -> Value:
-    parts, _ = _parts(call)
+    parts, _ = _parts(call, "sequences")
     for part in parts:
         part.certain = True
     layouts = [part.layout for part in parts if part.layout is not None]
@@ -151,7 +151,7 @@ def pad_sequence(call: Call) -> Value:
     except ShapeError as error:
         reject(call, error, {"sequences": ListValue(tuple(parts))})
         return TensorValue()
-    given = call.value(0, "sequences")
+    given = arguments_of(call).value("sequences")
     rows = given.contents if isinstance(given, ListValue) else Contents(elements(given) or ())
     differs = bool(rows.axes) and varying(first.sizes[0], rows.axes) is not None
     longest = longest_of(first.sizes[0], rows.axes) if differs else Size.symbol("longest")
@@ -165,7 +165,7 @@ def pad_sequence(call: Call) -> Value:
 
 @tensor_method("repeat")
 def repeat(call: Call, tensor: TensorValue) -> Value:
-    repeats = sizes_from(call, keyword="repeats")
+    repeats = arguments_of(call).shape("repeats")
     layout = (
         dims.repeat(tensor.layout, repeats) if tensor.layout is not None and repeats is not None else None
     )
@@ -174,7 +174,7 @@ def repeat(call: Call, tensor: TensorValue) -> Value:
 
 @operation("tile")
 def tile(call: Call, tensor: TensorValue) -> Value:
-    repeats = sizes_from(call, keyword="dims")
+    repeats = arguments_of(call).shape("dims")
     layout = dims.tile(tensor.layout, repeats) if tensor.layout is not None and repeats is not None else None
     return as_result(call, layout, Op.REPEAT, dtype=tensor.dtype, device=tensor.device, is_contiguous=True)
 

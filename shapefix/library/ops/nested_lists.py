@@ -34,7 +34,7 @@ def _unknown_number(data: ListValue) -> list[Size] | None:
 
 
 def leaf_dtype(data: Value | None) -> str | None:
-    """Dtype that torch derives from nested lists of numbers."""
+    """Dtype derived by torch from nested lists of numbers."""
     items = elements(data)
     if items:
         kinds = {leaf_dtype(item) for item in items}

@@ -11,6 +11,7 @@ from shapefix.interpreter.values import Constant, Unknown, Value, as_tensor
 from shapefix.library.nn.dtypes import may_be_cast
 from shapefix.library.registry import function, operation, tensor_function
 from shapefix.library.rejections import by_position, reject, trace
+from shapefix.library.signatures import arguments_of
 from shapefix.library.tensors import as_result, assume_rank
 from shapefix.tensors import dtype_checks, products
 from shapefix.tensors.errors import ShapeError
@@ -31,7 +32,7 @@ def product_of(call: Call, left: TensorValue, right: TensorValue) -> TensorValue
 
 @operation("matmul")
 def matmul(call: Call, tensor: TensorValue) -> Value:
-    other = _given(call, 0, "other")
+    other = arguments_of(call).tensor("other")
     return TensorValue() if other is None else product_of(call, tensor, other)
 
 
@@ -42,14 +43,14 @@ _EXACT = {"mm": ("mat2", (2, 2)), "bmm": ("mat2", (3, 3)), "mv": ("vec", (2, 1))
 @operation(*_EXACT)
 def exact_product(call: Call, tensor: TensorValue) -> Value:
     """Register products of tensors of fixed ranks."""
-    keyword, ranks = _EXACT[call.name.rpartition(".")[2]]
-    other = _given(call, 0, keyword)
+    name, ranks = _EXACT[call.name.rpartition(".")[2]]
+    other = arguments_of(call).tensor(name)
     return TensorValue() if other is None else _exact(call, tensor, other, ranks)
 
 
 @tensor_function("torch.spmm", "torch.sparse.mm")
 def sparse_product(call: Call, tensor: TensorValue) -> Value:
-    other = _given(call, 0, "mat2")
+    other = arguments_of(call).tensor("dense" if call.name == "torch.sparse.mm" else "mat2")
     return TensorValue() if other is None else _exact(call, tensor, other, (2, 2))
 
 
@@ -68,14 +69,6 @@ def _exact(
     )
     layout = products.exact_product(one, two, ranks, first)
     return as_result(call, layout, Op.MATMUL, dtype=dtype, device=left.device)
-
-
-def _given(call: Call, position: int, keyword: str) -> TensorValue | None:
-    """Tensor argument of the call, from now on certainly a tensor."""
-    tensor = as_tensor(call.value(position, keyword))
-    if tensor is not None:
-        tensor.certain = True
-    return tensor
 
 
 @function("operator.matmul")
@@ -103,7 +96,7 @@ def added_product(call: Call, tensor: TensorValue) -> Value:
     """Product added to the tensor; addbmm sums it over the batch first."""
     name = call.name.rpartition(".")[2]
     names, ranks = _ADDED[name]
-    left, right = (_given(call, place, keyword) for place, keyword in enumerate(names))
+    left, right = map(arguments_of(call).tensor, names)
     if left is None or right is None:
         return TensorValue()
     made = _exact(call, left, right, ranks, first=1)
@@ -118,7 +111,7 @@ def added_product(call: Call, tensor: TensorValue) -> Value:
 
 @operation("outer", "ger")
 def outer(call: Call, tensor: TensorValue) -> Value:
-    other = _given(call, 0, "vec2")
+    other = arguments_of(call).tensor("vec2")
     if tensor.layout is None or other is None or other.layout is None:
         return TensorValue()
     layout = products.outer(tensor.layout, other.layout)
@@ -127,13 +120,12 @@ def outer(call: Call, tensor: TensorValue) -> Value:
 
 @function("torch.einsum")
 def einsum(call: Call) -> Value:
-    equation = call.value(0)
-    given = call.arguments.positional[1:]
-    operands = elements(given[0]) if len(given) == 1 and elements(given[0]) is not None else tuple(given)
-    if not isinstance(equation, Constant) or not isinstance(equation.value, str) or call.arguments.open:
+    given = arguments_of(call)
+    text, operands = given.text("equation"), given.value("operands")
+    if text is None or call.arguments.open:
         return TensorValue()
-    text = equation.value
-    return _contracted(call, operands or (), lambda layouts: products.einsum(text, layouts))
+    parts = elements(operands) or (operands,)
+    return _contracted(call, parts, lambda layouts: products.einsum(text, layouts))
 
 
 @function("einops.einsum")
@@ -172,7 +164,8 @@ def _contracted(
 
 @function("torch.nn.functional.scaled_dot_product_attention")
 def attention(call: Call) -> Value:
-    query, key, value = (_given(call, i, name) for i, name in enumerate(("query", "key", "value")))
+    given = arguments_of(call)
+    query, key, value = map(given.tensor, ("query", "key", "value"))
     if query is None or key is None or value is None:
         return TensorValue()
     if query.layout is None:
@@ -181,8 +174,8 @@ def attention(call: Call) -> Value:
         last = value.known_size(-1) or Size.symbol("size(-1)")
         layout = unknown_strides((*query.layout.sizes[:-1], last))
         return as_result(call, layout, Op.ATTENTION, dtype=query.dtype, device=query.device)
-    mask = as_tensor(call.value(3, "attn_mask"))
-    grouped = call.arguments.open or "enable_gqa" in call.arguments.keywords
+    mask = as_tensor(given.value("attn_mask"))
+    grouped = given.flag("enable_gqa") is not False
     try:
         layout = products.scaled_dot_product_attention(
             query.layout, key.layout, value.layout, None if mask is None else mask.layout, grouped

@@ -10,7 +10,7 @@ from shapefix.library.ops.clamped_exponentials import note_item
 from shapefix.library.registry import operation, tensor_method
 from shapefix.library.rejections import by_position, reject
 from shapefix.library.signatures import arguments_of
-from shapefix.library.tensors import alias_of, size_name
+from shapefix.library.tensors import alias_of, new_size
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.layout import is_contiguous, wrap_dim
 
@@ -18,7 +18,7 @@ from shapefix.tensors.layout import is_contiguous, wrap_dim
 @tensor_method("@shape")
 def shape(call: Call, tensor: TensorValue) -> Value:
     if tensor.layout is None:
-        return Shape(tensor)
+        return Shape(tensor, lambda dim: new_size(call, dim))
     return Sizes(tuple(integer(size) for size in tensor.layout.sizes), tensor)
 
 
@@ -35,7 +35,7 @@ def size(call: Call, tensor: TensorValue) -> Value:
         except ShapeError as error:
             reject(call, error, by_position(call))
             return Unknown()
-    return integer(tensor.size(dim, size_name(call, dim)))
+    return integer(tensor.size(dim, new_size(call, dim)))
 
 
 @operation("numel")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import TupleValue
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Value
+from shapefix.interpreter.values import Constant, Value
 from shapefix.library.ops.broadcasts import note_whole_reduction
 from shapefix.library.ops.elementwise import result_of
 from shapefix.library.registry import operation, tensor_function
@@ -21,7 +21,7 @@ _TO_INT = frozenset({"argmax", "argmin", "count_nonzero"})
 
 
 def _reduced(tensor: TensorValue, given: BoundArguments) -> Layout | None:
-    """Layout after reducing the dimensions that the call names, or all of them."""
+    """Layout after reducing the dimensions named by the call, or all of them."""
     if given.is_none("dim"):
         return Layout((), ())
     dims, keepdim = given.numbers("dim"), _keeps_dim(given)
@@ -31,7 +31,7 @@ def _reduced(tensor: TensorValue, given: BoundArguments) -> Layout | None:
 
 
 def _keeps_dim(given: BoundArguments) -> bool | None:
-    """Argument keepdim, which count_nonzero lacks."""
+    """Argument keepdim, missing in count_nonzero."""
     return given.flag("keepdim") if "keepdim" in given.values else False
 
 
@@ -56,7 +56,8 @@ def _keeps_dim(given: BoundArguments) -> bool | None:
 def reduce(call: Call, tensor: TensorValue) -> Value:
     name = call.name.rpartition(".")[2]
     given = arguments_of(call)
-    if name in ("std", "var") and isinstance(call.constant(0), bool):
+    first = given.value("dim")
+    if name in ("std", "var") and isinstance(first, Constant) and isinstance(first.value, bool):
         # std(unbiased): of all elements.
         return TensorValue(dtype=tensor.dtype)
     layout = _reduced(tensor, given)
@@ -81,10 +82,11 @@ def reduce(call: Call, tensor: TensorValue) -> Value:
 @operation("max", "min", "median", "mode", "cummax", "cummin", "kthvalue", "aminmax")
 def extreme(call: Call, tensor: TensorValue) -> Value:
     name = call.name.rpartition(".")[2]
-    given = call.value(0, "dim")
-    if isinstance(given, TensorValue):
-        return result_of(call, [tensor, given], Op(name))
-    if given is None and not call.arguments.keywords and name in ("max", "min", "median"):
+    given = arguments_of(call)
+    for other in (given.value("dim"), given.value("other")):
+        if isinstance(other, TensorValue):
+            return result_of(call, [tensor, other], Op(name))
+    if given.is_none("dim") and name in ("max", "min", "median"):
         return as_result(call, Layout((), ()), Op.REDUCTION, dtype=tensor.dtype, device=tensor.device)
     if name == "aminmax":
         return TupleValue((TensorValue(dtype=tensor.dtype), TensorValue(dtype=tensor.dtype)), ("min", "max"))
@@ -92,7 +94,7 @@ def extreme(call: Call, tensor: TensorValue) -> Value:
         return TupleValue(
             (TensorValue(dtype=tensor.dtype), TensorValue(dtype="int64")), ("values", "indices")
         )
-    layout = _reduced(tensor, arguments_of(call))
+    layout = _reduced(tensor, given)
     values = as_result(
         call, layout, Op.REDUCTION, dtype=tensor.dtype, device=tensor.device, is_contiguous=True
     )
@@ -103,8 +105,8 @@ def extreme(call: Call, tensor: TensorValue) -> Value:
 @operation("softmax", "log_softmax", namespaces=("torch", "torch.nn.functional", "torch.special"))
 @tensor_function("torch.nn.functional.softmin")
 def softmax(call: Call, tensor: TensorValue) -> Value:
-    given = call.arguments.keywords
-    dtype = dtype_of(given["dtype"]) if "dtype" in given else tensor.dtype
+    given = arguments_of(call)
+    dtype = tensor.dtype if given.is_none("dtype") else dtype_of(given.value("dtype"))
     sizes = _along_a_dimension(call, tensor)
     return contiguous_result(call, sizes, Op(call.name.rpartition(".")[2]), dtype=dtype, device=tensor.device)
 

@@ -7,7 +7,7 @@ from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Value, as_tensor
 from shapefix.library.registry import function, operation, tensor_function
 from shapefix.library.signatures import arguments_of
-from shapefix.library.tensors import contiguous_result, dtype_of, size_list
+from shapefix.library.tensors import contiguous_result, dtype_of
 from shapefix.tensors.errors import ShapeError
 from shapefix.tensors.ops import Op
 from shapefix.tensors.tensor_iterator import broadcast_sizes
@@ -32,14 +32,14 @@ def multinomial(call: Call, tensor: TensorValue) -> Value:
 @function("torch.normal")
 def normal(call: Call) -> Value:
     """Draw with a given size, or with the size of the means and deviations."""
-    wanted = call.value(2, "size")
-    if wanted is not None:
-        dtype = dtype_of(call.arguments.keywords.get("dtype")) or "float32"
-        return contiguous_result(call, size_list(wanted), Op.RANDOM_SAMPLING, dtype=dtype)
-    given = [value for value in (call.value(0, "mean"), call.value(1, "std")) if as_tensor(value) is not None]
-    tensors = [value for value in given if isinstance(value, TensorValue)]
+    given = arguments_of(call)
+    if not given.is_none("size"):
+        dtype = dtype_of(given.value("dtype")) or "float32"
+        return contiguous_result(call, given.shape("size"), Op.RANDOM_SAMPLING, dtype=dtype)
+    parameters = [as_tensor(given.value(name)) for name in ("mean", "std")]
+    tensors = [tensor for tensor in parameters if tensor is not None]
     layouts = [tensor.layout for tensor in tensors if tensor.layout is not None]
-    if not layouts or len(layouts) < len(given):
+    if not layouts or len(layouts) < len(tensors):
         return contiguous_result(call, None, Op.RANDOM_SAMPLING)
     try:
         sizes = broadcast_sizes(*(layout.sizes for layout in layouts))

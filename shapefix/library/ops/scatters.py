@@ -9,7 +9,7 @@ from shapefix.tensors import concat
 
 
 def check_scatter(call: Call, tensor: TensorValue) -> None:
-    """Check a scatter, index_add or index_copy. Raises ShapeError for arguments that provably do not fit."""
+    """Check a scatter, index_add or index_copy. Raises ShapeError for provably mismatched arguments."""
     name = call.name.rpartition(".")[2]
     given = arguments_of(call)
     dim, index = given.number("dim"), given.value("index")

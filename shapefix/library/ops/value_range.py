@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shapefix.interpreter.calls import Call
-from shapefix.interpreter.containers import ListValue, TupleValue, elements
+from shapefix.interpreter.containers import elements
 from shapefix.interpreter.tensor_values import TensorValue, ValueRange
 from shapefix.interpreter.values import Constant, Integer, Value, as_size
 from shapefix.tensors.polynomials import ZERO, Size
@@ -50,11 +49,8 @@ def counted(made: TensorValue, first: Size, behind: Size) -> TensorValue:
     return made
 
 
-def drawn(call: Call, made: TensorValue) -> TensorValue:
+def drawn(made: TensorValue, low: Value | None, high: Value) -> TensorValue:
     """Tensor of random numbers, `torch.randint(low, high, size)`: any of them may be drawn."""
-    given = [value for value in call.arguments.positional if not isinstance(value, (TupleValue, ListValue))]
-    low = call.arguments.keywords.get("low") or (given[0] if len(given) > 1 else None)
-    high = call.arguments.keywords.get("high") or (given[-1] if given else None)
     least = ZERO if low is None else _stated(low)
     behind = _stated(high)
     if least is not None and behind is not None:
@@ -95,6 +91,6 @@ def _numbers(data: Value | None, depth: int = 0) -> Iterator[int | None]:
 
 
 def kept(name: str, source: TensorValue, made: TensorValue) -> None:
-    """Record in the result of an operation of this name that it has the elements of its source."""
+    """Record that the result of an operation with this name has its source's elements."""
     if source.extremes is not None and name in KEPT and not source.storage.overwritten:
         made.extremes = source.extremes

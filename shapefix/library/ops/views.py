@@ -1,4 +1,4 @@
-"""Views of the same memory, and reshape, which returns one if possible."""
+"""Views of the same memory, and reshape: a view if possible."""
 
 from __future__ import annotations
 
@@ -21,9 +21,7 @@ from shapefix.library.tensors import (
     contiguous_result,
     copied,
     dtype_of,
-    int_arguments,
     size_list,
-    sizes_from,
 )
 from shapefix.tensors import dims, indexing, legality, views
 from shapefix.tensors.errors import WrongNumberOfElements
@@ -35,14 +33,16 @@ from shapefix.tensors.verdicts import Illegal, Legal, Undecided, WrongNumel
 
 @tensor_method("view")
 def view(call: Call, tensor: TensorValue) -> Value:
-    if dtype_of(call.value(0, "dtype")) is not None:
-        return TensorValue(dtype=dtype_of(call.value(0, "dtype")), device=tensor.device)
-    return _viewed(call, tensor, "view", sizes_from(call))
+    given = arguments_of(call)
+    dtype = dtype_of(given.value("size")) or dtype_of(given.value("dtype"))
+    if dtype is not None:
+        return TensorValue(dtype=dtype, device=tensor.device)
+    return _viewed(call, tensor, "view", given.shape("size"))
 
 
 @tensor_method("view_as")
 def view_as(call: Call, tensor: TensorValue) -> Value:
-    other = as_tensor(call.value(0, "other"))
+    other = as_tensor(arguments_of(call).value("other"))
     target = list(other.layout.sizes) if other is not None and other.layout is not None else None
     return _viewed(call, tensor, "view_as", target)
 
@@ -125,12 +125,12 @@ def _of_unknown_rank(
 
 @operation("reshape")
 def reshape(call: Call, tensor: TensorValue) -> Value:
-    return _reshaped(call, tensor, "reshape", sizes_from(call, keyword="shape"))
+    return _reshaped(call, tensor, "reshape", arguments_of(call).shape("shape"))
 
 
 @tensor_method("reshape_as")
 def reshape_as(call: Call, tensor: TensorValue) -> Value:
-    other = as_tensor(call.value(0, "other"))
+    other = as_tensor(arguments_of(call).value("other"))
     target = list(other.layout.sizes) if other is not None and other.layout is not None else None
     return _reshaped(call, tensor, "reshape_as", target)
 
@@ -205,7 +205,7 @@ def t(call: Call, tensor: TensorValue) -> Value:
 
 @operation("permute")
 def permute(call: Call, tensor: TensorValue) -> Value:
-    order = int_arguments(call, 0, "dims")
+    order = arguments_of(call).numbers("dims")
     if order is None:
         return as_view(call, tensor, None, Op.PERMUTE)
     # permute names every dimension, so it implies the rank.
@@ -238,7 +238,7 @@ def unsqueeze(call: Call, tensor: TensorValue) -> Value:
 
 @tensor_method("expand")
 def expand(call: Call, tensor: TensorValue) -> Value:
-    sizes = sizes_from(call)
+    sizes = arguments_of(call).shape("size")
     if tensor.layout is None or sizes is None:
         return as_view(call, tensor, None, Op.EXPAND)
     return as_view(call, tensor, dims.expand(tensor.layout, sizes), Op.EXPAND)
@@ -246,7 +246,7 @@ def expand(call: Call, tensor: TensorValue) -> Value:
 
 @operation("broadcast_to")
 def broadcast_to(call: Call, tensor: TensorValue) -> Value:
-    sizes = sizes_from(call)
+    sizes = arguments_of(call).shape("size")
     if tensor.layout is None or sizes is None:
         return as_view(call, tensor, None, Op.EXPAND)
     return as_view(call, tensor, dims.broadcast_to(tensor.layout, sizes), Op.EXPAND)
@@ -346,8 +346,9 @@ for _view in _VIEWS:
 
 @tensor_method("contiguous")
 def make_contiguous(call: Call, tensor: TensorValue) -> Value:
-    if call.value(0, "memory_format") is not None:
-        return in_memory_format(call, tensor, call.value(0, "memory_format"))
+    wanted = arguments_of(call).value("memory_format")
+    if not isinstance(wanted, Constant):
+        return in_memory_format(call, tensor, wanted)
     if tensor.layout is not None and (tensor.contiguous or is_contiguous(tensor.layout)):
         return tensor
     sizes = tensor.layout.sizes if tensor.layout is not None else None
@@ -358,9 +359,8 @@ def make_contiguous(call: Call, tensor: TensorValue) -> Value:
 
 @tensor_method("requires_grad_")
 def requires_grad(call: Call, tensor: TensorValue) -> Value:
-    """Make the tensor itself a leaf that gradients are kept for, or no longer."""
-    asked = call.constant(0, "requires_grad", True)
-    require_grad(call.ev, tensor, asked if isinstance(asked, bool) else None)
+    """Make the tensor itself a leaf with gradients, or no longer."""
+    require_grad(call.ev, tensor, arguments_of(call).flag("requires_grad"))
     return tensor
 
 
@@ -376,9 +376,9 @@ def same_layout(call: Call, tensor: TensorValue) -> Value:
 
 @operation("clone")
 def clone(call: Call, tensor: TensorValue) -> Value:
-    wanted = call.value(0, "memory_format")
-    if wanted is not None:
-        return in_memory_format(call, tensor, call.value(0, "memory_format"))
+    wanted = arguments_of(call).value("memory_format")
+    if not isinstance(wanted, Constant):
+        return in_memory_format(call, tensor, wanted)
     result = copied(call, tensor, Op.CLONE)
     result.row = own_row(tensor)
     return result

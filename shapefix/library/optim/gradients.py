@@ -61,7 +61,7 @@ def remember(call: Call, gradients: Value) -> None:
 
 
 def _scaled_by(tensor: TensorValue | None) -> Value | None:
-    """GradScaler that multiplied a loss; None without one, Unknown if unknown."""
+    """GradScaler used to multiply a loss; None without one, Unknown if unknown."""
     step = tensor.origin if tensor is not None else None
     if step is None:
         return Unknown("scaler")

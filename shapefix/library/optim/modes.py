@@ -8,6 +8,7 @@ import libcst as cst
 
 from shapefix.domains.gradients import Gradients
 from shapefix.domains.modes import ForwardCalled, ModeSwitched, ModuleModes
+from shapefix.domains.tokens import Checkpoint
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.truth import truth
@@ -15,8 +16,7 @@ from shapefix.interpreter.values import FALSE, TRUE, Constant, InstanceValue, Li
 from shapefix.library.nn.module import MODULE, modules_in
 from shapefix.library.optim.gradients import where
 from shapefix.library.registry import Handler, derives, method, wrap_method
-from shapefix.library.transformers.added_tokens import CHECKPOINT
-from shapefix.library.transformers.architectures import CLASS
+from shapefix.library.transformers.architectures import OwnClass, class_of
 
 
 def mode_of(ev: Evaluator, module: Value) -> bool | None:
@@ -37,7 +37,7 @@ def _at_first(module: InstanceValue | LibraryObject) -> Value:
     if module.place is None:
         # An argument: any module.
         return Unknown()
-    return FALSE if CHECKPOINT in module.fields else TRUE
+    return FALSE if Checkpoint in module.facts else TRUE
 
 
 def switch(ev: Evaluator, root: Value, mode: Value) -> None:
@@ -108,7 +108,7 @@ def _note_call(call: Call, module: Value, result: Value) -> None:
 
 def is_mode_dependent(module: LibraryObject) -> bool:
     """Check whether a module certainly computes something else in training than in evaluation."""
-    if CLASS in module.fields:
+    if OwnClass in module.facts:
         return _has_dropout(module)
     share = module.fields.get("p")
     known = isinstance(share, Constant) and share.value != 0
@@ -117,13 +117,12 @@ def is_mode_dependent(module: LibraryObject) -> bool:
 
 def _has_dropout(model: LibraryObject) -> bool:
     """Check whether a transformers model has dropout by default, and the code does not change it."""
-    config, name = model.fields.get("config"), model.fields.get(CLASS)
-    if not isinstance(config, LibraryObject) or not isinstance(name, Constant):
+    config = model.fields.get("config")
+    stated = class_of(config) or class_of(model)
+    if not isinstance(config, LibraryObject) or stated is None:
         return False
-    made_with = config.fields.get(CLASS)
-    stated = made_with.value if isinstance(made_with, Constant) and made_with.value else name.value
     asked = any(isinstance(key, str) and "drop" in key for key in config.fields)
-    return not asked and WITH_DROPOUT.match(str(stated).rpartition(".")[2]) is not None
+    return not asked and WITH_DROPOUT.match(stated.rpartition(".")[2]) is not None
 
 
 @method(MODULE, "train")

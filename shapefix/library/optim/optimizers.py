@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shapefix.domains.training import OWNERS, OptimizerCreated, OptimizerStepped, PendingGradients
+from shapefix.domains.training import OptimizerCreated, OptimizerStepped, Owners, PendingGradients
 from shapefix.domains.try_blocks import StepKind, note_step
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.values import NONE, Constant, LibraryObject, Unknown, Value
@@ -81,7 +81,9 @@ def optimizer(call: Call) -> Value:
     given = call.value(0, "params")
     note_step(call.ev, StepKind.MADE, call.place.node)
     owners = None if call.arguments.open else owners_of(given)
-    made = LibraryObject(call.name, dict(call.arguments.keywords), call.place, {OWNERS: owners})
+    made = LibraryObject(call.name, dict(call.arguments.keywords), call.place)
+    if owners is not None:
+        made.facts[Owners] = Owners(owners)
     _note_modules(call, made, owners, given)
     return made
 
@@ -102,9 +104,9 @@ def initialise(call: Call) -> Value:
 def add_group(call: Call) -> Value:
     if isinstance(call.receiver, LibraryObject):
         given = call.value(0, "param_group")
-        before, more = call.receiver.fields.get(OWNERS), owners_of(given)
-        together = None if before is None or more is None else before | more
-        call.ev.journal.write(call.receiver.fields, OWNERS, together)
+        before, more = call.receiver.facts.known(Owners), owners_of(given)
+        together = None if before is None or more is None else Owners(before.modules | more)
+        call.ev.journal.write(call.receiver.facts, Owners, together)
         _note_modules(call, call.receiver, more, given)
     return NONE
 

@@ -28,7 +28,7 @@ def named_parameters(call: Call) -> Value:
 
 @function("builtins.filter")
 def filtered(call: Call) -> Value:
-    """Some of the items, unknown which."""
+    """An unknown selection of the items."""
     given = call.value(1)
     if given is None:
         return ListValue(None)

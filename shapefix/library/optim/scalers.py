@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from shapefix.domains.training import ENABLED, SCALES, GradientsUnscaled, ScalerUpdated
+from shapefix.domains.training import Enabled, GradientsUnscaled, ScalerUpdated, Scales
 from shapefix.interpreter.calls import Call
-from shapefix.interpreter.values import NONE, TRUE, LibraryObject, Unknown, Value, as_tensor
+from shapefix.interpreter.facts import Facts
+from shapefix.interpreter.values import NONE, TRUE, LibraryObject, Unknown, Value, as_tensor, facts_of
 from shapefix.library.optim.gradients import known_gradients, remember, where
 from shapefix.library.optim.optimizers import note_optimizer_step
 from shapefix.library.registry import declare, function, method
@@ -33,13 +34,13 @@ def scaler_of_device(call: Call) -> Value:
 
 def any_scaler() -> LibraryObject:
     """Scaler passed as an argument, without known facts."""
-    return LibraryObject(SCALER, {}, None, {ENABLED: Unknown("enabled"), SCALES: TRUE})
+    return LibraryObject(SCALER, {}, None, facts=Facts.of(Enabled(Unknown("enabled")), Scales()))
 
 
 def _made(call: Call, position: int) -> Value:
     given = call.value(position, "enabled")
     enabled = given or (Unknown() if call.arguments.open else TRUE)
-    return LibraryObject(SCALER, {}, call.place, {ENABLED: enabled})
+    return LibraryObject(SCALER, {}, call.place, facts=Facts.of(Enabled(enabled)))
 
 
 @method(SCALER, "scale")
@@ -47,7 +48,7 @@ def scale(call: Call) -> Value:
     """Multiply the loss."""
     if isinstance(call.receiver, LibraryObject):
         # In any branch: the code scales.
-        call.receiver.fields[SCALES] = TRUE
+        call.receiver.facts[Scales] = Scales()
     tensor = as_tensor(call.value(0, "outputs"))
     if tensor is None:
         return Unknown()
@@ -84,4 +85,5 @@ def update(call: Call) -> Value:
 
 @method(SCALER, "is_enabled")
 def is_enabled(call: Call) -> Value:
-    return call.receiver.fields[ENABLED] if isinstance(call.receiver, LibraryObject) else Unknown()
+    enabled = facts_of(call.receiver).known(Enabled)
+    return Unknown() if enabled is None else enabled.setting

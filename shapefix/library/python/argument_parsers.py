@@ -25,6 +25,7 @@ from shapefix.interpreter.values import (
 )
 from shapefix.library.nn.layers import fields_of
 from shapefix.library.registry import declare, function, method
+from shapefix.library.signatures import arguments_under
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.symbols import CommandLineOption
 
@@ -63,7 +64,7 @@ def _options(owner: Value | None) -> DictValue:
 @function(PARSER)
 def make(call: Call) -> Value:
     held: dict[object, Value] = {}
-    for parent in elements(call.arguments.keywords.get("parents")) or ():
+    for parent in elements(arguments_under(call, PARSER).value("parents")) or ():
         held |= _options(parent).fields
     return LibraryObject(PARSER, {}, call.place, {_OPTIONS: DictValue(held, closed=False)})
 
@@ -142,11 +143,11 @@ def parse_known(call: Call) -> Value:
 
 
 def _parsed(call: Call) -> Value:
-    asked, into = call.value(0, "args"), call.value(1, "namespace")
-    words = elements(asked)
-    if into is not None or not isinstance(call.receiver, (LibraryObject, InstanceValue)):
+    given = arguments_under(call, f"{PARSER}.parse_args")
+    words = elements(given.value("args"))
+    if not given.is_none("namespace") or not isinstance(call.receiver, (LibraryObject, InstanceValue)):
         return Unknown("args")
-    chosen = asked is not None and not (isinstance(asked, Constant) and asked.value is None)
+    chosen = not given.is_none("args")
     fields: dict[str, Value] = {}
     for name, value in _options(call.receiver).fields.items():
         if not isinstance(name, str):
@@ -167,8 +168,7 @@ def _default(value: Value) -> Value:
 
 @method(PARSER, "get_default")
 def get_default(call: Call) -> Value:
-    name = call.constant(0, "dest")
-    held = _options(call.receiver).fields.get(name) if isinstance(name, str) else None
+    held = _options(call.receiver).fields.get(arguments_under(call, f"{PARSER}.get_default").text("dest"))
     return Unknown() if held is None else _default(held)
 
 
@@ -180,17 +180,20 @@ def returns_none(call: Call) -> Value:
 
 @function(*(f"{module}.HfArgumentParser" for module in _HUGGING_FACE))
 def make_for_dataclasses(call: Call) -> Value:
-    types = call.value(0, "dataclass_types") or Unknown()
+    types = arguments_under(call, DATACLASSES).value("dataclass_types")
     return LibraryObject(DATACLASSES, {}, call.place, {"dataclass_types": types})
 
 
 @method(DATACLASSES, "parse_args_into_dataclasses")
 def parse_into_dataclasses(call: Call) -> Value:
     """Create an object of each dataclass, with fields as options."""
-    if call.arguments.keywords.keys() - {"return_remaining_strings", "look_for_args_file"}:
+    given = arguments_under(call, f"{DATACLASSES}.parse_args_into_dataclasses")
+    if not all(given.is_none(name) for name in ("args", "args_filename", "args_file_flag")):
         return _objects(call, by_option=False)
-    made = _objects(call, by_option=True)
-    if isinstance(made, TupleValue) and "return_remaining_strings" in call.arguments.keywords:
+    made, and_rest = _objects(call, by_option=True), given.flag("return_remaining_strings")
+    if and_rest is None:
+        return ListValue(None)
+    if isinstance(made, TupleValue) and and_rest:
         return TupleValue((*made.items, ListValue(None)))
     return made
 

@@ -37,6 +37,7 @@ from shapefix.interpreter.values import (
 )
 from shapefix.library.python.namespaces import NAMESPACES
 from shapefix.library.registry import derives, function, method
+from shapefix.library.signatures import arguments_under
 from shapefix.tensors.bounds import at_least
 from shapefix.tensors.polynomials import Size
 from shapefix.tensors.symbols import ItemPosition, RangeItem
@@ -54,7 +55,7 @@ def reveal(call: Call) -> Value:
 
 
 def _as_known_now(value: Value) -> Value:
-    """Copy of the value with its current layouts, which may change later."""
+    """Copy of the value with its current layouts; later they may change."""
     if isinstance(value, Unknown) and value.tensor is not None and value.tensor.layout is not None:
         value = value.tensor
     if isinstance(value, TensorValue):
@@ -110,7 +111,7 @@ def range_(call: Call) -> Value:
 
 
 def _stepped(given: list[Value]) -> Value | None:
-    """`range(start, stop, step)` of bounds that are not numbers; None for other arguments."""
+    """`range(start, stop, step)` with bounds other than numbers; None for other arguments."""
     bounds = [as_size(value) for value in given]
     start, stop, step = bounds if len(bounds) == 3 else (None, None, None)
     if start is None or stop is None or step is None or not at_least(step, 1):
@@ -120,10 +121,10 @@ def _stepped(given: list[Value]) -> Value | None:
 
 @function("builtins.enumerate")
 def enumerate_(call: Call) -> Value:
-    iterable = iterate(call.ev, call.value(0) or Unknown(), call.place.node)
-    items = elements(iterable)
-    start = call.constant(1, "start", 0)
-    if items is not None and isinstance(start, int):
+    given = arguments_under(call, "builtins.enumerate")
+    iterable = iterate(call.ev, given.value("iterable"), call.place.node)
+    items, start = elements(iterable), given.number("start")
+    if items is not None and start is not None:
         return ListValue(tuple(TupleValue((Constant(i), item)) for i, item in enumerate(items, start)))
     counter = Integer(Size.from_symbol(ItemPosition("i", 0)) if start == 0 else Size.symbol("i", least=0))
     known = iterable.contents if isinstance(iterable, ListValue) else Contents(None)

@@ -1,4 +1,4 @@
-"""Python's containers: constructors, and methods that change their contents."""
+"""Python's containers: constructors and mutating methods."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.joins import join, join_contents, without_length
 from shapefix.interpreter.values import NONE, TEXT, Constant, Integer, Text, Unknown, Value
 from shapefix.library.registry import function
+from shapefix.library.signatures import arguments_under
 from shapefix.tensors.polynomials import Size
 
 NOTHING: Mapping[str, Value] = {}
@@ -197,7 +198,9 @@ def update(call: Call) -> Value:
 @function("builtins.list.copy", "builtins.dict.copy", "copy.copy")
 def duplicate(call: Call) -> Value:
     """Copy that shares its contents."""
-    value = call.receiver if call.receiver is not None else call.value(0)
+    value = call.receiver
+    if value is None:
+        value = arguments_under(call, "copy.copy").value("x")
     if isinstance(value, ListValue):
         return ListValue.of(value.contents)
     if isinstance(value, DictValue):
@@ -210,7 +213,7 @@ def duplicate(call: Call) -> Value:
 @function("copy.deepcopy")
 def deep_copy(call: Call) -> Value:
     """Copy that shares nothing."""
-    return _deeply_copied(call.value(0, "x") or Unknown(), 0)
+    return _deeply_copied(arguments_under(call, "copy.deepcopy").value("x"), 0)
 
 
 def _deeply_copied(value: Value, depth: int) -> Value:

@@ -28,6 +28,7 @@ from shapefix.interpreter.values import (
 from shapefix.library.ops.clamped_exponentials import exponential, note_least, same_number
 from shapefix.library.ops.elementwise import result_of
 from shapefix.library.registry import function
+from shapefix.library.signatures import arguments_under
 from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size, product
 from shapefix.tensors.quotients import maximum, minimum
@@ -41,19 +42,29 @@ _INTEGRAL: dict[str, Callable[[Any], int]] = {
 }
 
 
-@function("builtins.int", "builtins.round", "math.floor", "math.ceil", "operator.index")
+@function("builtins.round")
+def rounded(call: Call) -> Value:
+    """Integer nearest to a number; with a number of digits the result is not one."""
+    given = arguments_under(call, "builtins.round")
+    return _integral(given.value("number"), "round") if given.is_none("ndigits") else Unknown()
+
+
+@function("builtins.int", "math.floor", "math.ceil", "operator.index")
 def integral(call: Call) -> Value:
-    value = call.value(0)
     if len(call.arguments.positional) != 1 or call.arguments.keywords:
-        # `round(x, 2)` is not an int, and `int("ff", 16)` is rare.
+        # `int("ff", 16)` is rare.
         return Unknown()
+    return _integral(call.arguments.positional[0], call.name.rpartition(".")[2])
+
+
+def _integral(value: Value, name: str) -> Value:
     if isinstance(value, Integer):
         return value
     if isinstance(value, Unknown) and value.hint:
         return Unknown(value.hint, size=value.size())
     if isinstance(value, Constant):
         try:
-            return Constant(_INTEGRAL[call.name.rpartition(".")[2]](value.value))
+            return Constant(_INTEGRAL[name](value.value))
         except (TypeError, ValueError, OverflowError):
             return Unknown()
     return Unknown()
@@ -80,9 +91,14 @@ def real(call: Call) -> Value:
     return same_number(call) if call.name == "builtins.float" else NUMBER
 
 
-@function("builtins.abs", "builtins.pow")
+@function("builtins.abs")
 def magnitude(call: Call) -> Value:
-    value = call.value(0)
+    return NUMBER if isinstance(call.value(0), (Number, Integer)) else Unknown()
+
+
+@function("builtins.pow")
+def power(call: Call) -> Value:
+    value = arguments_under(call, "builtins.pow").value("base")
     return NUMBER if isinstance(value, (Number, Integer)) else Unknown()
 
 
@@ -132,10 +148,10 @@ def product_(call: Call) -> Value:
 
 @function("builtins.sum")
 def sum_(call: Call) -> Value:
-    items = elements(call.value(0))
-    start = call.value(1, "start") or Constant(0)
+    given = arguments_under(call, "builtins.sum")
+    items, start = elements(given.value("iterable")), given.value("start")
     if isinstance(start, ListValue):
-        return _joined_lists(call.value(0))
+        return _joined_lists(given.value("iterable"))
     if items and all(isinstance(item, TensorValue) for item in items):
         added = items[0] if as_size(start) == Size.of(0) else result_of(call, [start, items[0]], Op.ADD)
         for item in items[1:]:

@@ -7,6 +7,7 @@ from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, el
 from shapefix.interpreter.records import FIELD, fields_of_record
 from shapefix.interpreter.values import ClassValue, Constant, InstanceValue, LibraryObject, Unknown, Value
 from shapefix.library.registry import declare, function, method
+from shapefix.library.signatures import arguments_under
 
 _NAMED = "collections.namedtuple"
 _DEEPEST = 8
@@ -33,7 +34,7 @@ def field(call: Call) -> Value:
 @function("dataclasses.replace", "copy.replace", "attr.evolve", "attrs.evolve")
 def replaced(call: Call) -> Value:
     """New object of the same class with replaced fields."""
-    one = call.value(0)
+    one = arguments_under(call, "dataclasses.replace").value("obj")
     fields = fields_of_record(one.cls) if isinstance(one, InstanceValue) else None
     if fields is None or not isinstance(one, InstanceValue):
         return Unknown()
@@ -56,8 +57,7 @@ def replaced_in_tuple(call: Call) -> Value:
 
 @function("dataclasses.asdict", "attr.asdict", "attrs.asdict")
 def as_dictionary(call: Call) -> Value:
-    one = call.value(0)
-    return Unknown() if one is None else _plain(call, one, 0)
+    return _plain(call, arguments_under(call, "dataclasses.asdict").value("obj"), 0)
 
 
 def _plain(call: Call, value: Value, depth: int) -> Value:
@@ -85,7 +85,7 @@ def _plain(call: Call, value: Value, depth: int) -> Value:
 
 @function("dataclasses.fields", "attr.fields", "attrs.fields")
 def fields_(call: Call) -> Value:
-    one = call.value(0)
+    one = arguments_under(call, "dataclasses.fields").value("class_or_instance")
     cls = one.cls if isinstance(one, InstanceValue) else one
     fields = fields_of_record(cls) if isinstance(cls, ClassValue) else None
     if fields is None:
@@ -101,8 +101,9 @@ def fields_(call: Call) -> Value:
 
 @function(_NAMED)
 def named_tuple(call: Call) -> Value:
-    names = _names(call.value(1, "field_names"))
-    defaults = elements(call.arguments.keywords.get("defaults")) or ()
+    given = arguments_under(call, _NAMED)
+    names = _names(given.value("field_names"))
+    defaults = elements(given.value("defaults")) or ()
     if names is None or call.arguments.open or len(defaults) > len(names):
         return Unknown()
     fields = {

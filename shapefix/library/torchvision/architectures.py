@@ -1,12 +1,16 @@
 """Children of torchvision's image classifiers, in the order of execution.
 
-From the sources of torchvision 0.29, never executed: it is not a dependency.
+From the sources of torchvision 0.29, never executed: it is not a dependency. `sizes.json` holds the sizes of
+the published models of each family.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from importlib.resources import files
+from typing import Any
 
 from shapefix.library.torchvision.parts import (
     CLASSES,
@@ -47,18 +51,10 @@ def _resnet(width: int, outer: int) -> Architecture:
     return Architecture("resnet.ResNet", children, {})
 
 
-_VGG = {
-    11: "64 M 128 M 256 256 M 512 512 M 512 512 M",
-    13: "64 64 M 128 128 M 256 256 M 512 512 M 512 512 M",
-    16: "64 64 M 128 128 M 256 256 256 M 512 512 512 M 512 512 512 M",
-    19: "64 64 M 128 128 M 256 256 256 256 M 512 512 512 512 M 512 512 512 512 M",
-}
-
-
-def _vgg(depth: int, *, normalized: bool) -> Architecture:
+def _vgg(layers: str, *, normalized: bool) -> Architecture:
     features: list[Part] = []
     channels = 3
-    for word in _VGG[depth].split():
+    for word in layers.split():
         if word == "M":
             features.append(pool(2, 2))
         else:
@@ -189,7 +185,7 @@ def _squeezenet(first: Layer) -> Architecture:
     return Architecture("squeezenet.SqueezeNet", children, {})
 
 
-def _shufflenet(widths: tuple[int, int, int], last: int) -> Architecture:
+def _shufflenet(widths: Sequence[int], last: int) -> Architecture:
     one, two, three = widths
     children: dict[str, Part] = {
         "conv1": [conv(3, 24, 3, 2, 1), norm(24), RELU],
@@ -276,75 +272,45 @@ def _swin(width: int) -> Architecture:
     return Architecture("swin_transformer.SwinTransformer", children, {})
 
 
-_V3_LARGE = "16 24/2 24 40/2 40 40 80/2 80 80 80 112 112 160/2 160 160"
-_V3_SMALL = "16/2 24/2 24 40/2 40 40 48 48 96/2 96 96"
-_EFFICIENTNETS = {
-    "b0": ("32 16 24/2 40/2 80/2 112 192/2 320", 1280),
-    "b1": ("32 16 24/2 40/2 80/2 112 192/2 320", 1280),
-    "b2": ("32 16 24/2 48/2 88/2 120 208/2 352", 1408),
-    "b3": ("40 24 32/2 48/2 96/2 136 232/2 384", 1536),
-    "b4": ("48 24 32/2 56/2 112/2 160 272/2 448", 1792),
-    "b5": ("48 24 40/2 64/2 128/2 176 304/2 512", 2048),
-    "b6": ("56 32 40/2 72/2 144/2 200 344/2 576", 2304),
-    "b7": ("64 32 48/2 80/2 160/2 224 384/2 640", 2560),
-    "v2_s": ("24 24 48/2 64/2 128/2 160 256/2", 1280),
-    "v2_m": ("24 24 48/2 80/2 160/2 176 304/2 512", 1280),
-    "v2_l": ("32 32 64/2 96/2 192/2 224 384/2 640", 1280),
+_FAMILIES: Mapping[str, tuple[str, Callable[..., Architecture]]] = {
+    "resnet": ("", _resnet),
+    "mobilenet_v3": ("mobilenet_v3_", _mobilenet_v3),
+    "densenet": ("densenet", _densenet),
+    "efficientnet": ("efficientnet_", _efficientnet),
+    "vit": ("vit_", _vit),
+    "shufflenet_v2": ("shufflenet_v2_x", _shufflenet),
 }
-_REGNETS = {
-    "y_400mf": 440, "y_800mf": 784, "y_1_6gf": 888, "y_3_2gf": 1512, "y_8gf": 2016, "y_16gf": 3024,
-    "y_32gf": 3712, "y_128gf": 7392, "x_400mf": 400, "x_800mf": 672, "x_1_6gf": 912, "x_3_2gf": 1008,
-    "x_8gf": 1920, "x_16gf": 2048, "x_32gf": 2520,
-}  # fmt: skip
+"""Beginning of the names, and constructor, of the families with several sizes for each model."""
 
 
-_DEEP = (
-    "resnet50",
-    "resnet101",
-    "resnet152",
-    "wide_resnet50_2",
-    "wide_resnet101_2",
-    "resnext50_32x4d",
-    "resnext101_32x8d",
-    "resnext101_64x4d",
-)
-_DENSENETS = {"121": (64, 1024), "161": (96, 2208), "169": (64, 1664), "201": (64, 1920)}
-_CONVNEXTS = {"tiny": 96, "small": 96, "base": 128, "large": 192}
-_SWINS = {"t": 96, "s": 96, "b": 128}
-_VITS = {"b_16": (768, 16), "b_32": (768, 32), "l_16": (1024, 16), "l_32": (1024, 32), "h_14": (1280, 14)}
-_SHUFFLENETS = {
-    "0_5": ((48, 96, 192), 1024),
-    "1_0": ((116, 232, 464), 1024),
-    "1_5": ((176, 352, 704), 1024),
-    "2_0": ((244, 488, 976), 2048),
-}
-_MNASNETS = {"0_5": 16, "0_75": 24, "1_0": 32, "1_3": 40}
+def _sizes() -> dict[str, dict[str, Any]]:
+    """Sizes of the published models by family, then by the rest of the name."""
+    found: dict[str, dict[str, Any]] = json.loads(
+        (files("shapefix.library.torchvision") / "sizes.json").read_text(encoding="utf-8")
+    )
+    return found
 
 
 def _all() -> dict[str, Callable[[], Architecture]]:
+    sizes = _sizes()
     made: dict[str, Callable[[], Architecture]] = {
         "alexnet": _alexnet,
         "mobilenet_v2": _mobilenet_v2,
-        "mobilenet_v3_large": partial(_mobilenet_v3, _V3_LARGE, 1280),
-        "mobilenet_v3_small": partial(_mobilenet_v3, _V3_SMALL, 1024),
         "inception_v3": _inception,
         "googlenet": _googlenet,
         "squeezenet1_0": partial(_squeezenet, conv(3, 96, 7, 2)),
         "squeezenet1_1": partial(_squeezenet, conv(3, 64, 3, 2)),
     }
-    made |= {name: partial(_resnet, 64, 512) for name in ("resnet18", "resnet34")}
-    made |= {name: partial(_resnet, 256, 2048) for name in _DEEP}
-    made |= {f"vgg{depth}": partial(_vgg, depth, normalized=False) for depth in _VGG}
-    made |= {f"vgg{depth}_bn": partial(_vgg, depth, normalized=True) for depth in _VGG}
-    made |= {f"densenet{key}": partial(_densenet, *sizes) for key, sizes in _DENSENETS.items()}
-    made |= {f"efficientnet_{key}": partial(_efficientnet, *sizes) for key, sizes in _EFFICIENTNETS.items()}
-    made |= {f"regnet_{key}": partial(_regnet, last) for key, last in _REGNETS.items()}
-    made |= {f"convnext_{key}": partial(_convnext, channels) for key, channels in _CONVNEXTS.items()}
-    for infix in ("", "v2_"):
-        made |= {f"swin_{infix}{key}": partial(_swin, width) for key, width in _SWINS.items()}
-    made |= {f"vit_{key}": partial(_vit, *sizes) for key, sizes in _VITS.items()}
-    made |= {f"shufflenet_v2_x{key}": partial(_shufflenet, *sizes) for key, sizes in _SHUFFLENETS.items()}
-    made |= {f"mnasnet{key}": partial(_mnasnet, channels) for key, channels in _MNASNETS.items()}
+    for family, (prefix, make) in _FAMILIES.items():
+        made |= {f"{prefix}{key}": partial(make, **row) for key, row in sizes[family].items()}
+    for depth, layers in sizes["vgg"].items():
+        made[f"vgg{depth}"] = partial(_vgg, layers, normalized=False)
+        made[f"vgg{depth}_bn"] = partial(_vgg, layers, normalized=True)
+    for key, width in sizes["swin"].items():
+        made[f"swin_{key}"] = made[f"swin_v2_{key}"] = partial(_swin, width)
+    made |= {f"regnet_{key}": partial(_regnet, last) for key, last in sizes["regnet"].items()}
+    made |= {f"convnext_{key}": partial(_convnext, width) for key, width in sizes["convnext"].items()}
+    made |= {f"mnasnet{key}": partial(_mnasnet, width) for key, width in sizes["mnasnet"].items()}
     return made
 
 

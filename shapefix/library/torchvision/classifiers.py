@@ -1,4 +1,4 @@
-"""Classifiers of torchvision as objects with known layers, including those that users replace."""
+"""Classifiers of torchvision as objects with known layers, including replaced ones."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from shapefix.interpreter.calls import Arguments, Call, call_library, call_value
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue
+from shapefix.interpreter.facts import Facts
 from shapefix.interpreter.tensor_values import TensorValue
-from shapefix.interpreter.values import Constant, LibraryObject, Unknown, Value, as_tensor
+from shapefix.interpreter.values import Constant, LibraryObject, Unknown, Value, as_tensor, facts_of
 from shapefix.library.nn.layers import fields_of
 from shapefix.library.nn.module import MODULE
 from shapefix.library.registry import declare, method
@@ -30,7 +31,7 @@ from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
 
 CLASSIFIER = "torchvision.models.Classifier"
-"""Any of the models here, with its architecture in the field `_architecture`."""
+"""Any of the models here; its architecture is a fact of the object."""
 _HARMLESS = frozenset(
     {
         "weights",
@@ -66,13 +67,13 @@ def make(call: Call) -> Value:
         return Unknown(name)
     classes = given.keywords.get("num_classes") or (Unknown(CLASSES) if given.open else Constant(1000))
     architecture = ARCHITECTURES[name]()
-    fields: dict[object, object] = {"_architecture": architecture}
+    fields: dict[object, Value] = {}
     for key, part in {**architecture.children, **architecture.extra}.items():
         if not isinstance(part, Stage):
             fields[key] = _made(call, part, classes)
     if architecture.auxiliary:
         fields["aux_logits"] = given.keywords.get("aux_logits") or Unknown("aux_logits")
-    return LibraryObject(CLASSIFIER, dict(given.keywords), call.place, fields)
+    return LibraryObject(CLASSIFIER, dict(given.keywords), call.place, fields, Facts.of(architecture))
 
 
 def make_by_name(call: Call, name: object, arguments: Arguments) -> Value:
@@ -135,7 +136,7 @@ def forward_of_permute(call: Call) -> Value:
 def forward(call: Call) -> Value:
     """Run one child after another, in their current state."""
     fields = fields_of(call.receiver)
-    architecture: Architecture | None = fields.get("_architecture")  # type: ignore[assignment]
+    architecture = facts_of(call.receiver).known(Architecture)
     if architecture is None or "forward" in fields or len(call.arguments.positional) != 1:
         return Unknown()
     given = value = call.arguments.positional[0]
@@ -179,7 +180,7 @@ def _between(call: Call, step: Stage, value: Value) -> Value:
 def _children(owner: Value | None) -> Iterator[tuple[str, Value]] | None:
     """Children of a model by name, in order; None if unknown."""
     fields = fields_of(owner)
-    architecture: Architecture | None = fields.get("_architecture")  # type: ignore[assignment]
+    architecture = facts_of(owner).known(Architecture)
     if architecture is None or architecture.extra or architecture.auxiliary:
         return None
     names = [name for name, part in architecture.children.items() if not isinstance(part, Stage)]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import TupleValue, elements
+from shapefix.interpreter.facts import Fact, Facts
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import Constant, LibraryObject, Unknown, Value, as_size, integer
 from shapefix.library.registry import declare, function, method
@@ -19,6 +20,13 @@ _CHANNELS = {"1": 1, "L": 1, "P": 1, "I": 1, "F": 1, "LA": 2, "RGB": 3, "HSV": 3
 _CHANNELS |= {"RGBA": 4, "CMYK": 4, "RGBX": 4}
 
 declare(IMAGE, "builtins.object")
+
+
+@dataclass(frozen=True, slots=True)
+class Channels(Fact):
+    """Number of channels of a PIL image."""
+
+    number: Size
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +58,12 @@ class Picture:
 def picture_of(value: Value | None) -> Picture | None:
     """Image in a value; None for other values, and for a tensor of unknown rank."""
     if isinstance(value, LibraryObject) and value.kind == IMAGE:
-        channels = value.fields.get("_channels")
+        channels = value.facts.known(Channels)
         size = elements(value.fields.get("size")) or ()
         width, height = map(as_size, size) if len(size) == 2 else (None, None)
         if width is None or height is None:
             return None
-        return Picture(as_size(channels) if isinstance(channels, Value) else None, height, width)
+        return Picture(None if channels is None else channels.number, height, width)
     if isinstance(value, TensorValue) and value.layout is not None and value.layout.rank >= 3:
         *before, channels_, height_, width_ = value.layout.sizes
         return Picture(channels_, height_, width_, tuple(before))
@@ -69,9 +77,8 @@ def image(call: Call, picture: Picture) -> LibraryObject:
         "width": integer(picture.width),
         "size": TupleValue((integer(picture.width), integer(picture.height))),
     }
-    if picture.channels is not None:
-        fields["_channels"] = integer(picture.channels)
-    return LibraryObject(IMAGE, {}, call.place, fields)
+    facts = Facts() if picture.channels is None else Facts.of(Channels(picture.channels))
+    return LibraryObject(IMAGE, {}, call.place, dict(fields), facts)
 
 
 def tensor(call: Call, picture: Picture, op: Op, dtype: str | None = None) -> TensorValue:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from shapefix.interpreter.calls import Arguments, Call
 from shapefix.interpreter.values import Unknown, Value
 from shapefix.library.registry import function
+from shapefix.library.signatures import arguments_under
 
 NAMES = (
     "alexnet",
@@ -87,9 +88,6 @@ NAMES = (
     "mnasnet1_0",
     "mnasnet1_3",
 )
-_OF_HUB = frozenset(
-    {"repo_or_dir", "model", "source", "trust_repo", "force_reload", "verbose", "skip_validation"}
-)
 
 
 @function(*(f"torchvision.models.{name}" for name in NAMES))
@@ -107,14 +105,14 @@ def get_model(call: Call) -> Value:
 @function("torch.hub.load")
 def load(call: Call) -> Value:
     """Load a model by name or from the hub; other functions are unknown."""
-    repository = call.constant(0, "repo_or_dir")
-    if not isinstance(repository, str) or repository.partition(":")[0] != "pytorch/vision":
+    given = arguments_under(call, "torch.hub.load")
+    if (given.text("repo_or_dir") or "").partition(":")[0] != "pytorch/vision":
         return Unknown()
-    return _by_name(call, call.constant(1, "model"), _OF_HUB)
+    return _by_name(call, given.text("model"), frozenset(given.values))
 
 
 def _by_name(call: Call, name: object, own: frozenset[str]) -> Value:
-    """Create the model of that name with the arguments that are not the caller's own."""
+    """Create the model of a given name, without the caller's own arguments."""
     from shapefix.library.torchvision import classifiers
 
     keywords = {key: value for key, value in call.arguments.keywords.items() if key not in own}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from shapefix.interpreter.facts import Fact
+
 CLASSES = "num_classes"
 """Placeholder for the requested number of classes."""
 
@@ -33,7 +35,7 @@ Part = Layer | Stage | Named | list["Part"]
 
 
 @dataclass(frozen=True, slots=True)
-class Architecture:
+class Architecture(Fact):
     """Class of torchvision and its children by name, with named steps between them.
 
     extra are children that forward does not run one after another; auxiliary is True if a model in training
@@ -77,7 +79,7 @@ def stage(inner: int, outer: int, stride: int = 1) -> Layer:
 
 
 def body(outer: int, dim: int = 1) -> Layer:
-    """Layers that produce images of so many channels, in dimension dim, of other sizes."""
+    """Layers for images of so many channels, in dimension dim, of other sizes."""
     return Layer(BODY, (outer, dim))
 
 

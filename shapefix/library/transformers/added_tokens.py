@@ -1,4 +1,4 @@
-"""Tokens added to a tokenizer, and models whose embedding has no row for them.
+"""Tokens added to a tokenizer, and models without embedding rows for them.
 
 The public checkpoints were looked up: in each of these families the tokenizer has as many tokens as
 the model has rows, so that the first added token has none. T5 and GPT-J have spare rows.
@@ -8,16 +8,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
-from shapefix.domains.tokens import Tokens, TokensWithoutRow, row_of, sources_of
+from shapefix.domains.tokens import Checkpoint, Tokens, TokensWithoutRow, row_of, sources_of
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import elements
+from shapefix.interpreter.facts import Fact
 from shapefix.interpreter.modules import Place
 from shapefix.interpreter.values import Constant, LibraryObject, Value, as_tensor
 from shapefix.library.transformers.pad_tokens import PAD
 
-ADDED, RESIZED, CHECKPOINT = "added tokens", "resized", "checkpoint"
-"""Fields of a tokenizer for its added tokens, and of a model for a resized embedding."""
+
+@dataclass(frozen=True, slots=True)
+class Resized(Fact):
+    """The embedding of a model may have other rows than that of its checkpoint."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class AddedToken(Fact):
+    """Token added to a tokenizer; pads is True if it is the pad token."""
+
+    token: str
+    place: Place
+    pads: bool
+
 
 _OWN = {
     r"(openai-community/)?gpt2(-medium|-large|-xl)?|(distilbert/)?distilgpt2|EleutherAI/gpt-neo-[\w.]+": (
@@ -46,19 +60,8 @@ _MARKED = re.compile(r"<\|?[^<>|]+\|?>|\[[^\[\]]+\]")
 _RESERVED = re.compile(r"\[unused\d+\]|<0x..>|<extra_id_\d+>")
 
 
-class AddedToken(Value):
-    """Token added to a tokenizer; pads is True if it is the pad token."""
-
-    __slots__ = ("pads", "place", "token")
-
-    def __init__(self, token: str, place: Place, pads: bool) -> None:
-        self.token = token
-        self.place = place
-        self.pads = pads
-
-
 def note_added(call: Call, tokenizer: Value | None, given: Mapping[object, Value]) -> None:
-    """Record the first token that a call certainly adds to a tokenizer, a pad token last.
+    """Record the first token certainly added to a tokenizer by a call, a pad token last.
 
     given are the tokens, or lists of them, by their role.
     """
@@ -72,18 +75,23 @@ def note_added(call: Call, tokenizer: Value | None, given: Mapping[object, Value
         for token, pads in _tokens(given)
         if token not in own and _MARKED.fullmatch(token) and not _RESERVED.fullmatch(token)
     ]
-    known = tokenizer.fields.get(ADDED)
-    if isinstance(known, AddedToken) and not call.ev.journal.is_maybe_unbound(tokenizer.fields, ADDED):
+    known = tokenizer.facts.known(AddedToken)
+    if known is not None and not call.ev.journal.is_maybe_unbound(tokenizer.facts, AddedToken):
         new.append(known)
     if new:
-        call.ev.journal.write(tokenizer.fields, ADDED, min(new, key=lambda token: token.pads))
+        call.ev.journal.write(tokenizer.facts, AddedToken, min(new, key=lambda token: token.pads))
 
 
 def _own_tokens(tokenizer: LibraryObject) -> tuple[str, ...] | None:
-    name = tokenizer.fields.get("name")
-    if not isinstance(name, Constant) or not isinstance(name.value, str):
-        return None
-    return next((own for names, own in _OWN.items() if re.fullmatch(names, name.value)), None)
+    name = _checkpoint_of(tokenizer)
+    return next((own for names, own in _OWN.items() if name is not None and re.fullmatch(names, name)), None)
+
+
+def _checkpoint_of(value: LibraryObject) -> str | None:
+    """Known name of the checkpoint of a model or a tokenizer."""
+    checkpoint = value.facts.known(Checkpoint)
+    name = checkpoint.name if checkpoint is not None else None
+    return name.value if isinstance(name, Constant) and isinstance(name.value, str) else None
 
 
 def _tokens(given: Mapping[object, Value]) -> Iterator[tuple[str, bool]]:
@@ -99,9 +107,9 @@ def note_rows_missing(call: Call, model: Value | None, ids: Value | None, padded
 
     padded is True for rows padded on their way, regardless of the tokenizer's arguments.
     """
-    if not isinstance(model, LibraryObject) or RESIZED in model.fields:
+    if not isinstance(model, LibraryObject) or Resized in model.facts:
         return
-    checkpoint = model.fields.get(CHECKPOINT)
+    checkpoint = _checkpoint_of(model)
     for source in sources_of(row_of(as_tensor(ids))):
         added = _added_to(call, source, checkpoint, padded)
         if added is not None:
@@ -113,14 +121,13 @@ def note_rows_missing(call: Call, model: Value | None, ids: Value | None, padded
             return
 
 
-def _added_to(call: Call, source: Tokens, checkpoint: Value | None, padded: bool) -> AddedToken | None:
+def _added_to(call: Call, source: Tokens, checkpoint: str | None, padded: bool) -> AddedToken | None:
     """Token added to the tokenizer of these ids, for a model of its checkpoint."""
-    fields = source.tokenizer.fields
-    name, added = fields.get("name"), fields.get(ADDED)
-    if call.ev.journal.is_maybe_unbound(fields, ADDED):
+    tokenizer = source.tokenizer
+    added = tokenizer.facts.known(AddedToken)
+    if added is None or call.ev.journal.is_maybe_unbound(tokenizer.facts, AddedToken):
         return None
-    same = isinstance(name, Constant) and isinstance(checkpoint, Constant) and name.value == checkpoint.value
-    if not same or not isinstance(added, AddedToken):
+    if checkpoint is None or _checkpoint_of(tokenizer) != checkpoint:
         return None
     is_used = not added.pads or padded or source.padding in ("longest", "max_length")
     return added if is_used else None

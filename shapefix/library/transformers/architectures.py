@@ -3,9 +3,24 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
-CLASS = "class"
-"""Field of a model or a configuration for the name of its own class: a kind covers several."""
+from shapefix.interpreter.facts import Fact
+from shapefix.interpreter.values import Value, facts_of
+
+
+@dataclass(frozen=True, slots=True)
+class OwnClass(Fact):
+    """Name of the class of a model or a configuration, None if unknown: a kind covers several classes."""
+
+    name: str | None
+
+
+def class_of(value: Value | None) -> str | None:
+    """Name of the class of a model or a configuration; None if unknown."""
+    own = facts_of(value).known(OwnClass)
+    return None if own is None else own.name
+
 
 _CHECKPOINTS = {
     r"(google-bert/)?bert-(base|large)-(un)?cased(-whole-word-masking)?|"

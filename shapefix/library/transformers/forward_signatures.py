@@ -81,6 +81,20 @@ def of_auto(name: str, version: str | None = None, configuration: str | None = N
     return table.union(_bare(name), None if configuration is None else _bare(configuration))
 
 
+def first_parameter(name: str, version: str | None = None, configuration: str | None = None) -> str | None:
+    """First parameter of forward of a class or Auto class: `input_ids` for models of texts.
+
+    configuration is as in of_auto. The result is None where the models of an Auto class differ, or if nothing
+    is known.
+    """
+    if not _bare(name).startswith("Auto"):
+        one = of_class(name, version)
+        return one.named[0] if one is not None and one.named else None
+    auto = of_auto(name, version, configuration)
+    firsts = {first_parameter(cls, version) for cls in auto.classes} if auto is not None else set()
+    return firsts.pop() if len(firsts) == 1 else None
+
+
 def _bare(name: str) -> str:
     return name.rpartition(".")[2]
 
@@ -158,5 +172,5 @@ class _Table:
 
 
 def _by_class(lines: Mapping[str, str]) -> dict[str, str]:
-    """Line of each class, for lines with the classes that have them."""
+    """Line of each class, from the classes of each line."""
     return {name: line for line, names in lines.items() for name in names.split()}

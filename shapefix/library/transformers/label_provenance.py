@@ -61,7 +61,7 @@ def note_index_write(call: Call, tensor: TensorValue, index: Value, value: Value
 
 
 def note_write(call: Call, tensor: TensorValue, value: Value | None, *, leading: bool = False) -> None:
-    """Record a write of value to some elements of the tensor, leading ones if that is known."""
+    """Record a write of value to some elements of the tensor, to leading ones if known."""
     storage = tensor.storage
     if not is_mask(value):
         storage.overwritten = True

@@ -11,18 +11,10 @@ from shapefix.interpreter.calls import Call
 from shapefix.interpreter.classes import assigned_late, is_closed, member, outside_bases
 from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.modules import Place, children
-from shapefix.interpreter.values import (
-    Binding,
-    Constant,
-    FunctionValue,
-    InstanceValue,
-    LibraryObject,
-    Unknown,
-    Value,
-)
+from shapefix.interpreter.values import Binding, FunctionValue, InstanceValue, LibraryObject, Unknown, Value
 from shapefix.library.transformers import forward_signatures
 from shapefix.library.transformers.added_tokens import note_rows_missing
-from shapefix.library.transformers.architectures import CLASS
+from shapefix.library.transformers.architectures import class_of
 from shapefix.library.transformers.token_losses import token_loss
 
 HARMLESS = frozenset(
@@ -77,15 +69,13 @@ def signature_of(ev: Evaluator, model: Value) -> CallSignature | None:
     """Signature of a model's forward; None if unknown, or if the code may have replaced it."""
     if isinstance(model, InstanceValue):
         return _of_project(ev, model)
-    name = model.fields.get(CLASS) if isinstance(model, LibraryObject) else None
-    if not isinstance(model, LibraryObject) or not isinstance(name, Constant):
+    name = class_of(model)
+    if not isinstance(model, LibraryObject) or name is None:
         return None
-    config = model.fields.get("config")
-    configuration = config.fields.get(CLASS) if isinstance(config, LibraryObject) else None
-    return _of_transformers(ev, name.value, configuration)
+    return _of_transformers(ev, name, class_of(model.fields.get("config")))
 
 
-def _of_transformers(ev: Evaluator, name: str, configuration: Value | None = None) -> CallSignature | None:
+def _of_transformers(ev: Evaluator, name: str, made_with: str | None = None) -> CallSignature | None:
     """Signature of a head of transformers, in the version that the project uses."""
     version = ev.versions.get("transformers")
     last = name.rpartition(".")[2]
@@ -95,7 +85,6 @@ def _of_transformers(ev: Evaluator, name: str, configuration: Value | None = Non
             return None
         raises = not one.swallows
         return CallSignature(f"{last}.forward", one.named, one.required, raises, None, one.used, not raises)
-    made_with = configuration.value if isinstance(configuration, Constant) else None
     known = forward_signatures.of_auto(last, version, made_with)
     if known is None:
         return None

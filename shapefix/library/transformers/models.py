@@ -11,22 +11,24 @@ contiguous, and as long as the targets.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TypeGuard
 
-from shapefix.domains.devices import DEVICE_FIELD
+from shapefix.domains.devices import ModuleDevice
 from shapefix.domains.gradients import Gradients
+from shapefix.domains.tokens import Checkpoint
 from shapefix.domains.try_blocks import StepKind, note_step
 from shapefix.interpreter import hooks
 from shapefix.interpreter.attributes import attribute
 from shapefix.interpreter.calls import Arguments, Call, instantiate
 from shapefix.interpreter.containers import ListValue
 from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.facts import Fact, Facts
 from shapefix.interpreter.refinement import refine_rank
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.values import (
     FALSE,
     NONE,
-    TRUE,
     ClassValue,
     Constant,
     Integer,
@@ -35,18 +37,21 @@ from shapefix.interpreter.values import (
     Value,
     as_size,
     as_tensor,
+    facts_of,
 )
 from shapefix.library.nn.layers import fields_of
 from shapefix.library.nn.module import MODULE
 from shapefix.library.nn.parameter_devices import device_of_model, model_where, note_model_place
-from shapefix.library.nn.training import TRAINED, is_trained, made_here
+from shapefix.library.nn.training import Trained, is_trained, made_here
 from shapefix.library.ops.graphs import note_graph
 from shapefix.library.optim.modes import switch
 from shapefix.library.registry import declare, derives, function, method
+from shapefix.library.signatures import arguments_under
 from shapefix.library.tensors import as_result
-from shapefix.library.transformers.added_tokens import CHECKPOINT, RESIZED
-from shapefix.library.transformers.architectures import CLASS, configuration_of
+from shapefix.library.transformers.added_tokens import Resized
+from shapefix.library.transformers.architectures import OwnClass, class_of, configuration_of
 from shapefix.library.transformers.configuration_sizes import sizes_of
+from shapefix.library.transformers.forward_signatures import first_parameter
 from shapefix.tensors.layout import Layout, contiguous, unknown_strides
 from shapefix.tensors.ops import Op
 from shapefix.tensors.polynomials import Size
@@ -58,7 +63,7 @@ BASE, CONFIGURATION = "transformers.PreTrainedModel", "transformers.PretrainedCo
 def _invalidate(ev: Evaluator, value: Value) -> None:
     """Forget the resizing of the embedding of a model passed to unknown code."""
     if isinstance(value, LibraryObject) and derives(value.kind, BASE):
-        ev.journal.write(value.fields, RESIZED, Unknown(RESIZED))
+        ev.journal.write(value.facts, Resized, Resized())
 
 
 CAUSAL, MASKED = "transformers.AutoModelForCausalLM", "transformers.AutoModelForMaskedLM"
@@ -95,6 +100,14 @@ declare(OUTPUT, "builtins.object")
 for _kind in MODELS:
     declare(_kind, BASE)
 
+
+@dataclass(frozen=True, slots=True)
+class OutputOrder(Fact):
+    """Names of the parts of a model's output, in their order."""
+
+    names: tuple[str, ...]
+
+
 _OTHERS = ("TF", "Flax", "DataCollator")
 """Prefixes of the names of classes that are not models of torch."""
 
@@ -129,10 +142,15 @@ def configuration(call: Call) -> Value:
     keywords = call.arguments.keywords
     known = {} if stored or call.arguments.open or call.arguments.positional else _by_default(name, keywords)
     made = _configuration(call, {**known, **keywords})
-    given = call.value(0, "pretrained_model_name_or_path") if stored else None
-    of_checkpoint = configuration_of(given.value) if _is_text(given) else None
-    made.fields[CLASS] = Constant(of_checkpoint if name.endswith(".AutoConfig") else name)
+    checkpoint = _checkpoint(call, CONFIGURATION) if stored else None
+    of_checkpoint = configuration_of(checkpoint.value) if _is_text(checkpoint) else None
+    made.facts[OwnClass] = OwnClass(of_checkpoint if name.endswith(".AutoConfig") else name)
     return made
+
+
+def _checkpoint(call: Call, kind: str) -> Value:
+    """Name of the checkpoint that `from_pretrained` of a model or a configuration loads."""
+    return arguments_under(call, f"{kind}.from_pretrained").value("pretrained_model_name_or_path")
 
 
 def _by_default(name: str, keywords: Mapping[str, Value]) -> dict[str, Value]:
@@ -147,29 +165,24 @@ def _is_text(value: Value | None) -> TypeGuard[Constant]:
 
 
 def _made(call: Call, config: Value) -> LibraryObject:
-    """Model that keeps the name of its class, and that of an Auto class's configuration."""
+    """Model with the name of its class, and of an Auto class's configuration."""
     note_step(call.ev, StepKind.MADE, call.place.node)
     name = call.name
     for constructor in (".from_pretrained", "._from_config", ".from_config"):
         name = name.removesuffix(constructor)
-    fields = {
-        "config": config,
-        CLASS: Constant(name),
-        TRAINED: _trained(call),
-        DEVICE_FIELD: model_where(call),
-    }
+    facts = Facts({OwnClass: OwnClass(name), Trained: _trained(call), ModuleDevice: model_where(call)})
     if call.name.endswith(".from_pretrained"):
-        fields[CHECKPOINT] = call.value(0, "pretrained_model_name_or_path") or Unknown(CHECKPOINT)
-    return LibraryObject(kind_of(name) or BASE, {}, call.place, fields)
+        facts[Checkpoint] = Checkpoint(_checkpoint(call, BASE))
+    return LibraryObject(kind_of(name) or BASE, {}, call.place, {"config": config}, facts)
 
 
 _QUANTIZED = frozenset({"quantization_config", "load_in_8bit", "load_in_4bit"})
 
 
-def _trained(call: Call) -> Value:
+def _trained(call: Call) -> Trained | None:
     """Check whether the weights are trained: quantized ones are not, most of them."""
     is_whole = not call.arguments.open and _QUANTIZED.isdisjoint(call.arguments.keywords)
-    return made_here(call) if is_whole else Unknown()
+    return made_here(call) if is_whole else None
 
 
 @function(*(f"{kind}.from_pretrained" for kind in MODELS))
@@ -180,14 +193,14 @@ def from_pretrained(call: Call) -> Value:
     # Other settings (dtype, device) do not belong to a configuration.
     sizes = {name: value for name, value in given.items() if name in ("num_labels", "vocab_size")}
     config = _configuration(call, sizes)
-    checkpoint = call.value(0, "pretrained_model_name_or_path")
-    config.fields[CLASS] = Constant(configuration_of(checkpoint.value) if _is_text(checkpoint) else None)
+    checkpoint = _checkpoint(call, BASE)
+    config.facts[OwnClass] = OwnClass(configuration_of(checkpoint.value) if _is_text(checkpoint) else None)
     return _made(call, config)
 
 
 @function(*MODELS, *(f"{kind}.from_config" for kind in MODELS))
 def from_config(call: Call) -> Value:
-    return _made(call, call.value(0, "config") or _configuration(call, {}))
+    return _made(call, arguments_under(call, BASE).value("config"))
 
 
 @method(BASE, "from_pretrained", "from_config", "_from_config")
@@ -195,21 +208,19 @@ def project_model(call: Call) -> Value:
     """Model of a project class, or one of transformers, created with a configuration."""
     if not isinstance(call.receiver, ClassValue):
         return from_config(call) if call.name.endswith("_from_config") else Unknown()
-    config = call.arguments.keywords.get("config")
-    if config is None and not call.name.endswith("from_pretrained"):
-        config = call.value(0)
-    arguments = Arguments([config or _configuration(call, {})])
-    made = instantiate(call.ev, call.receiver, arguments, call.place.node)
-    if call.name.endswith("from_pretrained"):
+    stored = call.name.endswith("from_pretrained")
+    given = arguments_under(call, f"{BASE}.from_pretrained" if stored else BASE)
+    config = _configuration(call, {}) if given.is_none("config") else given.value("config")
+    made = instantiate(call.ev, call.receiver, Arguments([config]), call.place.node)
+    if stored:
         switch(call.ev, made, FALSE)
     return made
 
 
 @method(BASE, "__init__")
 def initialize(call: Call) -> Value:
-    config = call.value(0, "config")
-    if config is not None and call.receiver is not None:
-        call.ev.journal.write(fields_of(call.receiver), "config", config)
+    config = arguments_under(call, BASE).value("config")
+    call.ev.journal.write(fields_of(call.receiver), "config", config)
     return NONE
 
 
@@ -227,17 +238,18 @@ def generate(call: Call) -> Value:
 
 @method(BASE, "set_input_embeddings")
 def replace_embedding(call: Call) -> Value:
-    call.ev.journal.write(fields_of(call.receiver), RESIZED, TRUE)
+    call.ev.journal.write(facts_of(call.receiver), Resized, Resized())
     return NONE
 
 
 @method(BASE, "resize_token_embeddings")
 def resize(call: Call) -> Value:
     """Resize the embedding: the numbers of logits and rows change."""
-    call.ev.journal.write(fields_of(call.receiver), RESIZED, TRUE)
+    call.ev.journal.write(facts_of(call.receiver), Resized, Resized())
     config = fields_of(call.receiver).get("config")
-    count = call.value(0, "new_num_tokens")
-    if isinstance(config, LibraryObject) and count is not None:
+    given = arguments_under(call, f"{BASE}.resize_token_embeddings")
+    count = given.value("new_num_tokens")
+    if isinstance(config, LibraryObject) and not given.is_none("new_num_tokens"):
         call.ev.journal.write(config.fields, "vocab_size", count)
     return Unknown()
 
@@ -250,20 +262,77 @@ def _setting(call: Call, name: str) -> Size | None:
     return as_size(attribute(call.ev, config, name, call.place.node))
 
 
+_TEXTS = frozenset({CAUSAL, MASKED, SEQ2SEQ, TOKENS, SEQUENCES, ANSWERS})
+_ANY_RANK = ("GPT2", "OPT")
+"""Families of models that flatten the leading dimensions of their token ids, and accept a single row."""
+_POOLED = ("Albert", "Bert", "Camembert", "Roberta", "XLMRoberta")
+"""Families of models with a pooled state right after the last hidden state."""
+
+
+def _first_parameter(call: Call) -> str | None:
+    """Parameter that the first positional argument is for; None if unknown."""
+    config = fields_of(call.receiver).get("config")
+    own = class_of(call.receiver)
+    if own is None:
+        return None
+    known = first_parameter(own, call.ev.versions.get("transformers"), class_of(config))
+    # All Auto classes of these kinds are for texts; some models call their token ids otherwise.
+    is_auto = own.rpartition(".")[2].startswith("Auto")
+    return known or ("input_ids" if is_auto and kind_of(own) in _TEXTS else None)
+
+
+def _given(call: Call, name: str) -> Value | None:
+    """Argument for a parameter of forward, by its name or in the first position."""
+    if name in call.arguments.keywords or not call.arguments.positional:
+        return call.arguments.keywords.get(name)
+    first = call.arguments.positional[0]
+    if _first_parameter(call) == name:
+        return first
+    if name != "input_ids":
+        return None
+    # Neither images nor sounds are whole numbers of 64 bits.
+    is_ids = isinstance(first, TensorValue) and first.dtype == "int64"
+    is_named = isinstance(first, Unknown) and first.hint.rstrip("']").endswith("input_ids")
+    return first if is_ids or is_named else None
+
+
 def _leading(call: Call, *names: str) -> tuple[Size, Size] | None:
-    """Batch and length of one of these arguments; symbols B and T if unknown."""
+    """Batch and length of one of these arguments; symbols B and T if they are not given.
+
+    None if they are unknown.
+    """
     for name in names:
-        value = call.value(0 if name in ("input_ids", "pixel_values") else -1, name)
+        value = _given(call, name)
         tensor = as_tensor(value)
         if tensor is None or (isinstance(value, Constant) and value.value is None):
             continue
         if tensor.layout is None and name != "inputs_embeds":
             tensor.certain = True
-            refine_rank(call.ev, tensor, ["B", "T"])
+            refine_rank(
+                call.ev, tensor, [Size.symbol("B"), Size.symbol("T")], certain=not _takes_any_rank(call)
+            )
         if tensor.layout is not None and tensor.layout.rank >= 2:
             return tensor.layout.sizes[0], tensor.layout.sizes[1]
         return None
+    if call.arguments.positional and "input_ids" in names:
+        # Images or sounds, perhaps.
+        return None
     return Size.symbol("B"), Size.symbol("T")
+
+
+def _takes_any_rank(call: Call) -> bool:
+    """Check for a model that may accept token ids of any rank."""
+    names = _class_names(call)
+    if any(not name.startswith("Auto") for name in names):
+        return any(name.startswith(_ANY_RANK) for name in names)
+    return _is(call, CAUSAL) or _is(call, HIDDEN)
+
+
+def _class_names(call: Call) -> list[str]:
+    """Names of the classes of a model and of its configuration, as far as they are known."""
+    config = fields_of(call.receiver).get("config")
+    known = [class_of(value) for value in (call.receiver, config)]
+    return [name.rpartition(".")[2] for name in known if name is not None]
 
 
 def _output(call: Call, fields: dict[str, Layout | None]) -> Value:
@@ -282,11 +351,12 @@ def _output(call: Call, fields: dict[str, Layout | None]) -> Value:
         order = ["loss", *fields]
     for name, layout in fields.items():
         values[name] = as_result(call, layout, Op.MODEL_OUTPUT)
-    trained = is_trained(call, fields_of(call.receiver))
+    trained = is_trained(call, call.receiver)
     for value in values.values():
         note_graph(call, value, trained)
     note_model_place(call, values)
-    return LibraryObject(OUTPUT, {}, call.place, {**values, "_order": order})
+    facts = Facts() if order is None else Facts.of(OutputOrder(tuple(order)))
+    return LibraryObject(OUTPUT, {}, call.place, dict(values), facts)
 
 
 @method(OUTPUT, "__getitem__")
@@ -296,10 +366,10 @@ def output_item(call: Call) -> Value:
     index = call.value(0)
     if isinstance(index, Constant) and isinstance(index.value, str):
         return fields.get(index.value) or Unknown(index.value)
-    order: object = fields.get("_order")
-    if isinstance(index, Constant) and isinstance(index.value, int) and isinstance(order, list):
-        if 0 <= index.value < len(order):
-            return fields[order[index.value]]
+    order = facts_of(call.receiver).known(OutputOrder)
+    if isinstance(index, Constant) and isinstance(index.value, int) and order is not None:
+        if 0 <= index.value < len(order.names):
+            return fields[order.names[index.value]]
     return Unknown()
 
 
@@ -349,7 +419,7 @@ def _image_batch(call: Call) -> tuple[Size, ...]:
     images = as_tensor(call.value(0, "pixel_values"))
     if images is None:
         return (Size.symbol("B"),)
-    return (images.size(0, "B"),)
+    return (images.size(0, Size.symbol("B")),)
 
 
 @method(ANSWERS, "forward")
@@ -382,10 +452,18 @@ def forward_to_states(call: Call) -> Value:
     )
     if isinstance(output, LibraryObject):
         del output.fields["loss"]
-        output.fields["_order"] = ["last_hidden_state", "pooler_output"]
+        pooled = ("pooler_output",) if _is_pooled(call) else ()
+        output.facts[OutputOrder] = OutputOrder(("last_hidden_state", *pooled))
         states = TensorValue(unknown_strides((batch, length, width)))
         output.fields["hidden_states"] = ListValue(None, states)
     return output
+
+
+def _is_pooled(call: Call) -> bool:
+    """Check for a model whose second output is certainly a pooled state."""
+    return any(
+        name.removesuffix(end) in _POOLED for name in _class_names(call) for end in ("Model", "Config")
+    )
 
 
 @function("peft.get_peft_model", "peft.prepare_model_for_kbit_training")

@@ -1,4 +1,4 @@
-"""Pad token of a tokenizer: its presence, and the calls that need it."""
+"""Pad token of a tokenizer: its presence, and the calls requiring it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def strategy(padding: Value) -> str | None:
 
 
 def lacks_pad_token(value: Value | None) -> bool:
-    """Check for a tokenizer that certainly has no pad token now."""
+    """Check for a tokenizer certain to be without a pad token now."""
     if not isinstance(value, LibraryObject) or PAD not in value.fields:
         return False
     return all(_is_none(value.fields[name]) for name in (PAD, PAD_ID) if name in value.fields)
@@ -62,7 +62,7 @@ def note_padding(
     *,
     later: bool = False,
 ) -> None:
-    """Report padding by a tokenizer that has no pad token now.
+    """Report padding by a tokenizer without a pad token at this moment.
 
     asked is the code that needs it, place is its place (None: this call); later is True if it
     raises with the first batch only.

@@ -61,7 +61,7 @@ class Padding:
         return strategy(self.padding)
 
     def fails(self, tokenizer: Value | None) -> bool:
-        """Check for a tokenizer without a pad token, for which padding raises."""
+        """Check for a tokenizer without a pad token; padding raises."""
         return (
             isinstance(tokenizer, LibraryObject)
             and lacks_pad_token(tokenizer)

@@ -7,8 +7,8 @@ Executed with transformers 5.23 on small random models of all architectures that
 from __future__ import annotations
 
 from shapefix.domains.batches import ALIGNED, SHIFTED
-from shapefix.interpreter.values import Constant, LibraryObject, Value
-from shapefix.library.transformers.architectures import CLASS
+from shapefix.interpreter.values import LibraryObject, Value
+from shapefix.library.transformers.architectures import class_of
 
 _CAUSAL = "transformers.AutoModelForCausalLM"
 _ALIGNED = frozenset({"transformers.AutoModelForSeq2SeqLM", "transformers.AutoModelForMaskedLM"})
@@ -51,13 +51,8 @@ def token_loss(model: Value | None) -> str:
     if model.kind != _CAUSAL:
         return ""
     config = model.fields.get("config")
-    names = [_class(model), _class(config) if isinstance(config, LibraryObject) else ""]
+    names = class_of(model) or "", class_of(config) or ""
     return "" if any(_family(name) in _UNSHIFTED for name in names) else SHIFTED
-
-
-def _class(value: LibraryObject) -> str:
-    name = value.fields.get(CLASS)
-    return name.value if isinstance(name, Constant) and isinstance(name.value, str) else ""
 
 
 def _family(name: str) -> str:

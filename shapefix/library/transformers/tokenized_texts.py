@@ -19,7 +19,7 @@ _PIECE = re.compile(r"\w+|[^\w\s]")
 
 
 class Varies(Enum):
-    """Units that differ in their number of tokens."""
+    """Units with different numbers of tokens."""
 
     NEVER = "never"
     """A text stated in the code has one length."""

@@ -7,11 +7,14 @@ The end of a name determines the class. Tokenizers whose call takes other argume
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
+from shapefix.domains.tokens import Checkpoint, SpecialIds
 from shapefix.interpreter import hooks
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import Contents, DictValue, ListValue, TupleValue
 from shapefix.interpreter.evaluator import Evaluator
+from shapefix.interpreter.facts import Fact, Facts
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.values import (
     NONE,
@@ -23,8 +26,10 @@ from shapefix.interpreter.values import (
     Text,
     Unknown,
     Value,
+    facts_of,
 )
 from shapefix.library.registry import declare, function, method
+from shapefix.library.signatures import arguments_under
 from shapefix.library.transformers.added_tokens import note_added
 from shapefix.library.transformers.checkpoints import Family, of_checkpoint, of_class
 from shapefix.library.transformers.pad_tokens import PAD, PAD_ID
@@ -95,7 +100,7 @@ def made(call: Call) -> Value:
 @function(f"{TOKENIZER}.from_pretrained")
 def from_pretrained(call: Call) -> Value:
     """Tokenizer with the settings of a checkpoint, which may give a pad token to any class."""
-    name = call.value(0, "pretrained_model_name_or_path") or Unknown("name")
+    name = arguments_under(call, f"{TOKENIZER}.from_pretrained").value("pretrained_model_name_or_path")
     text = name.value if isinstance(name, Constant) and isinstance(name.value, str) else ""
     public = of_checkpoint(text)
     family = public or of_class(call.name.rpartition(".")[0].rpartition(".")[2])
@@ -115,10 +120,11 @@ def _tokenizer(call: Call, family: Family | None, pad: Value, name: Value) -> Li
     ends: Value = Unknown("eos_token")
     if family is not None:
         ends = Text() if family.ends else NONE
-    fields: dict[str, Value] = {"name": name, PAD: pad, "eos_token": ends}
+    fields: dict[str, Value] = {PAD: pad, "eos_token": ends}
     if family is not None and family.inputs:
         fields["model_input_names"] = ListValue(tuple(Constant(key) for key in family.inputs))
-    return LibraryObject(TOKENIZER, {}, call.place, {**fields, **_settings(call)})
+    facts = Facts.of(Checkpoint(name))
+    return LibraryObject(TOKENIZER, {}, call.place, {**fields, **_settings(call)}, facts)
 
 
 def _settings(call: Call) -> dict[str, Value]:
@@ -138,13 +144,35 @@ def _settings(call: Call) -> dict[str, Value]:
 
 def unknown_tokenizer() -> LibraryObject:
     """Value of a parameter annotated with the class of a tokenizer."""
-    fields: dict[str, Value] = {"name": Unknown("name"), PAD: Unknown(PAD), "eos_token": Unknown("eos_token")}
+    fields: dict[str, Value] = {PAD: Unknown(PAD), "eos_token": Unknown("eos_token")}
     return LibraryObject(TOKENIZER, {}, None, fields)
 
 
 def fields_of(call: Call) -> dict[object, Value]:
-    """Fields of the tokenizer whose method is called; a new dictionary for unknown objects."""
+    """Fields of the tokenizer of the called method; a new dictionary for unknown objects."""
     return call.receiver.fields if isinstance(call.receiver, LibraryObject) else {}
+
+
+def _ids_of(call: Call) -> SpecialIds:
+    facts = facts_of(call.receiver)
+    known = facts.known(SpecialIds)
+    if known is None:
+        known = facts[SpecialIds] = SpecialIds()
+    return known
+
+
+@dataclass(frozen=True, slots=True)
+class NumberOfTokens(Fact):
+    """Number of tokens of a tokenizer, added ones included."""
+
+    number: Value
+
+
+@dataclass(frozen=True, slots=True)
+class VocabularySize(Fact):
+    """Number of tokens of a tokenizer without added ones."""
+
+    number: Value
 
 
 @method(TOKENIZER, *(f"@{name}_token_id" for name in _SPECIAL))
@@ -155,18 +183,19 @@ def token_id(call: Call) -> Value:
     token = fields.get(name)
     if isinstance(token, Constant) and token.value is None:
         return NONE
-    key = ("id", token if token is not None else name)
-    if key not in fields:
+    ids = _ids_of(call).by_token
+    key = token if token is not None else name
+    if key not in ids:
         known = isinstance(token, (Constant, Text))
         special = Integer(Size.from_symbol(SpecialId(f"{name}_id", 0)))
-        fields[key] = special if known else Unknown(f"{name}_id")
-    return fields[key]
+        ids[key] = special if known else Unknown(f"{name}_id")
+    return ids[key]
 
 
 @method(TOKENIZER, "add_special_tokens")
 def add_special_tokens(call: Call) -> Value:
     """Add special tokens, with keys for their names: `{"pad_token": "[PAD]"}`."""
-    given = call.value(0, "special_tokens_dict")
+    given = arguments_under(call, f"{TOKENIZER}.add_special_tokens").value("special_tokens_dict")
     tokens: Mapping[object, Value] = given.fields if isinstance(given, DictValue) else {}
     fields = fields_of(call)
     for name, token in tokens.items():
@@ -175,35 +204,43 @@ def add_special_tokens(call: Call) -> Value:
         for name in (PAD, "eos_token"):
             if name not in tokens:
                 call.ev.journal.write(fields, name, Unknown(name))
-    return add_tokens(call)
+    return _added(call, tokens if isinstance(given, DictValue) else {"": given})
 
 
 @method(TOKENIZER, "add_tokens")
 def add_tokens(call: Call) -> Value:
     """Add tokens, and return the number of new ones."""
-    given = call.value(0, "new_tokens") or call.value(0, "special_tokens_dict")
-    tokens: Mapping[object, Value] = {} if given is None else {"": given}
-    if isinstance(given, DictValue):
-        tokens = given.fields
+    return _added(call, {"": arguments_under(call, f"{TOKENIZER}.add_tokens").value("new_tokens")})
+
+
+def _added(call: Call, tokens: Mapping[object, Value]) -> Value:
     note_added(call, call.receiver, tokens)
-    call.ev.journal.write(fields_of(call), "number of tokens", Integer(Size.symbol("V")))
+    call.ev.journal.write(facts_of(call.receiver), NumberOfTokens, NumberOfTokens(Integer(Size.symbol("V"))))
     return NUMBER
 
 
 @method(TOKENIZER, "__len__")
 def number_of_tokens(call: Call) -> Value:
-    return fields_of(call).setdefault("number of tokens", Integer(Size.symbol("V")))
+    facts = facts_of(call.receiver)
+    known = facts.known(NumberOfTokens)
+    if known is None:
+        known = facts[NumberOfTokens] = NumberOfTokens(Integer(Size.symbol("V")))
+    return known.number
 
 
 @method(TOKENIZER, "@vocab_size")
 def vocabulary_size(call: Call) -> Value:
     """Size of the vocabulary without added tokens."""
-    return fields_of(call).setdefault("size of the vocabulary", Integer(Size.symbol("V")))
+    facts = facts_of(call.receiver)
+    known = facts.known(VocabularySize)
+    if known is None:
+        known = facts[VocabularySize] = VocabularySize(Integer(Size.symbol("V")))
+    return known.number
 
 
 @method(TOKENIZER, "convert_tokens_to_ids")
 def token_ids(call: Call) -> Value:
-    given = call.value(0, "tokens")
+    given = arguments_under(call, f"{TOKENIZER}.convert_tokens_to_ids").value("tokens")
     if isinstance(given, Text) or (isinstance(given, Constant) and isinstance(given.value, str)):
         return Integer(Size.symbol("id", least=0))
     contents = _contents(given)
@@ -214,7 +251,7 @@ def token_ids(call: Call) -> Value:
 
 @method(TOKENIZER, "convert_ids_to_tokens")
 def tokens_of_ids(call: Call) -> Value:
-    contents = _contents(call.value(0, "ids"))
+    contents = _contents(arguments_under(call, f"{TOKENIZER}.convert_ids_to_tokens").value("ids"))
     return Unknown() if contents is None else ListValue(None, TEXT, contents.length, contents.axes)
 
 
@@ -224,17 +261,22 @@ def _contents(value: Value | None) -> Contents | None:
     return Contents(value.items) if isinstance(value, TupleValue) else None
 
 
-@method(TOKENIZER, "decode", "convert_tokens_to_string")
+@method(TOKENIZER, "decode")
 def decoded(call: Call) -> Value:
     """One text; version 5 returns several for several rows."""
-    given = call.value(0)
-    one = isinstance(given, ListValue) and isinstance(each(call.ev, given), Integer)
-    return TEXT if one or call.name.endswith("_to_string") else Unknown()
+    given = arguments_under(call, f"{TOKENIZER}.decode").value("token_ids")
+    return TEXT if isinstance(given, ListValue) and isinstance(each(call.ev, given), Integer) else Unknown()
+
+
+@method(TOKENIZER, "convert_tokens_to_string")
+def joined(call: Call) -> Value:
+    return TEXT
 
 
 @method(TOKENIZER, "batch_decode")
 def all_decoded(call: Call) -> Value:
-    rows = iterate(call.ev, call.value(0, "sequences") or Unknown(), call.place.node)
+    sequences = arguments_under(call, f"{TOKENIZER}.batch_decode").value("sequences")
+    rows = iterate(call.ev, sequences, call.place.node)
     contents = _contents(rows)
     if contents is None:
         return ListValue(None, TEXT)

@@ -13,7 +13,7 @@ from shapefix.interpreter.iteration import each
 from shapefix.interpreter.tensor_values import TokenRow
 from shapefix.interpreter.values import TEXT, Constant, Integer, LibraryObject, Reference, Unknown, Value
 from shapefix.library.registry import method
-from shapefix.library.signatures import BoundArguments, bound
+from shapefix.library.signatures import BoundArguments, arguments_under, bound
 from shapefix.library.tensors import contiguous_result
 from shapefix.library.transformers.batch_encoding import ENCODING
 from shapefix.library.transformers.pad_tokens import asks_for_pad_token, note_padding, strategy
@@ -152,7 +152,7 @@ def _conversations(call: Call, value: Value) -> TokenizedTexts:
 @method(TOKENIZER, "tokenize")
 def tokens(call: Call) -> Value:
     """Tokens of one text."""
-    one = _one(call.value(0, "text") or Unknown())
+    one = _one(arguments_under(call, f"{TOKENIZER}.tokenize").value("text"))
     return ListValue(None, TEXT, length(one, "none", None, call.place))
 
 
@@ -233,7 +233,7 @@ def tensors_asked(given: BoundArguments) -> bool | None:
 
 
 def _encoding(call: Call, given: BoundArguments, sources: TokenizedTexts) -> DictValue:
-    """Encoding with all keys that are certain."""
+    """Encoding with all certain keys."""
     rows = _Rows(call, given, sources)
     fields: dict[object, Value] = {"input_ids": rows.of("id")}
     types = rows.of("token_type_id")

@@ -37,7 +37,7 @@ declare(SEQ2SEQ_TRAINER, TRAINER)
 declare(ARGUMENTS, "builtins.object")
 declare(SEQ2SEQ_ARGUMENTS, ARGUMENTS)
 
-_SIGNATURE = (
+SIGNATURE = (
     "model=None, args=None, data_collator=None, train_dataset=None, eval_dataset=None, "
     "processing_class=None, model_init=None, compute_loss_func=None, compute_metrics=None, callbacks=None, "
     "tokenizer=None"
@@ -59,7 +59,7 @@ def training_arguments(call: Call) -> Value:
 
 @function(TRAINER, SEQ2SEQ_TRAINER)
 def make_trainer(call: Call) -> Value:
-    settings = bound(_SIGNATURE, call.arguments)
+    settings = bound(SIGNATURE, call.arguments)
     trainer = LibraryObject(call.name, settings, call.place, dict(settings))
     _train(call, call.name, settings)
     return trainer
@@ -68,7 +68,7 @@ def make_trainer(call: Call) -> Value:
 @method(TRAINER, "__init__")
 def initialize_trainer(call: Call) -> Value:
     """Initialize a project's trainer that derives from the library's."""
-    settings = bound(_SIGNATURE, call.arguments)
+    settings = bound(SIGNATURE, call.arguments)
     trainer = call.receiver
     if isinstance(trainer, InstanceValue):
         for name, value in settings.items():
@@ -132,7 +132,7 @@ def _collator(call: Call, settings: dict[str, Value]) -> Value | None:
 def _choose(
     call: Call, kind: str, settings: dict[str, Value], one: DictValue, used: Value, is_table: bool
 ) -> DictValue:
-    """Row without the columns that forward does not name, if the trainer removes them."""
+    """Row without the columns unknown to forward, if the trainer removes them."""
     given = settings["args"]
     arguments = given if isinstance(given, LibraryObject) else None
     removes = _removes(given)
@@ -175,7 +175,7 @@ def _collate(
 
 
 def _model(call: Call, settings: dict[str, Value]) -> Value | None:
-    """Model whose loss is trained on; None if the project's trainer computes its own."""
+    """Model providing the training loss; None if the project's trainer computes its own."""
     trainer, model = call.receiver, settings["model"]
     if isinstance(trainer, InstanceValue):
         if any(member(trainer.cls, name) is not None for name in _OWN_STEPS):

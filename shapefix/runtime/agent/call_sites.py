@@ -1,4 +1,4 @@
-"""Calls in the user's code that the run reached, with the numbers and sizes that its names had there.
+"""Executed calls in the user's code, with the numbers and sizes of the names there.
 
 Nothing is traced: only calls that are watched anyway are recorded. shapefix.runtime.confirmation works out
 what that means for the lines before them.
@@ -28,7 +28,7 @@ class CallSites:
         self._forwards: set[CodeType] = set()
 
     def record(self, frame: FrameType | None) -> int:
-        """Record the call that a frame of the user's makes; returns its id, 0 for a frame of a library."""
+        """Record the call made by a frame of the user's; returns its id, 0 for a frame of a library."""
         if frame is None:
             return 0
         # By file, too: equal codes of two cells of a notebook are equal.
@@ -52,7 +52,7 @@ class CallSites:
         return number
 
     def enter(self, frame: FrameType | None) -> int:
-        """Record the call of the user's that a frame of a library runs in."""
+        """Record the call of the user's around a frame of a library."""
         return self.record(next(frames.users(frame), None))
 
     def returned(self, number: int) -> None:

@@ -1,4 +1,4 @@
-"""The collectives that one of several ranks calls, and where it waits.
+"""The collective calls of one of several ranks, and the place of its wait.
 
 Each rank writes its own lines; shapefix.runtime.ranks compares them.
 """
@@ -38,7 +38,7 @@ _AT_MOST, _PATIENCE = 2000, 3.0
 
 
 class CollectiveArguments(TypedDict):
-    """The arguments of a collective that ranks must agree on."""
+    """The arguments of a collective required to agree on all ranks."""
 
     tensor: DescribedValue | None
     root: int | None
@@ -49,7 +49,7 @@ _NO_ARGUMENTS = CollectiveArguments(tensor=None, root=None, group=None)
 
 
 class Collectives:
-    """The collectives that one rank calls, in their order.
+    """The collective calls of one rank, in their order.
 
     files is the path of the lines of all ranks, without the dot and the rank at its end.
     """
@@ -70,7 +70,10 @@ class Collectives:
         caller: Any,
         arguments: Callable[[], CollectiveArguments] = lambda: _NO_ARGUMENTS,
     ) -> Any:
-        """Call original, which waits for the other ranks, and write a line before and after it."""
+        """Call original, and write a line before and after it.
+
+        The call waits for the other ranks.
+        """
         session = self._session
         if self._running or not session.watches() or self._number >= _AT_MOST:
             return original()
@@ -102,7 +105,7 @@ class Collectives:
         return out
 
     def is_deadlocked(self) -> bool:
-        """Whether this rank has waited for seconds where another rank calls a different collective."""
+        """Whether this rank has waited for seconds while another rank calls a different collective."""
         waits, now = self._open, time.monotonic()
         if waits is None or now - max(waits[1], self._looked) < _PATIENCE:
             return False
@@ -114,13 +117,13 @@ class Collectives:
 
 
 def _agreement(call: CollectiveLine) -> str:
-    """The parts of a collective that ranks must agree on."""
+    """The parts of a collective required to agree on all ranks."""
     tensor: DescribedValue = call["tensor"] or {}
     return repr((call["name"], tensor.get("size"), tensor.get("dtype"), call["root"]))
 
 
 def _calls(path: str, group: str) -> list[str]:
-    """The collectives of a group that another rank has written so far."""
+    """The collectives of a group written by another rank so far."""
     try:
         with open(path, encoding="utf-8") as file:  # noqa: PTH123
             lines = [json.loads(line) for line in file if '"collective"' in line]
@@ -131,7 +134,7 @@ def _calls(path: str, group: str) -> list[str]:
 
 
 def install(session: Session, files: str) -> None:
-    """Join the process group that torchrun started, with gloo even if the script requests another backend.
+    """Join torchrun's process group, with gloo even if the script requests another backend.
 
     files is the path of the lines of all ranks, without the dot and the rank at its end.
     """

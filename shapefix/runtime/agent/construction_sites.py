@@ -1,4 +1,4 @@
-"""The places in the user's code that constructed each module."""
+"""The place of construction of each module, in the user's code."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ class ConstructionSites:
         nn.Module.__init__ = __init__
 
     def site_of(self, module: object) -> UserPlace | None:
-        """Where a module was constructed; None if that is not known, as for a copy."""
+        """Place of construction of a module; None if it is not known, as for a copy."""
         known = self._sites.get(id(module))
         if known is None or known[0]() is not module:
             return None
         return frames.place(*known[1:])
 
     def ordinal(self, module: object) -> int | None:
-        """The number of modules constructed up to this one; None if that is not known."""
+        """The number of modules constructed up to this one; None if it is not known."""
         known = self._sites.get(id(module))
         return None if known is None or known[0]() is not module else self._numbers[id(module)]
 

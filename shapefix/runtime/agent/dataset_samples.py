@@ -1,4 +1,4 @@
-"""Sample rows of a dataset, to find rows of different sizes that the first batches do not combine."""
+"""Sample rows of a dataset, to find rows of different sizes in later batches."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ENDS, _SPREAD, _SECONDS = 4, 56, 2.0
 
 
 def sample_rows(loader: Any, loader_id: int) -> tuple[SampledRowsLine, BaseException | None] | None:
-    """The sizes of some rows of a loader's dataset, and the exception of its collator for two that differ.
+    """The sizes of some rows of a loader's dataset, and its collator's exception for two different ones.
 
     None if rows cannot be read by number, if a batch is one row, or if a sampler of the user's own may never
     combine two such rows. The state of random numbers is restored.

@@ -1,4 +1,4 @@
-"""Redirect the script's writes to a folder of the probe, from which the script can read them back.
+"""Redirect the script's writes to a folder of the probe; the script can read them back from there.
 
 The working tree does not change. A file that the script opens for writing is mapped to the same path below
 the probe's folder; reading looks there first. Deleted files are only hidden from the script. Caches, mostly
@@ -27,10 +27,10 @@ _MOST_LINKS = 40
 
 
 class Disk:
-    """The folder for redirected writes, and the paths that the script deleted or wrote."""
+    """The folder for redirected writes, and the paths deleted or written by the script."""
 
     def __init__(self, session: Session, folder: str, roots: Sequence[str] = ()) -> None:
-        """Redirect writes to folder, including those below roots that are inside a cache."""
+        """Redirect writes to folder, including those below roots inside a cache."""
         self._session = session
         self._folder = _realpath(folder)
         self._saves = os.path.join(self._folder, "saves")  # noqa: PTH118
@@ -76,7 +76,7 @@ class Disk:
         return saved if _lexists(saved) or self._hidden(full) else path
 
     def parts(self, path: Any) -> list[Any]:
-        """The folders that a listing of path is made of."""
+        """The folders combined in a listing of path."""
         full = self._ours(path)
         if full is None:
             return [path]
@@ -91,7 +91,7 @@ class Disk:
         return full is not None and full in self._gone and not _lexists(self._saved(full))
 
     def hide(self, path: Any) -> str | None:
-        """Hide path from the script; returns the saved version of it, which is to be deleted.
+        """Hide path from the script; returns the saved version of it, for the caller to delete.
 
         None if path is not redirected. Raises FileNotFoundError if it does not exist.
         """
@@ -119,7 +119,7 @@ class Disk:
         return real.startswith(self._roots) and not self._is_free(real)
 
     def refuse(self, path: Any) -> None:
-        """Note that a write to path was not allowed."""
+        """Note a write to path as not allowed."""
         text = os.fsdecode(_descriptor(path) if isinstance(path, int) else path)
         full = os.path.abspath(text)  # noqa: PTH100
         if full not in self._refused and len(self._refused) < _TOLD:
@@ -127,7 +127,7 @@ class Disk:
             self._session.sink.write(WriteRefusedLine(kind="write_refused", path=full))
 
     def at(self, path: Any, descriptor: Any) -> Any:
-        """A path relative to a folder's descriptor as a full one, where the system says of what folder."""
+        """The full path of a path relative to a folder's descriptor, if the system knows the folder."""
         if descriptor is None or descriptor == -1 or isinstance(path, int):
             return path
         try:
@@ -140,7 +140,7 @@ class Disk:
             return path
 
     def _ours(self, path: Any, follow: bool = True) -> str | None:
-        """The full path where it is looked after; with follow, that of what it is a link to."""
+        """The full path of a redirected file, None for any other; follow resolves links."""
         if isinstance(path, int):
             return None
         try:
@@ -164,7 +164,7 @@ class Disk:
         return any(full.startswith(c) and not (below and below.startswith(c)) for c in self._caches)
 
     def _saved_link(self, path: str) -> str | None:
-        """Where a link leads that the script has made."""
+        """Target of a link created by the script."""
         return _link(path if path.startswith(self._own) else self._saved(path))
 
     def _saved(self, full: str) -> str:
@@ -203,7 +203,7 @@ def _is_file(path: str) -> bool:
 
 
 def _state(path: str) -> list[int] | None:
-    """The size, time and number of a file; empty for what is not a regular one, None where nothing is."""
+    """The size, time and number of a file; empty if it is not a regular file, None if it does not exist."""
     try:
         found = _stat(path)
     except (OSError, ValueError):
@@ -237,7 +237,7 @@ def _followed(path: str, aim_of: Callable[[str], str | None], last: bool = True)
 
 
 def _descriptor(number: int) -> str:
-    """The path that a descriptor is of. Raises OSError where the system does not say."""
+    """The path of a descriptor. Raises OSError if the system does not report it."""
     if sys.platform == "darwin":
         import fcntl
 

@@ -1,4 +1,4 @@
-"""Has Python's own functions for files go through the probe's disk."""
+"""Redirect Python's own file functions to the probe's disk."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LARGEST_COPY = 1 << 30
 
 
 def install(disk: Disk) -> None:
-    """Map the files of the script from now on, for those who have the functions already, too."""
+    """Redirect the file functions of the script, including references held by other modules."""
     owners = (builtins, io, os, shutil)
     before = [(owner, name, value) for owner in owners for name, value in vars(owner).items()]
     _open(disk)
@@ -39,7 +39,7 @@ def install(disk: Disk) -> None:
     for name in ("mkfifo", "mknod"):
         _argument(name, disk, disk.writable, follow=False)
     imports.after({"sqlite3": functools.partial(_databases, disk=disk)})
-    # Who has the class of raw files may go on to ask whether a file is one; the guard knows what it opens.
+    # References to `io.FileIO` stay: isinstance checks need them, and the guard sees the files that it opens.
     replaced = {
         id(value): (value, vars(owner)[name])
         for owner, name, value in before
@@ -76,11 +76,11 @@ def _for_mode(disk: Disk, path: Any, mode: str) -> Any:
 
 
 def _raw(disk: Disk) -> None:
-    """Map the files that are opened by the class of raw files itself."""
+    """Redirect files opened with `io.FileIO` directly."""
     original = io.FileIO
 
     class Kind(type(original)):  # type: ignore[misc]
-        """Files that `open` has made are of the mapped class, too."""
+        """Accept files from `open` as instances of the replaced class."""
 
         def __instancecheck__(cls, instance: Any) -> bool:
             return isinstance(instance, original) if cls is FileIO else super().__instancecheck__(instance)
@@ -99,7 +99,7 @@ def _raw(disk: Disk) -> None:
 
 
 def _argument(name: str, disk: Disk, mapped: Callable[..., Any], **always: bool) -> None:
-    """Map the path argument of a function of os; file descriptors are left alone."""
+    """Redirect the path argument of a function of os; file descriptors stay unchanged."""
     original = getattr(os, name, None)
     if original is None:
         return
@@ -133,7 +133,7 @@ def _links(disk: Disk) -> None:
         source = disk.at(src, src_dir_fd)
         origin, aim = disk.readable(source), disk.writable(disk.at(dst, dst_dir_fd), follow=False)
         if origin is source and disk.ours(source) and os.path.isfile(origin):  # noqa: PTH113
-            # Written through the link, the user's own file would change.
+            # A write through the link would change the user's own file.
             if os.path.lexists(aim):
                 raise FileExistsError(17, "File exists", os.fspath(src), None, os.fspath(dst))
             shutil.copy2(origin, aim)
@@ -144,7 +144,7 @@ def _links(disk: Disk) -> None:
 
 
 def _databases(module: ModuleType, disk: Disk) -> None:
-    """Map the files of SQLite; a large one that is not the script's own is opened for reading only."""
+    """Redirect SQLite databases; large files of the user are opened read-only."""
     original = module.connect
 
     @functools.wraps(original)
@@ -161,7 +161,7 @@ def _databases(module: ModuleType, disk: Disk) -> None:
         logged = os.path.exists(aim + "-wal")  # noqa: PTH110
         reads = "mode=ro" in query or "immutable=1" in query
         if aim is path and not logged and (reads or _size(path) > _LARGEST_COPY):
-            # Without this, SQLite may still write beside a file that it only reads.
+            # Otherwise SQLite may write files next to a database opened read-only.
             query, kwargs["uri"] = "mode=ro&immutable=1", True
         else:
             aim = disk.writable(path, keep=True)
@@ -221,7 +221,7 @@ def _folders(disk: Disk) -> None:
 
 
 class _Entries:
-    """The entries of several folders as those of one: of each name the first, and none that are hidden."""
+    """The merged entries of several folders: the first of each name, without hidden ones."""
 
     def __init__(self, parts: list[Any], hidden: Callable[[Any], bool]) -> None:
         self._parts = parts
@@ -293,7 +293,7 @@ def _removals(disk: Disk) -> None:
         origin = disk.readable(source, follow=False)
         aim = disk.writable(target, follow=False)
         if disk.ours(source, follow=False) and origin is source:
-            # A real file stays where it is; the script sees it at its new place only.
+            # The user's file stays in place; only the script sees it at the new path.
             copy = shutil.copytree if os.path.isdir(origin) else shutil.copy2  # noqa: PTH112
             copy(origin, aim)
             disk.hide(source)

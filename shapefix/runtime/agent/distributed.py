@@ -31,7 +31,7 @@ class FinishedProcesses:
 
 
 def install(session: Session) -> None:
-    """Call what torch.multiprocessing would spawn, and make each process group a group of one."""
+    """Call spawned functions directly, and make each process group a group of one."""
 
     def start(
         fn: Callable[..., Any], args: tuple[Any, ...] = (), nprocs: int = 1, *more: Any, **named: Any

@@ -1,4 +1,4 @@
-"""Exceptions that leave a watched call: what is known of the call, and whether the script swallows them."""
+"""Exceptions from watched calls: facts about the call, and whether the script swallows them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _AT_MOST, _SWALLOWED = 50, 20
 
 
 class ExceptionRecorder:
-    """The exceptions of one session, each written once, by the innermost watched call that it left."""
+    """The exceptions of one session, each written once, at its innermost watched call."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -50,7 +50,7 @@ class ExceptionRecorder:
         caller: FrameType | None,
         details: Callable[[], ExceptionDetails],
     ) -> None:
-        """Record an exception that leaves a watched call; caller is the frame that made the call."""
+        """Record an exception leaving a watched call; caller is the calling frame."""
         if isinstance(error, _CONTROL) or type(error).__name__ in _CONTROL_NAMES:
             return
         number = getattr(error, MARK, None)
@@ -81,7 +81,7 @@ class ExceptionRecorder:
             session.stop(f"{_SWALLOWED} exceptions were swallowed without a training step")
 
     def flush(self) -> None:
-        """Record as swallowed what left a watched call and is not being handled now."""
+        """Record exceptions from watched calls as swallowed if no handler is running."""
         pending = self._session.pending
         if not pending:
             return
@@ -92,14 +92,14 @@ class ExceptionRecorder:
         self._swallowed(gone)
 
     def finish(self, error: BaseException | None) -> None:
-        """Record all exceptions as swallowed except the one that ended the script, if any."""
+        """Record all exceptions as swallowed except the one ending the script, if any."""
         raised = _numbers(error)
         gone = [each for each in self._session.pending if each[0] not in raised]
         self._session.pending.clear()
         self._swallowed(gone)
 
     def uncaught(self, error: BaseException) -> list[int]:
-        """Write an exception that ended the script; returns its id, and the ids of its causes."""
+        """Write the exception ending the script; returns its id, and the ids of its causes."""
         if getattr(error, MARK, None) is None:
             self._write(error, "script", None, {})
         return sorted(_numbers(error))
@@ -136,7 +136,7 @@ class ExceptionRecorder:
 
 
 def _unpredictable(error: BaseException, guessed_at: UserPlace) -> str:
-    """The reason to stop at an exception that may come from a guessed value."""
+    """The reason to stop at an exception possibly caused by a guessed value."""
     at = f"{os.path.basename(guessed_at['file'])}:{guessed_at['row']}"  # noqa: PTH119
     rows = _message(error).splitlines() or [""]
     return (
@@ -146,7 +146,7 @@ def _unpredictable(error: BaseException, guessed_at: UserPlace) -> str:
 
 
 def _causes(error: BaseException) -> list[ExceptionCause]:
-    """The exceptions that an exception was raised from, or while handling."""
+    """The causes of an exception, explicit (`from`) or handled at the time."""
     causes: list[ExceptionCause] = []
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     while cause is not None and len(causes) < 5:
@@ -166,7 +166,7 @@ def _is_about_tensors(error: BaseException) -> bool:
 
 
 def _syntax_error_place(error: BaseException) -> list[UserPlace]:
-    """Where a file of the user's cannot be parsed, as a stack."""
+    """Place of a syntax error in a file of the user's, as a stack."""
     if not isinstance(error, SyntaxError) or not error.filename or not frames.is_users(error.filename):
         return []
     row, column = error.lineno or 1, error.offset or 1

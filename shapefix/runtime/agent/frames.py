@@ -54,7 +54,7 @@ def site(frame: FrameType | None) -> UserPlace | None:
 
 
 def construction(frame: FrameType | None, made: object) -> tuple[CodeType, int, int] | None:
-    """The code, instruction and row that construct an object whose `__init__` is running.
+    """The code, instruction and row of a running construction.
 
     The object's own `__init__`, and those of its bases, are skipped.
     """

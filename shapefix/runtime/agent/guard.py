@@ -1,7 +1,7 @@
-"""Refuses what would change the user's files: the last line, for calls that no mapped function has seen.
+"""Block changes of the user's files by calls without redirection.
 
-Python announces each file that it opens, moves or deletes, even for a function of C, or a
-reference to `open` that nothing could replace. What is refused fails as on a disk without write access.
+Python raises an audit event for each file that it opens, moves or deletes, even if C code does it, or a
+reference to `open` that was not replaced. A blocked call fails like on a read-only disk.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _REASON = "the probe cannot redirect this write to its temporary folder, and doe
 
 
 def install(disk: Disk) -> None:
-    """Look at each change that Python announces, until the process ends."""
+    """Add the audit hook; it stays until the process ends."""
     contents: dict[str, Callable[..., Iterable[Any]]] = {
         "open": _opened,
         "sqlite3.connect": _connected,
         "socket.bind": _bound,
         "os.truncate": lambda path, length: [path],
     }
-    # The mapped functions have followed a link where its aim is meant: here, the name itself is.
+    # These events concern the link itself; redirected functions have already followed links if needed.
     names: dict[str, Callable[..., Iterable[Any]]] = {
         "os.symlink": lambda source, target, at=-1: [disk.at(target, at)],
         **dict.fromkeys(

@@ -1,4 +1,4 @@
-"""Compile the user's modules so that each `except` begins with a call of the probe.
+"""Compile the user's modules with a call of the probe at the start of each `except`.
 
 The files do not change, rows and columns stay the same, and code that catches nothing runs at full speed.
 """

@@ -1,4 +1,4 @@
-"""Find the `except` that swallowed an exception, in the user's source."""
+"""Find the `except` of a swallowed exception, in the user's source."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..protocol import UserPlace
 
 
 def find_handler(names: list[str], places: list[UserPlace]) -> UserPlace | None:
-    """The nearest handler around places, innermost first, that catches an exception and does not reraise it.
+    """The nearest handler around places, innermost first, catching an exception without reraising it.
 
     names are those of the exception's class and its bases.
     """
@@ -44,7 +44,7 @@ def _parsed(file: str) -> ast.Module | None:
 
 
 def _around(tree: ast.Module, row: int) -> Iterator[Any]:
-    """The `try` and `with` statements whose body has a row."""
+    """The `try` and `with` statements with a row in their body."""
     for node in ast.walk(tree):
         if isinstance(node, (ast.Try, ast.With)) and node.body:
             last = node.body[-1].end_lineno or node.body[-1].lineno
@@ -53,7 +53,7 @@ def _around(tree: ast.Module, row: int) -> Iterator[Any]:
 
 
 def _catching(node: Any, names: list[str]) -> Any:
-    """The handler of a `try`, or the `with suppress(...)`, that catches an exception and keeps it."""
+    """The handler of a `try`, or the `with suppress(...)`, catching and keeping an exception."""
     if isinstance(node, ast.With):
         for item in node.items:
             call = item.context_expr

@@ -30,7 +30,7 @@ class NothingToRun(Exception):
 
 @dataclass(frozen=True)
 class Launch:
-    """What to run: name is a path, or a module's name; cells is a file with the cells of a notebook."""
+    """A script to run: name is a path, or a module's name; cells is a file with the cells of a notebook."""
 
     name: str
     arguments: Sequence[str]
@@ -40,7 +40,7 @@ class Launch:
 
 
 def run(launch: Launch, session: Session) -> None:
-    """Run it to its end. Raises NothingToRun, and what the script raises."""
+    """Run it to its end. Raises NothingToRun, and any exception of the script."""
     if launch.cells is not None:
         _notebook(launch, session)
     elif launch.module:
@@ -80,7 +80,7 @@ def _module(launch: Launch, session: Session) -> None:
 
 
 def _found(name: str, otherwise: str | None = None) -> importlib.machinery.ModuleSpec:
-    """Find a module. Raises NothingToRun, and what its parent packages raise."""
+    """Find a module. Raises NothingToRun, and exceptions of its parent packages."""
     spec = None
     try:
         spec = importlib.util.find_spec(name)
@@ -121,7 +121,7 @@ def _notebook(launch: Launch, session: Session) -> None:
 
 
 class _Shell:
-    """The result of `get_ipython()`: magics and commands that do nothing."""
+    """The result of `get_ipython()`: magics and commands without any effect."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -157,5 +157,5 @@ def _execute(path: str, launch: Launch, session: Session, names: dict[str, Any])
 
 
 def record_source(session: Session, path: str, data: bytes) -> None:
-    """Record a file of the user's that is executed, with its digest: it may change later."""
+    """Record an executed file of the user's, with its digest: it may change later."""
     session.sink.write(SourceLine(kind="source", file=path, sha256=hashlib.sha256(data).hexdigest()))

@@ -1,4 +1,4 @@
-"""DataLoaders: no workers, described batches, and loops that end once enough is known."""
+"""DataLoaders: no workers, described batches, and loops ended as soon as enough is known."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WITHOUT_MODEL = 20.0  # seconds for a pass that only looks at the data
 
 @dataclass
 class LoaderState:
-    """One loader: its id, where it was created, and what its passes led to."""
+    """One loader: its id, its place of creation, and the results of its passes."""
 
     id: int
     created_at: UserPlace | None
@@ -100,7 +100,7 @@ class Loaders:
 
 
 class LoaderIterator:
-    """One pass over a loader: the iterator that the script gets."""
+    """One pass over a loader, as the script's iterator."""
 
     def __init__(self, loaders: Loaders, loader: Any, state: LoaderState, original: Any, caller: Any) -> None:
         self._session, self._exceptions = loaders.session, loaders.exceptions
@@ -213,7 +213,7 @@ class LoaderIterator:
         return self._yielded >= 2 and time.monotonic() - self._start > _WITHOUT_MODEL
 
     def _finish(self) -> None:
-        """End the pass, and count what it led to."""
+        """End the pass, and count its model calls and training steps."""
         if self.__dict__.get("_over"):
             return
         self.__dict__["_over"] = True
@@ -228,7 +228,7 @@ class LoaderIterator:
                 session.evaluated = True
 
     def _sample(self, failed: bool = False) -> None:
-        """Sample rows of the dataset, once: later batches may combine rows that the first ones did not."""
+        """Sample rows of the dataset, once: later batches may combine rows not combined in the first ones."""
         if self._state.sampled or (self._yielded == 0 and not failed):
             return
         self._state.sampled = True

@@ -1,4 +1,4 @@
-"""Calls of the loss functions of torch.nn.functional: their arguments, and what they raise."""
+"""Calls of the loss functions of torch.nn.functional: their arguments and exceptions."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _signature(name: str, args: Any, kwargs: Any) -> Any:
 
 
 def _details(args: Any, kwargs: Any) -> ExceptionDetails:
-    """Describe the arguments of a loss that raised."""
+    """Describe the arguments of a failed loss."""
     return {
         "given": describe_call(args, kwargs),
         "integer_ranges": [integer_range(each) for each in args[:2]],

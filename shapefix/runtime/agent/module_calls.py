@@ -193,7 +193,7 @@ class ModuleCalls:
             self.sums.add(source, value)
 
     def _details(self, module: Any, args: Any, kwargs: Any, caller: FrameType) -> ExceptionDetails:
-        """Describe a module that raised: its name, its attributes, and its input."""
+        """Describe a failed module: its name, its attributes, and its input."""
         if not self._recording and self._stack:
             self._names = {id(each): name for name, each in self._stack[0].named_modules()}
         attributes: dict[str, int | str] = {}

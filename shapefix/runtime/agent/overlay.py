@@ -19,7 +19,7 @@ from typing import Any
 
 
 def read(path: str) -> dict[str, str]:
-    """Read an overlay: a JSON object from the real path of each source file to that of its text."""
+    """Read an overlay: a JSON object from the real path of each source file to the path of its text."""
     with open(path, encoding="utf-8") as file:  # noqa: PTH123
         texts: dict[str, str] = json.load(file)
     return texts
@@ -61,7 +61,7 @@ def install(texts: dict[str, str]) -> None:
 
 
 def _follow(texts: dict[str, str]) -> None:
-    """Install the overlay in the interpreters that multiprocessing starts, before they import anything."""
+    """Install the overlay in the interpreters started by multiprocessing, before they import anything."""
     from multiprocessing import spawn
 
     original = spawn.get_preparation_data
@@ -74,7 +74,7 @@ def _follow(texts: dict[str, str]) -> None:
 
 
 class _RunsCode:
-    """An object that runs code when it is unpickled."""
+    """An object running code on unpickling."""
 
     def __init__(self, code: str, file: str) -> None:
         self.code = code

@@ -135,7 +135,7 @@ def _install_hooks(session: Session, options: argparse.Namespace) -> Any:
 
 
 def _watch_exit(session: Session) -> None:
-    """Record the end of a script that calls os._exit."""
+    """Record the end of a script by os._exit."""
     from . import frames
 
     original = os._exit

@@ -1,7 +1,7 @@
-"""Replaces functions wherever something holds them: modules, classes, instances, tables, default arguments.
+"""Replace all references to functions: in modules, classes, instances, containers and default arguments.
 
-numpy keeps the `open` of the day that it was imported, and tarfile does; what is replaced in `builtins` alone
-never reaches them.
+numpy and tarfile keep the `open` that existed when they were imported; replacing it in `builtins` does not
+affect them.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _IMPORT = ("posix", "nt", "_frozen_importlib", "_frozen_importlib_external")
 
 
 def replace(pairs: Sequence[tuple[Any, Any]], package: str) -> None:
-    """Have all hold the second of each pair that hold the first, but for the modules of a package.
+    """Replace the first function of each pair by the second, except in the modules of a package.
 
-    Python's own import keeps what it has: it asks for thousands of files.
+    Python's import system is skipped: it reads thousands of files.
     """
     instead = {id(old): new for old, new in pairs}
     spared = set()
@@ -28,13 +28,13 @@ def replace(pairs: Sequence[tuple[Any, Any]], package: str) -> None:
         if name in _IMPORT or f"{name}.".startswith(f"{package}."):
             spared.add(id(vars(module)))
     for _, new in pairs:
-        # The functions that stand in for others are the only ones that still need these.
+        # The replacements still call the originals.
         spared.add(id(new.__dict__))
         spared.update(map(id, new.__closure__ or ()))
     holders = [each for each in gc.get_referrers(*(old for old, _ in pairs)) if id(each) not in spared]
     for holder in holders:
         _replace_in(holder, instead)
-    # One search for the owners of all that cannot be changed itself: it passes over each object there is.
+    # Tuples cannot be changed in place: search their owners, once, because this visits every object.
     fixed = {id(each): each for each in holders if isinstance(each, (tuple, staticmethod)) or _of_class(each)}
     for owner in gc.get_referrers(*fixed.values()) if fixed else ():
         if isinstance(owner, FunctionType) and id(owner.__defaults__) in fixed:
@@ -46,7 +46,7 @@ def replace(pairs: Sequence[tuple[Any, Any]], package: str) -> None:
 
 
 def _of_class(holder: Any) -> bool:
-    """Whether this may be the dictionary of a class, which is changed through the class only."""
+    """Whether this may be the dictionary of a class; Python allows changes through the class only."""
     return isinstance(holder, dict) and "__module__" in holder and "__doc__" in holder
 
 
@@ -58,7 +58,7 @@ def _replace_in(holder: Any, instead: Mapping[int, Any]) -> None:
         for n, value in enumerate(holder):
             holder[n] = instead.get(id(value), value)
     elif isinstance(holder, set):
-        # As `os.supports_dir_fd`: what the old one can, the new one can.
+        # Sets such as `os.supports_dir_fd`: the replacement supports the same options.
         holder.update([instead[id(value)] for value in holder if id(value) in instead])
     elif isinstance(holder, CellType):
         holder.cell_contents = instead[id(holder.cell_contents)]
@@ -69,7 +69,7 @@ def _replace_in(holder: Any, instead: Mapping[int, Any]) -> None:
 
 
 def _replace_attributes(holder: Any, instead: Mapping[int, Any]) -> None:
-    """Replace those of an instance: in slots, or not yet put into a dictionary by Python."""
+    """Replace attributes of an instance, including slots."""
     if isinstance(getattr(holder, "__dict__", None), dict):
         _replace_values(vars(holder), instead)
     for kind in type(holder).__mro__:
@@ -98,7 +98,7 @@ def _replace_values(held: dict[Any, Any], instead: Mapping[int, Any]) -> None:
 def _replace_in_class(owner: type, instead: Mapping[int, Any]) -> None:
     """Replace attributes of a class.
 
-    A function that is written in C is not bound to an instance, so its replacement must not be, either.
+    Functions written in C are not bound to an instance, so their replacements must not be either.
     """
     for name, value in list(vars(owner).items()):
         function = value.__func__ if isinstance(value, staticmethod) else value

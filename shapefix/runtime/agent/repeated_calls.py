@@ -24,7 +24,7 @@ _CALLS, _SECONDS, _AT_MOST = 4, 1.0, 20_000
 
 @dataclass
 class RepeatedCall:
-    """A call of a model that the script repeats with inputs of the same sizes."""
+    """A repeated call of a model with inputs of the same sizes."""
 
     session: Session
     site: UserPlace
@@ -57,7 +57,7 @@ class RepeatedCalls:
         self._known: dict[str, RepeatedCall] = {}
 
     def find(self, module: Any, args: Any, kwargs: Any, caller: FrameType) -> RepeatedCall | None:
-        """The repeated call that this one is part of; None unless it is a plain call in the user's code."""
+        """The repeated call around this one; None unless it is a plain call in the user's code."""
         code = caller.f_code
         if self._session.active_passes or module.training or not frames.is_users(code.co_filename):
             return None

@@ -1,4 +1,4 @@
-"""Saves and loads that pass Python's `open` by: torch's, safetensors', tokenizers' and transformers'."""
+"""Redirect saves and loads without Python's `open`: of torch, safetensors, tokenizers and transformers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .disk import Disk
 
 
 def install(disk: Disk) -> None:
-    """Map their paths from now on, and once they are imported."""
+    """Redirect the paths of these functions, in later imports, too."""
     write, read = disk.writable, disk.readable
     _map(torch, "save", 1, "f", write)
     _map(torch, "load", 0, "f", read)
@@ -56,7 +56,7 @@ def install(disk: Disk) -> None:
 
 
 def _torch_itself(disk: Disk) -> None:
-    """Map what torch opens in C++: archives of every kind, mapped files, traces, stores."""
+    """Redirect files opened by torch in C++: archives, memory-mapped files, traces, stores."""
     write, read = disk.writable, disk.readable
     native: Any = torch._C
     _map(native.PyTorchFileWriter, "__init__", 1, "file_name", write)
@@ -83,7 +83,7 @@ def _torch_itself(disk: Disk) -> None:
 
 
 def _map_shared(owner: Any, disk: Disk) -> None:
-    """Map the file that a tensor or a storage lies in: a shared file is written when the tensor is."""
+    """Redirect the file of a memory-mapped tensor or storage; writes to the tensor change a shared file."""
     original = owner.from_file
 
     @functools.wraps(original)
@@ -96,7 +96,7 @@ def _map_shared(owner: Any, disk: Disk) -> None:
 
 
 def _map(owner: Any, name: str, position: int, keyword: str, mapped: Callable[[Any], Any]) -> None:
-    """Map one argument of a function of owner, where it is a path."""
+    """Redirect one argument of a function of owner if it is a path."""
     original = getattr(owner, name, None)
     if original is None:
         return
@@ -113,7 +113,7 @@ def _map(owner: Any, name: str, position: int, keyword: str, mapped: Callable[[A
 
 
 def _map_static(kind: Any, name: str, position: int, keyword: str, mapped: Callable[[Any], Any]) -> None:
-    """Map one argument of a static method."""
+    """Redirect one argument of a static method."""
     _map(kind, name, position, keyword, mapped)
     setattr(kind, name, staticmethod(vars(kind)[name]))
 

@@ -1,4 +1,4 @@
-"""State that all hooks share: the progress of the script, and how it is stopped once enough is known."""
+"""State shared by all hooks: the progress of the script, and its early end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _encoded = json.JSONEncoder(default=str).encode
 
 
 class StopProbe(BaseException):
-    """Ends the script. Not an Exception, so that `except Exception` in the script does not catch it."""
+    """Ends the script. Not an Exception: `except Exception` in the script does not catch it."""
 
 
 class LineFile:
@@ -34,7 +34,7 @@ class LineFile:
         self._lock = threading.RLock()
 
     def write(self, line: Line) -> None:
-        """Add a line, with the seconds since the start for a person who debugs the agent."""
+        """Add a line, with the seconds since the start to help debugging."""
         if os.getpid() != self._process:
             return
         text = _encoded({**line, "at": round(time.monotonic() - self._start, 4)})
@@ -45,7 +45,7 @@ class LineFile:
 
 @dataclass
 class Session:
-    """One run: its options, and what has happened so far.
+    """One run: its options and its progress.
 
     depth counts the watched calls (modules, loaders, losses, backward, steps) that are running.
     loop_truncated says that a loop of the script was ended early; later exceptions may come from that.
@@ -77,15 +77,15 @@ class Session:
     _ignored: int = 0
 
     def watches(self) -> bool:
-        """Whether this is the main thread of the script, in the process that the probe started."""
+        """Whether this is the main thread of the script, in the probe's own process."""
         return threading.get_ident() == self.thread and self.watches_process()
 
     def watches_process(self) -> bool:
-        """Whether this is the process that the probe started, not a fork of it."""
+        """Whether this is the probe's own process, not a fork of it."""
         return os.getpid() == self.process
 
     def stop(self, reason: str, unpredictable: bool = False) -> NoReturn:
-        """End the script by an exception; end the process once the script caught that three times.
+        """End the script by an exception; end the process after the script caught it three times.
 
         unpredictable says that the rest of the script depends on values that are not known.
         """

@@ -1,4 +1,4 @@
-"""One watched forward and backward in a process that goes on; everything is restored afterwards."""
+"""One watched forward and backward in a surviving process; everything is restored afterwards."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LossArgument = Callable[[Any, Any], Any] | str | None
 
 
 class MemorySink:
-    """The lines of a process that goes on, in a list."""
+    """The lines of a surviving process, in a list."""
 
     def __init__(self) -> None:
         self.lines: list[Line] = []
@@ -43,7 +43,7 @@ class MemorySink:
 
 @dataclass(frozen=True)
 class StepResult:
-    """The result of a step: the agent's lines, the loss as a number, and the exception that was raised.
+    """The result of a step: the agent's lines, the loss as a number, and the exception, if any.
 
     with_gradient and without_gradient have the names of parameters; both are None if there was no backward.
     changed has the names of parameters that could not be restored.
@@ -108,7 +108,7 @@ def _step(model: nn.Module, batch: Any, loss: LossArgument) -> float | None:
 
 
 def _arguments(model: nn.Module, batch: Any, only_required: bool) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments that a batch becomes: a mapping by its keys, a tuple by position, anything else alone.
+    """Arguments from a batch: a mapping by its keys, a tuple by position, anything else alone.
 
     With only_required, parts that forward has no parameter for are left out, since the loss gets the batch.
     """
@@ -164,7 +164,7 @@ def _names(model: nn.Module) -> tuple[Any, Any]:
 
 
 def _unmark(error: BaseException | None) -> None:
-    """Remove the ids that the recorder gave to an exception and its causes."""
+    """Remove the recorder's ids from an exception and its causes."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -174,7 +174,7 @@ def _unmark(error: BaseException | None) -> None:
 
 @contextlib.contextmanager
 def _same_functions() -> Iterator[None]:
-    """Restore the functions of torch that are replaced in between."""
+    """Restore torch's functions after a replacement in between."""
     saved: list[tuple[Any, str, Any]] = [
         (functional, name, getattr(functional, name)) for name in loss_calls.NAMES
     ]
@@ -240,7 +240,7 @@ def _same_model(model: nn.Module, changed: list[str]) -> Iterator[None]:
 
 
 def _restore(tensor: Any, value: torch.Tensor) -> None:
-    """Restore a value that has changed, invisibly for the graphs that hold the tensor."""
+    """Restore a changed value, invisibly for graphs with the tensor."""
     if tensor.shape != value.shape:
         tensor.data = value
     elif not torch.equal(tensor.detach(), value):

@@ -13,7 +13,7 @@ from .session import Session
 
 
 def patch_transformers(session: Session, module: ModuleType) -> None:
-    """Give every Trainer of transformers.trainer a callback that ends training after the wanted steps."""
+    """Give every Trainer of transformers.trainer a callback to end training after the wanted steps."""
     original = module.Trainer.__init__
 
     def on_step_end(self: Any, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
@@ -71,7 +71,7 @@ def patch_lightning(session: Session, module: ModuleType) -> None:
 
 
 class _SkippedUpload:
-    """The result of an upload that is not made."""
+    """The result of a skipped upload."""
 
     def __init__(self, name: str) -> None:
         self.repo_id = name

@@ -147,7 +147,7 @@ class TrainingWatcher:
             session.sink.write(OptimizerStepLine(kind="optimizer_step", number=session.steps, optimizer=name))
 
     def _write_gradients(self, optimizer: Any) -> None:
-        """Write the gradients at the first step of an optimizer, and the parameters that it lacks."""
+        """Write the gradients at the first step of an optimizer, and its missing parameters."""
         sink = self._session.sink
         sink.write(self._gradients(optimizer))
         if self._session.backward_calls:
@@ -198,7 +198,7 @@ class TrainingWatcher:
         )
 
     def _trains_elsewhere(self, optimizer: Any) -> bool:
-        """Whether a parameter that is not this optimizer's got a gradient other than zero."""
+        """Whether a parameter outside of this optimizer got a gradient other than zero."""
         own = {id(each) for group in optimizer.param_groups for each in group["params"]}
         others = {id(each): each for root in self._modules.roots for each in root.parameters()}
         others |= {id(each): each for each in self._optimizers.parameters()}
@@ -210,7 +210,7 @@ class TrainingWatcher:
 
 
 def _has_closure(args: Any, kwargs: Any) -> bool:
-    """Whether a step gets a closure, which computes the gradients."""
+    """Whether a step gets a closure to compute the gradients."""
     return callable(args[1] if len(args) > 1 else kwargs.get("closure"))  # the first is the optimizer
 
 
@@ -227,7 +227,7 @@ def _all_zero(gradients: list[tuple[str, Any]]) -> bool:
 
 
 def _producers(loss: torch.Tensor) -> list[str]:
-    """The operations that made a loss, the last one first, up to one with several inputs."""
+    """The operations leading to a loss, the last one first, up to one with several inputs."""
     names: list[str] = []
     node = loss.grad_fn
     while node is not None and len(names) < _PRODUCERS:

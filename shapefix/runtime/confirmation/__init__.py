@@ -1,1 +1,1 @@
-"""What a run of the probe says of what `check` finds: confirmed, refuted, or left open."""
+"""Compare the findings of `check` with a probe run: confirmed, refuted, or left open."""

@@ -23,7 +23,7 @@ _RELATIONS: dict[str, Callable[[int, int], int]] = {
 
 
 def names(predicate: Predicate) -> frozenset[str]:
-    """Return the variables that decide a predicate."""
+    """Return the variables of a predicate."""
     return frozenset(_names(predicate))
 
 

@@ -1,4 +1,4 @@
-"""Holds what `check` finds against what a run has seen."""
+"""Compare the findings of `check` with the record of a run."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Bytes = Callable[[str], bytes | None]
 
 
 class Confirmer:
-    """Says of each finding what a run has seen of it; data gives the files as they were checked."""
+    """Compares each finding with a run; data gives the files as they were checked."""
 
     def __init__(self, record: Record, data: Bytes) -> None:
         self._record, self._data = record, data
         self._orders: dict[str, Order | None] = {}
 
     def judged(self, findings: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-        """The findings with their verdicts; what answers `reveal(x)` gets none."""
+        """The findings with their verdicts; answers to `reveal(x)` get none."""
         known = [
             finding if finding.is_answer else replace(finding, confirmation=self._confirmation(finding))
             for finding in findings
@@ -39,7 +39,7 @@ class Confirmer:
         return tuple(known)
 
     def _is_left(self, finding: Diagnostic) -> bool:
-        """Whether a finding is open, in files that are still those of the run."""
+        """Whether a finding is open, in files unchanged since the run."""
         places = (finding.span, *(step.span for step in finding.evidence))
         unchanged = all(self._changed(_real(place).path) is None for place in places)
         return (
@@ -82,7 +82,7 @@ class Confirmer:
         return self._refuted(finding, own, others, order, passed)
 
     def _changed(self, path: str) -> str | None:
-        """Why the run says nothing of a file, None where it has run what was checked."""
+        """The reason why the run does not apply to a file, None if it ran the checked text."""
         digest, name = self._record.digests.get(path), os.path.basename(path)  # noqa: PTH119
         if digest is None:
             return f"the run has not executed {name}"
@@ -91,7 +91,7 @@ class Confirmer:
         return None if same else f"{name} was edited since the run"
 
     def _happened(self, finding: Diagnostic, own: Span, others: list[Span]) -> str | None:
-        """What confirms a finding: the run has found the same, or an exception was raised right there."""
+        """The confirmation of a finding: the same finding in the run, or an exception right there."""
         for found in self._record.found:
             same = found.code == finding.code
             if same and (
@@ -109,7 +109,7 @@ class Confirmer:
     def _refuted(
         self, finding: Diagnostic, own: Span, others: list[Span], order: Order, passed: list[RecordedCall]
     ) -> Confirmation:
-        """The verdict on a finding whose own place was evaluated, and nothing was raised there."""
+        """The verdict on a finding after its own place was evaluated without an exception."""
         if not self._loops_were_seen(own, order):
             return Confirmation(
                 RunVerdict.OPEN, "the run is not known to have made every pass of the loop around it"
@@ -132,18 +132,18 @@ class Confirmer:
             bound = order.bound_between(own, each.at)
             if bound is None or bound & needed:
                 continue
-            told = _told(needed, each.values)
+            shown = _values_text(needed, each.values)
             held = conditions.holds(predicate, each.values)
             if held:
-                return Confirmation(RunVerdict.REFUTED, f"it ran with {told}, and nothing was raised")
+                return Confirmation(RunVerdict.REFUTED, f"it ran with {shown}, and nothing was raised")
             if held is False:
-                failed.append(told)
+                failed.append(shown)
         if failed:
             return Confirmation(RunVerdict.OPEN, f"in this run the condition did not hold: {failed[0]}")
         return Confirmation(RunVerdict.OPEN, "whether the condition held in the run is not known")
 
     def _passed(self, place: Span, order: Order) -> Iterator[RecordedCall]:
-        """The calls that the run cannot have come to, or back from, without coming past a place."""
+        """The calls reached, or returned from, only after a place."""
         for each in self._record.reached:
             if each.at.path == place.path and (
                 order.before(place, each.at) or (each.returned and each.at == place)
@@ -156,7 +156,7 @@ class Confirmer:
         )
 
     def _witnesses(self, own: Span, order: Order, passed: list[RecordedCall]) -> list[RecordedCall]:
-        """Return the calls whose values matter for a place: those after it, and before it if all returned."""
+        """Return the calls with relevant values for a place: those after it; before it, if all returned."""
         if not self._returned(own, order):
             return passed
         near = [each for each in self._record.reached if each.at.path == own.path]
@@ -190,7 +190,7 @@ class Confirmer:
 
 
 def _raises(finding: Diagnostic) -> Raises:
-    """Return where the reported code raises an exception, according to the page of the rule."""
+    """Return the place of the reported code's exception, according to the page of the rule."""
     page = pages_by_code().get(finding.code)
     return Raises.NEVER if page is None else page.raises
 
@@ -211,8 +211,8 @@ def _meet(one: Span, *others: Span) -> bool:
     return any(_within(one, each) or _within(each, one) for each in others)
 
 
-def _told(names: frozenset[str], values: Mapping[str, RecordedValue]) -> str:
-    """What names held, in words."""
+def _values_text(names: frozenset[str], values: Mapping[str, RecordedValue]) -> str:
+    """Describe the values of names."""
     return ", ".join(
         f"{name} of sizes {list(held)}" if isinstance(held, tuple) else f"{name} = {held}"
         for name, held in ((name, values[name]) for name in sorted(names) if name in values)

@@ -1,4 +1,4 @@
-"""What one place of a file that was reached says of another: which expressions were evaluated before it."""
+"""Evaluation order: the expressions evaluated before a reached place of a file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Block: TypeAlias = Sequence[ast.stmt]
 
 
 class Order:
-    """The order in which the expressions of one file are evaluated, as far as its blocks tell.
+    """The order of evaluation of the expressions of one file, from its blocks.
 
     Raises SyntaxError and ValueError where the text is not Python.
     """
@@ -34,7 +34,7 @@ class Order:
         return self._text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
     def before(self, place: Span, reached: Span) -> bool:
-        """Whether a run that has come to a call at reached has evaluated place right before, in one frame."""
+        """Whether a run at the call at reached has evaluated place right before, in one frame."""
         one, other = self._way(place), self._way(reached)
         if not one or not other or _scope(one) is not _scope(other) or not _evaluated(one):
             return False
@@ -47,7 +47,7 @@ class Order:
         return any(statement in block[:at] for at in range(1, len(block)) if block[at] in other)
 
     def when_returned(self, place: Span, row: int) -> bool:
-        """Whether place was evaluated where the function that begins on a row has returned."""
+        """Whether place was evaluated if the function at a row has returned."""
         way = self._way(place)
         function = _scope(way)
         if not isinstance(function, _FUNCTIONS) or not _evaluated(way) or _first_row(function) != row:
@@ -59,7 +59,7 @@ class Order:
         return not any(isinstance(node, (ast.Return, ast.Yield)) for each in earlier for node in _own(each))
 
     def bound_between(self, place: Span, reached: Span) -> frozenset[str] | None:
-        """The names bound on the way from one to the other, in either order; None where that is not known."""
+        """The names bound on the path from one to the other, in either order; None if unknown."""
         one, other = self._way(place), self._way(reached)
         if not one or not other or _scope(one) is not _scope(other):
             return None
@@ -92,7 +92,7 @@ class Order:
         return [each for each in found if each is not None]
 
     def _way(self, place: Span) -> list[ast.AST]:
-        """The nodes around a place, from the module inwards to the smallest one that holds all of it."""
+        """The nodes around a place, from the module inwards to the smallest one around all of it."""
         if place not in self._ways:
             way: list[ast.AST] = []
             inner: ast.AST | None = self._tree
@@ -140,7 +140,7 @@ def _statement(way: Sequence[ast.AST]) -> ast.stmt:
 
 
 def _block(way: Sequence[ast.AST]) -> Block:
-    """Return the block that contains the innermost statement of a path."""
+    """Return the block of the innermost statement of a path."""
     statement = _statement(way)
     parent = way[way.index(statement) - 1]
     for _, value in ast.iter_fields(parent):
@@ -166,7 +166,7 @@ def _evaluated(way: Sequence[ast.AST]) -> bool:
 
 
 def _body_of(statement: ast.stmt, way: Sequence[ast.AST]) -> bool:
-    """Whether a way goes on from the statement, around whose header it began, into another statement."""
+    """Whether a path leads from the header of a statement into another statement inside it."""
     return _statement(way) is not statement and not isinstance(statement, (*_SCOPES, ast.Try))
 
 

@@ -18,12 +18,12 @@ RecordedValue = int | tuple[int, ...]
 
 
 class UnusableRecord(Exception):
-    """The file is not a document of a probe run; the message says why, and what to do."""
+    """The file is not a document of a probe run; the message has the reason and a remedy."""
 
 
 @dataclass(frozen=True)
 class RecordedCall:
-    """A call that the run has come to; values are what names held there, outer where it was called from.
+    """A call reached by the run; values are those of names at the call, outer is its caller.
 
     returned says that it has returned at least once.
     """
@@ -36,7 +36,7 @@ class RecordedCall:
 
 @dataclass(frozen=True)
 class RecordedException:
-    """An exception of the run, with the user's places that it has passed, innermost first.
+    """An exception of the run, with its places in the user's code, innermost first.
 
     swallowed is the `except` that made nothing of it.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from shapefix.diagnostics import Diagnostic, Evidence, Severity, Span
+from shapefix.diagnostics import Diagnostic, Evidence, Severity, Span, with_failure
 from shapefix.rulebook.pages import names_and_severities
 from shapefix.runtime.findings.constructor_fixes import ReadText, constructor_fixes, read_text
 from shapefix.runtime.findings.exception_report import measurements
@@ -26,7 +26,7 @@ _EARLY_STOP = (
 
 @dataclass(frozen=True)
 class ProbeFindings:
-    """The findings, and an exception that the early end of a loop may have caused, if any.
+    """The findings, and an exception possibly caused by the early end of a loop, if any.
 
     notes are about code that may be intended.
     """
@@ -73,17 +73,17 @@ def exception_diagnostic(failure: RaisedException, observed: Observations) -> Di
         severity = Severity.WARNING if failure.swallowed else Severity.ERROR
         return Diagnostic(
             CRASH, failure.type, severity, _full_message(failure), failure.stack[0],
-            (*measurements(failure), *swallowed),
+            with_failure((*measurements(failure), *swallowed), failure.stack[0]),
         )  # fmt: skip
     name, severity = rules[explained.code]
     return Diagnostic(
         explained.code, name, severity, explained.message, explained.span,
-        (*explained.evidence, *swallowed), explained.condition,
+        with_failure((*explained.evidence, *swallowed), explained.span), explained.condition,
     )  # fmt: skip
 
 
 def _relevant(observed: Observations) -> Iterator[RaisedException]:
-    """The exceptions that were swallowed, that ended the script, or that other rows of the data would raise.
+    """Exceptions to report: swallowed ones, the script's last one, and those of other rows of the data.
 
     If the last exception was raised from one that left a watched call, that one is the cause.
     """

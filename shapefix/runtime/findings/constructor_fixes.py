@@ -1,4 +1,4 @@
-"""Fixes for the size in a layer's constructor, from the size that the layer got in a run."""
+"""Fixes for the size in a layer's constructor, from the layer's input size in a run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class _Argument:
 
 
 def constructor_fixes(failure: RaisedException, read: ReadText) -> tuple[Fix, ...]:
-    """The fix that makes a failing layer match its input, if its size is a number in the constructor call.
+    """The fix to match a failing layer to its input, if its size is a number in the constructor call.
 
     There is no fix if the layer's size is that of another dimension of the input: then the layer is right,
     and the input is permuted.

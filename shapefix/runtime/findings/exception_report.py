@@ -1,4 +1,4 @@
-"""Text about an exception: its message, where its module was constructed, and measured values."""
+"""Text about an exception: its message, its module's place of construction, and measured values."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def exception_text(failure: RaisedException) -> str:
 
 
 def measurements(failure: RaisedException) -> tuple[Evidence, ...]:
-    """Where the failing module was constructed, and measured values at the failing line."""
+    """The failing module's place of construction, and measured values at the failing line."""
     found = []
     module = failure.details.get("module")
     constructed_at = span(module["constructed_at"]) if module else None
@@ -57,7 +57,7 @@ def measurements(failure: RaisedException) -> tuple[Evidence, ...]:
 
 
 def failing_values(failure: RaisedException) -> str:
-    """The values that the failing line was working on."""
+    """The values in use at the failing line."""
     module = failure.details.get("module")
     if failure.origin == "module" and module:
         return f"{module_label(module)} called here with {call_text(module['input'])}"

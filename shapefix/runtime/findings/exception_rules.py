@@ -22,7 +22,7 @@ _BY_MESSAGE: list[tuple[re.Pattern[str], Explain]] = []
 
 
 def explanation(failure: RaisedException, observed: Observations) -> Explanation | None:
-    """The rule that describes an exception, with its message, if any."""
+    """The rule for an exception, with its message, if any."""
     if not failure.stack:
         return None
     for pattern, explain in _BY_MESSAGE:
@@ -42,7 +42,7 @@ def _on(pattern: str) -> Callable[[Explain], Explain]:
 
 
 def _of_module(failure: RaisedException, code: str, message: str) -> Explanation:
-    """A module that does not match its input, reported where it was constructed if that is known."""
+    """A module with a mismatched input, reported at its place of construction if known."""
     constructed_at = span(failure.details["module"]["constructed_at"])
     return Explanation(code, message, constructed_at or failure.stack[0], measurements(failure))
 

@@ -1,4 +1,4 @@
-"""A loss that is None, because the model was called without `labels` or with another name for them."""
+"""A loss equal to None: the model was called without `labels` or with another name for them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LABELS = "labels"
 
 
 def explain(failure: RaisedException, observed: Observations) -> Explanation | None:
-    """Find the missing key for a script that uses the None that a model returns for its loss."""
+    """Find the missing key for a script with a None loss from a model."""
     entered = {line["id"]: line for line in observed.of(ModuleEnterLine)}
     outputs = {line["id"]: line["out"] for line in observed.of(ModuleExitLine)}
     for line in reversed(list(observed.of(ForwardSignatureLine))):

@@ -1,4 +1,4 @@
-"""Rows of different lengths without padding; the collator decides which rule describes them."""
+"""Rows of different lengths without padding; the rule depends on the collator."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PADS_INPUTS_ONLY = ("DataCollatorForLanguageModeling", "DataCollatorWithPadding
 
 
 def explain(failure: RaisedException, observed: Observations) -> Explanation | None:
-    """The rule for an exception of a loader, or for two rows that only the probe combined."""
+    """The rule for an exception of a loader, or for two rows combined only by the probe."""
     loader = failure.details.get("loader")
     if failure.origin not in ("loader", "rows") or loader is None:
         return None
@@ -35,7 +35,7 @@ def explain(failure: RaisedException, observed: Observations) -> Explanation | N
     message = f"{what}: {measured}" if measured else what
     evidence = []
     if created_at and created_at != at:
-        evidence.append(Evidence(created_at, f"the loader is created here with `{name}`"))
+        evidence.append(Evidence(created_at, f"loader created here with `{name}`"))
     evidence.append(Evidence(at, measured or f"raises {failure.type} here"))
     return Explanation(code, message, at, tuple(evidence), _condition(failure, rows))
 

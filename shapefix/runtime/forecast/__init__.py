@@ -1,1 +1,1 @@
-"""GPU memory forecasts: the peak of a training step, and the largest batch that fits."""
+"""GPU memory forecasts: the peak of a training step, and the largest fitting batch."""

@@ -1,4 +1,4 @@
-"""Find the argument or the numbers in a script that set the size of a batch or a sequence."""
+"""Find the argument or the numbers in a script for the size of a batch or a sequence."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _numbers(source: str, size: int) -> Iterator[SourceNumber]:
 
 
 def _named(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
-    """The values in a node that are assigned to a name."""
+    """The values assigned to names in a node."""
     if isinstance(node, ast.Assign):
         for target in node.targets:
             if isinstance(target, (ast.Name, ast.Attribute)):

@@ -1,4 +1,4 @@
-"""The runs of a forecast: the unchanged script, other batch sizes, and settings that save memory."""
+"""The runs of a forecast: the unchanged script, other batch sizes, and memory-saving settings."""
 
 from __future__ import annotations
 

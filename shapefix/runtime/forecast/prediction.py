@@ -1,4 +1,4 @@
-"""Predict the GPU memory of a training step, the largest batch that fits, and possible savings."""
+"""Predict the GPU memory of a training step, the largest fitting batch, and possible savings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STATE = "optimizer state"
 
 @dataclass(frozen=True)
 class StepPeak:
-    """The peak memory of one training step in bytes: live tensors, and what the allocator reserves.
+    """The peak memory of one training step in bytes: live tensors, and the allocator's reserved memory.
 
     by_kind are the live bytes by purpose. batch and length are the first two sizes of the first tensor that
     the model gets; calls is how often it is called for one step.
@@ -40,7 +40,7 @@ class StepPeak:
 
 @dataclass(frozen=True)
 class BatchSearch:
-    """The batches that were tried, the largest that fits, and the smallest that does not, if any.
+    """The batches tried so far, the largest fitting one, and the smallest one beyond the budget, if any.
 
     limit is the largest batch that the data allows, if it was reached.
     """
@@ -112,7 +112,7 @@ def step_peak(observed: Observations) -> StepPeak | None:
 
 
 def search_batch(measure: Callable[[int], StepPeak | None], first: StepPeak, budget: int) -> BatchSearch:
-    """Search the largest batch whose step reserves no more than the budget, by interpolating between runs.
+    """Search the largest batch within the memory budget, by interpolating between runs.
 
     measure runs the script with a batch size, and returns None if that failed. The search ends when the
     bounds are close, or when less than a segment of the allocator is left.
@@ -145,14 +145,14 @@ def search_batch(measure: Callable[[int], StepPeak | None], first: StepPeak, bud
 
 
 def _between(tried: Mapping[int, StepPeak], budget: int) -> tuple[int, int | None]:
-    """The largest batch that fits, 0 if none does, and the smallest that does not."""
+    """The largest fitting batch, 0 if none fits, and the smallest one beyond the budget."""
     fitting = [size for size, each in tried.items() if each.reserved <= budget]
     over = [size for size, each in tried.items() if each.reserved > budget]
     return max(fitting, default=0), min(over, default=None)
 
 
 def _guess(tried: Mapping[int, StepPeak], budget: int) -> int:
-    """The batch that uses up the budget, by the line through the live bytes of two batches.
+    """The batch using up the budget, by the line through the live bytes of two batches.
 
     These are the two around the budget, or the two nearest to it. Live bytes grow linearly, while reserved
     bytes grow by whole segments: the difference between them is assumed to be constant.
@@ -168,7 +168,7 @@ def _guess(tried: Mapping[int, StepPeak], budget: int) -> int:
 
 
 def accumulation(batch: int, largest: int) -> tuple[int, int]:
-    """The largest batch that fits and divides the effective one, and how many of them add up to it."""
+    """The largest fitting divisor of the effective batch, and the number of accumulation steps."""
     steps = next((n for n in range(1, batch + 1) if batch % n == 0 and batch // n <= largest), batch)
     return batch // steps, steps
 

@@ -1,4 +1,4 @@
-"""The text report of a forecast: the memory of a step, the largest batch that fits, and savings."""
+"""The text report of a forecast: the memory of a step, the largest fitting batch, and savings."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def places(trial: RepairTrial, found: Diagnostic) -> frozenset[tuple[str, int]]:
 
 
 def usable(finding: Diagnostic) -> tuple[Fix, ...]:
-    """The fixes of a finding that can be applied, the preferred one first."""
+    """The applicable fixes of a finding, the preferred one first."""
     return tuple(fix for fix in finding.fixes if fix.applicability is not Applicability.DISPLAY)
 
 

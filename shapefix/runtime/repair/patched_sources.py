@@ -38,7 +38,7 @@ class AppliedRepair:
     plans: Mapping[str, EditPlan]
 
     def rows(self, span: Span) -> range:
-        """The rows after the repair that a place before it may have moved to."""
+        """The possible rows of a place after the repair."""
         key = os.path.realpath(span.path)
         made = self.plans.get(key)
         if made is None:
@@ -55,7 +55,7 @@ class AppliedRepair:
 
 @dataclass(frozen=True)
 class PatchedSources:
-    """The texts of the files that repairs changed, by real path, over the originals."""
+    """The texts of the repaired files, by real path, over the originals."""
 
     originals: OriginalSources
     texts: Mapping[str, str]
@@ -130,7 +130,7 @@ class PatchedSources:
 
     @property
     def key(self) -> tuple[tuple[str, str], ...]:
-        """The changed texts, which identify this copy."""
+        """The changed texts, as the identity of this copy."""
         return tuple((new.path, new.text) for _, new in self.changes())
 
 

@@ -46,7 +46,7 @@ class Accepted:
 
 @dataclass(frozen=True)
 class Rejected:
-    """A repair that is not in the copy, and why; place is as for Accepted."""
+    """A repair missing from the copy, and the reason; place is as for Accepted."""
 
     candidate: RepairCandidate
     place: Span
@@ -55,7 +55,7 @@ class Rejected:
 
 @dataclass(frozen=True)
 class RepairState:
-    """A copy that was run, and the repairs in it, in order."""
+    """A copy after its run, and the repairs in it, in order."""
 
     trial: RepairTrial
     accepted: tuple[Accepted, ...] = ()
@@ -76,7 +76,7 @@ class SearchResult:
 
 
 def search(runner: TrialRunner, reader: StaticFindings) -> SearchResult:
-    """Search for repairs of a script that runs prove. Raises what TrialRunner.run and findings() raise."""
+    """Search for proven repairs of a script. Raises the exceptions of TrialRunner.run and findings()."""
     first = runner.run(PatchedSources(OriginalSources(), {}), "unchanged")
     result = SearchResult(first, RepairState(first))
     found = _Search(runner, reader, result)
@@ -90,7 +90,7 @@ def search(runner: TrialRunner, reader: StaticFindings) -> SearchResult:
 
 
 class _Search:
-    """One search; its result is always that of what was proved so far."""
+    """One search; its result always covers the repairs proved so far."""
 
     def __init__(self, runner: TrialRunner, reader: StaticFindings, result: SearchResult) -> None:
         self._runner = runner
@@ -99,7 +99,7 @@ class _Search:
         self._seen: set[object] = set()
 
     def crashes(self, state: RepairState) -> bool:
-        """Repair what keeps a copy from training; returns whether the copy trains in the end."""
+        """Repair the failures of a copy; returns whether the copy trains in the end."""
         result = self._result
         self._seen.add(state.trial.sources.key)
         if trains(state.trial, result.first):
@@ -153,7 +153,7 @@ class _Search:
         return not persists(failing, after, step)
 
     def silent(self) -> None:
-        """Repair static findings in a copy that trains: all at once, or one by one if that fails."""
+        """Repair static findings in a copy proved to train: all at once, or one by one if that fails."""
         sources, gathered = self._gathered(self._result.best)
         if not gathered:
             return
@@ -232,14 +232,14 @@ class _Search:
         ]
 
     def _no_regression(self, trial: RepairTrial) -> bool:
-        """Whether a run is as good as the best one: it trains if that does, and has no new finding."""
+        """Whether a run is as good as the best one: it trains if the best one does, without a new finding."""
         best = self._result.best.trial
         known = {(each.code, each.name) for each in best.found.diagnostics}
         new = [each for each in trial.found.diagnostics if (each.code, each.name) not in known]
         return trains(trial, self._result.first) and not new and trial.run.trained >= best.run.trained
 
     def _accepted(self, sources: PatchedSources, candidate: RepairCandidate, after: RepairTrial) -> Accepted:
-        """A repair of a copy that trains, for a finding of the run if that is gone now."""
+        """A repair of a copy proved to train, for a finding of the run if it is gone now."""
         code = candidate.finding.code
         gone = [each for each in self._result.best.trial.found.diagnostics if each.code == code]
         left = any(each.code == code for each in after.found.diagnostics)
@@ -281,6 +281,6 @@ def _place(state: RepairState, candidate: RepairCandidate) -> Span:
 
 
 def _key(candidate: RepairCandidate) -> str:
-    """A key for a static finding that does not depend on its row."""
+    """A row-independent key for a static finding."""
     finding = candidate.finding
     return f"{finding.span.path}:{finding.code}:{finding.message}:{finding.span.column}"

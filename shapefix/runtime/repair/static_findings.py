@@ -1,4 +1,4 @@
-"""Static findings in a copy: the findings of `check` in the files that a run executed."""
+"""Static findings in a copy: the findings of `check` in the executed files."""
 
 # Paths are plain strings here, as in sources.
 # ruff: noqa: PTH112, PTH118
@@ -46,7 +46,7 @@ class StaticFindings:
         return finding.code in self._reported.reported(finding.span.path)
 
     def owns(self, path: str) -> bool:
-        """Whether a real path belongs to the project, so that the file may be repaired."""
+        """Whether a real path belongs to the project; other files are not repaired."""
         return any(os.path.commonpath((root, path)) == root for root in self._roots)
 
 

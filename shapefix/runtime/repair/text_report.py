@@ -46,7 +46,7 @@ def repair_lines(result: SearchResult, show: ShowPath, width: int) -> Iterator[L
 
 
 def run_summary(trial: RepairTrial, show: ShowPath) -> str:
-    """A run in one sentence: what stopped it, or what it trained."""
+    """A run in one sentence: its failure, or its training."""
     stopped = min(trial.blocking, key=trial.reach, default=None)
     if stopped is not None:
         failure = trial.failure(stopped)
@@ -105,7 +105,7 @@ def _row(title: str, text: str, style: str, width: int) -> Iterator[Line]:
 
 
 def by_hand(found: Diagnostic, read: tuple[Diagnostic, ...]) -> tuple[Fix, ...]:
-    """The manual fixes that static analysis suggests for a finding of a run."""
+    """The manual fixes suggested by static analysis for a finding of a run."""
     return tuple(
         fix
         for each in read

@@ -40,12 +40,12 @@ class RepairTrial:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the script got to the point where the probe stops it, or to its own end after a model."""
+        """Whether the script got to the probe's stopping point, or to its own end after a model."""
         return self.run.complete or (self.found.early_stop_artifact is not None and self.run.trained)
 
     @property
     def blocking(self) -> tuple[Diagnostic, ...]:
-        """The failures that prevent training; for a copy that trains, those that are not swallowed."""
+        """The failures preventing training; for a copy proved to train, unswallowed ones."""
         trains = self.is_whole and self.run.trained
         failed = (each for each in self.found.diagnostics if self.failure(each) is not None)
         return tuple(each for each in failed if not trains or each.severity is Severity.ERROR)
@@ -75,7 +75,7 @@ class RepairTrial:
 
     @cached_property
     def files(self) -> tuple[str, ...]:
-        """The user's files that the run executed."""
+        """The executed files of the user's."""
         return tuple(dict.fromkeys(line["file"] for line in self.run.observed.of(SourceLine)))
 
     @cached_property
@@ -114,7 +114,7 @@ class TrialRunner:
         return sum(trial.run.process.seconds for trial in self._known.values())
 
     def run(self, sources: PatchedSources, what: str) -> RepairTrial:
-        """Run a copy; what describes it for the progress report.
+        """Run a copy; `what` describes it in the progress report.
 
         Raises RunLimitReached, OSError if the interpreter cannot be started, and Unreadable if the copy
         cannot be written.

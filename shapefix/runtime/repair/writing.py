@@ -20,7 +20,7 @@ class FilesNotWritten(Exception):
 
 
 def write_all(changes: Sequence[tuple[SourceText, SourceText]], write: Write = writes.write) -> None:
-    """Write the new text of each file that still has its old text.
+    """Write the new text of each file if it still has its old text.
 
     If that fails or is interrupted, the files already written are restored. Raises FilesNotWritten.
     """

@@ -22,7 +22,7 @@ _NAMES = 6
 
 
 def value_text(value: DescribedValue | None, depth: int = 0) -> str:
-    """A value as text, with strides if it is not contiguous, and with the device if that is not the CPU."""
+    """A value as text, with strides if it is not contiguous, and with the device unless it is the CPU."""
     if value is None:
         return "?"
     kind = value["kind"]

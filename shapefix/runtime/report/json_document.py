@@ -148,7 +148,7 @@ class _Writer:
         }
 
     def _script(self) -> str:
-        """The file that was run; that of a module is known only once it is found."""
+        """The executed file; for a module, known only after it is found."""
         ran = self._observed.first(ScriptLine)
         return self._view.absolute(ran["file"] if ran else self._run.script)
 
@@ -254,7 +254,7 @@ class _Writer:
         }
 
     def _executed(self) -> Document:
-        """The executed files of the user's, and the calls in them that were reached."""
+        """The executed files of the user's, and the executed calls in them."""
         returned = {line["id"] for line in self._of(CallSiteReturnedLine)}
         files = {line["file"]: line["sha256"] for line in self._of(SourceLine)}
         return {
@@ -282,7 +282,7 @@ class _Writer:
         }
 
     def forecast(self, forecast: MemoryForecast) -> Document:
-        """The memory of a step on a GPU, the batches that were tried, and possible savings."""
+        """The memory of a step on a GPU, the batches tried, and possible savings."""
         fit, setting, batch = forecast.fit, forecast.setting, forecast.peak.batch
         largest = None if fit is None else fit.largest
         keeps = None

@@ -77,7 +77,7 @@ def _short(module: ObservedModule, parent: ObservedModule) -> str:
 
 
 def equality_key(module: ObservedModule) -> tuple[object, ...]:
-    """A key that is equal for calls that differ only in the numbers in their names."""
+    """An equal key for calls with differences only in the numbers in their names."""
     name = re.sub(r"\d+", "#", module.name)
     inner = tuple(equality_key(each) for each in module.children)
     return name, module.type, arguments_text(module.input), value_text(module.out), inner

@@ -63,7 +63,7 @@ def _head(run: ProbeRun) -> Line:
 
 
 def _skipped_magics(observed: Observations, show: ShowPath, width: int) -> Iterator[Line]:
-    """The lines for IPython that were not executed."""
+    """The skipped lines for IPython."""
     lines = observed.of(SkippedMagicLine)
     shown = [f"`{line['text']}` ({show(line['file']).rpartition(':')[2]})" for line in lines]
     if shown:
@@ -114,7 +114,7 @@ def model_lines(observed: Observations, show: ShowPath, width: int) -> Iterator[
 
 
 def call_text(module: ObservedModule, show: ShowPath) -> str:
-    """Where an outermost module is called, and whether gradients are enabled."""
+    """Place of an outermost module's call, and whether gradients are enabled."""
     place = f", called at {place_text(module.called_at, show)}" if module.called_at else ""
     return f"{'with' if module.grad_enabled else 'without'} gradient{place}"
 
@@ -152,14 +152,14 @@ def _training(observed: Observations, show: ShowPath, width: int) -> Iterator[Li
 
 
 def lacking_gradients(line: GradientsLine) -> Iterator[tuple[str, list[str]]]:
-    """The parameters of an optimizer without a gradient, and those with one that is not finite."""
+    """The parameters of an optimizer without a gradient, and those with a nan or infinite one."""
     for what, names in (("without gradient", line["missing"]), ("gradient not finite", line["not_finite"])):
         if names:
             yield what, [name or "?" for name in names]
 
 
 def written_files(observed: Observations) -> Iterator[tuple[str, str, str, tuple[str, ...]]]:
-    """The files that the script tried to write: an identifier, a title in two parts, and the paths."""
+    """The files of the script's writes: an identifier, a title in two parts, and the paths."""
     for name, title, what, paths in (
         ("written", "Written", "to a temporary folder", observed.written),
         ("refused", "Not written", "(the probe cannot redirect these writes)", observed.refused),
@@ -179,7 +179,7 @@ def _disk(observed: Observations, show: ShowPath, width: int) -> Iterator[Line]:
 
 
 def _top(path: str) -> str:
-    """The entry of the current folder that contains a path; a path elsewhere unchanged."""
+    """The entry of the current folder around a path; a path elsewhere unchanged."""
     parts = PurePath(path).parts
     return path if len(parts) < 2 or PurePath(path).is_absolute() else f"{parts[0]}/"
 
@@ -195,7 +195,7 @@ def _end(run: ProbeRun, show: ShowPath) -> Iterator[Line]:
 
 
 def last_output(run: ProbeRun) -> list[str]:
-    """The last rows that the process printed."""
+    """The last rows printed by the process."""
     return run.process.output.strip().splitlines()[-_OUTPUT_ROWS:]
 
 

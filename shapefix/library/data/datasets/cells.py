@@ -62,7 +62,7 @@ def _nested(tensor: TensorValue, sizes: Sequence[Size]) -> Value:
 
 
 class Lengths:
-    """Lengths of rows given one by one: columns whose lengths agree row by row share theirs."""
+    """Lengths of rows given one by one; shared by columns of equal lengths."""
 
     def __init__(self, place: Place, what: str) -> None:
         self._origin = Origin(place, what)
@@ -104,7 +104,7 @@ def row(column: Value, lengths: Lengths) -> Value:
 
 
 def either(cells: Sequence[Value], lengths: Lengths, axis: RaggedDim | None = None) -> Value:
-    """Representative of several cells; axis is the dimension of one row that they range over."""
+    """Representative of several cells; axis is their range, a dimension of one row."""
     if not cells:
         return Unknown()
     first = cells[0]
@@ -125,7 +125,7 @@ def either(cells: Sequence[Value], lengths: Lengths, axis: RaggedDim | None = No
 
 
 def fresh(value: Value, axis: RaggedDim | None) -> Value:
-    """Copy cells into new objects whose varying sizes vary along axis (None: call by call)."""
+    """Copy cells into new objects; their varying sizes vary along axis (None: call by call)."""
     return _fresh(value, axis, {}, 0)
 
 
@@ -186,7 +186,7 @@ def _differ_in_a_map_batch(size: Size, axes: frozenset[RaggedDim]) -> bool:
 
 
 def columns(row: DictValue, length: Size | None, axis: RaggedDim) -> DictValue:
-    """Convert many rows to columns: for each the list of its cells, which range over axis."""
+    """Convert many rows to columns: for each the list of its cells, over axis."""
     cells = fresh_row(row, axis)
     axes = frozenset({axis})
 

@@ -10,6 +10,7 @@ from shapefix.interpreter.modules import Place
 from shapefix.interpreter.values import Constant, Integer, LibraryObject, Unknown, Value
 from shapefix.library.data.datasets.cells import Lengths, row
 from shapefix.library.data.datasets.objects import (
+    DATASET,
     Chosen,
     any_rows,
     as_dataset,
@@ -22,7 +23,7 @@ from shapefix.library.data.datasets.objects import (
     with_rows,
 )
 from shapefix.library.registry import declare, method
-from shapefix.library.signatures import bound
+from shapefix.library.signatures import arguments_under
 from shapefix.tensors.polynomials import Size
 
 FEATURES = "datasets.Features"
@@ -53,7 +54,8 @@ def feature(call: Call) -> Value:
 
 @dataset_method("remove_columns")
 def remove_columns(call: Call) -> Value:
-    return without(call, receiver(call), chosen(call.value(0, "column_names"), receiver(call)))
+    names = arguments_under(call, f"{DATASET}.remove_columns").value("column_names")
+    return without(call, receiver(call), chosen(names, receiver(call)))
 
 
 def without(call: Call, dataset: LibraryObject, names: Chosen | None) -> LibraryObject:
@@ -73,7 +75,7 @@ def without(call: Call, dataset: LibraryObject, names: Chosen | None) -> Library
 @dataset_method("select_columns")
 def select_columns(call: Call) -> Value:
     dataset, rows = receiver(call), rows_of(receiver(call))
-    names = chosen(call.value(0, "column_names"), dataset)
+    names = chosen(arguments_under(call, f"{DATASET}.select_columns").value("column_names"), dataset)
     if names is None or names.everything:
         return dataset if names is not None else with_rows(dataset, call.place, any_rows())
     kept = {name: rows.read(name) for name in sorted(names.names)}
@@ -84,8 +86,8 @@ def select_columns(call: Call) -> Value:
 
 @dataset_method("rename_column")
 def rename_column(call: Call) -> Value:
-    given = bound("original_column_name, new_column_name", call.arguments)
-    old, new = given["original_column_name"], given["new_column_name"]
+    given = arguments_under(call, f"{DATASET}.rename_column")
+    old, new = given.value("original_column_name"), given.value("new_column_name")
     if isinstance(old, Constant) and isinstance(new, Constant):
         return _renamed(call, {str(old.value): str(new.value)})
     return with_rows(receiver(call), call.place, any_rows())
@@ -93,7 +95,7 @@ def rename_column(call: Call) -> Value:
 
 @dataset_method("rename_columns")
 def rename_columns(call: Call) -> Value:
-    given = call.value(0, "column_mapping")
+    given = arguments_under(call, f"{DATASET}.rename_columns").value("column_mapping")
     if isinstance(given, DictValue) and given.closed:
         new = {str(old): name.value for old, name in given.fields.items() if isinstance(name, Constant)}
         if len(new) == len(given.fields):
@@ -118,17 +120,17 @@ def _renamed(call: Call, names: Mapping[str, str]) -> LibraryObject:
 @dataset_method("add_column")
 def add_column(call: Call) -> Value:
     rows = rows_of(receiver(call))
-    given = bound("name, column", call.arguments)
-    if not isinstance(given["name"], Constant):
+    given = arguments_under(call, f"{DATASET}.add_column")
+    name = given.value("name")
+    if not isinstance(name, Constant):
         return with_rows(receiver(call), call.place, any_rows())
-    name = given["name"].value
-    cell = row(given["column"], Lengths(call.place, "given with different lengths"))
-    return _replaced(call, {name: cell}, {**rows.written, name: call.place})
+    cell = row(given.value("column"), Lengths(call.place, "given with different lengths"))
+    return _replaced(call, {name.value: cell}, {**rows.written, name.value: call.place})
 
 
 @dataset_method("class_encode_column")
 def class_encode_column(call: Call) -> Value:
-    name = call.value(0, "column")
+    name = arguments_under(call, f"{DATASET}.class_encode_column").value("column")
     if not isinstance(name, Constant):
         return with_rows(receiver(call), call.place, any_rows())
     return _replaced(call, {name.value: Integer(Size.symbol(str(name.value), least=0))})
@@ -136,7 +138,7 @@ def class_encode_column(call: Call) -> Value:
 
 @dataset_method("cast_column")
 def cast_column(call: Call) -> Value:
-    name = call.value(0, "column")
+    name = arguments_under(call, f"{DATASET}.cast_column").value("column")
     if not isinstance(name, Constant):
         return with_rows(receiver(call), call.place, any_rows())
     return _replaced(call, {name.value: _of_another_type(rows_of(receiver(call)).read(name.value))})

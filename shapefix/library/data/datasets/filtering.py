@@ -90,7 +90,7 @@ def _may_even_out(node: cst.CSTNode) -> bool:
 
 
 def _is_equality(operator: cst.BaseCompOp, left: cst.BaseExpression, right: cst.BaseExpression) -> bool:
-    """Check for a comparison that may fix a length or bound it from below by the longest one."""
+    """Check for a comparison possibly fixing a length or bounding it from below by the longest one."""
     if isinstance(operator, (cst.NotEqual, cst.Is, cst.IsNot, cst.In, cst.NotIn)):
         return False
     if any(isinstance(side, cst.SimpleString) or _is_small(side) for side in (left, right)):
@@ -111,7 +111,7 @@ def _is_small(node: cst.BaseExpression) -> bool:
 
 
 def _is_asked(node: cst.BaseExpression) -> bool:
-    """Check for an operand that may be a property of the row, not the value compared with it."""
+    """Check for a possible property of the row, as opposed to the value compared with it."""
     return not isinstance(node, (cst.Name, cst.Attribute, cst.Integer))
 
 

@@ -8,7 +8,7 @@ from shapefix.interpreter.calls import Arguments, Call, call_value
 from shapefix.interpreter.containers import DictValue, ListValue, TupleValue, elements
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.modules import Place
-from shapefix.interpreter.values import FALSE, NONE, TEXT, Constant, LibraryObject, Unknown, Value, integer
+from shapefix.interpreter.values import TEXT, Constant, LibraryObject, Unknown, Value, integer
 from shapefix.library.data.datasets import hub
 from shapefix.library.data.datasets.cells import Lengths, either, row, stored
 from shapefix.library.data.datasets.formats import PLAIN, Format
@@ -26,6 +26,7 @@ from shapefix.library.data.datasets.objects import (
 )
 from shapefix.library.data.datasets.splits import like
 from shapefix.library.registry import function
+from shapefix.library.signatures import BoundArguments, arguments_under
 
 _FILES = (
     "from_pandas",
@@ -53,29 +54,25 @@ def _lines() -> DictValue:
     return DictValue({"text": TEXT})
 
 
-def _loaded(call: Call, path: Value | None) -> DictValue:
+def _loaded(call: Call, given: BoundArguments) -> DictValue:
     """Row of a dataset that `load_dataset` loads from the hub or from files."""
+    path = given.value("path")
     if not isinstance(path, Constant):
         return any_rows()
     if path.value == "text":
         return _lines()
-    name = call.constant(1, "name")
-    others = {"data_files", "data_dir", "features"}.intersection(call.arguments.keywords)
-    if call.arguments.open or others or len(call.arguments.positional) > 2:
+    if not all(given.is_none(name) for name in ("data_files", "data_dir", "features")):
         return any_rows()
-    known = hub.rows(str(path.value), name if isinstance(name, str) else None, call.place)
+    known = hub.rows(str(path.value), given.text("name"), call.place)
     return known if known is not None else any_rows()
 
 
 @function("datasets.load_dataset", "datasets.load.load_dataset")
 def load_dataset(call: Call) -> Value:
     """Load the splits of a dataset, one or several depending on the argument split; any columns."""
-    default = Unknown("split") if call.arguments.open else NONE
-    split = call.value(5, "split") or default
-    streams = call.arguments.keywords.get("streaming", FALSE)
-    streaming = isinstance(streams, Constant) and streams.value is True
-    path = call.value(0, "path")
-    rows = _loaded(call, path)
+    given = arguments_under(call, "datasets.load_dataset")
+    split, streaming = given.value("split"), given.flag("streaming")
+    rows = _loaded(call, given)
     names = None if rows.closed else LOADED
     one = partial(make, ITERABLE if streaming else DATASET, call.place, rows, names=names)
     if isinstance(split, Constant) and split.value is None:
@@ -105,7 +102,7 @@ def from_text(call: Call) -> Value:
 @function(*_named(DATASET, "from_dict"))
 def from_dict(call: Call) -> Value:
     """Create a dataset from columns by name, each with all its cells."""
-    given = call.value(0, "mapping")
+    given = arguments_under(call, f"{DATASET}.from_dict").value("mapping")
     if not isinstance(given, DictValue):
         return make(DATASET, call.place, any_rows())
     lengths = Lengths(call.place, LITERAL)
@@ -119,7 +116,8 @@ def from_dict(call: Call) -> Value:
 @function(*_named(DATASET, "from_list"))
 def from_list(call: Call) -> Value:
     """Create a dataset from rows; the first one determines the columns."""
-    given = iterate(call.ev, call.value(0, "mapping") or Unknown(), call.place.node)
+    mapping = arguments_under(call, f"{DATASET}.from_list").value("mapping")
+    given = iterate(call.ev, mapping, call.place.node)
     known = elements(given)
     length = given.length if isinstance(given, ListValue) else None
     return make(
@@ -149,14 +147,12 @@ def _like_rows(given: list[Value], place: Place) -> DictValue:
 def from_generator(call: Call) -> Value:
     """Create a dataset from the items of a generator function called with gen_kwargs."""
     kind = ITERABLE if "terable" in call.name else DATASET
-    generator = call.value(0, "generator")
-    settings = call.arguments.keywords.get("gen_kwargs", NONE)
-    given = settings.fields if isinstance(settings, DictValue) else {}
+    given = arguments_under(call, f"{kind}.from_generator")
+    settings = given.value("gen_kwargs")
+    keywords = settings.fields if isinstance(settings, DictValue) else {}
     is_open = not isinstance(settings, (DictValue, Constant)) or call.arguments.open
-    arguments = Arguments([], {str(key): value for key, value in given.items()}, is_open)
-    yielded = (
-        call_value(call.ev, generator, arguments, call.place.node) if generator is not None else Unknown()
-    )
+    arguments = Arguments([], {str(key): value for key, value in keywords.items()}, is_open)
+    yielded = call_value(call.ev, given.value("generator"), arguments, call.place.node)
     rows = each(call.ev, iterate(call.ev, yielded, call.place.node))
     return make(kind, call.place, _like_rows([rows], call.place))
 
@@ -169,9 +165,10 @@ def from_generator(call: Call) -> Value:
 )
 def combined(call: Call) -> Value:
     """Combine the rows of several datasets; a missing column is None."""
-    given = iterate(
-        call.ev, call.value(0, "dsets") or call.value(0, "datasets") or Unknown(), call.place.node
-    )
+    name = f"datasets.{call.name.rpartition('.')[2]}"
+    # `dsets` for one of the two functions, `datasets` for the other.
+    first = next(iter(arguments_under(call, name).values.values()))
+    given = iterate(call.ev, first, call.place.node)
     parts = elements(given)
     found = [as_dataset(part) for part in (parts if parts is not None else (each(call.ev, given),))]
     datasets = [dataset for dataset in found if dataset is not None]

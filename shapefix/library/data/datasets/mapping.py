@@ -16,6 +16,7 @@ from shapefix.library.data.datasets.cells import Lengths, columns, either, fresh
 from shapefix.library.data.datasets.columns import without
 from shapefix.library.data.datasets.formats import CUSTOM, PLAIN, TORCH, Format, formatted
 from shapefix.library.data.datasets.objects import (
+    DATASET,
     FORMAT,
     ITERABLE,
     SAMPLE,
@@ -30,13 +31,10 @@ from shapefix.library.data.datasets.objects import (
     rows_of,
     with_rows,
 )
-from shapefix.library.signatures import BoundArguments, bound
+from shapefix.library.signatures import BoundArguments, arguments_under
 from shapefix.tensors.layout import contiguous
 from shapefix.tensors.polynomials import Size
 
-_REST = "batched=False, batch_size=1000, drop_last_batch=False, remove_columns=None, fn_kwargs=None"
-_ITERABLE = f"function=None, with_indices=False, input_columns=None, {_REST}"
-_SIGNATURE = f"function=None, with_indices=False, with_rank=False, input_columns=None, {_REST}"
 RETURNED = "returned with different lengths"
 
 
@@ -51,7 +49,8 @@ class HandedOver:
 
 def settings(call: Call) -> BoundArguments:
     """Arguments of `map` or `filter` by name."""
-    return BoundArguments(bound(_ITERABLE if receiver(call).kind == ITERABLE else _SIGNATURE, call.arguments))
+    kind = ITERABLE if receiver(call).kind == ITERABLE else DATASET
+    return arguments_under(call, f"{kind}.{call.name.rpartition('.')[2]}")
 
 
 def hand_over(rows: DictValue, given: BoundArguments, batched: bool) -> HandedOver | None:
@@ -189,7 +188,7 @@ def _merged(
 
 
 def _is_lost(key: object, removed: Chosen | None, rows: DictValue, handed: DictValue) -> bool:
-    """Check whether `remove_columns` removes a column: one that the dataset had before."""
+    """Check whether `remove_columns` removes an earlier column of the dataset."""
     if removed is None:
         return True
     if key in removed.names:
@@ -217,7 +216,7 @@ def set_transform(call: Call) -> Value:
 
 
 def _transformed(call: Call, dataset: LibraryObject) -> tuple[Format, DictValue]:
-    given = BoundArguments(bound("transform, columns=None, output_all_columns=False", call.arguments))
+    given = arguments_under(call, f"{DATASET}.set_transform")
     rows = rows_of(dataset)
     if given.is_none("transform"):
         return PLAIN, rows

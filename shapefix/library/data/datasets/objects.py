@@ -1,4 +1,4 @@
-"""Datasets as values: their rows, the names of their columns, the format of rows that are read."""
+"""Datasets as values: their rows, the names of their columns, the format of rows on reading."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROWS, NAMES, FORMAT, SAMPLE, NUM_ROWS = "rows", "names", "format", "sample", "nu
 
 
 class ColumnName(Text):
-    """Name of any one column of a dataset with columns that are not all known."""
+    """Name of any one column of a dataset with partly unknown columns."""
 
     __slots__ = ()
 
@@ -67,7 +67,7 @@ class Remembered:
 
     @property
     def known(self) -> tuple[Value, ...]:
-        """Values that have been read already."""
+        """Values read so far."""
         return tuple(self._found.values())
 
 
@@ -114,7 +114,7 @@ def dataset_method(*names: str) -> Callable[[Handler], Handler]:
 
 
 def receiver(call: Call) -> LibraryObject:
-    """Dataset whose method is called; an arbitrary one for an object of a derived class."""
+    """Dataset of the called method; an arbitrary one for an object of a derived class."""
     return as_dataset(call.receiver) or make(DATASET, call.place, any_rows())
 
 
@@ -136,7 +136,7 @@ def names_of(dataset: LibraryObject) -> ListValue:
 
 
 def format_of(dataset: LibraryObject) -> Format:
-    """Format of rows that are read."""
+    """Format of rows on reading."""
     found = dataset.fields.get(FORMAT)
     return found if isinstance(found, Format) else Format(None)
 
@@ -176,7 +176,7 @@ def with_rows(
 
 
 def stepped(written: Mapping[Any, Place], place: Place | None) -> dict[Any, Place]:
-    """Trace of the columns after one more call that changed them."""
+    """Trace of the columns after one more changing call."""
     steps = () if place is None else (place,)
     return {
         key: Column(origin.module, origin.node, (*origin.steps, *steps))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import ListValue, RaggedDim, TupleValue
 from shapefix.interpreter.values import NONE, Constant, Integer, Number, Slice, Text, Unknown, Value, as_size
@@ -23,7 +21,7 @@ from shapefix.library.data.datasets.objects import (
     sample_of,
 )
 from shapefix.library.registry import method
-from shapefix.library.signatures import bound
+from shapefix.library.signatures import arguments_under
 from shapefix.tensors.polynomials import Size
 
 SPLITS = frozenset({"train", "test", "validation", "valid", "val", "dev", "eval", "unsupervised"})
@@ -64,7 +62,7 @@ def rows(call: Call) -> Value:
 @dataset_method("iter")
 def batches(call: Call) -> Value:
     """Batches in order, each a dictionary of columns."""
-    size = as_size(call.value(0, "batch_size"))
+    size = arguments_under(call, f"{DATASET}.iter").size("batch_size")
     return ListValue(None, columns(sample_of(receiver(call)), size, RaggedDim()))
 
 
@@ -87,33 +85,31 @@ def length(call: Call) -> Value:
 
 @dataset_method("unique")
 def unique(call: Call) -> Value:
-    name = call.value(0, "column")
+    name = arguments_under(call, f"{DATASET}.unique").value("column")
     rows = rows_of(receiver(call))
     cell = rows.read(name.value) if isinstance(name, Constant) else Unknown()
     axis = RaggedDim()
     return ListValue(None, fresh(cell, axis), axes=frozenset({axis}))
 
 
-_FORMAT = "type=None, columns=None, output_all_columns=False"
-
-
-def stated_format(call: Call, arguments: Mapping[str, Value]) -> Format:
-    """Format requested by `set_format`."""
-    kind, rest = arguments["type"], arguments["output_all_columns"]
-    names = chosen(arguments["columns"], receiver(call))
-    if not isinstance(kind, Constant) or not isinstance(rest, Constant) or names is None:
+def _stated_format(call: Call) -> Format:
+    """Format requested by `set_format` or `with_format`; that of `reset_format` is the default."""
+    given = arguments_under(call, f"{DATASET}.set_format")
+    kind, rest = given.value("type"), given.flag("output_all_columns")
+    names = chosen(given.value("columns"), receiver(call))
+    if not isinstance(kind, Constant) or rest is None or names is None:
         return Format(None)
-    every = names.everything or (isinstance(arguments["columns"], Constant) and not names.names)
+    every = names.everything or (isinstance(given.value("columns"), Constant) and not names.names)
     columns = None if every else names.names
     known = {None: "python", "python": "python", "torch": "torch", "pt": "torch", "pytorch": "torch"}
-    return Format(known.get(kind.value), columns, bool(rest.value))
+    return Format(known.get(kind.value), columns, rest)
 
 
 @dataset_method("set_format", "reset_format")
 def set_format(call: Call) -> Value:
     """Change the format of the dataset itself."""
     dataset = receiver(call)
-    format = stated_format(call, bound(_FORMAT, call.arguments))
+    format = _stated_format(call)
     call.ev.journal.write(dataset.fields, FORMAT, format)
     call.ev.journal.write(dataset.fields, SAMPLE, formatted(rows_of(dataset), format))
     return NONE
@@ -122,7 +118,7 @@ def set_format(call: Call) -> Value:
 @dataset_method("with_format")
 def with_format(call: Call) -> Value:
     dataset = another(receiver(call), same_number=True)
-    dataset.fields[FORMAT] = stated_format(call, bound(_FORMAT, call.arguments))
+    dataset.fields[FORMAT] = _stated_format(call)
     dataset.fields[SAMPLE] = formatted(rows_of(dataset), dataset.fields[FORMAT])
     return dataset
 

@@ -68,7 +68,7 @@ def make(call: Call) -> Value:
 
 
 def each_split(call: Call, change: Callable[[LibraryObject], Value], kind: str | None = None) -> DictValue:
-    """Apply change to each split; splits that are alike share the result."""
+    """Apply change to each split; equal splits share the result."""
     owner = call.receiver if isinstance(call.receiver, DictValue) else DictValue({}, False, DICT)
     made: dict[tuple[int, object], Value] = {}
 
@@ -126,7 +126,7 @@ def on_each_split(call: Call) -> Value:
 
 @method(DICT, "set_format", "reset_format", "set_transform")
 def in_place(call: Call) -> Value:
-    """Change every split in place, including those that the code has already read."""
+    """Change every split in place, including splits already read by the code."""
     name = call.name.rpartition(".")[2]
     owner = call.receiver
     splits = list(owner.fields.values()) if isinstance(owner, DictValue) else []

@@ -1,1 +1,1 @@
-"""A simulated GPU: tensors with sizes but no values, and the memory that PyTorch would reserve for them."""
+"""A simulated GPU: tensors with sizes but no values, and PyTorch's reserved memory for them."""

@@ -1,4 +1,4 @@
-"""A model of PyTorch's caching allocator for CUDA, which counts allocated and reserved bytes."""
+"""A model of PyTorch's caching allocator for CUDA: counts allocated and reserved bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LARGE_REQUEST, _LARGE_ROUNDING = 10 * MIB, 2 * MIB
 
 
 def rounded(size: int) -> int:
-    """The bytes that a request takes in a segment."""
+    """The bytes taken by a request in a segment."""
     return max(ROUNDING, -(-size // ROUNDING) * ROUNDING)
 
 

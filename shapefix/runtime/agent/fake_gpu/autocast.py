@@ -1,4 +1,4 @@
-"""Autocast on the simulated GPU: torch's own casts require a device that C++ knows."""
+"""Autocast on the simulated GPU: torch's own casts require a device known to C++."""
 
 from __future__ import annotations
 

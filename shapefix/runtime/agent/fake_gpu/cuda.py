@@ -16,7 +16,7 @@ _CAPABILITY = (8, 0)
 
 
 class _NoOpStream:
-    """A stream or an event, which does nothing."""
+    """A stream or an event without any effect."""
 
     cuda_stream = 0
     device = DEVICE

@@ -1,4 +1,4 @@
-"""Set up the device of a run, and the settings that it tries."""
+"""Set up the device of a run, and the settings to try."""
 
 from __future__ import annotations
 

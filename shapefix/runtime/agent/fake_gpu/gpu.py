@@ -129,7 +129,7 @@ class FakeGpu(TorchDispatchMode):  # type: ignore[misc]
         return torch.zeros(tuple(tensor.shape), dtype=dtype or tensor.dtype)
 
     def _on_cpu(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """Run an operation on the CPU, unless C++ creates a tensor for one that it takes to be on the CPU."""
+        """Run an operation on the CPU, except for C++'s tensors on behalf of the simulated GPU."""
         if any(isinstance(each, torch.Tensor) for each in tree_leaves((args, kwargs))):
             return func(*args, **kwargs)
         frame = _frame()
@@ -162,7 +162,7 @@ class FakeGpu(TorchDispatchMode):  # type: ignore[misc]
                 return func(*args, **kwargs)
 
     def _moved_to_gpu(self, args: Any, kwargs: Any) -> tuple[Any, Any, int]:
-        """Move arguments to the GPU that the same call from Python created on the CPU."""
+        """Move arguments to the GPU if the same call from Python created them on the CPU."""
         caller, moved = _call(_frame()), 0
 
         def move(value: Any) -> Any:
@@ -180,7 +180,7 @@ class FakeGpu(TorchDispatchMode):  # type: ignore[misc]
             return torch.empty(size, dtype=dtype, device=DEVICE)
 
     def _even_counts(self, numbers: Any, classes: int) -> Any:
-        """Equal counts for all classes, for numbers that are not known."""
+        """Equal counts for all classes, for unknown numbers."""
         counts = self._empty((classes,), torch.int64)
         each, rest = divmod(numbers.numel(), classes)
         self.values.assume(counts, torch.tensor([each + (number < rest) for number in range(classes)]))
@@ -190,7 +190,7 @@ class FakeGpu(TorchDispatchMode):  # type: ignore[misc]
         return selected_count(mask, self.values.of)
 
     def _with_guessed_size(self, func: Any, args: Any) -> Any:
-        """Run an operation whose size depends on values."""
+        """Run an operation with a size dependent on values."""
         if func is _aten.nonzero.default:
             return self._empty((self._selected(args[0]), args[0].dim()), torch.int64)
         if func is _aten.masked_select.default:
@@ -210,7 +210,7 @@ class FakeGpu(TorchDispatchMode):  # type: ignore[misc]
 
 
 def _frame() -> FrameType:
-    """The frame that runs an operation, outside this module and torch's wrappers of it."""
+    """The frame running an operation, outside this module and torch's wrappers of it."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.endswith(_WRAPPERS):
         frame = frame.f_back

@@ -1,4 +1,4 @@
-"""Sizes of grouped matrix products, which mixtures of experts use.
+"""Sizes of grouped matrix products, as in mixtures of experts.
 
 torch's own computation of these sizes rejects all dtypes except bfloat16, although its kernels accept float32
 and float16.

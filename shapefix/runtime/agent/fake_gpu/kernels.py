@@ -12,7 +12,7 @@ _HALVES = (torch.float16, torch.bfloat16)
 
 
 def install(on_device: Callable[[Any], bool]) -> None:
-    """Make attention, dropout and softmax save for backward what their CUDA kernels save."""
+    """Make attention, dropout and softmax save the same tensors for backward as their CUDA kernels."""
     plain_attention, plain_dropout = functional.scaled_dot_product_attention, functional.dropout
     plain_softmax, plain_log_softmax = functional.softmax, functional.log_softmax
 
@@ -49,7 +49,7 @@ def attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Any:
-    """Attention by the kernel that CUDA uses: flash for halves without a mask, otherwise memory-efficient."""
+    """Attention by CUDA's kernel: flash for halves without a mask, otherwise memory-efficient."""
     if torch.is_autocast_enabled("cuda"):
         dtype = torch.get_autocast_dtype("cuda")
         query, key, value = (each.to(dtype) for each in (query, key, value))

@@ -16,7 +16,7 @@ _RANDOM = torch.Tag.nondeterministic_seeded
 
 
 class KnownValues:
-    """The values of small tensors, mostly of integers, and of what is computed from them."""
+    """The values of small tensors, mostly of integers, and of results computed from them."""
 
     def __init__(self) -> None:
         self._known: Any = WeakTensorKeyDictionary()
@@ -31,7 +31,7 @@ class KnownValues:
         self._known[tensor] = values
 
     def copied(self, source: torch.Tensor, to: Any) -> None:
-        """Record the values of a tensor that is copied to the GPU."""
+        """Record the values of a tensor copied to the GPU."""
         if isinstance(to, FakeTensor) and _small(to):
             self._known[to] = source.detach().to(dtype=to.dtype, copy=True)
 
@@ -74,6 +74,6 @@ def item(tensor: torch.Tensor, known: torch.Tensor | None) -> Any:
 
 
 def selected_count(mask: torch.Tensor, of: Callable[[torch.Tensor], torch.Tensor | None]) -> int:
-    """The number of elements that a mask selects: all of them if its values are not known."""
+    """The number of elements selected by a mask: all of them if its values are not known."""
     known = of(mask)
     return int(mask.numel() if known is None else torch.count_nonzero(known))

@@ -90,7 +90,7 @@ class StepPhases:
 
     @contextlib.contextmanager
     def _during(self, phase: str, kind: str) -> Any:
-        """Run a phase, after which the loop of the script goes on."""
+        """Run a phase; the loop of the script goes on afterwards."""
         before = self._storages.phase, self._storages.kind
         self._storages.begin(phase, kind)
         self._running = True

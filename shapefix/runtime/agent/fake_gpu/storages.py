@@ -1,4 +1,4 @@
-"""The storages on a device: the purpose of each, and the most that is alive at once."""
+"""The storages on a device: the purpose of each, and the peak of live bytes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ INPUTS, ACTIVATIONS, TEMPORARY = "inputs", "activations", "temporary"
 
 @dataclass
 class Peak:
-    """The moment at which most is alive in a phase: bytes of live storages, by purpose in by_kind."""
+    """The moment with the most live bytes in a phase: live storages, by purpose in by_kind."""
 
     bytes: int = 0
     by_kind: dict[str, int] = field(default_factory=dict)
@@ -97,7 +97,7 @@ class Storages:
             self._count(kind, known.size)
 
     def begin(self, phase: str, kind: str) -> None:
-        """Begin a phase; its peak starts with what is alive."""
+        """Begin a phase; its peak starts with the living storages."""
         self.phase, self.kind = phase, kind
         self._peak("")
 

@@ -1,4 +1,4 @@
-"""Settings that a run tries instead of the script's own: batch size, checkpointing, or bf16."""
+"""Trial settings in place of the script's own: batch size, checkpointing, or bf16."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def override_batch_size(old: int, new: int) -> None:
 
 
 class MemoryTrials:
-    """Tries to save memory with the models of one session, and writes a line for what could be applied."""
+    """Tries to save memory with the models of one session, and writes a line for each applied one."""
 
     def __init__(self, session: Session, checkpointing: bool, bf16: bool) -> None:
         self._session = session

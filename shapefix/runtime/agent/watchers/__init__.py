@@ -1,1 +1,1 @@
-"""Watchers for faults that raise no exception."""
+"""Watchers for faults without an exception."""

@@ -1,4 +1,4 @@
-"""Tensor copies that a model makes on each call: to another device, or into another layout."""
+"""Tensor copies on each call of a model: to another device, or into another layout."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PLACES, _LARGE = 32, 16 << 20
 
 
 class CopyWatcher:
-    """Records copies that are made while a module is running."""
+    """Records tensor copies made by running modules."""
 
     def __init__(self, session: Session, modules: ModuleCalls) -> None:
         self._session = session

@@ -1,4 +1,4 @@
-"""The first module or operation that gave numbers that are not finite."""
+"""The first module or operation with a nan or infinite result."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ModuleSums:
         self._sums.clear()
 
     def first_not_finite(self) -> NonFiniteSource | None:
-        """The first module with an input or output that is not finite, if any."""
+        """The first module with a nan or infinite input or output, if any."""
         for source, total in self._sums:
             with contextlib.suppress(Exception):
                 if not math.isfinite(float(total)):
@@ -61,7 +61,7 @@ def _floats(value: Any) -> Iterator[torch.Tensor]:
 
 
 def faulty_operation(loss: torch.Tensor) -> str | None:
-    """The first operation in the graph of a loss that gives numbers that are not finite, in words, if any."""
+    """The first operation in the graph of a loss with a nan or infinite result, in words, if any."""
     found = None
     seen: set[Any] = set()
     waiting = deque([loss.grad_fn])
@@ -80,7 +80,7 @@ def faulty_operation(loss: torch.Tensor) -> str | None:
 
 
 def _fault(node: Any) -> str | None:
-    """The fault of one operation, from the tensors that it saved for backward."""
+    """The fault of one operation, from its tensors saved for backward."""
     name = node.name().rstrip("0123456789")
     for operation, saved, is_fault, text in _FAULTS:
         if name == operation:

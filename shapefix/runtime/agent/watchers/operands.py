@@ -64,7 +64,7 @@ class ArithmeticWatcher:
             )
 
     def _write_promotion(self, tensor: Any, other: Any, caller: FrameType) -> None:
-        """Record an operand that makes a floating-point tensor float64."""
+        """Record an operand promoting a floating-point tensor to float64."""
         floats = tensor.is_floating_point() and other.is_floating_point()
         key = (caller.f_code, caller.f_lasti)
         if not floats or key in self._promoted or len(self._promoted) >= _PLACES:
@@ -81,7 +81,7 @@ class ArithmeticWatcher:
             )
 
     def report(self, loss: torch.Tensor) -> None:
-        """Write the outer broadcasts whose results a loss sums up."""
+        """Write the outer broadcasts affecting a loss."""
         if not self._broadcasts:
             return
         with contextlib.suppress(Exception):  # older versions of torch expose less of their graph
@@ -92,7 +92,7 @@ class ArithmeticWatcher:
 
 
 def _summed_operations(node: Any) -> set[int]:
-    """The elementwise operations whose results go into a sum or mean that is a term of a loss."""
+    """The elementwise operations with results in a sum or mean used as a term of a loss."""
     found: set[int] = set()
     waiting: list[tuple[Any, tuple[int, ...] | None]] = [(node, None)]
     seen = 0

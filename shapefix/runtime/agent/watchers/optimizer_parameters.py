@@ -1,4 +1,4 @@
-"""The parameters that no optimizer has, and the parameters of optimizers that no module has."""
+"""Parameters missing from all optimizers, and optimizer parameters missing from all modules."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NAMES = 50
 
 
 class OptimizerWatcher:
-    """The optimizers of a session, and the modules whose weights were loaded."""
+    """The optimizers of a session, and the modules with loaded weights."""
 
     def __init__(self, constructions: ConstructionSites) -> None:
         self._constructions = constructions
@@ -54,11 +54,11 @@ class OptimizerWatcher:
                 yield from group["params"]
 
     def created_at(self, optimizer: Any) -> UserPlace | None:
-        """Where an optimizer was created."""
+        """Place of an optimizer's construction."""
         return self._created.get(optimizer, (None, 0))[0]
 
     def uncovered(self, roots: list[Any]) -> UncoveredParameters | None:
-        """The parameters of models that ran that got a gradient, and that no optimizer has, if any."""
+        """The parameters with a gradient in executed models, but in no optimizer, if any."""
         covered = {id(each) for each in self.parameters()}
         last = max((count for _, count in self._created.values()), default=0)
         found: list[UncoveredParameter] = []
@@ -92,7 +92,7 @@ class OptimizerWatcher:
         )
 
     def orphaned(self, optimizer: Any) -> OrphanedParameters | None:
-        """The parameters of an optimizer without a gradient that no living module has, if any."""
+        """The parameters of an optimizer without a gradient and in no living module, if any."""
         lacking = {
             id(each): each
             for group in optimizer.param_groups
@@ -123,7 +123,7 @@ class OptimizerWatcher:
 
 
 def _living_modules() -> Iterator[Any]:
-    """All modules that have not been collected."""
+    """All modules still in memory."""
     return (each for each in gc.get_objects() if issubclass(type(each), nn.Module))
 
 

@@ -1,4 +1,4 @@
-"""The arguments that a module's forward takes by name, takes by `**kwargs`, and never reads."""
+"""Arguments of a module's forward: taken by name, taken by `**kwargs`, and never read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _READS_ALL = ("locals", "vars", "eval", "exec")
 
 
 def forward_signature(module: Any, args: Any, kwargs: Any) -> SignatureUse | None:
-    """The signature of a module's forward and what one call passes; None if it has no signature."""
+    """The signature of a module's forward and the arguments of one call; None without a signature."""
     forward = type(module).forward
     try:
         signature = inspect.signature(forward)
@@ -45,7 +45,7 @@ def forward_signature(module: Any, args: Any, kwargs: Any) -> SignatureUse | Non
 
 @lru_cache(maxsize=256)
 def _names_read(code: CodeType) -> tuple[frozenset[str] | None, frozenset[str]]:
-    """The local names that code reads, None if it may read all of them, and the texts in it."""
+    """The local names read by code, None if possibly all of them, and the texts in it."""
     if any(name in code.co_names for name in _READS_ALL):
         return None, frozenset()
     names: set[str] = set(code.co_cellvars)

@@ -1,4 +1,4 @@
-"""Views that are legal only because a dimension has the size 1."""
+"""Views legal only for a dimension of size 1."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _view = torch.Tensor.view
 
 
 class ViewWatcher:
-    """Records views of the user's that a larger batch would make illegal."""
+    """Records views of the user's with an illegal result for a larger batch."""
 
     def __init__(self, session: Session, modules: ModuleCalls) -> None:
         self._session = session
@@ -63,7 +63,7 @@ class ViewWatcher:
             )
 
     def _is_own(self, tensor: Any) -> bool:
-        """Whether a tensor is a parameter or buffer, whose sizes do not depend on the batch."""
+        """Whether a tensor is a parameter or buffer, with sizes independent of the batch."""
         storage = tensor.untyped_storage()._cdata
         return any(
             each.untyped_storage()._cdata == storage
@@ -74,7 +74,7 @@ class ViewWatcher:
 
 
 def _requested_sizes(args: Any) -> tuple[int, ...] | None:
-    """The sizes that a view requests; None for a view as another dtype."""
+    """The requested sizes of a view; None for a view as another dtype."""
     wanted = args[0] if len(args) == 1 and isinstance(args[0], (tuple, list)) else args
     return tuple(wanted) if wanted and all(isinstance(each, int) for each in wanted) else None
 
@@ -82,7 +82,7 @@ def _requested_sizes(args: Any) -> tuple[int, ...] | None:
 def legal_only_at_one(
     size: tuple[int, ...], stride: tuple[int, ...], wanted: tuple[int, ...]
 ) -> Iterator[int]:
-    """The dimensions of size 1 that would make a legal view illegal if they were larger.
+    """The dimensions of size 1 in a legal view; a larger size would make it illegal.
 
     A larger tensor has the same layout: the strides of the dimensions around the larger one grow. The view
     must be illegal for each of the wanted sizes that could grow instead.
@@ -108,7 +108,7 @@ def _outermost(dimension: int, stride: tuple[int, ...]) -> bool:
 
 
 def _around(number: int, dimension: int, size: tuple[int, ...], stride: tuple[int, ...]) -> bool:
-    """Whether a dimension is outside another one in memory, which has the size 1."""
+    """Whether a dimension is outside another one of size 1 in memory."""
     if number == dimension or stride[number] != stride[dimension]:
         return stride[number] > stride[dimension]
     return size[number] > 1 or number < dimension
@@ -120,7 +120,7 @@ def _has_gaps(size: tuple[int, ...], stride: tuple[int, ...]) -> bool:
 
 
 def grown_sizes(size: tuple[int, ...], wanted: tuple[int, ...]) -> Iterator[list[int]]:
-    """The sizes that a view of the larger tensor may request: each has one that grew."""
+    """Possible requested sizes for a view of the larger tensor: each has one grown size."""
     known = math.prod(each for each in wanted if each != -1)
     sizes = [math.prod(size) // known if each == -1 and known else each for each in wanted]
     for number, each in enumerate(sizes):

@@ -1,4 +1,4 @@
-"""Faults that raise no exception. Importing this package registers all checks."""
+"""Faults without an exception. Importing this package registers all checks."""
 
 from shapefix.runtime.findings.silent import (
     batch_keys,

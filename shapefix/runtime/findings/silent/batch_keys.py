@@ -1,4 +1,4 @@
-"""Keys of a batch that a model accepts without an error but does not use."""
+"""Keys of a batch accepted by a model without an error, but unused."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _unread(observed: Observations) -> Iterator[RuntimeFinding]:
 
 
 def _calls(observed: Observations) -> Iterator[tuple[str, Span, SignatureUse]]:
-    """The calls with a known signature: the model's class, where it was called, and the signature."""
+    """Calls with a known signature: the model's class, the place of the call, and the signature."""
     entered = {line["id"]: line for line in observed.of(ModuleEnterLine)}
     for line in observed.of(ForwardSignatureLine):
         model = outer = entered[line["id"]]

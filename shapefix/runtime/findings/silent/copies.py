@@ -1,4 +1,4 @@
-"""Tensor copies that a model makes on each call, if they are large or easy to avoid."""
+"""Tensor copies on each call of a model, if they are large or easy to avoid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Losses that give no gradient: not connected to the parameters, or constant."""
+"""Losses without a gradient: not connected to the parameters, or constant."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _unconnected(observed: Observations) -> Iterator[RuntimeFinding]:
                 f"none of the {line['without_gradient']} parameters has a gradient when {line['optimizer']} "
                 "steps, although backward was called",
                 at,
-                (Evidence(at, "backward is called here"), *step),
+                (Evidence(at, "backward called here"), *step),
             )
 
 
@@ -59,7 +59,7 @@ def _zero(observed: Observations) -> Iterator[RuntimeFinding]:
         else:
             message = f"{all_of}: the optimizer step changes nothing"
         value = f", {loss['value']:.4g}," if loss["value"] is not None else ""
-        evidence = (Evidence(at, f"backward of the loss{value} is called here"), *_step(line))
+        evidence = (Evidence(at, f"backward of the loss{value} called here"), *_step(line))
         yield RuntimeFinding("clamped-loss" if flat else "zero-gradient", message, at, evidence)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from shapefix.diagnostics import Evidence, Span
+from shapefix.diagnostics import Evidence
 from shapefix.runtime.findings.silent.registry import RuntimeFinding, silent_fault
 from shapefix.runtime.observations import Observations, span
 from shapefix.runtime.protocol import DescribedValue, LossCallLine
@@ -21,8 +21,13 @@ def _losses(observed: Observations) -> Iterator[RuntimeFinding]:
         operands, at = _operands(line), span(line["called_at"])
         if operands is None or at is None:
             continue
-        for check in (_broadcast, _float64, _one_class, _ignored, _range):
-            yield from check(line, *operands, at)
+        prediction, target = operands
+        gets = f"`{line['name']}` gets {dtype_and_size(prediction)} and {dtype_and_size(target)}"
+        for name, fault in _FAULTS.items():
+            message = fault(line, prediction, target)
+            if message is not None:
+                pairs = ": every pair of their elements" if name == "silent-broadcast" else ""
+                yield RuntimeFinding(name, message, at, (Evidence(at, gets + pairs),))
 
 
 def _operands(line: LossCallLine) -> tuple[DescribedValue, DescribedValue] | None:
@@ -34,34 +39,20 @@ def _operands(line: LossCallLine) -> tuple[DescribedValue, DescribedValue] | Non
     return prediction, target
 
 
-def _operands_text(line: LossCallLine, prediction: DescribedValue, target: DescribedValue) -> str:
-    return f"`{line['name']}` gets {dtype_and_size(prediction)} and {dtype_and_size(target)}"
-
-
-def _broadcast(
-    line: LossCallLine, prediction: DescribedValue, target: DescribedValue, at: Span
-) -> Iterator[RuntimeFinding]:
+def _broadcast(line: LossCallLine, prediction: DescribedValue, target: DescribedValue) -> str | None:
     if line["name"] not in _BROADCAST:
-        return
+        return None
     result = outer_broadcast(prediction["size"], target["size"])
-    if result is not None:
-        sizes = f"({', '.join(map(str, result))})"
-        yield RuntimeFinding(
-            "silent-broadcast",
-            f"`{line['name']}` compares {dtype_and_size(prediction)} with {dtype_and_size(target)}: "
-            f"both are broadcast to {sizes}",
-            at,
-            (
-                Evidence(
-                    at,
-                    f"{_operands_text(line, prediction, target)}: every pair of their elements",
-                ),
-            ),
-        )
+    if result is None:
+        return None
+    return (
+        f"`{line['name']}` compares {dtype_and_size(prediction)} with {dtype_and_size(target)}: "
+        f"both are broadcast to ({', '.join(map(str, result))})"
+    )
 
 
 def outer_broadcast(left: list[int], right: list[int]) -> list[int] | None:
-    """The result size of two operands that differ in a last dimension of 1; None for all others.
+    """The result size of two operands, one with an extra last dimension of 1; None for all others.
 
     `[16, 1]` with `[16]` is an accident; `[16, 1]` with `[1, 16]`, or with `[8]`, may be intended.
     """
@@ -73,64 +64,53 @@ def outer_broadcast(left: list[int], right: list[int]) -> list[int] | None:
     return None if result == longer else result
 
 
-def _float64(
-    line: LossCallLine, prediction: DescribedValue, target: DescribedValue, at: Span
-) -> Iterator[RuntimeFinding]:
+def _float64(line: LossCallLine, prediction: DescribedValue, target: DescribedValue) -> str | None:
     kinds = {prediction["dtype"], target["dtype"]}
-    wide = prediction if prediction["dtype"] == "float64" else target
-    if line["grad_enabled"] and kinds in ({"float64", name} for name in ("float32", "float16", "bfloat16")):
-        which = "prediction" if wide is prediction else "target"
-        if wide["size"]:
-            yield RuntimeFinding(
-                "silent-float64",
-                f"the {which} of `{line['name']}` is {dtype_and_size(wide)}: the loss is computed in float64",
-                at,
-                (Evidence(at, _operands_text(line, prediction, target)),),
-            )
+    which, wide = ("prediction", prediction) if prediction["dtype"] == "float64" else ("target", target)
+    mixed = kinds in ({"float64", name} for name in ("float32", "float16", "bfloat16"))
+    if not mixed or not line["grad_enabled"] or not wide["size"]:
+        return None
+    return f"the {which} of `{line['name']}` is {dtype_and_size(wide)}: the loss is computed in float64"
 
 
-def _one_class(
-    line: LossCallLine, prediction: DescribedValue, target: DescribedValue, at: Span
-) -> Iterator[RuntimeFinding]:
+def _one_class(line: LossCallLine, prediction: DescribedValue, target: DescribedValue) -> str | None:
     size = prediction["size"]
     if line["name"] != "cross_entropy" or not line["grad_enabled"] or not size:
-        return
-    if size[1 if len(size) > 1 else 0] == 1:
-        yield RuntimeFinding(
-            "one-class",
-            f"`cross_entropy` with one class is always 0: it gets {dtype_and_size(prediction)}",
-            at,
-            (Evidence(at, _operands_text(line, prediction, target)),),
-        )
+        return None
+    if size[1 if len(size) > 1 else 0] != 1:
+        return None
+    return f"`cross_entropy` with one class is always 0: it gets {dtype_and_size(prediction)}"
 
 
-def _ignored(
-    line: LossCallLine, prediction: DescribedValue, target: DescribedValue, at: Span
-) -> Iterator[RuntimeFinding]:
+def _all_ignored(line: LossCallLine, prediction: DescribedValue, target: DescribedValue) -> str | None:
     known = line["targets"]
     if not known or line["name"] not in _OF_CLASSES:
-        return
-    if known["ignored"] == known["count"] and known["reduction"] == "mean":
-        yield RuntimeFinding(
-            "ignored-targets",
-            f"all {known['count']} targets of `{line['name']}` are its `ignore_index` "
-            f"{known['ignore_index']}: the mean is nan",
-            at,
-            (Evidence(at, _operands_text(line, prediction, target)),),
-        )
+        return None
+    if known["ignored"] != known["count"] or known["reduction"] != "mean":
+        return None
+    return (
+        f"all {known['count']} targets of `{line['name']}` are its `ignore_index` "
+        f"{known['ignore_index']}: the mean is nan"
+    )
 
 
-def _range(
-    line: LossCallLine, prediction: DescribedValue, target: DescribedValue, at: Span
-) -> Iterator[RuntimeFinding]:
+def _out_of_range(line: LossCallLine, prediction: DescribedValue, target: DescribedValue) -> str | None:
     known = line["targets"]
     if not known or line["name"] not in _OF_PROBABILITIES:
-        return
-    if known["least"] < 0 or known["greatest"] > 1:
-        yield RuntimeFinding(
-            "target-range",
-            f"the targets of `{line['name']}` range from {known['least']:g} to {known['greatest']:g}, "
-            "but it expects values from 0 to 1",
-            at,
-            (Evidence(at, _operands_text(line, prediction, target)),),
-        )
+        return None
+    if known["least"] >= 0 and known["greatest"] <= 1:
+        return None
+    return (
+        f"the targets of `{line['name']}` range from {known['least']:g} to {known['greatest']:g}, "
+        "but it expects values from 0 to 1"
+    )
+
+
+_FAULTS: dict[str, Callable[[LossCallLine, DescribedValue, DescribedValue], str | None]] = {
+    "silent-broadcast": _broadcast,
+    "silent-float64": _float64,
+    "one-class": _one_class,
+    "ignored-targets": _all_ignored,
+    "target-range": _out_of_range,
+}
+"""Checks of one loss call by the name of their finding; each returns its message."""

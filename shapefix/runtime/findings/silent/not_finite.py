@@ -1,4 +1,4 @@
-"""Losses and gradients that are not finite, with the first module or operation that caused it."""
+"""Nan or infinite losses and gradients, with the first module or operation causing them."""
 
 from __future__ import annotations
 

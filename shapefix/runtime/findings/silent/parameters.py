@@ -1,4 +1,4 @@
-"""Parameters that no optimizer has, and optimizers whose parameters no module has."""
+"""Parameters without an optimizer, and optimizers of parameters without a module."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _orphaned(
 ) -> RuntimeFinding:
     parameters = uncovered["parameters"]
     sizes = ", ".join(value_text(each) for each in orphaned["parameters"][:_NAMES])
-    created = Evidence(created_at, f"the optimizer is created here; no module has its parameters {sizes}")
+    created = Evidence(created_at, f"optimizer created here; no module has its parameters {sizes}")
     return RuntimeFinding(
         "orphaned-parameters",
         f"the optimizer has {_number(orphaned['count'])} that no module has anymore, "
@@ -50,7 +50,7 @@ def _uncovered(uncovered: UncoveredParameters) -> Iterator[RuntimeFinding]:
     places = [each for each in map(span, uncovered["optimizers"]) if each is not None]
     if not places:
         return
-    optimizers = tuple(Evidence(each, "an optimizer is created here without them") for each in places)
+    optimizers = tuple(Evidence(each, "optimizer created here, without them") for each in places)
     # A part that is left out to freeze it is usually the larger one, with pretrained weights.
     forgotten = late or (fresh if sum(each["numel"] for each in fresh) < uncovered["covered_numel"] else [])
     if forgotten:
@@ -85,10 +85,10 @@ def _number(count: int) -> str:
 
 
 def _constructed(parameters: Sequence[UncoveredParameter]) -> Iterator[Evidence]:
-    """The first two places that construct the modules of some parameters."""
+    """The first two construction sites of the modules of some parameters."""
     places = dict.fromkeys(
         each for each in (span(one["constructed_at"]) for one in parameters) if each is not None
     )
     for place in list(places)[:2]:
         names = [one["name"] for one in parameters if span(one["constructed_at"]) == place]
-        yield Evidence(place, f"the module of `{names[0]}` is constructed here")
+        yield Evidence(place, f"module of `{names[0]}` created here")

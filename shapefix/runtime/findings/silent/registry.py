@@ -1,11 +1,11 @@
-"""The registry of checks for faults that raise no exception, and the rule and severity of each fault."""
+"""The registry of checks for faults without an exception, and the rule and severity of each fault."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from shapefix.diagnostics import Condition, Diagnostic, Evidence, Severity, Span
+from shapefix.diagnostics import Condition, Diagnostic, Evidence, Severity, Span, with_failure
 from shapefix.rulebook.pages import names_and_severities
 from shapefix.runtime.observations import Observations
 
@@ -41,7 +41,7 @@ KINDS: dict[str, tuple[str | None, Severity]] = {
 
 @dataclass(frozen=True)
 class RuntimeFinding:
-    """A fault that a run has shown."""
+    """A fault found by a run."""
 
     kind: str
     message: str
@@ -55,13 +55,13 @@ _CHECKS: list[SilentFaultCheck] = []
 
 
 def silent_fault(function: SilentFaultCheck) -> SilentFaultCheck:
-    """Register a function that finds faults of one sort in the observations of a run."""
+    """Register a function to find faults of one sort in the observations of a run."""
     _CHECKS.append(function)
     return function
 
 
 def silent_faults(observed: Observations) -> Iterator[Diagnostic]:
-    """The faults that all checks find in a run, without repetitions."""
+    """The faults found in a run by all checks, without repetitions."""
     seen: set[tuple[str, Span]] = set()
     for check in _CHECKS:
         for each in check(observed):
@@ -73,4 +73,5 @@ def silent_faults(observed: Observations) -> Iterator[Diagnostic]:
 def _diagnostic(fault: RuntimeFinding) -> Diagnostic:
     rule, severity = KINDS[fault.kind]
     code, name = (PROBE, fault.kind) if rule is None else (rule, names_and_severities()[rule][0])
-    return Diagnostic(code, name, severity, fault.message, fault.span, fault.evidence, fault.condition)
+    evidence = with_failure(fault.evidence, fault.span)
+    return Diagnostic(code, name, severity, fault.message, fault.span, evidence, fault.condition)

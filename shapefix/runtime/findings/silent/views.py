@@ -1,4 +1,4 @@
-"""Views that are legal only because a dimension has the size 1."""
+"""Views legal only for a dimension of size 1."""
 
 from __future__ import annotations
 

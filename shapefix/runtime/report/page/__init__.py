@@ -1,1 +1,1 @@
-"""The HTML page of a run: one self-contained file that loads nothing over the network."""
+"""The HTML page of a run: one self-contained file without network access."""

@@ -17,7 +17,7 @@ _LONGEST = 400
 
 @dataclass(frozen=True)
 class SourcePiece:
-    """A part of a row; mark is "", "step" or "place", that of the finding itself."""
+    """A part of a row; mark is "", "step" or "place", the place of the finding itself."""
 
     text: str
     mark: str
@@ -51,7 +51,7 @@ class Excerpt:
 
 
 def excerpts(finding: Diagnostic, view: View) -> Iterator[Excerpt]:
-    """The excerpts of a finding, that of its own file first."""
+    """The excerpts of a finding, first the one of its own file."""
     steps = [(step.span, one_line(step.message)) for step in finding.evidence]
     if len(steps) > 1:
         steps = [(place, f"{number}. {text}") for number, (place, text) in enumerate(steps, 1)]

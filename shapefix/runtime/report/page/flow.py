@@ -159,7 +159,7 @@ def _module(alike: tuple[ObservedModule, ...], model: ObservedModule) -> _Step:
 
 
 def _number(first: str, last: str) -> str:
-    """The number by which the last name differs from the first."""
+    """The changed number in the last name; the whole name without one."""
     pairs = zip(re.findall(r"\d+", first), re.findall(r"\d+", last), strict=False)
     return next((two for one, two in pairs if one != two), last)
 

@@ -46,7 +46,7 @@ class PlotPhase:
 
 @dataclass(frozen=True)
 class MemoryPlot:
-    """The whole plot, in its own units; source says what was measured, text describes the plot."""
+    """The whole plot, in its own units; source is the measured quantity, text describes the plot."""
 
     width: int
     height: int

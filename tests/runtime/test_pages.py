@@ -274,6 +274,7 @@ def test_where_no_page_can_be_written_nothing_is_run(tmp_path: Path, report: str
     assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", f"error: --report {report}: {said}\n")
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("name", ["trained", "wild"])

@@ -79,6 +79,7 @@ WRITES = """
 """
 
 
+@pytest.mark.slow
 def test_a_script_sees_its_writes_and_the_folder_does_not(tmp_path: Path) -> None:
     files = {"log.txt": "first\n", "old.txt": "old", "data.json": "[1]", "kept.txt": "kept"}
     for name, text in files.items():

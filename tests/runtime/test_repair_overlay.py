@@ -9,6 +9,7 @@ from pathlib import Path
 from textwrap import dedent
 
 import fork_server
+import pytest
 from probing import row
 
 from shapefix.runtime.protocol import SourceLine
@@ -73,6 +74,7 @@ def test_places_and_values_are_those_of_the_other_text(tmp_path: Path) -> None:
     assert "    x + y\n" in run.process.output
 
 
+@pytest.mark.slow
 def test_an_interpreter_that_multiprocessing_starts_reads_it_too(tmp_path: Path) -> None:
     (tmp_path / "work.py").write_text("def done(n):\n    return -1\n")
     (tmp_path / "train.py").write_text("raise ValueError('the script on disk')\n")

@@ -1,0 +1,63 @@
+"""Fixes of code that a demo calls are shown, not applied: the demo may be what is wrong."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import PurePath
+
+import libcst as cst
+
+from shapefix.checks.support.syntax import enclosing
+from shapefix.diagnostics import Applicability, Diagnostic, Fix
+from shapefix.interpreter.events import Event, OperationEvent
+from shapefix.interpreter.modules import Place, dotted_name
+from shapefix.interpreter.tensor_values import TensorValue
+
+_DEMO_FILE = re.compile(r"(?:^|_)(?:test|tests|demo|demos|example|examples)(?:_|$)")
+
+
+def only_shown(event: Event, found: Diagnostic) -> Diagnostic:
+    """Turn unsafe fixes into display fixes if a demo made the tensor that the fixed function rejects."""
+    if not found.fixes or not isinstance(event, OperationEvent) or not event.calls:
+        return found
+    demo = _demo(event.calls[0])
+    if demo is None or not any(_made_in(operand.tensor, event.calls[0], demo) for operand in event.operands):
+        return found
+    return replace(found, fixes=tuple(_shown(fix, event.calls[0], demo) for fix in found.fixes))
+
+
+def _demo(call: Place) -> cst.CSTNode | None:
+    """Return the block `if __name__ == "__main__"` around a call, or the whole file of a test or a demo."""
+    for node in enclosing(call.module, call.node):
+        if isinstance(node, cst.If) and any(dotted_name(part) == "__name__" for part in _compared(node.test)):
+            return node
+    return call.module.tree if _DEMO_FILE.search(PurePath(call.module.path).stem) else None
+
+
+def _compared(test: cst.BaseExpression) -> list[cst.BaseExpression]:
+    if not isinstance(test, cst.Comparison):
+        return []
+    return [test.left, *(target.comparator for target in test.comparisons)]
+
+
+def _made_in(tensor: TensorValue, call: Place, demo: cst.CSTNode) -> bool:
+    """Whether the first step of a tensor is in the demo."""
+    step = tensor.origin
+    while step is not None and step.source is not None:
+        step = step.source
+    return step is not None and step.place.module is call.module and demo in _around(step.place)
+
+
+def _around(place: Place) -> list[cst.CSTNode]:
+    return enclosing(place.module, place.node)
+
+
+def _shown(fix: Fix, call: Place, demo: cst.CSTNode) -> Fix:
+    span = call.module.span(demo)
+    inside = all(
+        edit.span.path == span.path and span.row <= edit.span.row <= span.end_row for edit in fix.edits
+    )
+    if inside or fix.applicability is not Applicability.UNSAFE:
+        return fix
+    return replace(fix, applicability=Applicability.DISPLAY)

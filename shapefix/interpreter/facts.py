@@ -1,0 +1,31 @@
+"""Facts about an object beside its attributes, one of each class."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+
+class Fact:
+    """Base of the facts: small frozen dataclasses, which domains and the library attach to objects."""
+
+    __slots__ = ()
+
+
+Known = TypeVar("Known", bound=Fact)
+
+
+class Facts(dict[type[Fact], Any]):
+    """Facts of one object by their class; None for a fact that is no longer known.
+
+    Written by `ev.journal.write(value.facts, Frozen, Frozen())`, so that branches are undone and joined.
+    """
+
+    @classmethod
+    def of(cls, *facts: Fact) -> Facts:
+        """Facts of a new object."""
+        return cls((type(fact), fact) for fact in facts)
+
+    def known(self, kind: type[Known]) -> Known | None:
+        """Fact of this class; None if there is none, or if it is no longer known."""
+        fact: Known | None = self.get(kind)
+        return fact

@@ -1,0 +1,71 @@
+"""The essentials of a finding: at most three places, and the way to them in one line."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import zip_longest
+
+from shapefix.diagnostics import Diagnostic, Evidence, ExpectedError, Role, Span
+from shapefix.report.cells import width_of
+from shapefix.report.view import View, one_line
+
+MOST_LABELS = 3
+"""The largest number of labels in the short report of a finding."""
+
+
+def essential_steps(finding: Diagnostic) -> list[Evidence]:
+    """Return the cause, the last producer and the failure, as far as the finding has them.
+
+    Without a cause or a producer, another step of the kind that it has takes that place. The failure is
+    labeled with the exception.
+    """
+    failures = [step for step in finding.evidence if step.role is Role.FAILURE]
+    causes = [step for step in finding.evidence if step.role is Role.CAUSE]
+    producers = [step for step in finding.evidence if step.role is Role.PRODUCER]
+    others = [*causes[:1], *producers[-1:]]
+    if not producers:
+        others = [*causes[:1], *causes[1:][-1:]]
+    elif not causes:
+        others = [*producers[:-1][:1], *producers[-1:]]
+    shown = [Evidence(step.span, step.label or step.message, step.role) for step in others]
+    failure = failures[-1] if failures else Evidence(finding.span, "", Role.FAILURE)
+    words = failure.label or failure.message
+    if finding.error is not None:
+        words = in_words(finding.error)
+    return [*shown, Evidence(failure.span, words, Role.FAILURE)]
+
+
+def in_words(error: ExpectedError) -> str:
+    """Return `RuntimeError at the first batch: …`."""
+    if not error.at_first_batch:
+        return str(error)
+    return str(replace(error, type=f"{error.type} at the first batch"))
+
+
+def breadcrumb(finding: Diagnostic, view: View, room: int) -> str:
+    """Return the calls to the failure in one line of at most room cells; "" if there are none.
+
+    Outer calls are omitted first: `… > model(images) at line 57`. The last call has its line, and so has the
+    last one in each other file.
+    """
+    calls = finding.calls
+    names = [one_line(step.label or step.message) for step in calls]
+    for position, (step, after) in enumerate(zip_longest(calls, calls[1:])):
+        span = step.span
+        if after is None or after.span.path != span.path:
+            names[position] += f" at {short_place(span, finding.span, view)}"
+    text = " > ".join(names)
+    while len(names) > 1 and width_of(text) > room:
+        names = names[1:]
+        text = " > ".join(["…", *names])
+    return text
+
+
+def short_place(span: Span, near: Span, view: View) -> str:
+    """Return `line 57`, or `train.py:57` in another file of the same folder, or the path in another one."""
+    if span.path == near.path:
+        return f"line {span.row}"
+    path = view.relative(span.path)
+    folder, _, name = path.replace("\\", "/").rpartition("/")
+    is_near = folder == view.relative(near.path).replace("\\", "/").rpartition("/")[0]
+    return f"{one_line(name if is_near else path)}:{span.row}"

@@ -1,0 +1,84 @@
+"""Fold findings: one cause is one entry, and the entries are in the order of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import TypeAlias
+
+from shapefix.diagnostics import Cause, Diagnostic, RunVerdict, Severity
+
+_Key: TypeAlias = tuple[Cause, RunVerdict | None]
+
+
+@dataclass(frozen=True)
+class FoldedFinding:
+    """The first finding of a cause, and the others with the same cause."""
+
+    first: Diagnostic
+    others: tuple[Diagnostic, ...] = ()
+
+    @property
+    def alike(self) -> tuple[Diagnostic, ...]:
+        """The other places of the same rule."""
+        return tuple(each for each in self.others if each.code == self.first.code)
+
+    @property
+    def consequences(self) -> tuple[Diagnostic, ...]:
+        """The findings of other rules that have the same cause."""
+        return tuple(each for each in self.others if each.code != self.first.code)
+
+
+def folded(
+    findings: Sequence[Diagnostic], sources: Callable[[str], str | None] = lambda _: None
+) -> list[FoldedFinding]:
+    """Return one entry per cause, in the order of the run. sources returns the text of a path.
+
+    A mistake copied to several files, with the same code at every place, is one cause.
+    """
+    ordered = in_run_order(findings)
+    named = {Cause(each.code, each.span): each for each in ordered}
+    groups: dict[_Key, list[Diagnostic]] = {}
+    for finding in ordered:
+        groups.setdefault(_key(finding, named), []).append(finding)
+    copies: dict[object, list[Diagnostic]] = {}
+    for group in groups.values():
+        copies.setdefault(_copied(group[0], sources), []).extend(group)
+    return [FoldedFinding(first, tuple(others)) for first, *others in copies.values()]
+
+
+def in_run_order(findings: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """Sort by the folder of the script; in it errors first, each kind in the order of the run."""
+    severities = list(Severity)
+
+    def key(finding: Diagnostic) -> tuple[object, ...]:
+        script = finding.calls[0].span.path if finding.calls else finding.span.path
+        rank = severities.index(finding.severity)
+        return PurePath(script).parent, rank, script, finding.moment, finding.span, finding.code
+
+    return sorted(findings, key=key)
+
+
+def _key(finding: Diagnostic, named: Mapping[Cause, Diagnostic]) -> _Key:
+    """Return the cause of a finding; if that is another finding, the cause of that one."""
+    verdict = finding.confirmation.verdict if finding.confirmation else None
+    seen = {Cause(finding.code, finding.span)}
+    cause = finding.cause
+    while cause in named and cause not in seen:
+        seen.add(cause)
+        cause = named[cause].cause
+    return cause, verdict
+
+
+def _copied(finding: Diagnostic, sources: Callable[[str], str | None]) -> object:
+    """Return what the copies of a mistake have in common; for unknown text, the finding itself."""
+    rows: list[str] = []
+    for span in (finding.span, *(step.span for step in finding.evidence)):
+        text = sources(span.path)
+        lines = [] if text is None else text.splitlines()
+        if len(lines) < span.row:
+            return finding
+        rows.append(lines[span.row - 1])
+    verdict = finding.confirmation.verdict if finding.confirmation else None
+    return finding.code, finding.message, finding.severity, verdict, tuple(rows)

@@ -1,0 +1,98 @@
+"""Messages about layers quote the exception: compared with torch and numpy."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from checking import Check
+
+HEAD = "import torch\nfrom torch import nn\n\n"
+LAYERS = [
+    ("nn.Linear(3, 4)", "2, 5"),
+    ("nn.Linear(3, 4, bias=False)", "2, 6, 5"),
+    ("nn.LSTM(3, 4)", "2, 6, 5"),
+    ("nn.GRU(3, 4)", "2, 6, 5"),
+    ("nn.RNN(3, 4)", "6, 5"),
+    ("nn.LSTMCell(3, 4)", "2, 5"),
+    ("nn.GRUCell(3, 4)", "2, 5"),
+    ("nn.RNNCell(3, 4)", "2, 5"),
+    ("nn.Conv1d(4, 6, 3)", "2, 5, 9"),
+    ("nn.Conv2d(4, 6, 3)", "2, 5, 9, 9"),
+    ("nn.Conv2d(4, 6, 3)", "5, 9, 9"),
+    ("nn.Conv3d(4, 6, 3)", "2, 5, 9, 9, 9"),
+    ("nn.Conv2d(4, 6, 3)", "2, 5"),
+    ("nn.ConvTranspose2d(4, 6, 3)", "2, 5, 9, 9"),
+    ("nn.ConvTranspose2d(4, 6, 3)", "2, 5"),
+    ("nn.Conv2d(4, 6, 3)", "2, 4, 2, 2"),
+    ("nn.MaxPool2d(3)", "2, 4, 2, 2"),
+    ("nn.AvgPool2d(3)", "2, 4, 2, 2"),
+    ("nn.BatchNorm1d(4)", "2, 5"),
+    ("nn.BatchNorm2d(4)", "2, 5, 3, 3"),
+    ("nn.BatchNorm1d(4)", "2, 4, 5, 6"),
+    ("nn.BatchNorm2d(4)", "2, 4"),
+    ("nn.InstanceNorm2d(4)", "2, 4"),
+    ("nn.LayerNorm(4)", "2, 5"),
+    ("nn.LayerNorm((3, 4))", "2, 3, 5"),
+    ("nn.RMSNorm(4)", "2, 5"),
+]
+
+
+def raised(code: str) -> str:
+    """Run code, and return the type and the words of its exception."""
+    try:
+        exec(code, {})
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    raise AssertionError(f"nothing is raised by {code}")
+
+
+def assert_quoted(message: str, real: str) -> None:
+    """Assert that a message ends with the type and with words of the exception; ... stands for any."""
+    kind, words = re.findall(r"; (\w+Error): (.*)$", message)[0]
+    assert real.startswith(f"{kind}: ")
+    pattern = ".*?".join(map(re.escape, words.split("...")))
+    assert re.search(pattern, real, re.DOTALL | re.IGNORECASE), (message, real)
+
+
+@pytest.mark.parametrize(("layer", "shape"), LAYERS)
+def test_a_message_quotes_the_error_of_the_layer(check: Check, layer: str, shape: str) -> None:
+    code = f"{HEAD}layer = {layer}\nlayer(torch.randn({shape}))\n"
+    (found,) = [each for each in check(code) if each.code.startswith("SF5")]
+    assert_quoted(found.text, raised(code))
+
+
+@pytest.mark.parametrize("affected", ["affine=False", "track_running_stats=False"])
+def test_settings_of_a_normalization_that_change_the_error(check: Check, affected: str) -> None:
+    code = f"{HEAD}layer = nn.BatchNorm2d(4, {affected})\nlayer(torch.randn(2, 5, 3, 3))\n"
+    (found,) = check(code, {"SF511"})
+    has_statistics = "affine" in affected
+    assert ("Error: " in found.text) is has_statistics
+    if has_statistics:
+        assert_quoted(found.text, raised(code))
+
+
+@pytest.mark.parametrize(
+    ("function", "rows"),
+    [("np.array", "[[1, 2], [3]]"), ("np.stack", "[np.zeros(2), np.zeros(3)]")],
+)
+def test_the_words_of_numpy(function: str, rows: str) -> None:
+    from shapefix.checks.collation.tensor_of_ragged_rows import numpy_error
+
+    error = numpy_error(function)
+    assert raised(f"import numpy as np\n{function}({rows})").startswith(str(error))
+
+
+@pytest.mark.parametrize(
+    ("collate", "word"),
+    [
+        (
+            "default_data_collator([{'tokens': ['a', 'b']}, {'tokens': ['c', 'd']}])",
+            "too many dimensions 'str'",
+        ),
+        ("default_data_collator([{'ids': [1, 2]}, {'ids': [1]}])", "expected sequence of length"),
+    ],
+)
+def test_the_words_of_the_default_collator(collate: str, word: str) -> None:
+    real = raised(f"from transformers import default_data_collator\n{collate}")
+    assert real.startswith(f"ValueError: {word}")

@@ -1,0 +1,863 @@
+"""Random programs in which the code of a finding with a safe repair runs, or raises because of the finding.
+
+Each family makes the code of one kind of finding and surrounds it with what a repair could disturb: other
+names of the same tensor, later writes, gradients, loops, branches, functions, methods and modules.
+"""
+
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+import random
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+HEAD = """\
+import os
+import random
+
+import torch
+from torch import nn
+import torch.nn.functional as F
+
+def unknown(name, value):
+    return int(os.environ.get(name, value))
+"""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A text with a finding, and texts that compute what its author wanted.
+
+    If intended is empty, the repair may change nothing of a program that runs. free are names whose values
+    the finding says will change in another way than that of their type. gpu says that it uses a GPU if
+    there is one.
+    """
+
+    family: str
+    text: str
+    intended: tuple[str, ...] = ()
+    free: frozenset[str] = frozenset()
+    gpu: bool = False
+
+
+@dataclass
+class Draft:
+    """Statements of a program: inputs are made by the caller, results are what it looks at."""
+
+    inputs: dict[str, str]
+    body: list[str]
+    results: list[str]
+    parameters: dict[str, str] = field(default_factory=dict)
+
+
+def block(lines: Sequence[str]) -> str:
+    return textwrap.indent("\n".join(lines), "    ")
+
+
+def surrounded(draw: random.Random, body: list[str], first: int) -> list[str]:
+    """Put the statements from first on into a loop, a branch, a context, or leave them."""
+    head, rest = body[:first], body[first:]
+    kind = draw.choice(["plain"] * 4 + ["for", "if", "else", "with", "try", "while"])
+    opening = {
+        "for": ["for turn in range(unknown('TURNS', 1)):"],
+        "if": ["if unknown('FLAG', 1):"],
+        "else": ["if unknown('OFF', 0):", "    pass", "else:"],
+        "with": ["with torch.enable_grad():"],
+        "try": ["try:"],
+        "while": ["turns = 1", "while turns:", "    turns -= 1"],
+    }.get(kind)
+    if opening is None:
+        return body
+    closing = ["finally:", "    done = True"] if kind == "try" else []
+    return [*head, *opening, block(rest), *closing]
+
+
+def scoped(draw: random.Random, draft: Draft) -> str:
+    """Write the statements at the top level, in a function, a method, a module, a closure or a class."""
+    names = list(draft.inputs)
+    given = [f"{name} = {code}" for name, code in draft.inputs.items()]
+    results = ", ".join(draft.results)
+    parameters = ", ".join(names)
+    style = draw.choice(["top", "top", "function", "function", "method", "forward", "closure", "main"])
+    if style == "top":
+        lines = [*given, *draft.body]
+    elif style == "function":
+        hinted = ", ".join(f"{name}: torch.Tensor" for name in names)
+        signature = draw.choice([parameters, hinted])
+        lines = [f"def run({signature}):", block([*draft.body, f"return {results},"]), *given]
+        lines += [f"results = run({parameters})"]
+    elif style == "main":
+        lines = ["def main():", block([*given, *draft.body, f"return {results}, {parameters}"])]
+        lines += ["results = main()"]
+    elif style == "closure":
+        lines = [
+            "def outer():",
+            block(given),
+            block(["def run():", block([*draft.body, f"return {results},"])]),
+        ]
+        lines += [block([f"return run(), {parameters}"]), "results = outer()"]
+    else:
+        base, method = ("nn.Module", "forward") if style == "forward" else ("object", "run")
+        lines = [
+            f"class Runner({base}):",
+            block(["def __init__(self):", block(["super().__init__()", "self.calls = 0"])]),
+            block([f"def {method}(self, {parameters}):", block([*draft.body, f"return {results},"])]),
+            "runner = Runner()",
+            *given,
+            f"results = {'runner' if style == 'forward' else 'runner.run'}({parameters})",
+        ]
+    return HEAD + "\n".join(lines) + "\n"
+
+
+def twice(draw: random.Random, draft: Draft, other: list[str]) -> tuple[str, str]:
+    """Write two bodies in the same surroundings."""
+    seed = draw.random()
+    first = scoped(random.Random(seed), draft)
+    second = scoped(random.Random(seed), Draft(draft.inputs, other, draft.results))
+    return first, second
+
+
+SIZES = (1, 2, 3, 4)
+
+
+def views(draw: random.Random) -> Program:
+    """SF101: a view of a tensor with gaps; in some programs the sizes are 1, and it runs."""
+    sizes = [draw.choice(SIZES) for _ in range(3)]
+    hidden = draw.random() < 0.5
+    shown = [f"unknown('N{dim}', {size})" if hidden else str(size) for dim, size in enumerate(sizes)]
+    source = draw.choice(["torch.randn", "torch.rand", "torch.zeros", "torch.ones"])
+    made = draw.choice(
+        [
+            "h = x.transpose(1, 2)",
+            "h = x.permute(0, 2, 1)",
+            "h = x[:, :-1]",
+            "h = x.mT",
+            "h = x.transpose(0, 1)",
+            "h = x[..., 1:]",
+            "h = x.flip(0).transpose(1, 2)",
+        ]
+    )
+    cut = "-1]" in made or "1:]" in made
+    if cut and (sizes[1] < 2 or sizes[2] < 2):
+        sizes[1:] = [3, 3]
+        shown[1:] = ["3", "3"]
+    view = draw.choice(
+        [
+            "view(-1)",
+            "view(h.size(0), -1)",
+            "view(h.shape[0] * h.shape[1], -1)",
+            "view(-1, h.size(-1))",
+            "view(torch.Size([-1]))",
+        ]
+    )
+    after = draw.choice([
+        [], ["s = y.sum()"], ["z = y * 2", "z[0] = 1"], ["y = y + 1"], ["y += 1"], ["y.mul_(2)"], ["y[0] = 7"],
+        ["z = y[:1]", "z.fill_(3)"], ["z = y", "z += 1"], ["F.relu(y, inplace=True)"], ["nn.ReLU(inplace=True)(y)"],
+        ["kept = [y]", "kept[0].add_(1)"], ["kept = {'y': y}", "kept['y'][0] = 5"],
+        ["with torch.no_grad():", "    y.copy_(torch.zeros_like(y))"], ["torch.add(y, 1, out=y)"],
+        ["for row in y:", "    row.mul_(2)"], ["y.data.zero_()"], ["y[0], other = 4, 2"],
+        ["z = y.unsqueeze(0)", "z.sub_(2)"], ["def fill(t):", "    t.fill_(9)", "fill(y)"],
+        ["z = y.detach()", "z.zero_()"], ["z = y.detach().numpy()"], ["z = y if unknown('A', 1) else h", "z += 3"],
+        ["z = next(iter([y]))", "z *= 2"], ["torch.nn.init.zeros_(y)"], ["for name in ['add_']:", "    getattr(y, name)(1)"],
+        ["h.add_(1)", "s = y.sum()"], ["h[0] = 3", "s = y * 2"],
+    ])  # fmt: skip
+    other_read = draw.choice([[], ["w = h.sum()"], ["w = h * 3"], ["w = x.sum()"]])
+    begun, ended = [made], [*after, *other_read]
+    write = draw.choice(
+        [
+            "h.{}[0] = 3",
+            "h.{}.add_(1)",
+            "h.{}.copy_(torch.zeros(()))",
+            "torch.zeros((), out=h.{})",
+            "F.relu_(h.{})",
+            "h.{}.fill_(2)",
+            "nn.init.ones_(h.{})",
+            "h.{}[:1] += 1",
+        ]
+    )
+    cores = [[f"y = h.{view}"], ["h = h.contiguous()", f"y = h.{view}"]]
+    if draw.random() < 0.2:
+        cores = [[write.format(view), "y = h * 1"], ["h = h.contiguous()", write.format(view), "y = h * 1"]]
+    results = ["x", "h", "y", *(["w"] if other_read else [])]
+    seed = draw.random()
+    bodies = [surrounded(random.Random(seed), [*begun, *core, *ended], 1) for core in cores]
+    text, intended = twice(draw, Draft({"x": f"{source}({', '.join(shown)})"}, bodies[0], results), bodies[1])
+    return Program("SF101", text, (intended,))
+
+
+def expanded(draw: random.Random) -> Program:
+    """SF104: a write into an expanded tensor; with a size of 1 it runs, and reaches the original."""
+    count = draw.choice((1, 2, 3))
+    size = f"unknown('N', {count})" if draw.random() < 0.6 else str(count)
+    form = draw.choice(
+        [
+            f"b.expand({size}, 3)",
+            f"b.expand({size}, -1)",
+            f"b.broadcast_to(({size}, 3))",
+            f"torch.broadcast_to(b, ({size}, 3))",
+            f"b.expand_as(torch.zeros({size}, 3))",
+            f"torch.zeros(1, 3).expand({size}, 3)",
+            f"b[:1].expand({size}, 3)",
+        ]
+    )
+    write = draw.choice(
+        [
+            "e.add_(1)",
+            "e += 1",
+            "e[:] = 2",
+            "e.mul_(b)",
+            "F.relu(e, inplace=True)",
+            "e[0] = 5",
+            "e.masked_fill_(e > 0, 3)",
+            "e[:, 0] = 1",
+            "e.copy_(torch.ones_like(e))",
+        ]
+    )
+    after = draw.choice([[], ["s = e.sum()"], ["c = b * 2"], ["e = e + 1"]])
+    before = draw.choice([[], ["t = b.sum()"], ["c = b"]])
+    body = surrounded(draw, [*before, f"e = {form}", write, *after], len(before))
+    text = scoped(draw, Draft({"b": "torch.randn(1, 3)"}, body, ["e", "b"]))
+    return Program("SF104", text)
+
+
+TWINS = {
+    "clamp(0)": "x.clamp_(0)", "abs()": "x.abs_()", "masked_fill(x > 0, 2)": "x.masked_fill_(x > 0, 2)",
+    "mul(3)": "x.mul_(3)", "add(1)": "x.add_(1)", "double()": "x.data = x.data.double()",
+    "to(torch.float64)": "x.data = x.data.double()", "half()": "x.data = x.data.half()",
+    "transpose(0, 1)": "x.transpose_(0, 1)", "unsqueeze(0)": "x.unsqueeze_(0)", "squeeze(0)": "x.squeeze_(0)",
+    "t()": "x.t_()", "detach()": "x.detach_()", "contiguous()": "pass", "view(-1)": "x.data = x.data.view(-1)",
+    "flip(0)": "x.data = x.data.flip(0)", "to(device)": "pass", "cpu()": "pass", "float()": "pass",
+    "long()": "x.data = x.data.long()",
+}  # fmt: skip
+
+
+def discarded(draw: random.Random) -> Program:
+    """SF105 and SF601: a result that nothing uses, of a tensor that has other names, or gradients."""
+    method = draw.choice(list(TWINS))
+    source = draw.choice(
+        [
+            "torch.randn(3, 3)",
+            "torch.randn(1, 3)",
+            "torch.randn(3, 3).t()",
+            "torch.ones(3, 3, requires_grad=True)",
+            "nn.Parameter(torch.ones(3, 3))",
+            "nn.Linear(3, 3)(torch.ones(2, 3))",
+        ]
+    )
+    alias = draw.choice([[], [], ["y = x"], ["y = x[0]"], ["y = x.view(-1)"], ["y = [x]"], ["y = {'x': x}"]])
+    target = {
+        "y = x": "y",
+        "y = x[0]": "y",
+        "y = x.view(-1)": "y",
+        "y = [x]": "y[0]",
+        "y = {'x': x}": "y['x']",
+    }
+    writes = [["with torch.no_grad():", f"    {target[alias[0]]}.add_(1)"]] if alias else []
+    after = draw.choice([
+        ["z = x * 2"], ["z = x + 1"], ["z = x.sum()"], ["z = x @ torch.ones(3, 3)"], ["z = F.linear(x, torch.ones(3, 3))"],
+        ["z = [x]"], ["with torch.no_grad():", "    x.add_(1)", "z = x.sum()"], ["x[0] = 1", "z = x"],
+        ["z = nn.Linear(3, 2)(x)"], ["x = x + 1", "z = x"], ["z = x.shape[0]"], ["rows, columns = x.shape", "z = rows"],
+        ["loss = (x * x).sum()", "loss.backward()" if "grad=" in source or "Param" in source or "Linear" in source else "pass",
+         "z = loss.detach()"],
+        ["z = torch.cat([x, torch.zeros(1, 3)])"], ["x.fill_(0)", "z = x"], ["z = x.t().reshape(-1)"],
+        *(2 * [[*write, "z = x * 2"] for write in writes]),
+    ])  # fmt: skip
+    device = (
+        ['device = torch.device("cuda" if torch.cuda.is_available() else "cpu")']
+        if "device" in method
+        else []
+    )
+    results = ["x", "z", *(["y"] if alias else [])]
+    seed = draw.random()
+    bodies = [
+        surrounded(random.Random(seed), [*device, *alias, *core, *after], len(device) + len(alias))
+        for core in ([f"x.{method}"], [TWINS[method]])
+    ]
+    text, intended = twice(draw, Draft({"x": source}, bodies[0], results), bodies[1])
+    return Program("SF601", text, (intended,), gpu=bool(device))
+
+
+def accumulated(draw: random.Random) -> Program:
+    """SF701: losses kept with their graphs, which later code may differentiate again."""
+    kept = draw.choice(["total += loss", "total = total + loss", "total += loss * 2", "losses.append(loss)",
+                        "losses.append(out)", "history['loss'].append(loss)", "total += loss / 3", "losses += [loss]",
+                        "self_.losses.append(loss)", "self_.total += loss", "total = loss + total",
+                        "history['total'] += loss"])  # fmt: skip
+    holder = (
+        "losses"
+        if kept.startswith("losses")
+        else "history"
+        if "history" in kept
+        else "self_"
+        if "self_" in kept
+        else "total"
+    )
+    summed = {"losses": "sum(each.sum() for each in losses)", "total": "total", "self_": "self_.total + sum(each.sum() for each in self_.losses)",
+              "history": "history['total'] + sum(each.sum() for each in history['loss'])"}[holder]  # fmt: skip
+    reset = {"losses": "losses = []", "total": "total = 0.0", "history": "history = {'loss': [], 'total': 0.0}",
+             "self_": "self_.losses, self_.total = [], 0.0"}[holder]  # fmt: skip
+    keep = draw.choice(["", "", "", "retain_graph=True"])
+    use = draw.choice([
+        "nothing", "nothing", "number", "number", "later", "window", "helper", "exclusive", "last", "stored",
+        "grad", "penalty", "closure", "moved",
+    ])  # fmt: skip
+    backward = ["optimizer.zero_grad()", f"loss.backward({keep})", "optimizer.step()"]
+    order = draw.random() < 0.5
+    inner = [*backward, kept] if order else [kept, *backward]
+    after: list[str] = [f"average = float({summed}) / 3"] if use == "number" else []
+    if use in ("window", "moved"):
+        finish = "total_loss = " + summed
+        inner = [
+            "if step % 3 == 2:", block([*backward, kept] if draw.random() < 0.5 else [kept, *backward]),
+            block([reset]), "else:", block([kept]),
+        ] if use == "moved" else [
+            kept, "if step % 3 == 2:", block(["optimizer.zero_grad()", finish, "total_loss.backward()",
+                                              "optimizer.step()", reset]),
+        ]  # fmt: skip
+    elif use == "exclusive":
+        inner = ["if unknown('EACH', 0):", block(backward), "else:", block([kept])]
+        after = [f"whole = {summed}", "optimizer.zero_grad()", "whole.backward()", "optimizer.step()"]
+    elif use == "last":
+        inner = [kept, "if step == 5:", block(["optimizer.zero_grad()", f"({summed}).backward()"])]
+    elif use == "later":
+        inner = (
+            ["loss.backward(retain_graph=True)", kept]
+            if order
+            else [kept, "loss.backward(retain_graph=True)"]
+        )
+        after = [f"({summed}).backward()", "optimizer.step()"]
+    elif use == "helper":
+        after = [f"update({holder})"]
+    elif use == "stored":
+        after = [f"kept = {holder}", "shown = str(type(kept))"]
+    elif use == "grad":
+        inner = [
+            kept,
+            "grads = torch.autograd.grad(loss, list(model.parameters()), retain_graph=True)",
+            "for p, g in zip(model.parameters(), grads):",
+            "    p.grad = g",
+            "optimizer.step()",
+        ]
+    elif use == "penalty":
+        inner = [
+            "optimizer.zero_grad()",
+            "loss.backward()",
+            kept,
+            "penalty = model.weight.norm()",
+            "penalty.backward()",
+            "optimizer.step()",
+        ]
+    elif use == "closure":
+        after = ["def finish():", f"    return {holder}", "kept = finish()"]
+    helper = [
+        "def update(values):",
+        block(["parts = values if isinstance(values, list) else [values]",
+               "found = [p for p in parts if isinstance(p, torch.Tensor) and p.requires_grad and p.grad_fn is not None]",
+               "try:", "    sum(p.sum() for p in found).backward() if found else None",
+               "except RuntimeError:", "    pass"]),
+    ]  # fmt: skip
+    body = [
+        "total, losses, history = 0.0, [], {'loss': [], 'total': 0.0}",
+        "self_ = State()",
+        "for step in range(unknown('STEPS', 6)):",
+        block(["out = model(torch.randn(4, 3))", "loss = (out - 1).pow(2).mean()", *inner]),
+        *after,
+    ]
+    top = [
+        "class State:", block(["def __init__(self):", block(["self.losses, self.total = [], 0.0"])]), *helper,
+        "model = nn.Linear(3, 2)", "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)",
+    ]  # fmt: skip
+    shown = {"losses": "losses", "total": "total", "history": "history", "self_": "self_"}[holder]
+    if draw.random() < 0.5:
+        lines = [*top, *body, f"results = {shown}"]
+    else:
+        given = draw.choice(["model, optimizer", ""])
+        returned = draw.choice([shown, "float(total)", "None"])
+        lines = [
+            *top,
+            f"def train({given}):",
+            block([*body, f"return {returned}"]),
+            f"results = train({given})",
+        ]
+    return Program("SF701", HEAD + "\n".join(lines) + "\n")
+
+
+def devices(draw: random.Random) -> Program:
+    """SF602: a tensor that stays on the CPU, and code around the creation of either."""
+    device = draw.choice(
+        [
+            '"cuda" if torch.cuda.is_available() else "cpu"',
+            'torch.device("cuda" if torch.cuda.is_available() else "cpu")',
+        ]
+    )
+    first = "x = torch.randn(3, 3).to(device)"
+    second = draw.choice(["w = torch.ones(3, 3)", "w = torch.zeros(3)", "w = torch.full((3,), 2.0)", "w = torch.arange(3)",
+                          "w = torch.tensor([1.0, 2.0, 3.0])", "w = make()", "w = torch.eye(3) * 2", "w = 1 + torch.ones(3)",
+                          "w = [torch.ones(3)][0]", "w = torch.randn(2, 3)[0]", "w = torch.from_numpy(np.ones(3))"])  # fmt: skip
+    use = draw.choice(
+        [
+            "z = x + w",
+            "z = x * w",
+            "z = torch.add(x, w)",
+            "z = torch.stack([x[0], w.reshape(-1)[:3]])",
+            "z = w - x",
+            "z = combine(x, w)",
+            "z = torch.cat([x.view(-1), w.view(-1)])",
+        ]
+    )
+    place = draw.choice(["after", "before", "branch", "early", "loop", "shadow", "module", "late helper"])
+    later = draw.choice(
+        [
+            [],
+            ["w.add_(1)", "v = w.sum()"],
+            ["v = w.sum()"],
+            ["v = w.numpy()"],
+            ["v = (w * torch.ones(3)).sum()"],
+            ["w = w + 1"],
+            ["k = [w]", "v = k[0] + torch.ones(3)"],
+        ]
+    )
+    make = ["def make():", "    return torch.ones(3)"]
+    combine = ["def combine(a, b):", "    return a + b"]
+    bind = f"device = {device}"
+    if place == "after":
+        body = [bind, first, second, use]
+    elif place == "before":
+        body = [second, bind, first, use]
+    elif place == "branch":
+        body = [
+            "if unknown('GPU', 1):",
+            block([bind, first]),
+            "else:",
+            block(["x = torch.zeros(3, 3)"]),
+            second,
+            use,
+        ]
+    elif place == "early":
+        body = [
+            "w = torch.ones(3)",
+            bind,
+            "if unknown('MOVE', 1):",
+            block([first]),
+            "else:",
+            block(["x = w * 2"]),
+            use,
+        ]
+    elif place == "loop":
+        body = [bind, "for turn in range(2):", block([first, second, use])]
+    elif place == "shadow":
+        body = [bind, first, "for device in ['nothing']:", "    pass", second, use]
+    elif place == "module":
+        body = [bind, "layer = nn.Linear(3, 3).to(device)", "x = torch.ones(2, 3)", "z = layer(x)"]
+    else:
+        body = ["w = make()", bind, first, use]
+    if place == "module":
+        later = draw.choice(
+            [[], ["v = x.numpy()"], ["v = x.sum()"], ["v = x + torch.ones(3)"], ["x.add_(1)"]]
+        )
+    body += later
+    head = HEAD + "import numpy as np\n"
+    if draw.random() < 0.5:
+        lines = [*make, *combine, *body]
+    else:
+        lines = [*make, *combine, "def main():", block([*body, "return z"]), "results = main()"]
+    return Program("SF602", head + "\n".join(lines) + "\n", gpu=True)
+
+
+def modules(draw: random.Random) -> Program:
+    """SF603: tensors that a module makes on the CPU."""
+    base = draw.choice(["", "", "class Base(nn.Module):\n    scale = 2\n    def mask(self):\n        return 1\n",
+                        "class Base(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.mask = None\n",
+                        "class Base(nn.Module):\n    @property\n    def mask(self):\n        return self._mask\n"
+                        "    @mask.setter\n    def mask(self, value):\n        self._mask = value\n",
+                        "class Base(nn.Module):\n    mask = None\n",
+                        "class Base(nn.Module):\n    def __setattr__(self, name, value):\n        super().__setattr__(name, value)\n",
+                        "class Base(nn.Module):\n    def reset(self):\n        self.mask = torch.ones(3)\n"])  # fmt: skip
+    parent = "Base" if base else "nn.Module"
+    layer = draw.choice(
+        [
+            "nn.Linear(3, 3)",
+            "nn.LSTM(3, 3)",
+            "nn.Identity()",
+            "nn.Sequential(nn.Linear(3, 3))",
+            "nn.LayerNorm(3)",
+            "nn.GRU(3, 3)",
+        ]
+    )
+    kind = draw.choice(["attribute", "attribute", "forward", "forward", "list", "arithmetic"])
+    init = ["super().__init__()", f"self.layer = {layer}"]
+    called = "h = self.layer(x)[0] if isinstance(self.layer, (nn.LSTM, nn.GRU)) else self.layer(x)"
+    if kind == "attribute":
+        init += [draw.choice(["self.mask = torch.ones(3)", "self.mask = torch.tril(torch.ones(3, 3))[:2]",
+                              "self.mask = torch.tensor([1.0, 2.0, 3.0])"])]  # fmt: skip
+        forward = [called, "return h * self.mask"]
+    elif kind == "list":
+        init += ["self.mask = [torch.ones(3)]"]
+        forward = [called, "return h * self.mask[0]"]
+    elif kind == "arithmetic":
+        init += ["self.mask = torch.ones(3) * 2"]
+        forward = [called, "return h * self.mask"]
+    else:
+        made = draw.choice(["m = torch.zeros(x.size(0), 3)", "m = torch.ones(3)", "m = torch.zeros(x.shape)",
+                            "m = torch.ones(len(x), 3)"])  # fmt: skip
+        combined = draw.choice(
+            ["return h + m", "return self.layer(m)", "return x * m", "return torch.cat([x, m])"]
+        )
+        body = [called, made, combined]
+        forward = draw.choice(
+            [body, [called, "if unknown('FLAG', 1):", block([made]), "else:", block(["m = h"]), combined]]
+        )
+    more = draw.choice([[], [],
+                        ["def set(self):", block(["self.mask = self.mask * 2"])]])  # fmt: skip
+    given = (
+        draw.choice(["torch.ones(2, 3)", "torch.ones(2, 3)", "Sparse()", "Rows()"])
+        if kind == "forward"
+        else "torch.ones(2, 3)"
+    )
+    others = []
+    if given != "torch.ones(2, 3)":
+        others = [
+            f"class {given[:-2]}(object):",
+            block(
+                [
+                    "shape = (2, 3)",
+                    "def size(self, dim):",
+                    block(["return (2, 3)[dim]"]),
+                    "def __len__(self):",
+                    block(["return 2"]),
+                    "def __mul__(self, other):",
+                    block(["return other * 2"]),
+                ]
+            ),
+        ]
+        forward = [made, "return x * m"]
+    lines = [
+        *others, base, f"class Net({parent}):", block(["def __init__(self):", block(init)]),
+        block(["def forward(self, x):", block(forward)]), block(more) if more else "",
+        'device = "cuda" if torch.cuda.is_available() else "cpu"',
+        "net = Net()", draw.choice(["net.to(device)", "net = net.to(device)", ""]),
+        "before = sorted(net.state_dict())",
+    ]  # fmt: skip
+    moved = f"{given}.to(device)" if given.startswith("torch") and "net" in lines[-2] else given
+    lines += [
+        f"out = net({moved})",
+        draw.choice(
+            [
+                "",
+                "net.set() if hasattr(net, 'set') else None",
+                "again = net(" + moved + ")",
+                "net.reset() if hasattr(net, 'reset') else None",
+                "net.mask = None",
+                "net.mask = [1]",
+                "class Sub(Net):\n    mask = 3\nsub = Sub()",
+                "class Sub(Net):\n    def forward(self, x):\n        self.mask = 2\n"
+                "        return x * self.mask\nsub = Sub()(" + moved + ")",
+                "import copy; twin = copy.deepcopy(net)",
+            ]
+        ),
+    ]
+    return Program("SF603", HEAD + "\n".join(lines) + "\n", gpu=True)
+
+
+def losses(draw: random.Random) -> Program:
+    """SF508 and SF512: targets of a rank or dtype that the loss rejects, or takes only sometimes."""
+    count, classes = draw.choice((1, 2, 4)), draw.choice((1, 2, 3))
+    shown = f"unknown('B', {count})" if draw.random() < 0.4 else str(count)
+    loss, scores, target = draw.choice([
+        ("F.cross_entropy(p, t)", f"torch.randn({shown}, 3)", f"torch.zeros({shown}, 1, dtype=torch.long)"),
+        ("nn.CrossEntropyLoss()(p, t)", f"torch.randn({shown}, 3)", f"torch.zeros({shown}, dtype=torch.int32)"),
+        ("F.binary_cross_entropy_with_logits(p, t)", f"torch.randn({shown}, {classes})", f"torch.zeros({shown})"),
+        ("nn.BCEWithLogitsLoss()(p, t)", f"torch.randn({shown})", f"torch.zeros({shown}, 1)"),
+        ("F.binary_cross_entropy(p, t)", f"torch.rand({shown}, 1)", f"torch.ones({shown}, 1, dtype=torch.long)"),
+        ("nn.BCELoss()(p, t)", f"torch.rand({shown})", f"torch.ones({shown}, dtype=torch.int32)"),
+        ("F.mse_loss(p, t)", f"torch.rand({shown}, 1)", f"torch.ones({shown}, 1, dtype=torch.long)"),
+        ("F.cross_entropy(p, t)", f"torch.randn({shown}, 5, 3)", f"torch.zeros({shown}, 5, dtype=torch.long)"),
+        ("F.cross_entropy(p, t)", f"torch.randn({shown}, {classes}, {classes})", f"torch.zeros({shown}, {classes}, dtype=torch.long)"),
+        ("F.nll_loss(p, t)", f"torch.randn({shown}, 3)", f"torch.zeros({shown}, dtype=torch.int16)"),
+        ("F.binary_cross_entropy(p, t)", f"torch.rand(1, {shown})", f"torch.ones({shown})"),
+        ("F.embedding(t, p)", "torch.randn(4, 3)", f"torch.zeros({shown}, dtype=torch.int16)"),
+        ("p.gather(1, t)", f"torch.randn({shown}, 3)", f"torch.zeros({shown}, 1, dtype=torch.int32)"),
+        ("F.one_hot(t, 4)", "torch.randn(4)", f"torch.zeros({shown}, dtype=torch.int32)"),
+    ])  # fmt: skip
+    body = [
+        *draw.choice([[], ["k = t"]]),
+        f"loss = {loss}",
+        *draw.choice([[], ["k = t + 1"], ["t.add_(0)", "k = t"], ["k = p.sum()"]]),
+    ]
+    first = 0
+    if draw.random() < 0.5 and "p," in loss:
+        body = ["q = (p * 1).requires_grad_()", *(line.replace("(p, t)", "(q, t)") for line in body)]
+        body += ["loss.backward()"] if "(q, t)" in "".join(body) else []
+        first = 1
+    body = surrounded(draw, body, first)
+    return Program("SF508", scoped(draw, Draft({"p": scores, "t": target}, body, ["loss", "t", "p"])))
+
+
+def scaled(draw: random.Random) -> Program:
+    """SF604: steps of a GradScaler; on the CPU, so that they have values."""
+    clip = draw.random() < 0.7
+    scale = draw.random() < 0.7
+    enabled = draw.choice(
+        ["", ", enabled=True", ", enabled=bool(unknown('AMP', 1))", ", enabled=bool(unknown('AMP', 0))"]
+    )
+    more = draw.choice(["", "", "scaler.unscale_(optimizer)"])
+    norm = draw.choice(
+        [
+            "nn.utils.clip_grad_norm_(model.parameters(), 0.5)",
+            "nn.utils.clip_grad_value_(model.parameters(), 0.1)",
+        ]
+    )
+    where = draw.choice(["plain", "if", "accumulate", "try"])
+    update = where == "accumulate" or draw.random() < 0.6
+
+    def step(plain: bool) -> list[str]:
+        loss = ["loss.backward()"] if plain or not scale else ["scaler.scale(loss).backward()"]
+        clipped = [norm] if clip else []
+        if more and not plain and draw_late:
+            clipped = [*clipped, more]
+        ends = (
+            ["optimizer.step()"]
+            if plain
+            else ["scaler.step(optimizer)", *(["scaler.update()"] if update else [])]
+        )
+        stepping = [*clipped, *ends]
+        if where == "if":
+            stepping = [*(["if unknown('CLIP', 1):", block(clipped)] if clipped else []), *ends]
+        if where == "accumulate":
+            stepping = ["if step % 2 == 1:", block([*stepping, "optimizer.zero_grad()"])]
+        if where == "try":
+            stepping = ["try:", block(stepping), "finally:", block(["done = step"])]
+        zero = [] if where == "accumulate" else ["optimizer.zero_grad()"]
+        return [*zero, "loss = model(torch.ones(4, 3)).pow(2).mean()", *loss, *stepping]
+
+    draw_late = draw.random() < 0.3
+    top = ["model = nn.Linear(3, 2)", "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)"]
+    made = [f'scaler = torch.amp.GradScaler("cpu"{enabled})']
+    function = draw.random() < 0.5
+
+    def written(plain: bool) -> str:
+        body = [*made, "for step in range(unknown('STEPS', 4)):", block(step(plain))]
+        lines = [*top, *(["def train():", block(body), "train()"] if function else body)]
+        return (
+            HEAD + "\n".join(line for line in lines if line not in made) + "\n"
+            if plain and not function
+            else HEAD + "\n".join(lines) + "\n"
+        )
+
+    return Program("SF604", written(False), (written(True),), free=frozenset({"scaler"}))
+
+
+def checkpoints(draw: random.Random) -> Program:
+    """SF703: reentrant checkpoints whose inputs need no gradients."""
+    form = draw.choice(
+        ["{c}(model, x{r})", "{c}(model[0], x{r})", "{c}(lambda t: model(t), x{r})", "{c}(block, x{r})"]
+    )
+    reentrant = draw.choice([", use_reentrant=True", ", use_reentrant=True, preserve_rng_state=False"])
+    call = form.format(c="checkpoint", r=reentrant)
+    plain = {"{c}(model, x{r})": "model(x)", "{c}(model[0], x{r})": "model[0](x)"}.get(form, "model(x)")
+    source = draw.choice(["torch.ones(2, 3)", "torch.randn(2, 3)"])
+    drop = draw.choice(["nn.Identity()", "nn.Tanh()", "nn.LayerNorm(3)"])
+    after = draw.choice([
+        ["loss = (h * head.weight.sum()).sum()", "loss.backward()", "optimizer.step()"],
+        ["loss = h.sum()"], ["loss = head(h).sum()", "loss.backward()", "optimizer.step()"],
+        ["with torch.no_grad():", "    loss = h.sum()"], ["values = h.numpy()", "loss = 0.0"], ["values = h.numpy()", "loss = head(h).sum()", "loss.backward()"],
+        ["h.mul_(2)", "loss = head(h).sum()", "loss.backward()"], ["loss = float(h.sum())"], ["h[0] = 1", "loss = h.sum()"],
+    ])  # fmt: skip
+    head = [
+        "from torch.utils.checkpoint import checkpoint",
+        f"model = nn.Sequential(nn.Linear(3, 3), {drop})", "head = nn.Linear(3, 1)",
+        "optimizer = torch.optim.SGD([*model.parameters(), *head.parameters()], lr=0.1)",
+        "def block(t):", "    return model(t)",
+    ]  # fmt: skip
+
+    def written(core: str) -> str:
+        body = [f"x = {source}", f"h = {core}", *after]
+        return HEAD + "\n".join([*head, *body]) + "\n"
+
+    graph = call.replace(", x", ", x.requires_grad_()")
+    return Program("SF703", written(call), (written(plain), written(graph)))
+
+
+def handlers(draw: random.Random) -> Program:
+    """SF704: a second attempt inside of the handler."""
+    error = draw.choice(["torch.cuda.OutOfMemoryError", "torch.OutOfMemoryError", "RuntimeError"])
+    name = draw.choice(["", " as error"])
+    again = draw.choice([["out = model(x[:1])"], ["out = model(x[:1])", "loss = out.sum()", "loss.backward()"],
+                         ["torch.cuda.empty_cache()", "out = model(x[:1])"],
+                         ["if x.size(0) > 1:", "    out = model(x[:1])", "else:", "    continue"],
+                         ["out = model(x[:1])", "failed += 1", "continue"], ["failed += 1", "out = model(x[:1])", "break"],
+                         ["out = torch.cat([model(part) for part in x.split(1)])", "failed += 1"]])  # fmt: skip
+    note = [] if error != "RuntimeError" else ["print('out of memory')"]
+    first = draw.choice(
+        [["out = attempt(model, x, step)"], ["out = attempt(model, x, step)", "out.sum().backward()"]]
+    )
+    other = draw.choice([[], ["except ValueError:", block(["out = None"])]])
+    after = draw.choice(
+        [
+            ["seen.append(float(out.sum()))"],
+            ["seen.append(failed)"],
+            ["seen.append(step)", "optimizer.step()"],
+        ]
+    )
+    body = [
+        "for step in range(4):",
+        block(["x = torch.ones(2, 3) * step", "try:", block(first), *other, f"except {error}{name}:",
+               block([*note, *again]), *after]),
+    ]  # fmt: skip
+    head = [
+        "def attempt(model, x, step):",
+        block(["if step % 2 == unknown('FAILS', 1):", block([f"raise {error}('CUDA out of memory')"]), "return model(x)"]),
+        "model = nn.Linear(3, 2)", "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)",
+    ]  # fmt: skip
+    setup = ["seen, failed = [], 0"]
+    if draw.random() < 0.5:
+        lines = [*head, *setup, *body]
+    else:
+        lines = [*head, "def train():", block([*setup, *body, "return seen, failed"]), "results = train()"]
+    return Program("SF704", HEAD + "\n".join(lines) + "\n")
+
+
+def labels(draw: random.Random) -> Program:
+    """SF201 and SF202: labels that share rows, or memory, with the inputs."""
+    if draw.random() < 0.4:
+        copied = draw.choice(["ids.copy()", "list(ids)", "ids[:]", "ids"])
+        ids = draw.choice(["[[1, 2, 3], [4, 5, 6]]", "[[1, 2, 3] for _ in range(2)]"])
+        where = draw.choice(["batch['labels']", "labels"])
+        write = draw.choice(
+            [
+                [f"for row in {where}:", "    row[0] = -100"],
+                ["for i in range(2):", f"    {where}[i][:2] = [-100] * 2"],
+                [f"{where} = {where}" if where == "labels" else "pass", f"{where}[0][1] = -100"],
+            ]
+        )
+        body = ["ids = batch['input_ids']", f"{where} = {{}}", *write, "batch['labels'] = " + where]
+
+        def written(code: str) -> str:
+            inner = [line.format(code) if line == f"{where} = {{}}" else line for line in body]
+            lines = [
+                "import copy",
+                "def encode(batch):",
+                block([*inner, "return batch"]),
+                f"source = {{'input_ids': {ids}}}",
+                "results = encode(source)",
+                "table = nn.Embedding(9, 2)",
+                "vectors = table(torch.tensor(results['input_ids']))",
+            ]
+            return HEAD + "\n".join(lines) + "\n"
+
+        return Program("SF201", written(copied), (written("copy.deepcopy(ids)"),))
+    shared = draw.choice(["ids", "ids.view(-1, 3)", "ids.detach()", "(ids)", "ids if unknown('A', 1) else ids",
+                          "ids.to(torch.long)", "ids[:, :]", "ids.long()", "ids.reshape(2, 3)", "ids[:]"])  # fmt: skip
+    masking = draw.choice(["labels[mask] = -100", "labels.masked_fill_(mask, -100)", "labels[labels == 2] = -100",
+                           "labels[:, 0] = -100"])  # fmt: skip
+    after = draw.choice([
+        'batch = {"input_ids": ids, "labels": labels}', 'batch = dict(input_ids=ids, labels=labels)',
+        'batch = {"input_ids": ids, "labels": labels, "old": first}',
+    ])  # fmt: skip
+    in_function = draw.random() < 0.5
+    source = "ids = torch.tensor([[1, 2, 3], [2, 3, 4]])"
+
+    def text(code: str) -> str:
+        steps = ["first = ids.sum()", "mask = ids == 3", f"labels = {code}", masking, after]
+        lines = [source, *steps]
+        if in_function:
+            lines = ["def encode(ids):", block([*steps, "return batch"]), source, "batch = encode(ids)"]
+        return HEAD + "\n".join(lines) + "\n"
+
+    return Program("SF202", text(shared), (text(f"({shared}).clone()"),))
+
+
+def batches(draw: random.Random) -> Program:
+    """SF303, SF307, SF405 and SF507: rows of other lengths, a short last chunk, numbers of a batch."""
+    kind = draw.choice(["ragged", "chunks", "guard", "number", "full batch"])
+    if kind == "ragged":
+        rows = draw.choice(["[[1, 2, 3], [4, 5]]", "[[1], [2, 3, 4]]"])
+        name = draw.choice(["labels", "attention_mask", "token_type_ids"])
+        form = draw.choice([f"torch.tensor([f['{name}'] for f in features])",
+                            f"torch.stack([torch.tensor(f['{name}']) for f in features])",
+                            f"torch.as_tensor([f['{name}'] for f in features])"])  # fmt: skip
+        lines = [
+            "def collate(features):",
+            block([f"out = {form}", f"return {{'{name}': out}}"]),
+            f"features = [{{'{name}': row}} for row in {rows}]",
+            "loader = torch.utils.data.DataLoader(features, batch_size=2, collate_fn=collate)",
+            "results = [batch for batch in loader]",
+        ]
+        return Program("SF303", HEAD + "\n".join(lines) + "\n")
+    if kind == "chunks":
+        total, size = draw.choice((7, 8, 9)), draw.choice((2, 3, 4))
+        stop = draw.choice(["len(ids)", "total"])
+        lines = [
+            "from torch.utils.data import DataLoader",
+            f"ids = list(range({total}))",
+            "total = len(ids)",
+            f"size = {size}",
+            f"chunks = [torch.tensor(ids[i : i + size]) for i in range(0, {stop}, size)]",
+            "batches = [b.sum() for b in DataLoader(chunks, batch_size=2)]",
+        ]
+        return Program("SF307", HEAD + "\n".join(lines) + "\n")
+    if kind == "guard":
+        move = draw.choice(
+            [
+                "batch = {k: v.to(device) for k, v in batch.items()}",
+                "moved = {}\nfor k, v in batch.items():\n    moved[k] = v.to(device)",
+                "batch = {k: v.to(device) for k, v in batch.items() if k != 'none'}",
+            ]
+        )
+        lines = [
+            'device = "cuda" if torch.cuda.is_available() else "cpu"',
+            "batch = {'x': torch.ones(2, 3), 'name': ['a', 'b'], 'size': 3}",
+            *move.split("\n"),
+        ]
+        return Program("SF405", HEAD + "\n".join(lines) + "\n", gpu=True)
+    if kind == "number":
+        read = draw.choice(
+            [
+                "value = loss.data[0]",
+                "total += loss.data[0]",
+                "value = loss[0]",
+                "print(loss.data[0])",
+                "values.append(loss.data[0])",
+                "value = 2 * loss.data[0] + 1",
+            ]
+        )
+        body = ["loss = (model(x) - 1).pow(2).mean()", "loss.backward()", read]
+        lines = [
+            "total, values = 0.0, []",
+            "model = nn.Linear(3, 1)",
+            "x = torch.ones(2, 3)",
+            *surrounded(draw, body, 0),
+        ]
+        return Program("SF507", HEAD + "\n".join(lines) + "\n")
+    size = draw.choice((2, 3))
+    number = draw.choice([str(size), "size"])
+    view = draw.choice(
+        [f"batch.view({number}, -1)", f"batch.reshape({number}, 3)", f"batch.view(({number}, -1))"]
+    )
+    after = draw.choice(
+        [[], [f"h = torch.zeros({size}, 3) + rows" if draw.random() < 0.2 else "h = rows.sum()"]]
+    )
+    lines = [
+        f"size = {size}",
+        f"data = torch.randn({draw.choice((5, 6, 7))}, 3)",
+        "loader = torch.utils.data.DataLoader(data, batch_size=size)",
+        "seen = []",
+        "for batch in loader:",
+        block([f"rows = {view}", *after, "seen.append(rows * 2)"]),
+    ]
+    return Program("SF507", HEAD + "\n".join(lines) + "\n")
+
+
+FAMILIES: dict[str, Callable[[random.Random], Program]] = {
+    each.__name__: each
+    for each in (views, expanded, discarded, accumulated, devices, modules, losses, scaled, checkpoints,
+                 handlers, labels, batches)
+}  # fmt: skip
+
+
+def write(seed: int) -> Program:
+    """Write the program of a seed; families take turns."""
+    names = list(FAMILIES)
+    return FAMILIES[names[seed % len(names)]](random.Random(seed))

@@ -1,0 +1,185 @@
+"""Unsafe repairs: what they leave as it was, and where they are not applied."""
+
+from __future__ import annotations
+
+import pytest
+from checking import Check
+
+from shapefix.diagnostics import Applicability, Diagnostic
+from shapefix.repair.fixpoint import repair
+
+
+def repaired(check: Check, text: str, code: str) -> str:
+    """Apply the safe and unsafe fixes of one rule."""
+    return repair(text, lambda now: check(now, {code}), lambda fix, _: True).text
+
+
+def fixes(found: list[Diagnostic]) -> list[Applicability]:
+    return [fix.applicability for finding in found for fix in finding.fixes[:1]]
+
+
+EVALUATION = """\
+import torch
+from torch import nn
+
+model = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5), nn.Linear(4, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+batches = [torch.ones(2, 4) for _ in range(3)]
+modes = []
+
+
+def evaluate():
+    total = 0.0
+    with torch.no_grad():
+        for batch in batches:
+            modes.append(model.training)
+            total += float(model(batch).sum())
+    return total
+
+
+"""
+TRAINING = """\
+for epoch in range(2):
+    for batch in batches:
+        modes.append(model.training)
+        optimizer.zero_grad()
+        model(batch).sum().backward()
+        optimizer.step()
+    evaluate()
+"""
+
+
+def ran(text: str) -> dict[str, object]:
+    names: dict[str, object] = {}
+    exec(text, names)
+    return names
+
+
+def test_an_evaluation_ends_in_the_mode_that_it_began_in(check: Check) -> None:
+    text = repaired(check, EVALUATION + TRAINING, "SF804")
+    assert "        model.eval()\n        for batch" in text
+    assert "            total += float(model(batch).sum())\n        model.train()\n    return" in text
+    assert ran(text)["modes"] == [*[True] * 3, *[False] * 3] * 2
+
+
+def test_no_mode_is_restored_where_the_epoch_sets_it(check: Check) -> None:
+    training = TRAINING.replace("    for batch", "    model.train()\n    for batch", 1)
+    text = repaired(check, EVALUATION + training, "SF804")
+    assert text.count("model.train()") == 1
+    assert ran(text)["modes"] == [*[True] * 3, *[False] * 3] * 2
+
+
+def test_no_mode_is_restored_at_the_end_of_a_script(check: Check) -> None:
+    text = repaired(check, EVALUATION + "evaluate()\n", "SF804")
+    assert "model.eval()" in text
+    assert "model.train()" not in text
+
+
+SWALLOWING = """\
+import torch
+from torch import nn
+
+model = nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+
+def train(loader):
+    for batch in loader:
+        try:
+            loss = model(batch).sum()
+            loss.backward()
+            optimizer.step()
+        except RuntimeError:
+            print("failed")
+            continue
+        except Exception as error:
+            print(error)
+
+
+"""
+CALLED = {
+    "alone": ("train([torch.ones(2, 5)])\n", True),
+    "in a handler that goes on": (
+        "for run in range(3):\n    try:\n        train([torch.ones(2, 5)])\n"
+        "    except Exception as error:\n        print(error)\n",
+        False,
+    ),
+    "in a handler for other errors": (
+        "try:\n    train([torch.ones(2, 5)])\nexcept KeyboardInterrupt:\n    print('stopped')\n",
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CALLED)
+def test_every_handler_raises_unless_a_caller_swallows_it(name: str, check: Check) -> None:
+    calls, offered = CALLED[name]
+    text = repaired(check, SWALLOWING + calls, "SF801")
+    assert text.count("raise") == (2 if offered else 0)
+    if offered:
+        with pytest.raises(RuntimeError, match="cannot be multiplied"):
+            ran(text)
+
+
+def test_a_score_for_a_failure_is_raised_by_every_handler(check: Check) -> None:
+    text = SWALLOWING.replace("loss.backward()\n            optimizer.step()", "total = float(loss)")
+    text = text.replace('print("failed")\n            continue', "return 0.0")
+    text = text.replace("            print(error)\n", '            return float("inf")\n')
+    found = repaired(check, text.replace("loss = model", "loss = nn.functional.mse_loss(model").replace(
+        "(batch).sum()", "(batch), batch)"), "SF802")  # fmt: skip
+    assert found.count("raise") == 2
+
+
+LAYER = """\
+import torch
+from torch import nn
+
+layer = nn.Linear({size}, 2){comment}
+images = torch.ones(3, 8, 4, 4)
+out = layer(images.flatten(1))
+"""
+COMMENTS = {
+    "": Applicability.UNSAFE,
+    "  # the classifier": Applicability.UNSAFE,
+    "  # 128 = 8 * 4 * 4": Applicability.UNSAFE,
+    "  # 256 features of the encoder": Applicability.DISPLAY,
+}
+
+
+@pytest.mark.parametrize("comment", COMMENTS)
+def test_a_comment_that_states_the_number_keeps_it(comment: str, check: Check) -> None:
+    found = check(LAYER.format(size=256, comment=comment), {"SF501"})
+    assert fixes(found) == [COMMENTS[comment]]
+
+
+ROWS = {
+    "SF506": "layer = nn.Conv1d(16, 4, 1)\nout = layer(torch.ones(32, 16))\n",
+    "SF501": "layer = nn.Linear(32, 4)\nout = layer(torch.ones(32, 16))\n",
+}
+
+
+@pytest.mark.parametrize("code", ROWS)
+def test_a_batch_of_rows_is_not_transposed(code: str, check: Check) -> None:
+    head = "import torch\nfrom torch import nn\n\n"
+    assert fixes(check(head + ROWS[code], {code})) == [Applicability.DISPLAY]
+
+
+FUNCTION = """\
+import torch
+
+
+def scores(queries, keys):
+    return torch.matmul(queries, keys)
+
+
+"""
+DEMO = 'if __name__ == "__main__":\n    print(scores(torch.ones(2, 5, 8), torch.ones(2, 6, 8)))\n'
+
+
+def test_a_demo_does_not_change_a_function(check: Check) -> None:
+    assert fixes(check(FUNCTION + DEMO, {"SF503"})) == [Applicability.DISPLAY]
+    called = "out = scores(torch.ones(2, 5, 8), torch.ones(2, 6, 8))\n"
+    assert fixes(check(FUNCTION + called, {"SF503"})) == [Applicability.UNSAFE]
+    inside = "    torch.matmul(torch.ones(2, 5, 8), torch.ones(2, 6, 8))\n"
+    script = f'import torch\n\nif __name__ == "__main__":\n{inside}'
+    assert fixes(check(script, {"SF503"})) == [Applicability.UNSAFE]

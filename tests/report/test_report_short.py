@@ -1,0 +1,224 @@
+"""The short report: three places, the way to them, and one entry per cause."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from findings import LABELS, STRIDED, Source, sources, text_of
+
+from shapefix.diagnostics import (
+    Cause,
+    Condition,
+    Confirmation,
+    Diagnostic,
+    Evidence,
+    ExpectedError,
+    Role,
+    RunVerdict,
+    Severity,
+    Span,
+)
+from shapefix.report.folding import folded, in_run_order
+from shapefix.report.full import render
+from shapefix.report.view import View
+
+NET = Source(
+    "train.py",
+    """\
+class Net(nn.Module):
+    def __init__(self):
+        self.conv = nn.Conv2d(3, 32, 3)
+        self.fc1 = nn.Linear(32 * 8 * 8, 128)
+
+    def forward(self, x):
+        x = F.max_pool2d(self.conv(x), 2)
+        x = torch.flatten(x, 1)
+        x = self.dropout(torch.relu(self.fc1(x)))
+        return x
+
+for images, labels in loader:
+    net(images)
+
+def evaluate(net, images):
+    return net.forward(images)
+""",
+)
+MISMATCH = Diagnostic(
+    "SF501",
+    "in-features",
+    Severity.ERROR,
+    "`self.fc1` expects 2048 features but gets 1568",
+    NET.at("self.fc1(x)"),
+    (
+        Evidence(NET.at("net(images)"), "called here", Role.CALL, "net(images)"),
+        Evidence(NET.at("nn.Linear(32 * 8 * 8, 128)"), "created here", Role.CAUSE, "expects 2048"),
+        Evidence(NET.at("self.conv(x)"), "convolved here: (64, 32, 15, 15)", Role.HISTORY),
+        Evidence(NET.at("F.max_pool2d(self.conv(x), 2)"), "pooled here: (64, 32, 7, 7)", Role.HISTORY),
+        Evidence(
+            NET.at("torch.flatten(x, 1)"),
+            "flattened here: (64, 1568)",
+            Role.PRODUCER,
+            "[64, 32, 7, 7] -> [64, 1568]",
+        ),
+        Evidence(NET.at("self.fc1(x)"), "last size is 1568, 2048 is expected", Role.FAILURE),
+    ),
+    error=ExpectedError("RuntimeError", "mat1 and mat2 shapes cannot be multiplied", at_first_batch=True),
+)
+
+
+def shown(*findings: Diagnostic, files: tuple[Source, ...] = (NET,), width: int = 110) -> str:
+    """The short report without the summary."""
+    return text_of(render(findings, (), View("/p", width=width, quiet=True, sources=sources(*files))))
+
+
+def test_a_finding_is_its_cause_its_last_producer_and_its_failure() -> None:
+    assert (
+        shown(MISMATCH)
+        == """\
+error[SF501] in-features: `self.fc1` expects 2048 features but gets 1568
+ --> train.py:9:37
+  |
+4 |         self.fc1 = nn.Linear(32 * 8 * 8, 128)
+  |                    -------------------------- expects 2048
+8 |         x = torch.flatten(x, 1)
+  |             ------------------- [64, 32, 7, 7] -> [64, 1568]
+9 |         x = self.dropout(torch.relu(self.fc1(x)))
+  |                                     ^^^^^^^^^^^ RuntimeError at the first batch: mat1 and mat2 shapes
+  |                                                 cannot be multiplied
+  = reached from net(images) at line 13
+  = in-features: `shapefix explain SF501`; `--verbose` shows all 6 steps
+
+"""
+    )
+
+
+def test_without_a_cause_the_first_and_the_last_producer_are_shown() -> None:
+    steps = [Evidence(MISMATCH.evidence[2].span, name, Role.PRODUCER) for name in ("one", "two", "three")]
+    report = shown(replace(MISMATCH, evidence=tuple(steps), error=None))
+    assert ["one" in report, "two" in report, "three" in report] == [True, False, True]
+
+
+def test_without_a_producer_the_first_and_the_last_cause_are_shown() -> None:
+    steps = [Evidence(MISMATCH.evidence[2].span, name) for name in ("one", "two", "three")]
+    report = shown(replace(MISMATCH, evidence=tuple(steps), error=None))
+    assert ["one" in report, "two" in report, "three" in report] == [True, False, True]
+
+
+def test_the_way_is_one_line_and_loses_its_outer_calls_first() -> None:
+    train = Source("run/main.py", "def main():\n    epoch(net)\n\nmain()\n")
+    way = (
+        Evidence(train.at("main()\n"), "called here", Role.CALL, "main()"),
+        Evidence(train.at("epoch(net)"), "called here", Role.CALL, "epoch(net)"),
+        *MISMATCH.evidence,
+    )
+    found = replace(MISMATCH, evidence=way)
+    assert " = reached from main() > epoch(net) at run/main.py:2 > net(images) at line 13\n" in shown(found)
+    assert " = reached from … > net(images) at line 13\n" in shown(found, width=60)
+    near = replace(train, path="main.py")
+    moved = tuple(replace(step, span=replace(step.span, path="main.py")) for step in way[:2])
+    found = replace(MISMATCH, evidence=(*moved, *MISMATCH.evidence))
+    assert "epoch(net) at main.py:2 > net(images) at line 13\n" in shown(found, files=(NET, near))
+
+
+def elsewhere(row: int, path: str = "train.py") -> Span:
+    return Span(path, row, 5, row, 9)
+
+
+def test_findings_of_one_cause_are_one_entry() -> None:
+    others = [replace(MISMATCH, span=elsewhere(row)) for row in (12, 13)]
+    others.append(replace(MISMATCH, span=elsewhere(3, "lib/eval.py"), moment=1))
+    (entry,) = folded([*others, MISMATCH])
+    assert {each.span for each in entry.others} | {entry.first.span} == {
+        each.span for each in (*others, MISMATCH)
+    }
+    report = shown(MISMATCH, *others)
+    assert report.count("error[") == 1
+    assert " = and 3 more places: lines 12, 13, lib/eval.py:3\n" in report
+    verbose = View("/p", quiet=True, verbose=True, sources=sources(NET))
+    assert text_of(render([MISMATCH, *others], (), verbose)).count("error[") == 4
+
+
+def test_other_causes_stay_apart() -> None:
+    step = replace(MISMATCH.evidence[1], span=elsewhere(3))
+    other = replace(MISMATCH, span=elsewhere(12), evidence=(step,))
+    assert len(folded([MISMATCH, other])) == 2
+    assert len(folded([STRIDED, LABELS])) == 2
+
+
+def test_what_follows_from_a_finding_is_a_line_of_it() -> None:
+    hidden = Cause("SF501", MISMATCH.span)
+    swallowed = Diagnostic(
+        "SF801",
+        "swallowed-exception",
+        Severity.WARNING,
+        "`except Exception` hides errors",
+        elsewhere(13),
+        follows=hidden,
+    )
+    returned = Diagnostic(
+        "SF802",
+        "saturated-metric",
+        Severity.WARNING,
+        "returns `inf`",
+        elsewhere(16),
+        follows=Cause("SF801", swallowed.span),
+    )
+    report = shown(returned, swallowed, MISMATCH)
+    assert "error[SF501]" in report
+    assert " = also SF801 at line 13: swallowed-exception: `except Exception` hides errors\n" in report
+    assert " = also SF802 at line 16: saturated-metric: returns `inf`\n" in report
+    assert len(folded([returned, swallowed])) == 1
+    assert len(folded([returned])) == 1
+
+
+def test_causes_that_refer_to_each_other_end() -> None:
+    one = replace(MISMATCH, follows=Cause("SF501", elsewhere(12)))
+    two = replace(MISMATCH, span=elsewhere(12), follows=Cause("SF501", MISMATCH.span))
+    assert sum(1 + len(entry.others) for entry in folded([one, two])) == 2
+
+
+def test_a_mistake_copied_to_other_files_is_one_entry() -> None:
+    copies = [replace(NET, path=f"copy{number}/train.py") for number in (1, 2)]
+    found = [
+        replace(
+            MISMATCH,
+            span=replace(MISMATCH.span, path=copy.path),
+            evidence=tuple(
+                replace(step, span=replace(step.span, path=copy.path)) for step in MISMATCH.evidence
+            ),
+        )
+        for copy in copies
+    ]
+    texts = sources(NET, *copies)
+    (entry,) = folded([MISMATCH, *found], texts)
+    assert len(entry.others) == 2
+    changed = sources(NET, *(replace(copy, text=copy.text.replace("relu", "gelu")) for copy in copies))
+    assert len(folded([MISMATCH, *found], changed)) == 2
+    assert len(folded([MISMATCH, *found])) == 3
+
+
+def test_a_confirmed_finding_does_not_hide_a_refuted_one() -> None:
+    one, two = (
+        replace(MISMATCH, span=span, confirmation=Confirmation(verdict, "seen"))
+        for span, verdict in (
+            (MISMATCH.span, RunVerdict.CONFIRMED),
+            (elsewhere(12), RunVerdict.REFUTED),
+        )
+    )
+    assert len(folded([one, two])) == 2
+
+
+def test_errors_come_first_in_the_order_of_the_run() -> None:
+    late, early = replace(MISMATCH, moment=7), replace(MISMATCH, span=elsewhere(20), moment=3)
+    warning = replace(MISMATCH, severity=Severity.WARNING, span=elsewhere(1), moment=0)
+    other = replace(LABELS, span=replace(LABELS.span, path="zoo/a.py"), moment=1)
+    assert in_run_order([other, warning, late, early]) == [early, late, warning, other]
+
+
+def test_the_condition_and_the_folded_places_are_notes() -> None:
+    rows = shown(replace(MISMATCH, condition=Condition("T > 1"))).splitlines()
+    assert [row.strip() for row in rows if " = " in row and "|" not in row] == [
+        "= reached from net(images) at line 13",
+        "= fails when: T > 1",
+        "= in-features: `shapefix explain SF501`; `--verbose` shows all 6 steps",
+    ]
