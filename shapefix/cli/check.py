@@ -100,7 +100,7 @@ def view_of(request: CheckRequest, settings: Settings, session: CheckSession) ->
 
 
 def _offer(session: CheckSession, settings: Settings, finding: Diagnostic) -> FixOffer:
-    """Return what `shapefix fix` does about a finding of the session."""
+    """Return the offer of `shapefix fix` for a finding of the session."""
     fix, path = finding.fix, session.real_path(finding.span.path)
     if fix is None or fix.applicability is Applicability.DISPLAY:
         return FixOffer.NONE
@@ -124,7 +124,7 @@ def format_of(request: CheckRequest, settings: Settings) -> FindingFormat:
 def report_notes(
     request: CheckRequest, session: CheckSession, view: View, output_format: FindingFormat
 ) -> None:
-    """Print what could not be checked, unless it is in the output, and what --verbose adds."""
+    """Print the unchecked places, unless they are in the output, and the additional lines of --verbose."""
     if not request.quiet and output_format is not FINDING_FORMATS["json"]:
         report_unchecked(session.unchecked(), view, request.verbose)
     if not request.verbose:

@@ -56,7 +56,7 @@ def _show(request: CheckRequest, session: CheckSession, view: View, output_forma
 
 
 def _apply(request: CheckRequest, session: CheckSession, view: View, output_format: FindingFormat) -> int:
-    """Write the repairs, and report what remains."""
+    """Write the repairs, and report the remaining findings."""
     from shapefix.repair import writes
 
     # Programs that parse findings from stdout must not see anything else there.

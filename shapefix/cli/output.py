@@ -64,7 +64,7 @@ MOST_NOTES = 5
 
 
 def report_unchecked(unchecked: Iterable[Unchecked], view: View, verbose: bool) -> None:
-    """Report the places that could not be checked.
+    """Report unchecked places, one per line.
 
     Without verbose these are at most five lines, one for each reason in a file. The summary counts notebooks.
     """

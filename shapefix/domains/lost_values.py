@@ -1,4 +1,4 @@
-"""Unknown datasets, batches and models where rules need them."""
+"""Unknown datasets, batches and models of a training script."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ValueLost(Event):
-    """Use of an unknown dataset, batch or model by the script: rules that need it are silent.
+    """Use of an unknown dataset, batch or model by the script: its rules are silent.
 
     origin is the call that returned it, None if unknown. user is the code of its consumer: the class of a
     loader or a trainer, or the model that gets a batch.
@@ -37,7 +37,7 @@ class ValueLost(Event):
 
 
 def note_dataset(ev: Evaluator, place: Place, user: str, dataset: Value | None, sample: Value | None) -> None:
-    """Report a dataset whose samples are unknown, at the creation of a loader or a trainer."""
+    """Report a dataset of unknown samples, at the creation of a loader or a trainer."""
     if isinstance(dataset, Constant) or not _is_lost(sample):
         return
     made = dataset.place if isinstance(dataset, LibraryObject) else None

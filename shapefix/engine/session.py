@@ -100,7 +100,7 @@ class CheckSession:
         return self
 
     def _importers(self) -> tuple[str, ...]:
-        """Return the files that import the files given by name, and are not given themselves."""
+        """Return the other files importing a file given by name."""
         named: dict[str, list[str]] = {}
         for path in self._names:
             in_folder = any(path.startswith(folder.rstrip(os.sep) + os.sep) for folder in self._folders)
@@ -173,7 +173,7 @@ class CheckSession:
         )
 
     def unchecked(self) -> tuple[Unchecked, ...]:
-        """Return the places of the given files that could not be checked, and skipped notebooks."""
+        """Return the unchecked places of the given files, and skipped notebooks."""
         found = {each for places in self._unchecked.values() for each in places}
         ordered = sorted(found, key=lambda each: (each.path, each.row or 0, each.column or 0, each.kind))
         return (

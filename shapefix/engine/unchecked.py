@@ -1,4 +1,4 @@
-"""Places of a run that could not be checked: values that rules needed are unknown, or a limit was reached."""
+"""Unchecked places of a run: unknown datasets, batches and models, and limits of the analysis."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LONGEST_CODE = 40
 
 
 def unchecked_places(path: str, ev: Evaluator) -> Iterator[Unchecked]:
-    """Yield what could not be checked in a run of the file at path, each cause once."""
+    """Yield the unchecked places in a run of the file at path, each cause once."""
     yield from _lost(ev.events)
     if ev.bounded:
         calls = f"{ev.bounded} call{'' if ev.bounded == 1 else 's'}"

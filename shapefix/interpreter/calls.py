@@ -167,7 +167,7 @@ def call_value(ev: Evaluator, function: Value, arguments: Arguments, node: cst.C
 
 
 def _unfollowed(ev: Evaluator, function: Value, node: cst.CSTNode) -> Unknown:
-    """Result of an unknown function; a method of an unknown result comes from where that does."""
+    """Result of an unknown function; that of a method has the origin of its object."""
     origin = function.origin if isinstance(function, Unknown) else None
     return unfollowed(origin or ev.place(node))
 

@@ -56,7 +56,7 @@ def run_program(
 def _uncalled(
     ev: Evaluator, module: Module, frame: Frame, names: frozenset[str] | None
 ) -> Iterator[tuple[FunctionValue, InstanceValue | None]]:
-    """Yield the functions that nothing has called so far, and classes with such methods.
+    """Yield the functions and methods without a call so far.
 
     names limits them to functions of these names, and to classes with a method of such a name.
     """

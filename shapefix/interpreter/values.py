@@ -73,7 +73,7 @@ class Unknown(Value):
 
 
 def unfollowed(place: Place) -> Unknown:
-    """Result of a call that is not followed."""
+    """Result of a call at a place, not followed."""
     value = Unknown()
     value.origin = place
     return value

@@ -42,7 +42,7 @@ def fix_summary(
     files: int,
     wrote: bool,
 ) -> str:
-    """Say what `shapefix fix` repaired, which fixes are left, and what remains without them.
+    """Count repaired findings, other available fixes, and remaining findings.
 
     remaining are the findings in the repaired texts; repaired counts those that the repairs removed, in this
     number of files. wrote is false if the repairs are only shown.
@@ -77,7 +77,7 @@ def _no_repair(remaining: Sequence[Diagnostic], view: View) -> str:
 
 
 def _offers(findings: Sequence[Diagnostic], view: View) -> list[str]:
-    """Count the available fixes by the command that makes them."""
+    """Count the available fixes by command."""
     offers = [(view.offer(finding), finding) for finding in findings if not finding.is_answer]
     applied = [finding for offer, finding in offers if offer is FixOffer.APPLIED]
     more = sum(offer is FixOffer.NEEDS_OPTION for offer, _ in offers)
@@ -117,7 +117,7 @@ def nothing_checked(view: View) -> str:
 
 
 def _skipped(view: View) -> list[str]:
-    """Count the files that were not checked beside those that were."""
+    """Count the files skipped beside checked ones."""
     coverage = view.coverage
     if coverage is None or nothing_checked(view):
         return []

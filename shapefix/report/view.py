@@ -27,7 +27,7 @@ class Coverage:
 
 
 class FixOffer(Enum):
-    """What `shapefix fix` does about a finding: it applies the fix, or why it does not."""
+    """Decision of `shapefix fix` about a finding: the fix is applied, or the reason against it."""
 
     APPLIED = auto()
     NEEDS_OPTION = auto()
@@ -74,7 +74,7 @@ class View:
         return os.path.normpath(Path(self.folder, path).absolute())
 
     def offer(self, finding: Diagnostic) -> FixOffer:
-        """Return what `shapefix fix` does about a finding with the current options."""
+        """Return the decision of `shapefix fix` about a finding, with the current options."""
         if self.offers is not None:
             return self.offers(finding)
         if finding.fix is None or finding.fix.applicability is Applicability.DISPLAY:
@@ -124,7 +124,7 @@ def failure_line(failure: Failure, view: View) -> str:
 
 
 def unchecked_line(unchecked: Unchecked, view: View, more: int = 0) -> str:
-    """Return `note: path:row:column: message`; more counts places like this one that are not shown."""
+    """Return `note: path:row:column: message`; more counts similar places."""
     return f"note: {_placed(unchecked, view)}{f' (and {more} more)' if more else ''}"
 
 

@@ -34,7 +34,7 @@ _TRAINING = (
 
 
 def mentions_training(data: bytes) -> bool:
-    """Check whether the bytes of a file look like those of a script that runs a model on batches."""
+    """Check whether the bytes of a file look like a training or evaluation script."""
     return any(text in data for text in _TRAINING)
 
 
@@ -53,7 +53,7 @@ def _indent(text: str, at: int) -> int:
 
 
 def training_functions(text: str) -> frozenset[str]:
-    """Return the names of the functions of a file that seem to train, load batches, or make a trainer.
+    """Return the names of functions probably training, loading batches, or making a trainer.
 
     This only decides what is run first.
     """

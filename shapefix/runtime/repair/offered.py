@@ -1,4 +1,4 @@
-"""Fixes for the findings of a run: those that `check` offers for the same findings."""
+"""Fixes for the findings of a run: those of `check` for the same findings."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _places(finding: Diagnostic) -> tuple[Span, ...]:
 
 
 def _overlap(one: Span, other: Span) -> bool:
-    """Check whether two places that start in the same row have a character in common."""
+    """Check whether two places, starting in the same row, have a character in common."""
     ends = [(each.end_row, each.end_column) for each in (one, other)]
     return min(ends) > (one.row, max(one.column, other.column))
 
