@@ -74,7 +74,7 @@ def bound_by(node: cst.CSTNode) -> frozenset[str]:
 
 
 def is_bound_once_before(name: str, here: Place) -> bool:
-    """Whether a variable has one value only, and certainly has it where the code gets to here.
+    """Whether a variable has one value only, and certainly has it at this place.
 
     It is a parameter, or a single statement binds it before: in the function around here, or else at the top
     level of the file, above that function.

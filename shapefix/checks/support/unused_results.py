@@ -72,7 +72,7 @@ def unused_result(event: Discarded, rule: Rule, fixes: Sequence[Fix]) -> Diagnos
 
 
 def _written_in_place(call: cst.Call) -> cst.Call | None:
-    """Return the part of a chain with a change of the tensor: `x.squeeze_(-1)` of `x.squeeze_(-1).to(device)`."""
+    """Return the changing part of a chain: `x.squeeze_(-1)` of `x.squeeze_(-1).to(device)`."""
     node: cst.BaseExpression = call.func
     while isinstance(node, (cst.Call, cst.Attribute)):
         if isinstance(node, cst.Call):
