@@ -280,3 +280,17 @@ class Failure:
     message: str
     row: int | None = None
     column: int | None = None
+
+
+@dataclass(frozen=True)
+class Unchecked:
+    """A place, or a file, that could not be checked, and the reason; row and column where a place is known.
+
+    kind groups those with one reason.
+    """
+
+    path: str
+    message: str
+    row: int | None = None
+    column: int | None = None
+    kind: str = ""

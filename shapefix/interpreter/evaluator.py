@@ -197,6 +197,8 @@ class Evaluator:
         """Number of steps before calls are no longer followed."""
         self.bounded = 0
         """Number of calls not followed because of a limit."""
+        self.bounded_at: Place | None = None
+        """First of these calls."""
         self.unfollowed = 0
         """Number of calls so far with possible changes to any object of other code."""
         self.silenced = 0
@@ -258,6 +260,12 @@ class Evaluator:
     def note_type_check(self, value: Value) -> None:
         """Remember a value with an undecided type test in the code."""
         self.type_checked[id(value)] = value
+
+    def reach_limit(self, node: cst.CSTNode | None = None) -> None:
+        """Count a call, or a loop, that is not followed because of a limit."""
+        self.bounded += 1
+        if self.bounded_at is None and node is not None:
+            self.bounded_at = self.place(node)
 
     def expects(self, exception: str) -> bool:
         """Check whether a handler of an open try statement names this built-in exception."""
