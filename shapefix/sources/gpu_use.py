@@ -8,10 +8,12 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator
+from itertools import islice
 
+from shapefix.sources.importers import Reference, distances, references_of
 from shapefix.sources.notebooks import cells
+from shapefix.sources.project import Project
 from shapefix.sources.text import SourceText, Unreadable, read_bytes
 
 _MOST_FILES = 4000
@@ -83,7 +85,7 @@ def _is_cpu(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value == "cpu"
 
 
-def _last(node: ast.expr) -> str:
+def _last(node: ast.AST) -> str:
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else ""
@@ -131,48 +133,78 @@ def _is_device(node: ast.expr, on_cpu: frozenset[str]) -> bool:
     return False
 
 
-@dataclass(slots=True)
+def is_script(text: str) -> bool:
+    """Check whether a file computes something when it is run, and not only on import."""
+    try:
+        body = ast.parse(text).body
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    return any(
+        isinstance(node, (ast.For, ast.While, ast.With))
+        or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call))
+        or (isinstance(node, ast.If) and "__name__" in {_last(each) for each in ast.walk(node.test)})
+        for node in body
+    )
+
+
 class GpuUse:
-    """Use of a GPU by the files of one project, looked up once.
+    """Use of a GPU by the files of one project, each read once.
 
     read returns the text of a file and may raise Unreadable.
     """
 
-    root: str
-    read: Callable[[str], SourceText]
-    _found: str | None = None
-    _is_known: bool = False
+    def __init__(self, project: Project, read: Callable[[str], SourceText]) -> None:
+        self._project = project
+        self._read = read
+        self._texts: dict[str, str] = {}
+        self._uses: dict[str, bool] = {}
+        self._files: tuple[str, ...] | None = None
+        self._references: dict[str, tuple[Reference, ...]] | None = None
 
-    def file(self) -> str | None:
-        """Return a file of the project that uses a GPU; None without such a file.
+    def user(self, path: str, text: str, read_with: Collection[str]) -> str | None:
+        """Return a file whose use of a GPU may concern the file at path with this text; None without one.
 
-        In a project of too many files, the first one that is not read counts as one that does.
+        It is the file itself, one of read_with, the files that it imports, or one that imports it. For a file
+        that is neither a script nor imported by another one it may be any file: some are loaded by name.
         """
-        if not self._is_known:
-            self._found = next((path for path, is_use in self._files() if is_use), None)
-            self._is_known = True
-        return self._found
+        if uses_gpu(text):
+            return path
+        files = self._project_files()
+        if len(files) > _MOST_FILES:
+            return path
+        related = [each for each in sorted(read_with) if each.endswith(".py")]
+        if self._references is None:
+            self._references = references_of(files, lambda each: self._text(each).encode())
+        importing = distances(self._project, (path,), self._references).keys() - {path}
+        if not importing and not is_script(text):
+            importing = set(files)
+        return next((each for each in (*related, *sorted(importing)) if self._uses_gpu(each)), None)
 
-    def _files(self) -> Iterator[tuple[str, bool]]:
-        count = 0
-        for folder, folders, names in os.walk(self.root):
-            folders[:] = sorted(each for each in folders if each not in _OTHER_FOLDERS and each[0] != ".")
-            for name in sorted(names):
-                if not name.endswith((".py", ".ipynb")):
-                    continue
-                path = os.path.join(folder, name)
-                count += 1
-                if count > _MOST_FILES:
-                    yield path, True
-                    return
-                yield path, any(uses_gpu(text) for text in self._texts(path))
+    def _project_files(self) -> tuple[str, ...]:
+        if self._files is None:
+            self._files = tuple(islice(_python_files(self._project.root), _MOST_FILES + 1))
+        return self._files
 
-    def _texts(self, path: str) -> Iterator[str]:
-        try:
-            if path.endswith(".ipynb"):
-                for cell in cells(read_bytes(path)):
-                    yield cell.text
-            else:
-                yield self.read(path).text
-        except Unreadable:
-            return
+    def _uses_gpu(self, path: str) -> bool:
+        if path not in self._uses:
+            self._uses[path] = uses_gpu(self._text(path))
+        return self._uses[path]
+
+    def _text(self, path: str) -> str:
+        """Return the text of a file, of a notebook that of its cells; empty for an unreadable file."""
+        if path not in self._texts:
+            try:
+                if path.endswith(".ipynb"):
+                    text = "\n".join(cell.text for cell in cells(read_bytes(path)))
+                else:
+                    text = self._read(path).text
+            except Unreadable:
+                text = ""
+            self._texts[path] = text
+        return self._texts[path]
+
+
+def _python_files(root: str) -> Iterator[str]:
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(each for each in folders if each not in _OTHER_FOLDERS and each[0] != ".")
+        yield from (os.path.join(folder, name) for name in sorted(names) if name.endswith((".py", ".ipynb")))
