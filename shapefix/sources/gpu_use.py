@@ -44,7 +44,10 @@ _LIBRARIES = frozenset(
     }
 )
 """Libraries that choose the device, a GPU if there is one."""
-_ATTRIBUTES = frozenset({*_GPUS, "DataParallel", "DistributedDataParallel"})
+_WRAPPERS = frozenset({"DataParallel", "DistributedDataParallel"})
+_OF_CUDA = ("amp", "set_device", "Tensor")
+"""Ends of the names in torch.cuda that use a GPU; others ask for one, or seed it."""
+_SWITCHES = frozenset({"set_default_device", "set_default_tensor_type", "autocast"})
 _KEYWORDS = frozenset({"device_map", "device_ids", "gpus", "n_gpu", "devices"})
 _HOLDERS = frozenset(
     {"self", "cls", "args", "arg", "opt", "opts", "cfg", "config", "conf", "hparams", "params"}
@@ -93,10 +96,10 @@ def _last(node: ast.AST) -> str:
 
 def _is_use(node: ast.AST, on_cpu: frozenset[str]) -> bool:
     match node:
+        case ast.Attribute(value=ast.Attribute(attr="cuda"), attr=name):
+            return name.endswith(_OF_CUDA)
         case ast.Attribute(attr=name):
-            return name in _ATTRIBUTES
-        case ast.Constant(value=str(text)):
-            return text.partition(":")[0] in _GPUS
+            return name in _WRAPPERS
         case ast.Import(names=names):
             return any(each.name.partition(".")[0] in _LIBRARIES for each in names)
         case ast.ImportFrom(module=module, level=0, names=names):
@@ -104,11 +107,13 @@ def _is_use(node: ast.AST, on_cpu: frozenset[str]) -> bool:
             taken = [each.name for each in names]
             is_trainer = any(name.endswith(("Trainer", "TrainingArguments")) for name in taken)
             return (
-                top in _LIBRARIES
-                or not _ATTRIBUTES.isdisjoint(taken)
-                or (top == "transformers" and is_trainer)
+                top in _LIBRARIES or not _WRAPPERS.isdisjoint(taken) or (top == "transformers" and is_trainer)
             )
         case ast.Call(func=function, args=given, keywords=keywords):
+            if isinstance(function, ast.Attribute) and function.attr in _GPUS:
+                return True
+            if _last(function) in _SWITCHES and given:
+                return not _is_cpu(given[0])
             named = {each.arg: each.value for each in keywords if each.arg is not None}
             moved = [*given, *([named["device"]] if "device" in named else [])]
             is_move = _last(function) == "to"
@@ -124,6 +129,8 @@ def _is_device(node: ast.expr, on_cpu: frozenset[str]) -> bool:
     match node:
         case ast.Constant(value=value):
             return type(value) is int or (isinstance(value, str) and value.partition(":")[0] in _GPUS)
+        case ast.IfExp(body=body, orelse=other):
+            return _is_device(body, on_cpu) or _is_device(other, on_cpu)
         case ast.Name(id=name):
             return name not in on_cpu and any(word in name.lower() for word in _NAMES)
         case ast.Attribute(value=ast.Name(id=holder), attr=name):
