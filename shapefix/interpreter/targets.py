@@ -182,7 +182,7 @@ def _set_item(ev: Evaluator, target: cst.Subscript, value: Value) -> None:
 
 
 def set_contents(ev: Evaluator, owner: ListValue, contents: Contents) -> None:
-    """Change the contents of a list, and perhaps those of the lists that it may be."""
+    """Change the contents of a list and of all its candidates after a branch."""
     ev.journal.write(owner.fields, CONTENTS, contents)
     for each_list in owner.either:
         set_contents(ev, each_list, Contents(None, None, None, each_list.axes))

@@ -26,14 +26,16 @@ class Unknown(Value):
     """Unknown value, perhaps with a name; its attributes and its size stay the same.
 
     tensor is its value if it is a tensor: reading `.shape` twice must give the same symbols.
-    size is its value if it is an int: `n + 1` of an unknown n may be either.
+    size is its value if it is an int: `n + 1` of an unknown n may be either. origin is the call that returned
+    it, and was not followed.
     """
 
-    __slots__ = ("_attributes", "_size", "hint", "tensor")
+    __slots__ = ("_attributes", "_size", "hint", "origin", "tensor")
 
     def __init__(self, hint: str = "", tensor: TensorValue | None = None, size: Size | None = None) -> None:
         self.hint = hint
         self.tensor = tensor
+        self.origin: Place | None = None
         self._attributes: dict[str, Value] | None = None
         self._size = size
 
@@ -46,7 +48,7 @@ class Unknown(Value):
     def attribute(self, name: str) -> Value:
         found = self.attributes.get(name)
         if found is None:
-            found = self.attributes[name] = Unknown(f"{self.hint}.{name}" if self.hint else name)
+            found = self._part(name, f"{self.hint}.{name}" if self.hint else name)
         return found
 
     def item(self, key: object) -> Value:
@@ -54,14 +56,27 @@ class Unknown(Value):
         subscript = f"[{key!r}]"
         found = self.attributes.get(subscript)
         if found is None:
-            found = self.attributes[subscript] = Unknown(f"{self.hint}{subscript}" if self.hint else "")
+            found = self._part(subscript, f"{self.hint}{subscript}" if self.hint else "")
         return found
+
+    def _part(self, key: str, hint: str) -> Unknown:
+        part = Unknown(hint)
+        part.origin = self.origin
+        self.attributes[key] = part
+        return part
 
     def size(self) -> Size:
         """Symbol of this value, used as a number of elements (at least 1)."""
         if self._size is None:
             self._size = Size.symbol(self.hint or "n")
         return self._size
+
+
+def unfollowed(place: Place) -> Unknown:
+    """Result of a call at a place, not followed."""
+    value = Unknown()
+    value.origin = place
+    return value
 
 
 class TypeOf(Unknown):

@@ -1,4 +1,4 @@
-"""Find out whether a project uses a GPU: code that moves to a device, or a library that does."""
+"""Find out whether a project uses a GPU: moves to a device, by the code or by a library."""
 
 # Paths are plain strings here, as in the other modules that list folders.
 # ruff: noqa: PTH118
@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from itertools import islice
 
-from shapefix.sources.importers import Reference, distances, references_of
+from shapefix.sources.importers import ImportStatement, distances, references_of
 from shapefix.sources.notebooks import cells
 from shapefix.sources.project import Project
 from shapefix.sources.text import SourceText, Unreadable, read_bytes
@@ -57,7 +57,7 @@ _NAMES = ("device", "dev", "gpu", "rank")
 
 
 def uses_gpu(text: str) -> bool:
-    """Check whether code moves something to a device other than the CPU, or uses a library that does."""
+    """Check whether code, or a library used by it, moves something to a device other than the CPU."""
     if _WORDS.search(text) is None:
         return False
     try:
@@ -70,7 +70,7 @@ def uses_gpu(text: str) -> bool:
 
 
 def _only_the_cpu(nodes: list[ast.AST]) -> frozenset[str]:
-    """Names that the code binds to the CPU and to nothing else."""
+    """Names bound by the code to the CPU and to nothing else."""
     found: dict[str, bool] = {}
     for node in nodes:
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
@@ -125,7 +125,7 @@ def _is_use(node: ast.AST, on_cpu: frozenset[str]) -> bool:
 
 
 def _is_device(node: ast.expr, on_cpu: frozenset[str]) -> bool:
-    """Check for a device that the code chooses, other than the CPU; `x.device` follows another tensor."""
+    """Check for a device chosen by the code, other than the CPU; `x.device` follows another tensor."""
     match node:
         case ast.Constant(value=value):
             return type(value) is int or (isinstance(value, str) and value.partition(":")[0] in _GPUS)
@@ -166,13 +166,14 @@ class GpuUse:
         self._texts: dict[str, str] = {}
         self._uses: dict[str, bool] = {}
         self._files: tuple[str, ...] | None = None
-        self._references: dict[str, tuple[Reference, ...]] | None = None
+        self._references: dict[str, tuple[ImportStatement, ...]] | None = None
 
     def user(self, path: str, text: str, read_with: Collection[str]) -> str | None:
-        """Return a file whose use of a GPU may concern the file at path with this text; None without one.
+        """Return a file with a use of a GPU for the file at path; None without one.
 
-        It is the file itself, one of read_with, the files that it imports, or one that imports it. For a file
-        that is neither a script nor imported by another one it may be any file: some are loaded by name.
+        text is that of the file. The result is the file itself, one of read_with, the files that it imports,
+        or one that imports it. For a file that is neither a script nor imported by another one it may be any
+        file: some are loaded by name.
         """
         if uses_gpu(text):
             return path

@@ -1,4 +1,4 @@
-"""Find the files of a project that import given files, directly or through others, without parsing them."""
+"""Find the importers of files in a project, direct and indirect ones, without parsing them."""
 
 # Paths are plain strings here: every import of every file comes through.
 # ruff: noqa: PTH119, PTH122
@@ -30,7 +30,7 @@ _NAME = re.compile(rb"[\w.]+")
 
 
 @dataclass(frozen=True)
-class Reference:
+class ImportStatement:
     """An import of a module: level counts the dots of `from ..module import name`."""
 
     level: int
@@ -41,7 +41,7 @@ class Reference:
 def importers(
     project: Project, given: Collection[str], files: Iterable[str], read: Callable[[str], bytes | None]
 ) -> tuple[str, ...]:
-    """Return the files that import one of the given files, directly or through others: the best ones first.
+    """Return the direct and indirect importers of the given files, the best ones first.
 
     Scripts that train or evaluate come before other files, then those that are fewer imports away. Files
     without torch are left out. All paths are absolute; read returns None for an unreadable file.
@@ -52,9 +52,9 @@ def importers(
 
 def references_of(
     files: Iterable[str], read: Callable[[str], bytes | None]
-) -> dict[str, tuple[Reference, ...]]:
+) -> dict[str, tuple[ImportStatement, ...]]:
     """Return the imports of the files with torch, by file; read returns None for an unreadable file."""
-    references: dict[str, tuple[Reference, ...]] = {}
+    references: dict[str, tuple[ImportStatement, ...]] = {}
     for path in files:
         data = read(path)
         # Without torch a file neither makes tensors nor passes on the names of files that do.
@@ -64,9 +64,9 @@ def references_of(
 
 
 def distances(
-    project: Project, given: Collection[str], references: Mapping[str, tuple[Reference, ...]]
+    project: Project, given: Collection[str], references: Mapping[str, tuple[ImportStatement, ...]]
 ) -> dict[str, int]:
-    """Return the distance in imports of the given files, and of each file that imports one of them."""
+    """Return the distance in imports of the given files and of their importers."""
     distance = dict.fromkeys(given, 0)
     frontier = set(given)
     while frontier:
@@ -95,7 +95,9 @@ def _chosen(distance: Mapping[str, int], read: Callable[[str], bytes | None]) ->
         yield path
 
 
-def _imports(project: Project, path: str, reference: Reference, words: set[str], wanted: set[str]) -> bool:
+def _imports(
+    project: Project, path: str, reference: ImportStatement, words: set[str], wanted: set[str]
+) -> bool:
     """Check whether an import statement in the file at path loads one of the wanted files.
 
     words are their module names: other statements are dismissed without a look at the file system.
@@ -112,18 +114,18 @@ def _imports(project: Project, path: str, reference: Reference, words: set[str],
     return not (loaded | probes.found).isdisjoint(wanted)
 
 
-def _references(data: bytes) -> Iterator[Reference]:
+def _references(data: bytes) -> Iterator[ImportStatement]:
     """Yield the imports in a source text. A line in a docstring may look like one; it does no harm."""
     for match in _IMPORT.finditer(data):
         if match["modules"] is not None:
             for part in _COMMENT.sub(b"", match["modules"]).split(b","):
                 name = _NAME.search(part)
                 if name is not None:
-                    yield Reference(0, name[0].decode("utf-8", "replace"))
+                    yield ImportStatement(0, name[0].decode("utf-8", "replace"))
             continue
         listed = _COMMENT.sub(b"", match["names"]).strip(b"()").split(b",")
         names = tuple(found[0].decode("utf-8", "replace") for found in map(_NAME.search, listed) if found)
-        yield Reference(len(match["dots"]), match["base"].decode("utf-8", "replace"), names)
+        yield ImportStatement(len(match["dots"]), match["base"].decode("utf-8", "replace"), names)
 
 
 def is_importable(path: str) -> bool:
