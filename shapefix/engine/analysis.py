@@ -22,7 +22,6 @@ from shapefix.interpreter.evaluator import Evaluator
 from shapefix.interpreter.events import Revealed
 from shapefix.interpreter.program import run_program
 from shapefix.sources.gpu_use import GpuUse
-from shapefix.sources.gpu_use import uses_gpu as uses_gpu_itself
 from shapefix.sources.project import PathProbes, Project
 from shapefix.sources.relevance import training_functions
 from shapefix.sources.text import SourceText, read_source
@@ -70,7 +69,7 @@ class FileAnalyzer:
         transformers_version: str | None = None,
     ) -> None:
         self._rules = rules
-        self._gpu_use = GpuUse(project.root, read)
+        self._gpu_use = GpuUse(project, read)
         self._modules = ProjectModules(project, read, transformers_version)
 
     def analyze(self, path: str, source: SourceText) -> AnalysisResult:
@@ -103,9 +102,7 @@ class FileAnalyzer:
 
         def uses_gpu() -> bool:
             nonlocal is_cacheable
-            if uses_gpu_itself(source.text):
-                return True
-            user = self._gpu_use.file()
+            user = self._gpu_use.user(path, source.text, probes.found)
             if user is None:
                 # Any file of the project may change this.
                 is_cacheable = False

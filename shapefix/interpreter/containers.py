@@ -66,9 +66,12 @@ CONTENTS = "contents"
 
 
 class ListValue(Value):
-    """A list, or any other iterable; fields holds its Contents, under the one key CONTENTS."""
+    """A list, or any other iterable; fields holds its Contents, under the one key CONTENTS.
 
-    __slots__ = ("fields",)
+    either are the lists that it may be, after a branch; a write to it is one to any of them.
+    """
+
+    __slots__ = ("either", "fields")
 
     def __init__(
         self,
@@ -78,6 +81,7 @@ class ListValue(Value):
         axes: frozenset[RaggedDim] = NO_AXES,
     ) -> None:
         self.fields: dict[str, Any] = {CONTENTS: Contents(items, element, length, axes)}
+        self.either: tuple[ListValue, ...] = ()
 
     @classmethod
     def of(cls, contents: Contents) -> Self:

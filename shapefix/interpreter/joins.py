@@ -141,7 +141,9 @@ def _join_values(left: Value, right: Value, depth: int = 0) -> Value:
             left.names if left.names == right.names else (),
         )
     if isinstance(left, ListValue) and isinstance(right, ListValue) and depth <= DEEPEST:
-        return ListValue.of(join_contents(left.contents, right.contents, depth + 1))
+        joined = ListValue.of(join_contents(left.contents, right.contents, depth + 1))
+        joined.either = (left, right)
+        return joined
     if isinstance(left, DictValue) and isinstance(right, DictValue) and depth <= DEEPEST:
         return _join_dictionaries(left, right, depth + 1)
     known = _join_by_hooks(left, right, depth)

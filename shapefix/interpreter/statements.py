@@ -10,14 +10,14 @@ import libcst as cst
 from shapefix.interpreter import arithmetic, hooks
 from shapefix.interpreter.annotations import annotated_value
 from shapefix.interpreter.calls import Arguments, call_library
-from shapefix.interpreter.containers import CONTENTS, Contents, ListValue
+from shapefix.interpreter.containers import Contents, ListValue
 from shapefix.interpreter.evaluator import Evaluator, Flow, Frame, statement
 from shapefix.interpreter.expected_errors import EXPECTED_FAILURES
 from shapefix.interpreter.functions import default_values
 from shapefix.interpreter.modules import dotted_name
 from shapefix.interpreter.names import peek, resolve
 from shapefix.interpreter.records import FIELDS, stated_fields
-from shapefix.interpreter.targets import bind, delete
+from shapefix.interpreter.targets import bind, delete, set_contents
 from shapefix.interpreter.tensor_values import TensorValue
 from shapefix.interpreter.truth import truth
 from shapefix.interpreter.values import (
@@ -163,7 +163,7 @@ def augmented_assign(ev: Evaluator, node: cst.AugAssign) -> Flow:
     if isinstance(before, ListValue) and kind is cst.Add:
         joined = arithmetic.operate(ev, cst.Add, before, operand, node)
         contents = joined.contents if isinstance(joined, ListValue) else Contents(None)
-        ev.journal.write(before.fields, CONTENTS, contents)
+        set_contents(ev, before, contents)
         return Flow.FALLS_THROUGH
     value = arithmetic.operate(ev, kind, before, operand, node) if kind is not None else Unknown()
     if kind is cst.Add and ev.frame.loops:

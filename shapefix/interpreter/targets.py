@@ -167,7 +167,7 @@ def _set_item(ev: Evaluator, target: cst.Subscript, value: Value) -> None:
         after = _with_item(owner.contents, index, value)
         for hook in hooks.set_item:
             after = hook(ev, target, owner, index, value, after)
-        ev.journal.write(owner.fields, CONTENTS, after)
+        set_contents(ev, owner, after)
     elif isinstance(owner, InstanceValue):
         call_method(ev, owner, "__setitem__", Arguments([index, value]), target)
     elif isinstance(owner, LibraryObject):
@@ -179,6 +179,13 @@ def _set_item(ev: Evaluator, target: cst.Subscript, value: Value) -> None:
             ev.journal.write(owner.fields, index.value, value)
     elif isinstance(owner, Unknown) and isinstance(index, Constant):
         ev.journal.write(owner.attributes, f"[{index.value!r}]", value)
+
+
+def set_contents(ev: Evaluator, owner: ListValue, contents: Contents) -> None:
+    """Change the contents of a list and of all its candidates after a branch."""
+    ev.journal.write(owner.fields, CONTENTS, contents)
+    for each_list in owner.either:
+        set_contents(ev, each_list, Contents(None, None, None, each_list.axes))
 
 
 def _with_item(before: Contents, index: Value, value: Value) -> Contents:
@@ -205,7 +212,7 @@ def delete(ev: Evaluator, target: cst.CSTNode) -> None:
         if isinstance(owner, DictValue) and isinstance(index, Constant):
             ev.journal.delete(owner.fields, index.value)
         elif isinstance(owner, ListValue):
-            ev.journal.write(owner.fields, CONTENTS, without_length(owner.contents))
+            set_contents(ev, owner, without_length(owner.contents))
         elif isinstance(owner, LibraryObject):
             method = ev.library.method(owner.kind, "__delitem__")
             if method is not None:

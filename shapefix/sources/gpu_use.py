@@ -8,10 +8,12 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator
+from itertools import islice
 
+from shapefix.sources.importers import ImportStatement, distances, references_of
 from shapefix.sources.notebooks import cells
+from shapefix.sources.project import Project
 from shapefix.sources.text import SourceText, Unreadable, read_bytes
 
 _MOST_FILES = 4000
@@ -42,7 +44,10 @@ _LIBRARIES = frozenset(
     }
 )
 """Libraries that choose the device, a GPU if there is one."""
-_ATTRIBUTES = frozenset({*_GPUS, "DataParallel", "DistributedDataParallel"})
+_WRAPPERS = frozenset({"DataParallel", "DistributedDataParallel"})
+_OF_CUDA = ("amp", "set_device", "Tensor")
+"""Ends of the names in torch.cuda that use a GPU; others ask for one, or seed it."""
+_SWITCHES = frozenset({"set_default_device", "set_default_tensor_type", "autocast"})
 _KEYWORDS = frozenset({"device_map", "device_ids", "gpus", "n_gpu", "devices"})
 _HOLDERS = frozenset(
     {"self", "cls", "args", "arg", "opt", "opts", "cfg", "config", "conf", "hparams", "params"}
@@ -83,7 +88,7 @@ def _is_cpu(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value == "cpu"
 
 
-def _last(node: ast.expr) -> str:
+def _last(node: ast.AST) -> str:
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else ""
@@ -91,10 +96,10 @@ def _last(node: ast.expr) -> str:
 
 def _is_use(node: ast.AST, on_cpu: frozenset[str]) -> bool:
     match node:
+        case ast.Attribute(value=ast.Attribute(attr="cuda"), attr=name):
+            return name.endswith(_OF_CUDA)
         case ast.Attribute(attr=name):
-            return name in _ATTRIBUTES
-        case ast.Constant(value=str(text)):
-            return text.partition(":")[0] in _GPUS
+            return name in _WRAPPERS
         case ast.Import(names=names):
             return any(each.name.partition(".")[0] in _LIBRARIES for each in names)
         case ast.ImportFrom(module=module, level=0, names=names):
@@ -102,11 +107,13 @@ def _is_use(node: ast.AST, on_cpu: frozenset[str]) -> bool:
             taken = [each.name for each in names]
             is_trainer = any(name.endswith(("Trainer", "TrainingArguments")) for name in taken)
             return (
-                top in _LIBRARIES
-                or not _ATTRIBUTES.isdisjoint(taken)
-                or (top == "transformers" and is_trainer)
+                top in _LIBRARIES or not _WRAPPERS.isdisjoint(taken) or (top == "transformers" and is_trainer)
             )
         case ast.Call(func=function, args=given, keywords=keywords):
+            if isinstance(function, ast.Attribute) and function.attr in _GPUS:
+                return True
+            if _last(function) in _SWITCHES and given:
+                return not _is_cpu(given[0])
             named = {each.arg: each.value for each in keywords if each.arg is not None}
             moved = [*given, *([named["device"]] if "device" in named else [])]
             is_move = _last(function) == "to"
@@ -122,6 +129,8 @@ def _is_device(node: ast.expr, on_cpu: frozenset[str]) -> bool:
     match node:
         case ast.Constant(value=value):
             return type(value) is int or (isinstance(value, str) and value.partition(":")[0] in _GPUS)
+        case ast.IfExp(body=body, orelse=other):
+            return _is_device(body, on_cpu) or _is_device(other, on_cpu)
         case ast.Name(id=name):
             return name not in on_cpu and any(word in name.lower() for word in _NAMES)
         case ast.Attribute(value=ast.Name(id=holder), attr=name):
@@ -131,48 +140,79 @@ def _is_device(node: ast.expr, on_cpu: frozenset[str]) -> bool:
     return False
 
 
-@dataclass(slots=True)
+def is_script(text: str) -> bool:
+    """Check whether a file computes something when it is run, and not only on import."""
+    try:
+        body = ast.parse(text).body
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    return any(
+        isinstance(node, (ast.For, ast.While, ast.With))
+        or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call))
+        or (isinstance(node, ast.If) and "__name__" in {_last(each) for each in ast.walk(node.test)})
+        for node in body
+    )
+
+
 class GpuUse:
-    """Use of a GPU by the files of one project, looked up once.
+    """Use of a GPU by the files of one project, each read once.
 
     read returns the text of a file and may raise Unreadable.
     """
 
-    root: str
-    read: Callable[[str], SourceText]
-    _found: str | None = None
-    _is_known: bool = False
+    def __init__(self, project: Project, read: Callable[[str], SourceText]) -> None:
+        self._project = project
+        self._read = read
+        self._texts: dict[str, str] = {}
+        self._uses: dict[str, bool] = {}
+        self._files: tuple[str, ...] | None = None
+        self._references: dict[str, tuple[ImportStatement, ...]] | None = None
 
-    def file(self) -> str | None:
-        """Return a file of the project with uses of a GPU; None without one.
+    def user(self, path: str, text: str, read_with: Collection[str]) -> str | None:
+        """Return a file with a use of a GPU for the file at path; None without one.
 
-        In a project of too many files, the first one that is not read counts as one that does.
+        text is that of the file. The result is the file itself, one of read_with, the files that it imports,
+        or one that imports it. For a file that is neither a script nor imported by another one it may be any
+        file: some are loaded by name.
         """
-        if not self._is_known:
-            self._found = next((path for path, is_use in self._files() if is_use), None)
-            self._is_known = True
-        return self._found
+        if uses_gpu(text):
+            return path
+        files = self._project_files()
+        if len(files) > _MOST_FILES:
+            return path
+        related = [each for each in sorted(read_with) if each.endswith(".py")]
+        if self._references is None:
+            self._references = references_of(files, lambda each: self._text(each).encode())
+        importing = distances(self._project, (path,), self._references).keys() - {path}
+        if not importing and not is_script(text):
+            importing = set(files)
+        return next((each for each in (*related, *sorted(importing)) if self._uses_gpu(each)), None)
 
-    def _files(self) -> Iterator[tuple[str, bool]]:
-        count = 0
-        for folder, folders, names in os.walk(self.root):
-            folders[:] = sorted(each for each in folders if each not in _OTHER_FOLDERS and each[0] != ".")
-            for name in sorted(names):
-                if not name.endswith((".py", ".ipynb")):
-                    continue
-                path = os.path.join(folder, name)
-                count += 1
-                if count > _MOST_FILES:
-                    yield path, True
-                    return
-                yield path, any(uses_gpu(text) for text in self._texts(path))
+    def _project_files(self) -> tuple[str, ...]:
+        if self._files is None:
+            self._files = tuple(islice(_python_files(self._project.root), _MOST_FILES + 1))
+        return self._files
 
-    def _texts(self, path: str) -> Iterator[str]:
-        try:
-            if path.endswith(".ipynb"):
-                for cell in cells(read_bytes(path)):
-                    yield cell.text
-            else:
-                yield self.read(path).text
-        except Unreadable:
-            return
+    def _uses_gpu(self, path: str) -> bool:
+        if path not in self._uses:
+            self._uses[path] = uses_gpu(self._text(path))
+        return self._uses[path]
+
+    def _text(self, path: str) -> str:
+        """Return the text of a file, of a notebook that of its cells; empty for an unreadable file."""
+        if path not in self._texts:
+            try:
+                if path.endswith(".ipynb"):
+                    text = "\n".join(cell.text for cell in cells(read_bytes(path)))
+                else:
+                    text = self._read(path).text
+            except Unreadable:
+                text = ""
+            self._texts[path] = text
+        return self._texts[path]
+
+
+def _python_files(root: str) -> Iterator[str]:
+    for folder, folders, names in os.walk(root):
+        folders[:] = sorted(each for each in folders if each not in _OTHER_FOLDERS and each[0] != ".")
+        yield from (os.path.join(folder, name) for name in sorted(names) if name.endswith((".py", ".ipynb")))

@@ -30,7 +30,7 @@ _NAME = re.compile(rb"[\w.]+")
 
 
 @dataclass(frozen=True)
-class _Reference:
+class ImportStatement:
     """An import of a module: level counts the dots of `from ..module import name`."""
 
     level: int
@@ -46,12 +46,27 @@ def importers(
     Scripts that train or evaluate come before other files, then those that are fewer imports away. Files
     without torch are left out. All paths are absolute; read returns None for an unreadable file.
     """
-    references: dict[str, tuple[_Reference, ...]] = {}
+    distance = distances(project, given, references_of(files, read))
+    return tuple(_chosen({path: away for path, away in distance.items() if path not in given}, read))
+
+
+def references_of(
+    files: Iterable[str], read: Callable[[str], bytes | None]
+) -> dict[str, tuple[ImportStatement, ...]]:
+    """Return the imports of the files with torch, by file; read returns None for an unreadable file."""
+    references: dict[str, tuple[ImportStatement, ...]] = {}
     for path in files:
         data = read(path)
         # Without torch a file neither makes tensors nor passes on the names of files that do.
         if data is not None and (mentions_library(data) or path.endswith("__init__.py")):
             references[path] = tuple(_references(data))
+    return references
+
+
+def distances(
+    project: Project, given: Collection[str], references: Mapping[str, tuple[ImportStatement, ...]]
+) -> dict[str, int]:
+    """Return the distance in imports of the given files and of their importers."""
     distance = dict.fromkeys(given, 0)
     frontier = set(given)
     while frontier:
@@ -64,7 +79,7 @@ def importers(
         }
         distance.update(dict.fromkeys(found, 1 + max(distance.values(), default=0)))
         frontier = found
-    return tuple(_chosen({path: away for path, away in distance.items() if path not in given}, read))
+    return distance
 
 
 def _chosen(distance: Mapping[str, int], read: Callable[[str], bytes | None]) -> Iterator[str]:
@@ -80,7 +95,9 @@ def _chosen(distance: Mapping[str, int], read: Callable[[str], bytes | None]) ->
         yield path
 
 
-def _imports(project: Project, path: str, reference: _Reference, words: set[str], wanted: set[str]) -> bool:
+def _imports(
+    project: Project, path: str, reference: ImportStatement, words: set[str], wanted: set[str]
+) -> bool:
     """Check whether an import statement in the file at path loads one of the wanted files.
 
     words are their module names: other statements are dismissed without a look at the file system.
@@ -97,18 +114,18 @@ def _imports(project: Project, path: str, reference: _Reference, words: set[str]
     return not (loaded | probes.found).isdisjoint(wanted)
 
 
-def _references(data: bytes) -> Iterator[_Reference]:
+def _references(data: bytes) -> Iterator[ImportStatement]:
     """Yield the imports in a source text. A line in a docstring may look like one; it does no harm."""
     for match in _IMPORT.finditer(data):
         if match["modules"] is not None:
             for part in _COMMENT.sub(b"", match["modules"]).split(b","):
                 name = _NAME.search(part)
                 if name is not None:
-                    yield _Reference(0, name[0].decode("utf-8", "replace"))
+                    yield ImportStatement(0, name[0].decode("utf-8", "replace"))
             continue
         listed = _COMMENT.sub(b"", match["names"]).strip(b"()").split(b",")
         names = tuple(found[0].decode("utf-8", "replace") for found in map(_NAME.search, listed) if found)
-        yield _Reference(len(match["dots"]), match["base"].decode("utf-8", "replace"), names)
+        yield ImportStatement(len(match["dots"]), match["base"].decode("utf-8", "replace"), names)
 
 
 def is_importable(path: str) -> bool:

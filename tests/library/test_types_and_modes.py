@@ -108,3 +108,32 @@ def test_the_mode_in_forward(seed: int) -> None:
         if not any("sizes" in step for step in chosen):
             assert all(isinstance(one, Constant) for one in ours)
     assert not isinstance(ours[-1], Constant) or ours[-1].value is real[-1]
+
+
+CHANGES = (
+    "chosen.append(3)",
+    "chosen += [3]",
+    "chosen.extend([3, 4])",
+    "chosen.insert(0, 3)",
+    "chosen[0] = torch.zeros(2)",
+    "chosen.pop()",
+    "chosen.clear()",
+    "del chosen[0]",
+)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("flag", ["sizes()", "not sizes()"])
+def test_a_write_to_one_of_two_lists_is_one_to_either(change: str, flag: str) -> None:
+    source = f"""
+        one, two = [1], [2]
+        flag = {flag}
+        if flag:
+            chosen = one
+        else:
+            chosen = two
+        {change}
+        reveal(len(one)), reveal(len(two)), reveal(one[0] if one else None), reveal(two[0] if two else None)
+        """
+    for ours, real in zip(revealed(source), executed(source), strict=True):
+        assert not isinstance(ours, Constant) or ours.value == real

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from checking import Check
 
-from shapefix.sources.gpu_use import GpuUse, uses_gpu
+from shapefix.sources.gpu_use import GpuUse, is_script, uses_gpu
+from shapefix.sources.project import Project
 from shapefix.sources.text import read_source
 
 
@@ -18,12 +19,16 @@ from shapefix.sources.text import read_source
         "model.cuda()",
         "model.to('cuda:1')",
         "model.to(device)",
+        "model.to('cuda' if torch.cuda.is_available() else 'cpu')",
         "x = x.to(self.device, non_blocking=True)",
         "model.to(args.gpu)",
         "model.to(device=rank)",
         "model.to(0)",
         "x = torch.zeros(3, device=device)",
-        "device = torch.device('cuda' if torch.cuda.is_available() else 'cpu')",
+        "device = torch.device('cuda' if torch.cuda.is_available() else 'cpu')\nmodel.to(device)",
+        "with torch.cuda.amp.autocast():\n    loss = model(x)",
+        "x = torch.cuda.FloatTensor(3)",
+        "torch.cuda.set_device(rank)",
         "device = torch.device('cpu')\nif fast:\n    device = torch.device(name)\nmodel.to(device)",
         "def train(model, device):\n    model.to(device)\ndevice = torch.device('cpu')",
         "model = AutoModel.from_pretrained(name, device_map='auto')",
@@ -55,6 +60,9 @@ def test_code_that_uses_a_gpu(code: str) -> None:
         "'''Call model.cuda() and model.to(device) before.'''",
         "from transformers import AutoModel",
         "torch.zeros(3, device='cpu')",
+        "device = torch.device('cuda' if torch.cuda.is_available() else 'cpu')",
+        "if torch.cuda.is_available():\n    torch.cuda.manual_seed_all(0)",
+        "torch.set_default_device('cpu')",
         "model.cuda(",
         "acceleration = 9.81\ndevices_sold = 3",
     ],
@@ -63,15 +71,55 @@ def test_code_that_does_not(code: str) -> None:
     assert not uses_gpu(code)
 
 
-@pytest.mark.parametrize("user", ["train.py", "scripts/train.py", "notebook.ipynb"])
-def test_a_project_is_all_its_files(user: str, tree: Callable[..., Path]) -> None:
-    folder = tree("model.py", "venv/lib.py", ".hidden/run.py", user)
-    for name in ("venv/lib.py", ".hidden/run.py"):
-        (folder / name).write_text("model.cuda()")
-    assert GpuUse(str(folder), read_source).file() is None
-    cell = '{"cells": [{"cell_type": "code", "source": ["model.cuda()"]}], "metadata": {}, "nbformat": 4}'
-    (folder / user).write_text(cell if user.endswith("ipynb") else "model.cuda()")
-    assert GpuUse(str(folder), read_source).file() == str(folder / user)
+CELL = '{"cell_type": "code", "source": ["import torch\\n", "from model import Net\\n", "Net().cuda()"]}'
+NOTEBOOK = f'{{"cells": [{CELL}], "metadata": {{}}, "nbformat": 4}}'
+IMPORTER = "import torch\nfrom model import Net\nNet().cuda()\n"
+
+
+def user(folder: Path, name: str = "model.py", read_with: tuple[str, ...] = ()) -> str | None:
+    """The file that makes the one of this name use a GPU, as a name in the folder."""
+    path = folder / name
+    found = GpuUse(Project(str(folder)), read_source).user(str(path), path.read_text(), read_with)
+    return None if found is None else str(Path(found).relative_to(folder))
+
+
+@pytest.mark.parametrize("name", ["train.py", "scripts/train.py", "notebook.ipynb"])
+def test_files_that_import_it_use_the_gpu(name: str, tree: Callable[..., Path]) -> None:
+    folder = tree("model.py", "venv/lib.py", ".hidden/run.py", name)
+    for other in ("venv/lib.py", ".hidden/run.py"):
+        (folder / other).write_text(IMPORTER)
+    assert user(folder) is None
+    (folder / name).write_text(NOTEBOOK if name.endswith("ipynb") else IMPORTER)
+    assert user(folder) == name
+
+
+def test_other_files_of_a_project_count_only_where_a_file_may_be_loaded_by_name(
+    tree: Callable[..., Path],
+) -> None:
+    folder = tree("model.py", "other.py", "evaluate.py")
+    (folder / "other.py").write_text("import torch\nnet.cuda()\n")
+    assert user(folder) == "other.py"
+    (folder / "model.py").write_text("import torch\nfor _ in range(3):\n    print(torch.zeros(3))\n")
+    assert user(folder) is None
+    (folder / "model.py").write_text("")
+    (folder / "evaluate.py").write_text("import torch\nimport model\n")
+    assert user(folder) is None
+    assert user(folder, read_with=(str(folder / "other.py"),)) == "other.py"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("print(1)", True),
+        ("if __name__ == '__main__':\n    main()", True),
+        ("for x in y:\n    x()", True),
+        ("import a\nX = f()\nclass A:\n    print(1)\ndef g():\n    h()", False),
+        ("if fast:\n    X = 1", False),
+        ("def (", False),
+    ],
+)
+def test_scripts(text: str, expected: bool) -> None:
+    assert is_script(text) is expected
 
 
 MODEL = """

@@ -10,7 +10,6 @@ from shapefix.domains.tokens import put_together
 from shapefix.domains.training import note_accumulated
 from shapefix.interpreter.calls import Call
 from shapefix.interpreter.containers import (
-    CONTENTS,
     Contents,
     DictValue,
     ListValue,
@@ -21,6 +20,7 @@ from shapefix.interpreter.containers import (
 from shapefix.interpreter.dictionaries import Entries, certain_keys, is_complete
 from shapefix.interpreter.iteration import each, iterate
 from shapefix.interpreter.joins import join, join_contents, without_length
+from shapefix.interpreter.targets import set_contents
 from shapefix.interpreter.values import NONE, TEXT, Constant, Integer, Text, Unknown, Value
 from shapefix.library.registry import function
 from shapefix.library.signatures import arguments_under
@@ -87,11 +87,11 @@ def grow(call: Call) -> Value:
     if name == "append":
         _note_kept(call, added)
     if name == "append" and items is not None:
-        call.ev.journal.write(owner.fields, CONTENTS, Contents((*items, added)))
+        set_contents(call.ev, owner, Contents((*items, added)))
         return NONE
     more = elements(added)
     if name == "extend" and items is not None and more is not None and len(items) + len(more) <= LONGEST:
-        call.ev.journal.write(owner.fields, CONTENTS, Contents((*items, *more)))
+        set_contents(call.ev, owner, Contents((*items, *more)))
         return NONE
     other = Contents(None, added, Size.of(1))
     if name == "extend":
@@ -101,7 +101,7 @@ def grow(call: Call) -> Value:
     both = without_length(join_contents(before, other))
     length = before.length + other.length if before.length is not None and other.length is not None else None
     contents = put_together(Contents(None, both.element, length, before.axes | other.axes), call.place)
-    call.ev.journal.write(owner.fields, CONTENTS, contents)
+    set_contents(call.ev, owner, contents)
     return NONE
 
 
@@ -125,9 +125,9 @@ def shrink(call: Call) -> Value:
     element = each(call.ev, owner)
     items = owner.items
     if call.name.endswith(".pop") and not call.arguments.positional and items:
-        call.ev.journal.write(owner.fields, CONTENTS, Contents(items[:-1]))
+        set_contents(call.ev, owner, Contents(items[:-1]))
         return items[-1]
-    call.ev.journal.write(owner.fields, CONTENTS, without_length(owner.contents))
+    set_contents(call.ev, owner, without_length(owner.contents))
     return element if call.name.endswith(".pop") else NONE
 
 
