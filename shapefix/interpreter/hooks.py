@@ -27,8 +27,11 @@ Exit = Callable[[], None]
 class TryListener(Protocol):
     """Notes of one `try` statement while it runs: its body, then each handler."""
 
-    def end_body(self, hidden: tuple[Event, ...]) -> None:
-        """End the body; hidden are the events of the body and of its calls."""
+    def end_body(self, hidden: tuple[Event, ...]) -> bool:
+        """End the body, and return whether its errors matter even if the handlers print them.
+
+        hidden are the events of the body and of its calls.
+        """
 
     def begin_handler(self) -> None:
         """Begin the body of a handler."""
@@ -62,6 +65,9 @@ escape: Hooks[Callable[[Evaluator, Value], None]] = Hooks()
 
 read_unknown: Hooks[Callable[[Evaluator, Value, str], None]] = Hooks()
 """An attribute of a value is read for the first time, and nothing is known of it: perhaps a method."""
+
+call_unknown: Hooks[Callable[[Evaluator, Value, cst.CSTNode], None]] = Hooks()
+"""An unknown value is called at a node; the call is not followed."""
 
 set_attribute: Hooks[Callable[[Evaluator, Value, str, Value], None]] = Hooks()
 """`owner.name = value`."""

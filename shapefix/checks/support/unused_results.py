@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import libcst as cst
@@ -20,6 +21,10 @@ from shapefix.interpreter.events import OpRejected
 from shapefix.interpreter.modules import dotted_name, target_names
 from shapefix.interpreter.tensor_values import TensorValue, requires_grad
 from shapefix.interpreter.values import Unknown, Value, as_tensor
+
+_SHOWN = (cst.Name, cst.Attribute, cst.Subscript, cst.BinaryOperation, cst.Comparison)
+_CELL = re.compile(r"^# (?:%%|In\[)", re.MULTILINE)
+"""Marks of cells in the scripts that Jupyter, Spyder and VS Code write."""
 
 
 def is_unused(event: Discarded, operations: frozenset[str]) -> bool:
@@ -162,12 +167,15 @@ def _flows(loss: TensorValue, tensor: TensorValue) -> bool:
 def _is_display(event: Discarded) -> bool:
     """Whether the file is the transcript of an interactive session: a top-level line shows its value.
 
-    A bare name or attribute at the top level is the sign of one.
+    A line at the top level that computes nothing else, a bare name or `x + 1`, is the sign of one, and so is
+    a mark of a notebook's cell.
     """
     lines = [line for line in event.place.module.tree.body if isinstance(line, cst.SimpleStatementLine)]
     shown = [part for line in lines for part in line.body if isinstance(part, cst.Expr)]
-    return event.place.node in shown and any(
-        isinstance(part.value, (cst.Name, cst.Attribute)) for part in shown
+    if event.place.node not in shown:
+        return False
+    return any(isinstance(part.value, _SHOWN) for part in shown) or bool(
+        _CELL.search(event.place.module.text)
     )
 
 
