@@ -14,7 +14,7 @@ from repaired_pairs import Examined, examine
 pytestmark = pytest.mark.slow
 
 SAMPLE = 8
-BLOCKS_OF_THE_DAY, PROGRAMS = 60, 120
+BLOCKS_OF_THE_DAY, PROGRAMS = 48, 120
 PAIRS = 2000
 
 

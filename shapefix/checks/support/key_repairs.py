@@ -93,7 +93,10 @@ def _filtered_comprehension(module: Module, given: cst.DictComp, condition: str)
 
 
 def renamed(event: ModelCalled, key: str, name: str) -> list[Fix]:
-    """Rename the key at the call, or at its assignment in this file if nothing else reads it."""
+    """Rename the key at the call, or at its assignment in this file if nothing else reads it.
+
+    It is unsafe: the model ran without the argument, and may reject its value.
+    """
     edit = _renamed_keyword(event, key, name)
     place = origin(event, key)
     if edit is None and place is not None and place.module is event.place.module:
@@ -104,7 +107,8 @@ def renamed(event: ModelCalled, key: str, name: str) -> list[Fix]:
                 if literal is not None
                 else _renamed_column(place, key, name)
             )
-    return [Fix(Applicability.SAFE, f"rename the key to `{name}`", (edit,))] if edit is not None else []
+    message = f"rename the key to `{name}`"
+    return [Fix(Applicability.UNSAFE, message, (edit,))] if edit is not None else []
 
 
 def _renamed_keyword(event: ModelCalled, key: str, name: str) -> Edit | None:
