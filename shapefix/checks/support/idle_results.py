@@ -102,7 +102,7 @@ def _is_dead(event: Discarded, around: list[cst.CSTNode]) -> bool:
 
 
 def _is_broadcast_anyway(event: Discarded, around: list[cst.CSTNode]) -> bool:
-    """Whether an expanded variable is only used in arithmetic, which expands it itself."""
+    """Whether an expanded variable is only used in arithmetic."""
     if event.function.rpartition(".")[2] not in _EXPANSIONS:
         return False
     later = _later(event, around)
@@ -149,7 +149,7 @@ def _is_moved(path: list[cst.CSTNode], callees: dict[cst.Call, FunctionValue]) -
 
 
 def _parameter(function: FunctionValue, call: cst.Call, argument: cst.Arg) -> str:
-    """Return the parameter of a function that gets an argument; empty if that is unclear."""
+    """Return the parameter for an argument of a call, empty if unclear."""
     if argument.keyword is not None:
         return argument.keyword.value
     position = next(index for index, each in enumerate(call.args) if each is argument)
